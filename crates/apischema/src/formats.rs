@@ -1,0 +1,153 @@
+//! Grammars of single values, as k8s.io/apimachinery has them (`pkg/util/validation`, `pkg/api/resource`).
+
+/// A time of RFC 3339, as Go reads it.
+pub(crate) fn is_time(text: &str) -> bool {
+    // Go takes no other letters and no space, and wants two digits of everything.
+    let bytes = text.as_bytes();
+    bytes.len() >= 20 && bytes[10] == b'T' && text.parse::<jiff::Timestamp>().is_ok()
+}
+
+/// A quantity: a decimal number and a suffix.
+pub(crate) fn is_quantity(text: &str) -> bool {
+    let number = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let end = number
+        .find(|ch: char| !ch.is_ascii_digit() && ch != '.')
+        .unwrap_or(number.len());
+    let (digits, suffix) = number.split_at(end);
+    let is_number = digits.bytes().any(|byte| byte.is_ascii_digit())
+        && digits.bytes().filter(|byte| *byte == b'.').count() <= 1;
+    is_number && is_suffix(suffix)
+}
+
+fn is_suffix(suffix: &str) -> bool {
+    const SUFFIXES: [&str; 17] = [
+        "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "",
+    ];
+    if SUFFIXES.contains(&suffix) {
+        return true;
+    }
+    let exponent = suffix.strip_prefix(['e', 'E']);
+    exponent.is_some_and(|digits| {
+        let digits = digits.strip_prefix(['+', '-']).unwrap_or(digits);
+        !digits.is_empty() && digits.len() <= 3 && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+const NAME: &str = "only letters, digits, `-`, `_` and `.` may stand there, it must begin and end with a letter or digit, and 63 characters are the most";
+
+/// Why this is no value of a label.
+pub(crate) fn label_value_error(value: &str) -> Option<&'static str> {
+    (!value.is_empty() && !is_qualified(value)).then_some(NAME)
+}
+
+/// Why this is no key of a label or annotation.
+pub(crate) fn label_key_error(key: &str) -> Option<&'static str> {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    if prefix.is_some_and(|prefix| !is_subdomain(prefix)) {
+        return Some("what stands before the `/` must be a DNS name in lower case");
+    }
+    (!is_qualified(name)).then_some(NAME)
+}
+
+fn is_qualified(text: &str) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    text.len() <= 63
+        && edge(text.as_bytes().first())
+        && edge(text.as_bytes().last())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
+/// A label of RFC 1123.
+pub(crate) fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63 && is_label_of_any_length(text)
+}
+
+/// A DNS name in lower case.
+pub(crate) fn is_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_label_of_any_length)
+}
+
+fn is_label_of_any_length(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// A port's name: at most 15 characters, a letter among them, no two hyphens beside each other.
+pub(crate) fn is_port_name(text: &str) -> bool {
+    text.len() <= 15
+        && is_label_of_any_length(text)
+        && text.bytes().any(|byte| byte.is_ascii_lowercase())
+        && !text.contains("--")
+}
+
+/// A key of a ConfigMap or Secret.
+pub(crate) fn is_config_key(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !text.is_empty()
+        && text.len() <= 253
+        && text.bytes().all(fits)
+        && text != "."
+        && !text.starts_with("..")
+}
+
+/// The name of an environment variable that every minor takes: since 1.30 nearly any printable character.
+pub(crate) fn is_variable_name(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_and_times_are_read_as_go_reads_them() {
+        for text in [
+            "1", "1.5", ".5", "5.", "500m", "64Mi", "1e3", "1E-3", "-1Gi", "+2", "1E",
+        ] {
+            assert!(is_quantity(text), "{text}");
+        }
+        for text in [
+            "", "Mi", "1.2.3", "1 Gi", "1GB", "64MiB", "1e", "ten", "1,5", ".",
+        ] {
+            assert!(!is_quantity(text), "{text}");
+        }
+        for text in ["2026-01-31T12:00:00Z", "2026-01-31T12:00:00.5+02:00"] {
+            assert!(is_time(text), "{text}");
+        }
+        for text in [
+            "",
+            "2026-01-31",
+            "2026-01-31 12:00:00Z",
+            "tomorrow",
+            "2026-13-31T12:00:00Z",
+        ] {
+            assert!(!is_time(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_judged_by_apimachinery_s_grammars() {
+        for value in ["", "a", "A_b.c-1", &"a".repeat(63)] {
+            assert_eq!(label_value_error(value), None, "{value}");
+        }
+        for value in ["hello world", "-a", "a/b", "ä", &"a".repeat(64)] {
+            assert!(label_value_error(value).is_some(), "{value}");
+        }
+        for key in ["app", "app.kubernetes.io/name", "A_b"] {
+            assert_eq!(label_key_error(key), None, "{key}");
+        }
+        for key in ["", "a/b/c", "Example.com/a", "/a", "a/", "a b"] {
+            assert!(label_key_error(key).is_some(), "{key}");
+        }
+        assert!(is_port_name("http-2") && !is_port_name("8080") && !is_port_name("a--b"));
+        assert!(is_config_key("a.b_c-1") && !is_config_key("a b") && !is_config_key("../a"));
+        assert!(is_dns_label("a-1") && !is_dns_label("a.b") && is_subdomain("a.b"));
+        assert!(is_variable_name("A.b-c") && !is_variable_name("a=b"));
+    }
+}

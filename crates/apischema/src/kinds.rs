@@ -1,0 +1,205 @@
+//! Which kinds are served, and what to say of one that is not.
+
+use windrow_model::manifest::Object;
+use windrow_model::suggest;
+
+use crate::catalogue::{CATALOGUE, KnownKind, RemovedKind};
+use crate::minors::Minors;
+use crate::problem::{Problem, ProblemKind};
+
+/// What is known of an object's kind.
+pub(crate) enum Found {
+    /// Some of the minors serve it.
+    Served {
+        definition: &'static str,
+        minors: Minors,
+    },
+    /// None does, or only one that is told to.
+    Problem(Box<Problem>),
+    /// It is no kind of a built-in group.
+    Foreign,
+}
+
+/// Does kube-apiserver itself serve this group?
+pub fn is_built_in_group(group: &str) -> bool {
+    CATALOGUE
+        .kinds
+        .iter()
+        .any(|known| group_of(known.api_version) == group)
+        || CATALOGUE
+            .removed
+            .iter()
+            .any(|removed| group_of(removed.api_version) == group)
+}
+
+/// Does every cluster have this ClusterRole?
+pub fn is_default_cluster_role(name: &str) -> bool {
+    // Those of controllers, and those that a feature gate brings, are many and change.
+    name.starts_with("system:") || CATALOGUE.cluster_roles.contains(name)
+}
+
+/// The kinds that some of the minors serve without being asked for, with their group and version.
+pub fn served_kinds(minors: Minors) -> impl Iterator<Item = (&'static str, &'static str)> {
+    CATALOGUE
+        .kinds
+        .iter()
+        .filter(move |known| known.definition.is_some() && !known.minors.and(minors).is_empty())
+        .map(|known| (known.api_version, known.kind))
+}
+
+pub(crate) fn find(object: &Object, minors: Minors) -> Found {
+    let api_version = match object.id.group.as_str() {
+        "" => object.version.clone(),
+        group => format!("{group}/{}", object.version),
+    };
+    let kind = object.id.kind.as_str();
+    if !is_built_in_group(&object.id.group) {
+        return Found::Foreign;
+    }
+    let same = |known: &&KnownKind| known.api_version == api_version && known.kind == kind;
+    let entries: Vec<&KnownKind> = CATALOGUE.kinds.iter().filter(same).collect();
+    let mut here = entries
+        .iter()
+        .filter(|known| !known.minors.and(minors).is_empty());
+    if let Some((definition, at)) = here
+        .clone()
+        .find_map(|known| Some((known.definition?, known.minors)))
+    {
+        return Found::Served {
+            definition,
+            minors: at.and(minors),
+        };
+    }
+    let line = object
+        .node
+        .entry("apiVersion")
+        .map_or(object.line, |entry| entry.line);
+    let problem = |kind: ProblemKind, message: String| {
+        let refusal = (kind != ProblemKind::OffByDefault).then(|| {
+            format!(
+                "no matches for kind \"{}\" in version \"{api_version}\"",
+                object.id.kind
+            )
+        });
+        Found::Problem(Box::new(Problem {
+            kind,
+            line,
+            field: String::new(),
+            message,
+            refusal,
+        }))
+    };
+    if here.next().is_some() {
+        return problem(
+            ProblemKind::OffByDefault,
+            format!(
+                "kube-apiserver serves {kind} of {api_version} only with the argument `runtime-config={api_version}=true`{}",
+                instead(
+                    &served_versions(&object.id.group, kind, minors),
+                    "; without it, write "
+                )
+            ),
+        );
+    }
+    let now = served_versions(&object.id.group, kind, minors);
+    let same = |one: &&RemovedKind| one.api_version == api_version && one.kind == kind;
+    if let Some(removed) = CATALOGUE.removed.iter().find(same) {
+        let now = match (now.is_empty(), removed.replacement) {
+            (true, Some(replacement)) => vec![replacement],
+            _ => now,
+        };
+        return problem(
+            ProblemKind::RemovedVersion,
+            format!(
+                "Kubernetes serves no {kind} of {api_version} since 1.{}{}",
+                removed.minor,
+                match now.is_empty() {
+                    true => "; nothing replaces it".to_owned(),
+                    false => instead(&now, "; write "),
+                }
+            ),
+        );
+    }
+    if let Some(known) = entries.first() {
+        let (at, word) = (known.minors, minors.first());
+        let message = match at.first() > word {
+            true => format!(
+                "Kubernetes serves {kind} of {api_version} from 1.{} on",
+                at.first()
+            ),
+            false => format!(
+                "Kubernetes serves {kind} of {api_version} up to 1.{}",
+                at.last()
+            ),
+        };
+        return problem(
+            ProblemKind::RemovedVersion,
+            message + &instead(&now, "; write "),
+        );
+    }
+    // A List without items, and what only a part of an address is (Scale, Eviction), is no concern here.
+    if kind.ends_with("List") || matches!(kind, "Scale" | "Eviction" | "Status") {
+        return Found::Foreign;
+    }
+    problem(
+        ProblemKind::UnknownKind,
+        unknown(&object.id.group, &api_version, kind, minors),
+    )
+}
+
+fn unknown(group: &str, api_version: &str, kind: &str, minors: Minors) -> String {
+    let head = format!("Kubernetes has no kind {kind} in {api_version}");
+    let on =
+        |known: &&KnownKind| known.definition.is_some() && !known.minors.and(minors).is_empty();
+    let all = || CATALOGUE.kinds.iter().filter(on);
+    let elsewhere: Vec<&str> = all()
+        .filter(|known| known.kind == kind)
+        .map(|known| known.api_version)
+        .collect();
+    if !elsewhere.is_empty() {
+        return format!("{head}; {kind} is in {}", elsewhere.join(" and "));
+    }
+    let in_group = all().filter(|known| group_of(known.api_version) == group);
+    let near = suggest::nearest(kind, in_group.map(|known| known.kind))
+        .or_else(|| suggest::nearest(kind, all().map(|known| known.kind)));
+    match near.and_then(|near| all().find(|known| known.kind == near)) {
+        Some(known) if known.api_version == api_version => {
+            format!("{head}; did you mean {}?", known.kind)
+        }
+        Some(known) => format!(
+            "{head}; did you mean {} of {}?",
+            known.kind, known.api_version
+        ),
+        None => head,
+    }
+}
+
+/// The versions of the group that serve the kind.
+fn served_versions(group: &str, kind: &str, minors: Minors) -> Vec<&'static str> {
+    let serves = |known: &&KnownKind| {
+        known.kind == kind
+            && group_of(known.api_version) == group
+            && known.definition.is_some()
+            && !known.minors.and(minors).is_empty()
+    };
+    let mut versions: Vec<&str> = CATALOGUE
+        .kinds
+        .iter()
+        .filter(serves)
+        .map(|known| known.api_version)
+        .collect();
+    versions.reverse();
+    versions.truncate(1);
+    versions
+}
+
+fn instead(versions: &[&str], words: &str) -> String {
+    match versions.first() {
+        Some(version) => format!("{words}{version}"),
+        None => String::new(),
+    }
+}
+
+fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}

@@ -1,0 +1,73 @@
+//! What kube-apiserver of a minor accepts, judged from the file alone: kinds that are served, fields and their types, and the
+//! validation that files fail most often.
+//!
+//! - [`check`]: one object of a built-in kind.
+//! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition of the same input brings.
+//! - [`is_default_cluster_role`], [`served_kinds`]: facts that other checks need.
+//!
+//! May know: the crate `model`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/enforced.txt` and
+//! `data/values.txt`), held to a running kube-apiserver by `tests/kubernetes/api_schema.rs`.
+//!
+//! Invariants: where in doubt, nothing is said. What is called wrong is refused by every minor that is asked about. The data is read
+//! at the first check; a daemon that checks nothing never touches it.
+#![forbid(unsafe_code)]
+
+mod catalogue;
+mod custom;
+mod enforced;
+mod formats;
+mod kinds;
+mod minors;
+mod path;
+mod problem;
+mod rules;
+mod schedule;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod values;
+mod walk;
+
+pub use custom::CustomKind;
+pub use kinds::{is_built_in_group, is_default_cluster_role, served_kinds};
+pub use minors::Minors;
+pub use problem::{Problem, ProblemKind};
+
+use windrow_model::manifest::Object;
+
+use kinds::Found;
+
+/// What kube-apiserver would refuse of an object of a built-in kind, and what it would drop. Nothing of other kinds.
+pub fn check(object: &Object, minors: Minors) -> Vec<Problem> {
+    let (definition, minors) = match kinds::find(object, minors) {
+        Found::Served { definition, minors } => (definition, minors),
+        Found::Problem(problem) => return vec![*problem],
+        Found::Foreign => return Vec::new(),
+    };
+    let mut problems = walk::walk(object, definition, minors);
+    // Nothing is validated that cannot be decoded.
+    let decoded = !problems
+        .iter()
+        .any(|problem| problem.kind == ProblemKind::WrongType);
+    if decoded {
+        rules::check(object, &mut problems);
+    }
+    problems.retain(|problem| {
+        problem.kind != ProblemKind::Invalid || rules::validates(object, &problem.field)
+    });
+    problem::complete(object, &mut problems);
+    problems
+}
+
+/// What an object lacks of what the published specification asks for, whether or not kube-apiserver enforces it, and the field: what
+/// `data/enforced.txt` is made from.
+pub fn claims(object: &Object, minors: Minors) -> Vec<(String, String)> {
+    match kinds::find(object, minors) {
+        Found::Served { definition, minors } => {
+            let mut claims = walk::claims(object, definition, minors);
+            claims.retain(|(_, field)| rules::validates(object, field));
+            claims
+        }
+        Found::Problem(_) | Found::Foreign => Vec::new(),
+    }
+}

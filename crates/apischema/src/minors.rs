@@ -1,0 +1,86 @@
+//! Sets of Kubernetes minors.
+
+/// The oldest and the newest minor that is known here.
+const FIRST: u16 = 31;
+const LAST: u16 = 36;
+
+/// Some of the minors of Kubernetes that are known here, 1.31 to 1.36.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Minors(u8);
+
+impl Minors {
+    /// All that are known.
+    pub const ALL: Self = Self((1 << (LAST - FIRST + 1)) - 1);
+
+    /// The minor 1.`minor`; all that are known where this one is not. What they agree on has not changed for years.
+    pub fn of_version(minor: u16) -> Self {
+        Self::range(minor, minor).unwrap_or(Self::ALL)
+    }
+
+    /// From one minor to another.
+    pub(crate) fn range(first: u16, last: u16) -> Option<Self> {
+        if first < FIRST || last > LAST {
+            return None;
+        }
+        Some(Self(
+            (first..=last)
+                .map(|minor| 1 << (minor - FIRST))
+                .fold(0, |all: u8, bit: u8| all | bit),
+        ))
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Are all of the other's minors among these?
+    pub(crate) fn covers(self, other: Self) -> bool {
+        self.and(other) == other
+    }
+
+    /// The oldest of them.
+    pub(crate) fn first(self) -> u16 {
+        FIRST + self.0.trailing_zeros() as u16
+    }
+
+    /// The newest of them.
+    pub(crate) fn last(self) -> u16 {
+        FIRST + 7 - self.0.leading_zeros() as u16
+    }
+
+    /// As the data has them: `31-33,35-36`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        text.split(',').try_fold(Self(0), |all, run| {
+            let (first, last) = run.split_once('-')?;
+            Some(all.or(Self::range(first.parse().ok()?, last.parse().ok()?)?))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minors_are_read_as_the_data_writes_them() {
+        let minors = Minors::parse("31-33,35-36").unwrap();
+        assert_eq!((minors.first(), minors.last()), (31, 36));
+        assert!(!minors.covers(Minors::of_version(34)));
+        assert!(minors.covers(Minors::of_version(35)));
+        assert_eq!(Minors::parse("30-31"), None);
+    }
+
+    #[test]
+    fn of_a_minor_that_is_not_known_only_what_all_agree_on_is_said() {
+        assert_eq!(Minors::of_version(29), Minors::ALL);
+        assert_eq!(Minors::of_version(40), Minors::ALL);
+    }
+}

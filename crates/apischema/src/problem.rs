@@ -1,0 +1,129 @@
+//! What is wrong with an object.
+
+use windrow_model::manifest::{Node, Object};
+
+use crate::path::Path;
+
+/// What kind of fault it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProblemKind {
+    /// No such kind in this group and version.
+    UnknownKind,
+    /// The version was served once.
+    RemovedVersion,
+    /// kube-apiserver serves it only where it is told to.
+    OffByDefault,
+    /// It cannot be decoded.
+    WrongType,
+    /// It is dropped.
+    UnknownField,
+    /// It is not valid.
+    Invalid,
+}
+
+/// Something wrong with an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What kind of fault it is.
+    pub kind: ProblemKind,
+    /// Line in the file, counted from 1.
+    pub line: u32,
+    /// The field, as Kubernetes writes it; empty where the object as a whole is meant.
+    pub field: String,
+    /// What is wrong with it, in words.
+    pub message: String,
+    /// What kube-apiserver says; `None` where it refuses nothing, or where it is not asked at all.
+    pub refusal: Option<String>,
+}
+
+impl Problem {
+    /// Does kube-apiserver refuse the object for it?
+    pub fn refuses(&self) -> bool {
+        !matches!(
+            self.kind,
+            ProblemKind::UnknownField | ProblemKind::OffByDefault
+        )
+    }
+
+    /// An error of validation, in the words of its kinds (`Required value`).
+    pub(crate) fn invalid(line: u32, path: &Path<'_>, reason: Reason<'_>, why: &str) -> Self {
+        let field = path.to_string();
+        let words = reason.words();
+        let comma = if why.is_empty() { "" } else { ": " };
+        Self {
+            kind: ProblemKind::Invalid,
+            line,
+            refusal: Some(format!("{field}: {words}{comma}{why}")),
+            message: match (reason, why) {
+                (Reason::Required, "") => "is missing, and is required".to_owned(),
+                (Reason::Required, why) => format!("is missing: {why}"),
+                (Reason::Duplicate(value), _) => {
+                    format!("`{value}` stands there twice; rename or remove one")
+                }
+                (Reason::NotFound(value), why) => format!("`{value}` is not there: {why}"),
+                (Reason::Invalid(value) | Reason::Unsupported(value), why) => {
+                    format!("`{value}` is not valid: {why}")
+                }
+                (Reason::TooLong, why) => format!("is too long: {why}"),
+            },
+            field,
+        }
+    }
+}
+
+/// The kinds of errors that kube-apiserver's validation knows.
+#[derive(Clone, Copy)]
+pub(crate) enum Reason<'a> {
+    Required,
+    Duplicate(&'a str),
+    NotFound(&'a str),
+    Invalid(&'a str),
+    Unsupported(&'a str),
+    TooLong,
+}
+
+impl Reason<'_> {
+    fn words(self) -> String {
+        match self {
+            Self::Required => "Required value".to_owned(),
+            Self::Duplicate(value) => format!("Duplicate value: {value:?}"),
+            Self::NotFound(value) => format!("Not found: {value:?}"),
+            Self::Invalid(value) => format!("Invalid value: {value:?}"),
+            Self::Unsupported(value) => format!("Unsupported value: {value:?}"),
+            Self::TooLong => "Too long".to_owned(),
+        }
+    }
+}
+
+/// A value as a message shows it: short, and what can be written in one line.
+pub(crate) fn shown(node: &Node) -> String {
+    const LONGEST: usize = 60;
+    let text = match node.as_str() {
+        Some(text) => text.to_owned(),
+        None => node.to_json().to_string(),
+    };
+    let text: String = text.chars().filter(|ch| !ch.is_control()).collect();
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+/// Sorts them by line, and puts the words of the whole request around those of validation.
+pub(crate) fn complete(object: &Object, problems: &mut Vec<Problem>) {
+    problems.sort_by(|a, b| (a.line, &a.field, a.kind).cmp(&(b.line, &b.field, b.kind)));
+    problems.dedup_by(|a, b| (a.kind, &a.field, a.line) == (b.kind, &b.field, b.line));
+    for problem in problems.iter_mut() {
+        if problem.kind == ProblemKind::Invalid
+            && let Some(words) = &mut problem.refusal
+        {
+            *words = invalid(object, words);
+        }
+    }
+}
+
+/// What kube-apiserver says of an object that is not valid.
+pub(crate) fn invalid(object: &Object, words: &str) -> String {
+    let kind = object.id.group_kind();
+    format!("{kind} \"{}\" is invalid: {words}", object.id.name)
+}

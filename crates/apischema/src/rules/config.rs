@@ -1,0 +1,109 @@
+//! ConfigMaps and Secrets.
+
+use windrow_model::manifest::{Node, decode_base64};
+
+use super::Checker;
+use crate::formats;
+use crate::path::Path;
+use crate::problem::Reason;
+
+/// The types of Secrets that have to have these keys, one of each set.
+const KEYS: [(&str, &[&[&str]]); 5] = [
+    ("kubernetes.io/tls", &[&["tls.crt"], &["tls.key"]]),
+    ("kubernetes.io/dockerconfigjson", &[&[".dockerconfigjson"]]),
+    ("kubernetes.io/dockercfg", &[&[".dockercfg"]]),
+    ("kubernetes.io/basic-auth", &[&["username", "password"]]),
+    ("kubernetes.io/ssh-auth", &[&["ssh-privatekey"]]),
+];
+
+impl Checker<'_> {
+    pub(super) fn config_map(&mut self, node: &Node) {
+        let text = node.get("data").map_or(&[][..], Node::entries);
+        for field in ["data", "binaryData"] {
+            let at = Path::ROOT.field(field);
+            for entry in node.get(field).map_or(&[][..], Node::entries) {
+                self.config_key(entry.line, &at, &entry.key);
+                if field == "binaryData" && text.iter().any(|other| other.key == entry.key) {
+                    let why = "duplicate of key present in data";
+                    self.add(
+                        entry.line,
+                        &at.key(&entry.key),
+                        Reason::Invalid(&entry.key),
+                        why,
+                    );
+                }
+            }
+        }
+    }
+
+    pub(super) fn secret(&mut self, node: &Node) {
+        for field in ["data", "stringData"] {
+            let at = Path::ROOT.field(field);
+            for entry in node.get(field).map_or(&[][..], Node::entries) {
+                self.config_key(entry.line, &at, &entry.key);
+            }
+        }
+        let Some(kind) = node.str_at(&["type"]) else {
+            return;
+        };
+        let value = |key: &str| {
+            let plain = node
+                .get("stringData")
+                .and_then(|data| data.get(key)?.as_str());
+            let coded = || node.get("data").and_then(|data| data.get(key)?.as_str());
+            match plain {
+                Some(text) => Some(text.as_bytes().to_vec()),
+                None => decode_base64(coded()?.as_bytes()).ok(),
+            }
+        };
+        let at = Path::ROOT.field("data");
+        let has = |key: &str| {
+            let fields = ["data", "stringData"]
+                .iter()
+                .filter_map(|field| node.get(field));
+            fields.filter_map(|data| data.entry(key)).count() > 0
+        };
+        let wanted = KEYS.iter().find(|(name, _)| *name == kind);
+        for keys in wanted.map_or(&[][..], |(_, keys)| keys) {
+            if !keys.iter().any(|key| has(key)) {
+                self.add(
+                    node.line,
+                    &at.key(keys[0]),
+                    Reason::Required,
+                    &format!("a Secret of type {kind} has it"),
+                );
+            }
+        }
+        let json = match kind {
+            "kubernetes.io/dockerconfigjson" => ".dockerconfigjson",
+            "kubernetes.io/dockercfg" => ".dockercfg",
+            _ => return,
+        };
+        if let Some(bytes) = value(json)
+            && !is_json(&bytes)
+        {
+            let line = ["stringData", "data"]
+                .iter()
+                .find_map(|field| node.get(field)?.entry(json))
+                .map_or(node.line, |entry| entry.line);
+            let why = "must be JSON";
+            self.add(
+                line,
+                &at.key(json),
+                Reason::Invalid("<secret contents redacted>"),
+                why,
+            );
+        }
+    }
+
+    fn config_key(&mut self, line: u32, path: &Path<'_>, key: &str) {
+        if !formats::is_config_key(key) {
+            let why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
+            self.add(line, &path.key(key), Reason::Invalid(key), why);
+        }
+    }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde_json::Value>(bytes).is_ok()
+}

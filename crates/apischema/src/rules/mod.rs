@@ -1,0 +1,102 @@
+//! Validation that looks at more than one field.
+//!
+//! Source: `pkg/apis/*/validation` of k8s.io/kubernetes v1.31 to v1.36, held to kube-apiserver by `tests/kubernetes/api_schema.rs`.
+
+mod access;
+mod config;
+mod network;
+mod pods;
+mod storage;
+mod workloads;
+
+use windrow_model::manifest::{Node, Object};
+
+use crate::path::Path;
+use crate::problem::{Problem, Reason};
+
+/// Adds what kube-apiserver's validation refuses of an object that can be decoded.
+pub(crate) fn check(object: &Object, problems: &mut Vec<Problem>) {
+    let mut checker = Checker { problems };
+    let node = &object.node;
+    match (object.id.group.as_str(), object.id.kind.as_str()) {
+        ("", "Pod") => checker.pod(node),
+        ("", "ReplicationController") => checker.replication_controller(node),
+        ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet") => {
+            checker.workload(node, &object.id.kind);
+        }
+        ("batch", "Job") => checker.job(node, &Path::ROOT),
+        ("batch", "CronJob") => checker.cron_job(node),
+        ("", "Service") => checker.service(node),
+        ("networking.k8s.io", "Ingress") => checker.ingress(node),
+        ("", "ConfigMap") => checker.config_map(node),
+        ("", "Secret") => checker.secret(node),
+        ("", "PersistentVolumeClaim") => checker.claim(node),
+        ("", "PersistentVolume") => checker.volume(node),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            checker.binding(node, &object.id.kind);
+        }
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
+            checker.role(node, &object.id.kind);
+        }
+        ("policy", "PodDisruptionBudget") => checker.budget(node),
+        ("autoscaling", "HorizontalPodAutoscaler") => checker.autoscaler(node),
+        _ => {}
+    }
+}
+
+/// Does kube-apiserver validate this field of the object at all? What only a controller makes objects from is decoded and stored.
+pub(crate) fn validates(object: &Object, field: &str) -> bool {
+    let below = |place: &str| {
+        field
+            .strip_prefix(place)
+            .is_some_and(|rest| rest.starts_with(['.', '[']))
+    };
+    match object.id.kind.as_str() {
+        // Before 1.34 of the template only its labels and `restartPolicy`.
+        "StatefulSet" => {
+            field.ends_with(".restartPolicy")
+                || !(below("spec.template.spec") || below("spec.volumeClaimTemplates"))
+        }
+        "CronJob" => !below("spec.jobTemplate.metadata"),
+        "HorizontalPodAutoscaler" => !field.ends_with(".selector.matchLabels"),
+        _ => true,
+    }
+}
+
+/// Collects what is wrong with one object.
+struct Checker<'a> {
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Checker<'_> {
+    fn add(&mut self, line: u32, path: &Path<'_>, reason: Reason<'_>, why: &str) {
+        self.problems
+            .push(Problem::invalid(line, path, reason, why));
+    }
+
+    /// A field of a map must be there and hold something.
+    fn require(&mut self, owner: &Node, path: &Path<'_>, field: &str) {
+        let empty = owner.get(field).is_none_or(|node| {
+            node.is_null()
+                || node.as_str() == Some("")
+                || (node.entries().is_empty() && node.items().is_empty() && is_collection(node))
+        });
+        if empty {
+            let line = owner.entry(field).map_or(owner.line, |entry| entry.line);
+            self.add(line, &path.field(field), Reason::Required, "");
+        }
+    }
+
+    /// The map under a field, or one that is empty.
+    fn whole<'n>(&mut self, owner: &'n Node, field: &str) -> Option<&'n Node> {
+        owner.get(field).filter(|node| !node.is_null())
+    }
+}
+
+fn is_collection(node: &Node) -> bool {
+    matches!(
+        node.value,
+        windrow_model::manifest::NodeValue::Mapping(_)
+            | windrow_model::manifest::NodeValue::Sequence(_)
+    )
+}

@@ -1,0 +1,141 @@
+//! Pods, and the templates of workloads.
+
+use windrow_model::manifest::Node;
+
+use super::Checker;
+use crate::path::Path;
+use crate::problem::Reason;
+
+impl Checker<'_> {
+    pub(super) fn pod(&mut self, pod: &Node) {
+        let path = Path::ROOT.field("spec");
+        match self.whole(pod, "spec") {
+            Some(spec) => self.pod_spec(spec, &path, true),
+            None => self.add(pod.line, &path.field("containers"), Reason::Required, ""),
+        }
+    }
+
+    /// The spec of a pod. A StatefulSet brings volumes that do not stand in its template.
+    pub(super) fn pod_spec(&mut self, spec: &Node, path: &Path<'_>, all_volumes: bool) {
+        let volumes: Vec<&str> = spec
+            .get("volumes")
+            .map_or(&[][..], Node::items)
+            .iter()
+            .filter_map(|volume| volume.str_at(&["name"]))
+            .collect();
+        self.require(spec, path, "containers");
+        let mut names: Vec<&str> = Vec::new();
+        for field in ["initContainers", "containers"] {
+            let list = path.field(field);
+            for (index, container) in spec
+                .get(field)
+                .map_or(&[][..], Node::items)
+                .iter()
+                .enumerate()
+            {
+                let at = list.index(index);
+                self.container(container, &at, all_volumes.then_some(&volumes));
+                if let Some(name) = container.str_at(&["name"]) {
+                    // Those of one list are judged by the rules on single fields.
+                    if field == "containers" && names.contains(&name) && is_init(spec, name) {
+                        self.add(
+                            container.line,
+                            &at.field("name"),
+                            Reason::Duplicate(name),
+                            "",
+                        );
+                    }
+                    names.push(name);
+                }
+            }
+        }
+    }
+
+    fn container(&mut self, container: &Node, path: &Path<'_>, volumes: Option<&Vec<&str>>) {
+        for field in ["name", "image"] {
+            if container.get(field).is_none_or(Node::is_null) {
+                self.add(container.line, &path.field(field), Reason::Required, "");
+            }
+        }
+        if let Some(volumes) = volumes {
+            let mounts = path.field("volumeMounts");
+            let items = container.get("volumeMounts").map_or(&[][..], Node::items);
+            for (index, mount) in items.iter().enumerate() {
+                let Some(name) = mount.str_at(&["name"]) else {
+                    continue;
+                };
+                if !volumes.contains(&name) {
+                    let at = mounts.index(index);
+                    let line = mount.get("name").map_or(mount.line, |node| node.line);
+                    self.add(
+                        line,
+                        &at.field("name"),
+                        Reason::NotFound(name),
+                        "no volume of the pod has this name",
+                    );
+                }
+            }
+        }
+        self.port_names(container, path);
+        self.env(container, path);
+    }
+
+    /// Two ports of one container may not share a number and protocol on the host, and names are the pod's.
+    fn port_names(&mut self, container: &Node, path: &Path<'_>) {
+        let ports = path.field("ports");
+        for (index, port) in container
+            .get("ports")
+            .map_or(&[][..], Node::items)
+            .iter()
+            .enumerate()
+        {
+            if port.get("containerPort").is_none_or(Node::is_null) {
+                let at = ports.index(index);
+                self.add(port.line, &at.field("containerPort"), Reason::Required, "");
+            }
+        }
+    }
+
+    /// A variable has a value or a source, and a source is one thing.
+    fn env(&mut self, container: &Node, path: &Path<'_>) {
+        let list = path.field("env");
+        for (index, variable) in container
+            .get("env")
+            .map_or(&[][..], Node::items)
+            .iter()
+            .enumerate()
+        {
+            let Some(source) = variable.get("valueFrom").filter(|node| !node.is_null()) else {
+                continue;
+            };
+            let at = list.index(index);
+            let at = at.field("valueFrom");
+            let sources = source
+                .entries()
+                .iter()
+                .filter(|entry| !entry.value.is_null());
+            match sources.count() {
+                0 => self.add(
+                    source.line,
+                    &at,
+                    Reason::Invalid(""),
+                    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
+                ),
+                1 if variable.str_at(&["value"]).is_some() => self.add(
+                    source.line,
+                    &at,
+                    Reason::Invalid(""),
+                    "may not be specified when `value` is not empty",
+                ),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_init(spec: &Node, name: &str) -> bool {
+    let items = spec.get("initContainers").map_or(&[][..], Node::items);
+    items
+        .iter()
+        .any(|container| container.str_at(&["name"]) == Some(name))
+}

@@ -1,0 +1,217 @@
+//! What makes pods: selectors, templates, restart policies, schedules, budgets, autoscalers.
+
+use windrow_model::manifest::{Node, NodeValue};
+
+use super::Checker;
+use crate::path::Path;
+use crate::problem::{Reason, shown};
+use crate::schedule;
+
+impl Checker<'_> {
+    pub(super) fn workload(&mut self, node: &Node, kind: &str) {
+        let path = Path::ROOT.field("spec");
+        let Some(spec) = self.whole(node, "spec") else {
+            self.add(node.line, &path.field("selector"), Reason::Required, "");
+            return;
+        };
+        let template = spec.get("template");
+        self.selector(spec, template, &path);
+        if let Some(template) = template {
+            let at = path.field("template");
+            self.template(template, &at, kind != "StatefulSet");
+            self.restart_policy(template, &at, &["Always"]);
+        } else {
+            self.add(
+                spec.line,
+                &path.field("template").field("spec").field("containers"),
+                Reason::Required,
+                "",
+            );
+        }
+    }
+
+    pub(super) fn replication_controller(&mut self, node: &Node) {
+        let path = Path::ROOT.field("spec");
+        let Some(spec) = self.whole(node, "spec") else {
+            return;
+        };
+        let Some(template) = self.whole(spec, "template") else {
+            self.add(spec.line, &path.field("template"), Reason::Required, "");
+            return;
+        };
+        let at = path.field("template");
+        self.template(template, &at, true);
+        self.restart_policy(template, &at, &["Always"]);
+    }
+
+    fn template(&mut self, template: &Node, path: &Path<'_>, all_volumes: bool) {
+        let at = path.field("spec");
+        match self.whole(template, "spec") {
+            Some(spec) => self.pod_spec(spec, &at, all_volumes),
+            None => self.add(template.line, &at.field("containers"), Reason::Required, ""),
+        }
+    }
+
+    /// A selector has to be there, not empty, and to match the labels of the template.
+    fn selector(&mut self, spec: &Node, template: Option<&Node>, path: &Path<'_>) {
+        let at = path.field("selector");
+        let Some(selector) = self.whole(spec, "selector") else {
+            self.add(spec.line, &at, Reason::Required, "");
+            return;
+        };
+        let expressions = selector
+            .get("matchExpressions")
+            .map_or(&[][..], Node::items);
+        let labels = selector.get("matchLabels").map_or(&[][..], Node::entries);
+        if labels.is_empty() && expressions.is_empty() {
+            let why = "empty selector is invalid for deployment";
+            self.add(selector.line, &at, Reason::Invalid("{}"), why);
+            return;
+        }
+        let of_template = template.and_then(|template| template.at(&["metadata", "labels"]));
+        let has = |key: &str| {
+            let value = of_template?.get(key)?;
+            Some(value.as_str().unwrap_or_default())
+        };
+        let matches_labels = labels
+            .iter()
+            .all(|entry| has(&entry.key) == Some(entry.value.as_str().unwrap_or_default()));
+        let matches = matches_labels && expressions.iter().all(|one| is_met(one, &has));
+        if !matches {
+            let labels = path.field("template");
+            let labels = labels.field("metadata");
+            let line = of_template.map_or(selector.line, |node| node.line);
+            let value = of_template.map_or("{}".to_owned(), shown);
+            self.add(
+                line,
+                &labels.field("labels"),
+                Reason::Invalid(&value),
+                "`selector` does not match template `labels`",
+            );
+        }
+    }
+
+    fn restart_policy(&mut self, template: &Node, path: &Path<'_>, allowed: &[&str]) {
+        let Some(policy) = template.at(&["spec", "restartPolicy"]) else {
+            if !allowed.contains(&"Always") {
+                let line = template.get("spec").map_or(template.line, |spec| spec.line);
+                self.unfit_restart_policy(line, path, "Always", allowed);
+            }
+            return;
+        };
+        let text = policy.as_str().unwrap_or_default();
+        let known = ["Always", "OnFailure", "Never"].contains(&text);
+        let default = text.is_empty() || policy.is_null();
+        let text = if default { "Always" } else { text };
+        if (known || default) && !allowed.contains(&text) {
+            self.unfit_restart_policy(policy.line, path, text, allowed);
+        }
+    }
+
+    fn unfit_restart_policy(&mut self, line: u32, path: &Path<'_>, text: &str, allowed: &[&str]) {
+        let at = path.field("spec");
+        let values: Vec<String> = allowed.iter().map(|value| format!("\"{value}\"")).collect();
+        let why = format!("supported values: {}", values.join(", "));
+        self.add(
+            line,
+            &at.field("restartPolicy"),
+            Reason::Unsupported(text),
+            &why,
+        );
+    }
+
+    /// A Job, or what a CronJob makes them from.
+    pub(super) fn job(&mut self, node: &Node, path: &Path<'_>) {
+        let at = path.field("spec");
+        let Some(template) = node
+            .at(&["spec", "template"])
+            .filter(|node| !node.is_null())
+        else {
+            let at = at.field("template");
+            let at = at.field("spec");
+            self.add(node.line, &at.field("containers"), Reason::Required, "");
+            return;
+        };
+        let at = at.field("template");
+        self.template(template, &at, true);
+        self.restart_policy(template, &at, &["OnFailure", "Never"]);
+    }
+
+    pub(super) fn cron_job(&mut self, node: &Node) {
+        let path = Path::ROOT.field("spec");
+        let Some(spec) = self.whole(node, "spec") else {
+            self.add(node.line, &path.field("schedule"), Reason::Required, "");
+            return;
+        };
+        self.require(spec, &path, "schedule");
+        if let Some(node) = spec.get("schedule")
+            && let Some(text) = node.as_str().filter(|text| !text.is_empty())
+            && let Some(why) = schedule::error(text)
+        {
+            self.add(
+                node.line,
+                &path.field("schedule"),
+                Reason::Invalid(text),
+                &why,
+            );
+        }
+        if let Some(template) = self.whole(spec, "jobTemplate") {
+            self.job(template, &path.field("jobTemplate"));
+        }
+    }
+
+    pub(super) fn budget(&mut self, node: &Node) {
+        let both = ["minAvailable", "maxUnavailable"]
+            .map(|field| node.at(&["spec", field]).filter(|node| !node.is_null()));
+        if let [Some(_), Some(most)] = both {
+            let why = "minAvailable and maxUnavailable cannot be both set";
+            self.add(
+                most.line,
+                &Path::ROOT.field("spec"),
+                Reason::Invalid(&shown(most)),
+                why,
+            );
+        }
+    }
+
+    pub(super) fn autoscaler(&mut self, node: &Node) {
+        let path = Path::ROOT.field("spec");
+        let Some(spec) = self.whole(node, "spec") else {
+            return;
+        };
+        let number = |field: &str| match spec.get(field).map(|node| &node.value) {
+            Some(NodeValue::Number(number)) => number.as_i64(),
+            _ => None,
+        };
+        if let (Some(least), Some(most)) = (number("minReplicas"), number("maxReplicas"))
+            && most < least
+            && most > 0
+        {
+            let line = spec.get("maxReplicas").map_or(spec.line, |node| node.line);
+            let why = "must be greater than or equal to `minReplicas`";
+            let most = most.to_string();
+            self.add(
+                line,
+                &path.field("maxReplicas"),
+                Reason::Invalid(&most),
+                why,
+            );
+        }
+    }
+}
+
+/// Does a template with these labels meet an expression of a selector? One that is not known is met.
+fn is_met<'n>(expression: &'n Node, has: &impl Fn(&str) -> Option<&'n str>) -> bool {
+    let Some(key) = expression.str_at(&["key"]) else {
+        return true;
+    };
+    let values = expression.get("values").map_or(&[][..], Node::items);
+    let one_of = |value: &str| values.iter().any(|node| node.as_str() == Some(value));
+    match expression.str_at(&["operator"]) {
+        Some("In") => has(key).is_some_and(one_of),
+        Some("NotIn") => !has(key).is_some_and(one_of),
+        Some("Exists") => has(key).is_some(),
+        Some("DoesNotExist") => has(key).is_none(),
+        _ => true,
+    }
+}

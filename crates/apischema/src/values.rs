@@ -1,0 +1,231 @@
+//! Rules on single fields: `data/values.txt` says which field has which.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use windrow_model::manifest::{Node, NodeValue};
+
+use crate::formats;
+use crate::path::Path;
+use crate::problem::{Problem, Reason, shown};
+
+/// Rules of each field, by definition and field.
+static VALUES: LazyLock<BTreeMap<(&'static str, &'static str), Vec<&'static str>>> =
+    LazyLock::new(|| {
+        let lines = include_str!("../data/values.txt").lines();
+        let mut rules: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+        for line in lines.filter(|line| !line.starts_with('#')) {
+            let mut words = line.split_whitespace();
+            if let (Some(definition), Some(field)) = (words.next(), words.next()) {
+                rules.entry((definition, field)).or_default().extend(words);
+            }
+        }
+        rules
+    });
+
+/// Adds what is wrong with the value of a field, or with an item of it.
+pub(crate) fn check(
+    definition: &'static str,
+    field: &'static str,
+    node: &Node,
+    path: &Path<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let Some(rules) = VALUES.get(&(definition, field)) else {
+        return;
+    };
+    for rule in rules {
+        match &node.value {
+            NodeValue::String(text) => {
+                if let Some((reason, why)) = text_error(rule, text) {
+                    problems.push(Problem::invalid(node.line, path, reason, why));
+                }
+            }
+            NodeValue::Number(number) => {
+                if let Some(why) = number
+                    .as_i64()
+                    .and_then(|number| number_error(rule, number))
+                {
+                    let text = number.to_string();
+                    problems.push(Problem::invalid(
+                        node.line,
+                        path,
+                        Reason::Invalid(&text),
+                        why,
+                    ));
+                }
+            }
+            NodeValue::Sequence(items) => list_errors(rule, items, path, problems, node.line),
+            NodeValue::Mapping(_) => map_errors(rule, node, path, problems),
+            NodeValue::Bool(_) | NodeValue::Null => {}
+        }
+    }
+}
+
+fn text_error<'a>(rule: &str, text: &'a str) -> Option<(Reason<'a>, &'static str)> {
+    let invalid = |bad: bool, why| bad.then_some((Reason::Invalid(text), why));
+    match rule {
+        "not-empty" => text.is_empty().then_some((Reason::Required, "it is empty")),
+        // An empty text is what was not written.
+        _ if text.is_empty() => None,
+        "dns-label" => invalid(
+            !formats::is_dns_label(text),
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
+        ),
+        "dns-name" => invalid(
+            !formats::is_subdomain(text),
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+        ),
+        "port" | "port-or-zero" | "port-name" => invalid(
+            !formats::is_port_name(text),
+            "must be an IANA service name: at most 15 lower case letters, digits and '-', with a letter among them",
+        ),
+        "variable-name" => invalid(
+            !formats::is_variable_name(text),
+            "a valid environment variable name must consist only of printable ASCII characters other than '='",
+        ),
+        "config-key" => invalid(
+            !formats::is_config_key(text),
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+        ),
+        "label-key" => formats::label_key_error(text).map(|why| (Reason::Invalid(text), why)),
+        "no-colon" => invalid(text.contains(':'), "must not contain ':'"),
+        "inside" => invalid(
+            text.starts_with('/') || text.split('/').any(|part| part == ".."),
+            "must be a relative path without '..'",
+        ),
+        _ => None,
+    }
+}
+
+fn number_error(rule: &str, number: i64) -> Option<&'static str> {
+    match rule {
+        "port" => {
+            (!(1..=65535).contains(&number)).then_some("must be between 1 and 65535, inclusive")
+        }
+        // Zero is what was not written.
+        "port-or-zero" => {
+            (!(0..=65535).contains(&number)).then_some("must be between 1 and 65535, inclusive")
+        }
+        "not-negative" => (number < 0).then_some("must be greater than or equal to 0"),
+        "positive" => (number <= 0).then_some("must be greater than 0"),
+        "percentage" => (!(1..=100).contains(&number)).then_some("must be in the range 1-100"),
+        "file-mode" => (!(0..=0o777).contains(&number))
+            .then_some("must be a number between 0 and 0777 (octal), both inclusive"),
+        _ => None,
+    }
+}
+
+fn list_errors(
+    rule: &str,
+    items: &[Node],
+    path: &Path<'_>,
+    problems: &mut Vec<Problem>,
+    line: u32,
+) {
+    if rule == "not-empty" && items.is_empty() {
+        problems.push(Problem::invalid(
+            line,
+            path,
+            Reason::Required,
+            "the list is empty",
+        ));
+    }
+    let Some(key) = rule.strip_prefix("unique:") else {
+        return;
+    };
+    let mut seen: Vec<String> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let value = if key == "." {
+            Some(item)
+        } else {
+            item.get(key)
+        };
+        let Some(value) = value.filter(|value| !value.is_null()) else {
+            continue;
+        };
+        let text = shown(value);
+        if text.is_empty() {
+            continue;
+        }
+        if seen.contains(&text) {
+            let at = path.index(index);
+            let at = if key == "." { at } else { at.field(key) };
+            problems.push(Problem::invalid(
+                value.line,
+                &at,
+                Reason::Duplicate(&text),
+                "",
+            ));
+        }
+        seen.push(text);
+    }
+}
+
+fn map_errors(rule: &str, node: &Node, path: &Path<'_>, problems: &mut Vec<Problem>) {
+    if !matches!(rule, "labels" | "label-keys") {
+        return;
+    }
+    for entry in node.entries() {
+        if let Some(why) = formats::label_key_error(&entry.key) {
+            problems.push(Problem::invalid(
+                entry.line,
+                path,
+                Reason::Invalid(&entry.key),
+                why,
+            ));
+        }
+        let value = entry.value.as_str().filter(|_| rule == "labels");
+        if let Some((value, why)) =
+            value.and_then(|value| Some((value, formats::label_value_error(value)?)))
+        {
+            problems.push(Problem::invalid(
+                entry.line,
+                path,
+                Reason::Invalid(value),
+                why,
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::CATALOGUE;
+
+    #[test]
+    fn every_rule_is_of_a_field_that_is_known() {
+        const KNOWN: [&str; 15] = [
+            "not-empty",
+            "dns-label",
+            "dns-name",
+            "port",
+            "port-name",
+            "port-or-zero",
+            "variable-name",
+            "config-key",
+            "label-key",
+            "label-keys",
+            "labels",
+            "not-negative",
+            "positive",
+            "percentage",
+            "file-mode",
+        ];
+        assert!(VALUES.len() > 30);
+        for ((definition, field), rules) in VALUES.iter() {
+            let mut fields = CATALOGUE.fields(definition).iter();
+            assert!(
+                fields.any(|known| known.name == *field),
+                "{definition} {field}"
+            );
+            for rule in rules {
+                let known = KNOWN.contains(rule)
+                    || rule.starts_with("unique:")
+                    || matches!(*rule, "no-colon" | "inside");
+                assert!(known, "{definition} {field}: {rule}");
+            }
+        }
+    }
+}
