@@ -8,7 +8,7 @@ use windrow_model::findings::Finding;
 use windrow_model::manifest::ReadLimits;
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{Plan, examine_content, link};
+use windrow_plan::{ApiCheck, Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::proofs::switched_off;
 
@@ -124,6 +124,13 @@ fn plan_inputs(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> P
         .flat_map(|(shown, text)| carriers::disabled(shown, text, &limits))
         .collect();
     disabled.extend(inputs.markers.iter().filter_map(ForeignMarker::disables));
+    // Which version of Kubernetes it is for is not known here.
+    let mut api = ApiCheck::new(None, platform);
+    for file in &inputs.files {
+        if skipped_by(&inputs.markers, &file.path).is_none() {
+            api.add(&file.manifest(), &file.shown);
+        }
+    }
     let examined: Vec<_> = inputs
         .files
         .into_iter()
@@ -135,6 +142,7 @@ fn plan_inputs(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> P
         })
         .collect();
     let mut plan = link(&examined, rules, platform);
+    plan.add_findings(api.finish().findings);
     plan.findings.extend(switched_off(&plan, &disabled));
     let carriers = inputs.carriers.iter();
     let slips = carriers.flat_map(|(shown, text)| carriers::findings(shown, text, &limits));

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod api_objects;
 mod cases;
 mod check;
 mod check_outputs;

@@ -3,11 +3,12 @@
 //! - this root: [`examine`](fn@examine) (one file by itself) and [`link`](fn@link) (all of them) make a [`Plan`]: requirements, who satisfies them, cycles, an
 //!   order of release, findings.
 //! - [`NextPass`]: what RKE2 has applied by the time that it reaches a file.
+//! - [`ApiCheck`]: what kube-apiserver would refuse of the objects, for who looks ahead.
 //! - [`rules`]: rule packs, and CEL.
 //! - [`readiness`]: is an object ready, is a need met; `readiness::node`: is the node, by its probes.
 //! - [`rke2`], [`version`]: what is known of RKE2's files and of Kubernetes' versions.
 //!
-//! May know: the crate `model`. Knows nothing of what was observed but the objects that a verdict is asked of.
+//! May know: the crates `model` and `apischema`. Knows nothing of what was observed but the objects that a verdict is asked of.
 //!
 //! Invariants: the same files and rules give the same plan; every finding has evidence with file and line; an expression of a rule ends
 //! within its budget of steps. The same plan is printed by `windrow plan`, run by the daemon and rehearsed offline.
@@ -23,7 +24,9 @@ pub mod rules;
 pub mod version;
 
 mod annotation;
+mod api;
 mod builtin;
+mod cross_check;
 mod cycles;
 mod examine;
 mod graph;
@@ -34,6 +37,7 @@ mod source_map;
 #[cfg(test)]
 mod tests;
 
+pub use api::{ApiCheck, ApiVerdict};
 pub use examine::{Examined, examine, examine_content};
 pub use link::link;
 pub use pass::{FirstPass, NextPass, SlowEffect, TakenUp};
@@ -70,6 +74,22 @@ pub struct Plan {
     pub order: Vec<FileId>,
     /// What is wrong, all of it.
     pub findings: Vec<Finding>,
+}
+
+impl Plan {
+    /// Adds what was found elsewhere, in its place.
+    pub fn add_findings(&mut self, findings: Vec<Finding>) {
+        self.findings.extend(findings);
+        self.sort_findings();
+    }
+
+    /// The gravest first, and those of one file together.
+    fn sort_findings(&mut self) {
+        self.findings.sort_by(|a, b| {
+            let key = |one: &Finding| std::cmp::Reverse(one.severity);
+            (key(a), &a.at, a.code).cmp(&(key(b), &b.at, b.code))
+        });
+    }
 }
 
 /// Something needed, in some state. Many requirements can share one need.

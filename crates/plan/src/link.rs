@@ -46,13 +46,7 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
     let files = &linker.plan.files;
     let order = &mut linker.plan.order;
     order.retain(|file| files[*file].skipped.is_none());
-    linker.plan.findings.sort_by(|a, b| {
-        (std::cmp::Reverse(a.severity), &a.at, a.code).cmp(&(
-            std::cmp::Reverse(b.severity),
-            &b.at,
-            b.code,
-        ))
-    });
+    linker.plan.sort_findings();
     linker.plan.play_first_pass();
     linker.plan
 }

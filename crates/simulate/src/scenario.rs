@@ -26,6 +26,8 @@ pub struct Scenario {
     pub disabled: Vec<String>,
     /// Objects whose pods never run, and why: an image that cannot be had.
     pub cannot_run: BTreeMap<ObjectRef, String>,
+    /// Objects that the API server refuses, as their manifests name them, and what it says.
+    pub refused: BTreeMap<ObjectRef, String>,
     /// Objects about which a fail-closed webhook is asked.
     pub asked: BTreeMap<ObjectRef, WebhookGate>,
     /// What installers may bring, and are taken to.
@@ -103,6 +105,7 @@ impl Scenario {
             arrivals: Vec::new(),
             disabled: Vec::new(),
             cannot_run: BTreeMap::new(),
+            refused: BTreeMap::new(),
             asked: BTreeMap::new(),
             may_bring: BTreeMap::new(),
             rewrites_charts: false,

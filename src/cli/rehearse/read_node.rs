@@ -12,7 +12,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{FileContent, ManifestFile, ReadLimits};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
-use windrow_plan::{Plan, examine_content, link};
+use windrow_plan::{ApiCheck, Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::guesses::guesses;
@@ -67,6 +67,11 @@ pub(super) fn read_node(
         .iter()
         .map(|(file, read)| (*read, &file.shown))
         .collect();
+    let mut api = ApiCheck::new(versions.kubernetes(), Some(versions.platform()));
+    for (manifest, shown) in &read {
+        api.add(manifest, shown);
+    }
+    let api = api.finish();
     let given = ProofInputs {
         files: &read,
         plan: &plan,
@@ -74,6 +79,7 @@ pub(super) fn read_node(
         images: images.as_ref(),
     };
     findings.extend(proofs(&given));
+    findings.extend(api.findings);
     findings.extend(plan.findings.iter().cloned());
     let gates = gate_findings(&inputs, &loaded.settings, versions.named_rke2);
     let mut accepted = Acceptances::default();
@@ -90,6 +96,7 @@ pub(super) fn read_node(
             .as_ref()
             .map(|images| not_bundled(&read, images))
             .unwrap_or_default(),
+        refused: api.refused,
         asked: asked(&read),
         may_bring: guesses(&plan),
         disabled: disabled.into_iter().map(|(name, _)| name).collect(),
@@ -171,10 +178,14 @@ impl Versions {
         }
     }
 
+    /// RKE2's, and so Kubernetes'.
+    fn kubernetes(&self) -> Option<Version> {
+        self.named_rke2
+            .or(self.harvester.and_then(HarvesterVersion::rke2))
+    }
+
     fn scenario(&self, storage_network: Option<&str>) -> Scenario {
-        let rke2 = self
-            .named_rke2
-            .or(self.harvester.and_then(HarvesterVersion::rke2));
+        let rke2 = self.kubernetes();
         let scenario = match self.harvester {
             Some(version) => Scenario::harvester(version, storage_network, POWER_ON),
             None => Scenario::rke2(POWER_ON),

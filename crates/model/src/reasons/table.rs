@@ -118,6 +118,46 @@ reasons! {
             "the file's name is not UTF-8: RKE2 can make no Addon of that name and refuses the file at each pass, and Windrow cannot hold it"
             "Rename the file."
             "ceb0376f8ce8445592bfaa596f2ef36f";
+        ApiUnknownKind "api-unknown-kind" Error
+            "{why}"
+            "Correct apiVersion or kind. Until then RKE2 fails with the file and applies every file again every 15 s."
+            "f60b6c1e0a7f4d5cb3e19d4287ab5c01";
+        ApiRemovedVersion "api-removed-version" Error
+            "{why}"
+            "Write the version that is served now; some fields may have other names there. Until then RKE2 fails with the file and applies every file again every 15 s."
+            "0d9b7c42f5e84e0f9a3167c8d2b4e590";
+        ApiOffByDefault "api-off-by-default" Warning
+            "{why}"
+            "Write a version that is served by default, or set the argument in RKE2's configuration under kube-apiserver-arg."
+            "a4f1d2836c5b4f7e8e09b7d1536ac2fe";
+        ApiWrongType "api-wrong-type" Error
+            "the API server cannot read {object}: {field} {why}"
+            "Write a value of the right type at the line named. Until then RKE2 fails with the file and applies every file again every 15 s."
+            "5b27e8d904c14a6fb1f3c09e7d6825ab";
+        ApiUnknownField "api-unknown-field" Warning
+            "{object}: {field} {why}"
+            "Correct the name, or remove the field: what it says has no effect."
+            "c81e5f3a27d94b06ae4c1f90b3d762e8";
+        ApiInvalid "api-invalid" Error
+            "the API server refuses {object}: {field} {why}"
+            "Correct the field at the line named. Until then RKE2 fails with the file and applies every file again every 15 s."
+            "39d6a0f7b1e24c8d95e7f2c4086b1da3";
+        NamespaceForgotten "namespace-forgotten" Warning
+            "{object} names {subject}, which the files have in the namespace default: they write no namespace"
+            "Write `metadata.namespace` into every object of the file: it is meant for `kubectl apply -n`, and RKE2 has no such option."
+            "e17c4a90b5d34f28a6f0c3d18e92b745";
+        RoleWithoutProvider "role-without-provider" Warning
+            "{object} grants {role}, which nothing here creates and Kubernetes does not have"
+            "Add the role, or check its name. Until it is there the binding grants nothing."
+            "72fb09e3c6a84d1bb5e7d8f1a3904c26";
+        ChartConfigWithoutChart "chart-config-without-chart" Warning
+            "{object} configures no chart: there is none called {name}; did you mean {near}?"
+            "Call it as the chart is called: RKE2 looks for a HelmChartConfig by that name."
+            "8ad3517c0e9b4f62971cb0e4d5f3a68b";
+        ClaimWithoutClass "claim-without-class" Warning
+            "a claim of {object} {why}: it stays Pending"
+            "Name a StorageClass that is there, or mark one as the default with the annotation storageclass.kubernetes.io/is-default-class."
+            "d06e2b7f94c14a3e8f5d1a7b3c9e6058";
         KindWithoutProvider "kind-without-provider" Warning
             "nothing here defines the kind {kind}"
             "Add the CustomResourceDefinition, or say who brings it with `provides:` in a rule file."

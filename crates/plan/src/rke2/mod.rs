@@ -12,7 +12,7 @@ pub const DATA_DIR: &str = "/var/lib/rancher/rke2";
 
 /// Manifests that RKE2 writes into its own directory at every start (`charts/chart_versions.yaml`
 /// of RKE2 1.35 and 1.36, without the ending). Windrow never touches them.
-const PACKAGED: &[&str] = &[
+pub(crate) const PACKAGED: &[&str] = &[
     "harvester-cloud-provider",
     "harvester-csi-driver",
     "rancher-vsphere-cpi",

@@ -39,6 +39,9 @@ impl SimulatedCluster {
                 return Err(format!("namespaces \"{namespace}\" not found"));
             }
         }
+        if let Some(refusal) = self.refused.get(&declared.id) {
+            return Err(refusal.clone());
+        }
         self.admit(id, &declared.json)?;
         self.ask(&declared.id)?;
         if let Some(refusal) = &declared.refusal {

@@ -63,6 +63,8 @@ pub struct SimulatedCluster {
     pub(super) cannot_run: Arc<BTreeMap<ObjectRef, String>>,
     /// Objects about which a webhook of the manifests is asked.
     pub(super) asked: Arc<BTreeMap<ObjectRef, WebhookGate>>,
+    /// Objects that the API server refuses, and what it says.
+    pub(super) refused: Arc<BTreeMap<ObjectRef, String>>,
     /// What installers may bring, and are taken to.
     pub(super) may_bring: Arc<BTreeMap<ObjectRef, MayBring>>,
     /// Why Harvester's webhook refuses to touch the storage network, while it does.
@@ -113,6 +115,7 @@ impl SimulatedCluster {
             addresses: false,
             cannot_run: Arc::default(),
             asked: Arc::default(),
+            refused: Arc::default(),
             may_bring: Arc::default(),
             guard: None,
         };

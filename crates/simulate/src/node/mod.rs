@@ -85,6 +85,7 @@ impl SimulatedNode {
         cluster.addresses = scenario.harvester.is_some();
         cluster.cannot_run = Arc::new(std::mem::take(&mut scenario.cannot_run));
         cluster.asked = Arc::new(std::mem::take(&mut scenario.asked));
+        cluster.refused = Arc::new(std::mem::take(&mut scenario.refused));
         cluster.may_bring = Arc::new(std::mem::take(&mut scenario.may_bring));
         cluster.within(times::API_READY, Timer::ApiReady(0));
         if scenario.rewrites_charts {

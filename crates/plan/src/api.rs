@@ -1,0 +1,218 @@
+//! What kube-apiserver would refuse or drop of the objects of a directory, found before there is one.
+//!
+//! Only who looks ahead asks this: `windrow plan` and `windrow rehearse`. On a node kube-apiserver answers itself, so the daemon neither
+//! reads the definitions nor holds or releases anything for them.
+
+use std::collections::BTreeMap;
+
+use windrow_apischema::{CustomKind, Minors, Problem, ProblemKind, check, is_built_in_group};
+use windrow_model::findings::Finding;
+use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
+use windrow_model::reasons::Code;
+
+use crate::SourceMap;
+use crate::cross_check::CrossCheck;
+use crate::rules::Platform;
+use crate::version::Version;
+
+/// Most findings of one file.
+const MOST_FINDINGS: usize = 100;
+
+/// Collects what is wrong with the objects of files that RKE2 applies, one file after the other.
+#[derive(Debug)]
+pub struct ApiCheck {
+    minors: Minors,
+    kinds: Vec<CustomKind>,
+    /// Objects of custom kinds, until every definition is known.
+    custom: Vec<(Object, SourceMap)>,
+    findings: Vec<Finding>,
+    /// Of every object: what kube-apiserver says to each of its declarations.
+    answers: BTreeMap<ObjectRef, Vec<Option<String>>>,
+    across: CrossCheck,
+    platform: Option<Platform>,
+}
+
+/// What kube-apiserver would say of a directory.
+#[derive(Debug, Default)]
+pub struct ApiVerdict {
+    /// What is wrong, with its line.
+    pub findings: Vec<Finding>,
+    /// The objects that it refuses wherever they are declared, as their manifests name them, and its words.
+    pub refused: BTreeMap<ObjectRef, String>,
+}
+
+impl ApiCheck {
+    /// For this version of Kubernetes; where it is not known, only what all known minors agree on is said. For this platform; where that
+    /// is not known, only what both agree on.
+    pub fn new(version: Option<Version>, platform: Option<Platform>) -> Self {
+        Self {
+            minors: version.map_or(Minors::ALL, |version| {
+                Minors::of_version(version.minor.minor)
+            }),
+            kinds: Vec::new(),
+            custom: Vec::new(),
+            findings: Vec::new(),
+            answers: BTreeMap::new(),
+            across: CrossCheck::default(),
+            platform,
+        }
+    }
+
+    /// Adds a file. One that RKE2 refuses as a whole is not judged further.
+    pub fn add(&mut self, file: &ManifestFile, shown: &SourceMap) {
+        let refused = file
+            .problems
+            .iter()
+            .any(|problem| problem.refuses() && problem.code != Code::ObjectRefused);
+        if refused {
+            return;
+        }
+        let before = self.findings.len();
+        for object in file.objects() {
+            self.kinds.extend(CustomKind::read(object));
+            self.across.add(object, shown);
+            if is_built_in_group(&object.id.group) {
+                let problems = check(object, self.minors);
+                self.take(object, problems, shown, before);
+            } else {
+                self.custom.push((object.clone(), shown.clone()));
+            }
+        }
+    }
+
+    /// Judges the objects of custom kinds too, and says everything.
+    pub fn finish(mut self) -> ApiVerdict {
+        let custom = std::mem::take(&mut self.custom);
+        for (object, shown) in custom {
+            let kind = object.id.group_kind();
+            let declared = self.kinds.iter().any(|one| *one.kind() == kind);
+            let definition = match declared {
+                true => self.definition_of(&kind),
+                false => CustomKind::known(&kind),
+            };
+            let problems = definition.map_or(Vec::new(), |kind| kind.check(&object));
+            let before = self.findings.len();
+            self.take(&object, problems, &shown, before);
+        }
+        self.findings.extend(self.across.finish(self.platform));
+        let refused = self.answers.into_iter().filter_map(|(id, answers)| {
+            let first = answers.first().cloned().flatten();
+            let all = answers.iter().all(Option::is_some);
+            first.filter(|_| all).map(|words| (id, words))
+        });
+        ApiVerdict {
+            findings: self.findings,
+            refused: refused.collect(),
+        }
+    }
+
+    /// The definition of a kind, where the files have one and no other beside it.
+    fn definition_of(&self, kind: &GroupKind) -> Option<&CustomKind> {
+        let mut all = self.kinds.iter().filter(|one| one.kind() == kind);
+        let first = all.next()?;
+        all.all(|other| other == first).then_some(first)
+    }
+
+    fn take(&mut self, object: &Object, problems: Vec<Problem>, shown: &SourceMap, before: usize) {
+        let words = problems
+            .iter()
+            .find(|problem| problem.refuses())
+            .and_then(|problem| problem.refusal.clone());
+        // An object without a name is another one each time.
+        if !object.is_name_generated() {
+            let answers = self.answers.entry(object.id.clone()).or_default();
+            answers.push(words);
+        }
+        for problem in problems {
+            if self.findings.len() - before >= MOST_FINDINGS {
+                return;
+            }
+            self.findings.push(finding(object, &problem, shown));
+        }
+    }
+}
+
+fn finding(object: &Object, problem: &Problem, shown: &SourceMap) -> Finding {
+    let code = match problem.kind {
+        ProblemKind::UnknownKind => Code::ApiUnknownKind,
+        ProblemKind::RemovedVersion => Code::ApiRemovedVersion,
+        ProblemKind::OffByDefault => Code::ApiOffByDefault,
+        ProblemKind::WrongType => Code::ApiWrongType,
+        ProblemKind::UnknownField => Code::ApiUnknownField,
+        ProblemKind::Invalid => Code::ApiInvalid,
+    };
+    Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message: code.say(&[
+            ("object", &object.id.to_string()),
+            ("field", &problem.field),
+            ("why", &problem.message),
+        ]),
+        at: vec![shown.at(Some(problem.line))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_model::manifest::{self, FileContent, ReadLimits};
+
+    use super::*;
+
+    fn verdict(files: &[&str], version: Option<&str>) -> ApiVerdict {
+        let mut check = ApiCheck::new(version.map(|version| version.parse().unwrap()), None);
+        for (number, text) in files.iter().enumerate() {
+            let path = format!("{number}.yaml");
+            let content = FileContent::Bytes(text.as_bytes().to_vec());
+            let file = manifest::read(&path, &content, &ReadLimits::default());
+            check.add(&file, &SourceMap::itself(path));
+        }
+        check.finish()
+    }
+
+    #[test]
+    fn a_finding_names_the_line_and_the_refusal_the_object() {
+        let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  port: 8080\n";
+        let verdict = verdict(&[text], None);
+        let [finding] = &verdict.findings[..] else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!(finding.code, Code::ApiWrongType);
+        assert_eq!(finding.at[0].to_string(), "0.yaml:5");
+        assert!(finding.message.contains("ConfigMap a"), "{finding:?}");
+        let words = verdict.refused.values().next().unwrap();
+        assert!(words.contains("cannot unmarshal number"), "{words}");
+    }
+
+    #[test]
+    fn an_object_that_is_also_declared_whole_is_not_refused() {
+        let broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {port: 8080}\n";
+        let whole = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        let verdict = verdict(&[broken, whole], None);
+        assert_eq!(verdict.findings.len(), 1);
+        assert!(verdict.refused.is_empty());
+    }
+
+    #[test]
+    fn a_custom_object_is_held_to_the_definition_of_any_file() {
+        let object = "apiVersion: example.com/v2\nkind: Widget\nmetadata: {name: a}\n";
+        let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n\
+                          spec:\n  group: example.com\n  scope: Cluster\n  names: {kind: Widget, plural: widgets}\n  \
+                          versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]\n";
+        let both = verdict(&[object, definition], None);
+        assert_eq!(both.findings[0].code, Code::ApiUnknownKind);
+        assert!(both.findings[0].message.contains("it serves v1"));
+        assert_eq!(verdict(&[object], None).findings, []);
+    }
+
+    #[test]
+    fn the_version_decides_where_minors_differ() {
+        let text =
+            "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: a}\nspec: {}\n";
+        assert_eq!(verdict(&[text], None).findings, []);
+        assert_eq!(verdict(&[text], Some("v1.35")).findings, []);
+        let old = verdict(&[text], Some("v1.33.5+rke2r1"));
+        assert_eq!(old.findings[0].code, Code::ApiRemovedVersion);
+    }
+}

@@ -1,0 +1,392 @@
+//! Objects that name each other across files: what cannot be right, whatever else the cluster has. For who looks ahead, as `api`.
+//!
+//! Objects that an operator or a chart of the files may bring are not missed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windrow_apischema::is_default_cluster_role;
+use windrow_model::findings::{Finding, Location};
+use windrow_model::manifest::{Node, Object};
+use windrow_model::reasons::Code;
+use windrow_model::suggest;
+
+use crate::SourceMap;
+use crate::installer::{Installing, installing};
+use crate::rke2::PACKAGED;
+use crate::rules::Platform;
+
+/// What the objects of all files name and declare, collected one object after the other.
+#[derive(Debug, Default)]
+pub(super) struct CrossCheck {
+    cluster_roles: BTreeSet<String>,
+    roles: BTreeSet<(String, String)>,
+    /// ServiceAccounts by name: their namespaces, `None` where the manifest names none.
+    accounts: BTreeMap<String, Vec<(Option<String>, Location)>>,
+    charts: BTreeSet<String>,
+    classes: BTreeSet<String>,
+    has_default_class: bool,
+    /// Something here may bring objects that are not here.
+    has_installer: bool,
+    bindings: Vec<Binding>,
+    configs: Vec<(String, String, Location)>,
+    claims: Vec<Claim>,
+}
+
+#[derive(Debug)]
+struct Binding {
+    object: String,
+    namespace: String,
+    role: String,
+    is_cluster_role: bool,
+    at: Location,
+    /// Service accounts: namespace, name and line.
+    subjects: Vec<(String, String, Location)>,
+}
+
+#[derive(Debug)]
+struct Claim {
+    object: String,
+    class: Option<String>,
+    at: Location,
+}
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+impl CrossCheck {
+    pub(super) fn add(&mut self, object: &Object, shown: &SourceMap) {
+        let id = &object.id;
+        let name = id.name.to_string();
+        let namespace = id.namespace.as_deref().unwrap_or("default").to_owned();
+        self.has_installer |= match installing(object, id) {
+            Installing::Yes => true,
+            Installing::Role { may_install, .. } => may_install,
+            Installing::Binding { role, .. } => role == "cluster-admin",
+            Installing::No | Installing::ActsAs(_) => false,
+        };
+        match (id.group.as_str(), id.kind.as_str()) {
+            (RBAC, "ClusterRole") => drop(self.cluster_roles.insert(name)),
+            (RBAC, "Role") => drop(self.roles.insert((namespace, name))),
+            (RBAC, "RoleBinding" | "ClusterRoleBinding") => {
+                self.bindings.extend(binding(object, namespace, shown));
+            }
+            ("", "ServiceAccount") => {
+                let written = id.namespace.as_ref().map(ToString::to_string);
+                let place = (written, shown.at(Some(object.line)));
+                self.accounts.entry(name).or_default().push(place);
+            }
+            ("helm.cattle.io", "HelmChart") => drop(self.charts.insert(name)),
+            ("helm.cattle.io", "HelmChartConfig") => {
+                let line = object.node.at(&["metadata", "name"]).map(|node| node.line);
+                self.configs.push((id.to_string(), name, shown.at(line)));
+            }
+            ("storage.k8s.io", "StorageClass") => {
+                const DEFAULT: [&str; 2] = [
+                    "storageclass.kubernetes.io/is-default-class",
+                    "storageclass.beta.kubernetes.io/is-default-class",
+                ];
+                let is_default = |key| {
+                    object
+                        .annotation(key)
+                        .is_some_and(|(value, _)| value == "true")
+                };
+                self.has_default_class |= DEFAULT.into_iter().any(is_default);
+                self.classes.insert(name);
+            }
+            ("", "PersistentVolumeClaim") => {
+                self.claims
+                    .extend(claim(id.to_string(), &object.node, shown));
+            }
+            ("apps", "StatefulSet") => {
+                let templates = object.node.at(&["spec", "volumeClaimTemplates"]);
+                for template in templates.map_or(&[][..], Node::items) {
+                    self.claims.extend(claim(id.to_string(), template, shown));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn finish(self, platform: Option<Platform>) -> Vec<Finding> {
+        let mut findings = self.forgotten_namespaces();
+        if platform != Some(Platform::Harvester) && !self.has_installer {
+            findings.extend(self.missing_roles());
+        }
+        findings.extend(self.configs_without_chart());
+        if platform == Some(Platform::Rke2) && !self.has_installer {
+            findings.extend(self.claims_without_class());
+        }
+        findings
+    }
+
+    /// A published manifest that is meant for `kubectl apply -n NAMESPACE`: what it binds lies in `default`.
+    fn forgotten_namespaces(&self) -> Vec<Finding> {
+        let mut found: BTreeMap<String, Vec<Location>> = BTreeMap::new();
+        for binding in &self.bindings {
+            for (namespace, name, at) in &binding.subjects {
+                let Some(places) = self.accounts.get(name).filter(|_| namespace != "default")
+                else {
+                    continue;
+                };
+                let is_there = places
+                    .iter()
+                    .any(|(written, _)| written.as_ref() == Some(namespace));
+                let forgotten = places.iter().filter(|(written, _)| written.is_none());
+                if !is_there && forgotten.clone().next().is_some() {
+                    let subject = format!("ServiceAccount {namespace}/{name}");
+                    let message = Code::NamespaceForgotten
+                        .say(&[("object", &binding.object), ("subject", &subject)]);
+                    let at_all = found.entry(message).or_default();
+                    at_all.push(at.clone());
+                    at_all.extend(forgotten.map(|(_, at)| at.clone()));
+                }
+            }
+        }
+        let found = found.into_iter();
+        found
+            .map(|(message, at)| finding(Code::NamespaceForgotten, message, at))
+            .collect()
+    }
+
+    fn missing_roles(&self) -> Vec<Finding> {
+        // RKE2's own components bring roles that are called after them.
+        const OF_COMPONENTS: [&str; 10] = [
+            "rke2", "k3s", "calico", "canal", "cilium", "flannel", "tigera", "coredns", "traefik",
+            "rancher",
+        ];
+        let brought = |role: &str| OF_COMPONENTS.iter().any(|part| role.contains(part));
+        let missing = |binding: &&Binding| match binding.is_cluster_role {
+            true => {
+                !self.cluster_roles.contains(&binding.role)
+                    && !is_default_cluster_role(&binding.role)
+                    && !brought(&binding.role)
+            }
+            false => {
+                let role = (binding.namespace.clone(), binding.role.clone());
+                // Kubernetes has Roles of its own there.
+                !self.roles.contains(&role) && !binding.namespace.starts_with("kube-")
+            }
+        };
+        let bindings = self.bindings.iter().filter(missing);
+        bindings
+            .map(|binding| {
+                let kind = if binding.is_cluster_role {
+                    "ClusterRole"
+                } else {
+                    "Role"
+                };
+                let role = format!("{kind} {}", binding.role);
+                let words = [("object", &*binding.object), ("role", &role)];
+                let message = Code::RoleWithoutProvider.say(&words);
+                finding(Code::RoleWithoutProvider, message, vec![binding.at.clone()])
+            })
+            .collect()
+    }
+
+    /// Only where the name is nearly that of a chart: any other may come later.
+    fn configs_without_chart(&self) -> Vec<Finding> {
+        let charts = || {
+            self.charts
+                .iter()
+                .map(String::as_str)
+                .chain(PACKAGED.iter().copied())
+        };
+        let unknown = self
+            .configs
+            .iter()
+            .filter(|(_, name, _)| !charts().any(|one| one == name));
+        unknown
+            .filter_map(|(object, name, at)| {
+                let near = suggest::nearest(name, charts())?;
+                let words = [("object", &**object), ("name", &**name), ("near", near)];
+                let message = Code::ChartConfigWithoutChart.say(&words);
+                Some(finding(
+                    Code::ChartConfigWithoutChart,
+                    message,
+                    vec![at.clone()],
+                ))
+            })
+            .collect()
+    }
+
+    fn claims_without_class(&self) -> Vec<Finding> {
+        let why = |claim: &Claim| match &claim.class {
+            None if self.has_default_class => None,
+            None => Some("names no StorageClass, and RKE2 alone has no default one".to_owned()),
+            // A claim with an empty class is bound to a volume by hand.
+            Some(class) if class.is_empty() || self.classes.contains(class) => None,
+            Some(class) => Some(format!(
+                "names StorageClass {class}, which nothing here creates"
+            )),
+        };
+        let claims = self.claims.iter();
+        claims
+            .filter_map(|claim| {
+                let why = why(claim)?;
+                let message =
+                    Code::ClaimWithoutClass.say(&[("object", &claim.object), ("why", &why)]);
+                Some(finding(
+                    Code::ClaimWithoutClass,
+                    message,
+                    vec![claim.at.clone()],
+                ))
+            })
+            .collect()
+    }
+}
+
+fn finding(code: Code, message: String, at: Vec<Location>) -> Finding {
+    Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message,
+        at,
+    }
+}
+
+fn binding(object: &Object, namespace: String, shown: &SourceMap) -> Option<Binding> {
+    let role = object.node.get("roleRef")?;
+    let name = role.get("name")?;
+    let subjects = object.node.get("subjects").map_or(&[][..], Node::items);
+    let accounts = subjects.iter().filter_map(|subject| {
+        if subject.str_at(&["kind"]) != Some("ServiceAccount") {
+            return None;
+        }
+        let account = subject.str_at(&["name"])?.to_owned();
+        let of = subject.str_at(&["namespace"])?.to_owned();
+        Some((of, account, shown.at(Some(subject.line))))
+    });
+    Some(Binding {
+        object: object.id.to_string(),
+        namespace,
+        role: name.as_str()?.to_owned(),
+        is_cluster_role: role.str_at(&["kind"]) == Some("ClusterRole"),
+        at: shown.at(Some(name.line)),
+        subjects: accounts.collect(),
+    })
+}
+
+fn claim(object: String, claim: &Node, shown: &SourceMap) -> Option<Claim> {
+    let spec = claim.get("spec")?;
+    // Bound to one volume by hand.
+    if spec.str_at(&["volumeName"]).is_some() {
+        return None;
+    }
+    let class = spec.get("storageClassName").filter(|node| !node.is_null());
+    let line = class.map_or(spec.line, |node| node.line);
+    Some(Claim {
+        object,
+        class: class.and_then(Node::as_str).map(str::to_owned),
+        at: shown.at(Some(line)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_model::manifest::{self, FileContent, ReadLimits};
+
+    use super::*;
+
+    fn found(text: &str, platform: Option<Platform>) -> Vec<String> {
+        let content = FileContent::Bytes(text.as_bytes().to_vec());
+        let file = manifest::read("a.yaml", &content, &ReadLimits::default());
+        assert_eq!(file.problems, []);
+        let mut check = CrossCheck::default();
+        for object in file.objects() {
+            check.add(object, &SourceMap::itself("a.yaml"));
+        }
+        let findings = check.finish(platform).into_iter();
+        findings
+            .map(|one| format!("{}: {}", one.at[0], one.message))
+            .collect()
+    }
+
+    const CHART: &str = "---\napiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a}\nspec: {chart: a}\n";
+
+    fn bound(role: &str) -> String {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: b}}\n\
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {role}}}\nsubjects:\n\
+             - {{kind: ServiceAccount, name: server, namespace: argocd}}\n"
+        )
+    }
+
+    #[test]
+    fn a_role_that_nothing_brings_is_missed() {
+        let missing = found(&bound("no-such-role"), None);
+        assert!(
+            missing.len() == 1 && missing[0].starts_with("a.yaml:4: "),
+            "{missing:?}"
+        );
+        for role in ["view", "cluster-admin", "system:node-proxier", "rke2-canal"] {
+            assert_eq!(found(&bound(role), None), [""; 0], "{role}");
+        }
+        let with_chart = bound("no-such-role") + CHART;
+        assert_eq!(found(&with_chart, None), [""; 0]);
+        let own = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: no-such-role}\n";
+        assert_eq!(found(&(bound("no-such-role") + own), None), [""; 0]);
+        assert_eq!(
+            found(&bound("no-such-role"), Some(Platform::Harvester)),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_namespace_that_a_published_manifest_left_to_kubectl_is_missed() {
+        let account = |namespace: &str| {
+            format!(
+                "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: server{namespace}}}\n"
+            )
+        };
+        let forgotten = found(&(bound("view") + &account("")), None);
+        assert!(
+            forgotten.len() == 1 && forgotten[0].starts_with("a.yaml:6: "),
+            "{forgotten:?}"
+        );
+        assert_eq!(
+            found(&(bound("view") + &account(", namespace: argocd")), None),
+            [""; 0]
+        );
+        assert_eq!(found(&bound("view"), None), [""; 0]);
+    }
+
+    #[test]
+    fn a_chart_s_configuration_that_is_misspelt_is_named() {
+        let config = |name: &str| {
+            format!(
+                "apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {{name: {name}, namespace: kube-system}}\n"
+            )
+        };
+        let wrong = found(&config("rke2-ingres-nginx"), None);
+        assert!(
+            wrong.len() == 1 && wrong[0].contains("rke2-ingress-nginx"),
+            "{wrong:?}"
+        );
+        for name in ["rke2-canal", "longhorn"] {
+            assert_eq!(found(&config(name), None), [""; 0], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_claim_whose_class_nothing_brings_is_missed_on_rke2_alone() {
+        let claim = |class: &str| {
+            format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: a}}\nspec: {{accessModes: [ReadWriteOnce]{class}}}\n"
+            )
+        };
+        let rke2 = Some(Platform::Rke2);
+        for class in ["", ", storageClassName: nowhere"] {
+            assert_eq!(found(&claim(class), rke2).len(), 1, "{class}");
+            assert_eq!(found(&claim(class), None), [""; 0], "{class}");
+            assert_eq!(found(&(claim(class) + CHART), rke2), [""; 0], "{class}");
+        }
+        for class in [", storageClassName: \"\"", ", volumeName: a"] {
+            assert_eq!(found(&claim(class), rke2), [""; 0], "{class}");
+        }
+        let default = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: a\n\
+                       metadata: {name: nowhere, annotations: {storageclass.kubernetes.io/is-default-class: \"true\"}}\n";
+        for class in ["", ", storageClassName: nowhere"] {
+            assert_eq!(found(&(claim(class) + default), rke2), [""; 0], "{class}");
+        }
+    }
+}
