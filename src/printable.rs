@@ -115,7 +115,8 @@ pub(crate) fn json_pretty<T: Serialize + ?Sized>(value: &T) -> serde_json::Resul
     serde_json::to_string_pretty(value).map(escaped)
 }
 
-/// A value as a YAML document. One with hidden characters is written as JSON, which is YAML too, and where they can be escaped.
+/// A value as a YAML document. One with hidden characters is written in YAML's other form, which looks like JSON: there they
+/// can be escaped.
 ///
 /// # Errors
 ///
@@ -123,9 +124,23 @@ pub(crate) fn json_pretty<T: Serialize + ?Sized>(value: &T) -> serde_json::Resul
 pub(crate) fn yaml<T: Serialize>(value: &T) -> anyhow::Result<String> {
     let text = windrow_model::manifest::yaml::to_text(value)?;
     match text.chars().any(|one| one != '\n' && is_hidden(one)) {
-        true => Ok(json_pretty(value)? + "\n"),
         false => Ok(text),
+        true => Ok(escaped_yaml(&serde_json::to_string_pretty(value)?) + "\n"),
     }
+}
+
+/// As [`escaped`]; YAML escapes a character beyond 16 bits in one piece.
+fn escaped_yaml(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for one in json.chars() {
+        // Writing to a string cannot fail.
+        let _ = match u32::from(one) {
+            _ if one == '\n' || !is_hidden(one) => write!(out, "{one}"),
+            code @ 0..=0xffff => write!(out, "\\u{code:04x}"),
+            code => write!(out, "\\U{code:08x}"),
+        };
+    }
+    out
 }
 
 /// A word of a shell's command, quoted where a shell would read it as something else.
