@@ -5,7 +5,13 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
+use rustix::termios::tcgetwinsize;
+
 use crate::render::Style;
+
+/// Tables are at least so wide, and at most, whatever the terminal is: longer lines are hard to read.
+const NARROWEST: usize = 60;
+const WIDEST: usize = 160;
 
 macro_rules! println {
     ($($words:tt)*) => {
@@ -52,8 +58,16 @@ pub(super) fn print_whole(text: &str) -> anyhow::Result<()> {
 pub(super) fn style() -> Style {
     let wanted = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let stdout = std::io::stdout();
+    let terminal = stdout.is_terminal();
+    let columns = terminal.then(|| tcgetwinsize(&stdout).ok()).flatten();
+    let columns = columns
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0);
     Style {
-        color: std::io::stdout().is_terminal() && wanted("NO_COLOR") && !dumb,
-        ..Style::default()
+        color: terminal && wanted("NO_COLOR") && !dumb,
+        width: columns.map_or(Style::default().width, |columns| {
+            columns.clamp(NARROWEST, WIDEST)
+        }),
     }
 }

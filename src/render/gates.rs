@@ -33,6 +33,8 @@ pub struct GatesReport {
     /// Gates that the configuration asks for and Windrow does not write.
     pub left_out: Vec<LeftOutReport>,
     /// All findings.
+    #[serde(serialize_with = "windrow_model::findings::serialize_advised")]
+    #[schemars(with = "Vec<windrow_model::findings::AdvisedFinding<'static>>")]
     pub findings: Vec<Finding>,
     /// On a node, the current trial or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

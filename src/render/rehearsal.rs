@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use windrow_model::findings::Finding;
+use windrow_model::reasons::Severity;
 use windrow_simulate::rehearse::{Ending, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
 use super::table::{Style, findings};
@@ -14,6 +16,7 @@ pub(super) const RECOGNISED: &str = "What windrow diagnose would recognise in wh
 /// A rehearsal as text.
 pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
     let mut out = String::new();
+    cluster(&mut out, &rehearsal.nodes, style);
     for node in &rehearsal.nodes {
         one_node(&mut out, node, style);
     }
@@ -43,6 +46,12 @@ fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
         }
     }
     out.push('\n');
+    // What is proved stands before what follows from it.
+    let is_proof = |finding: &Finding| finding.severity == Severity::Error;
+    let proved = node.findings.iter().any(is_proof);
+    if proved {
+        all_findings(out, node, style);
+    }
     for (title, side) in [
         ("Without Windrow", &node.without),
         ("With Windrow", &node.with),
@@ -53,10 +62,36 @@ fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
     kept(out, &node.with, style);
     recognised(out, node, style);
     versions(out, node, style);
+    if !proved {
+        all_findings(out, node, style);
+    }
     timeline(out, "With Windrow", &node.with, style);
+}
+
+fn all_findings(out: &mut String, node: &NodeRehearsal, style: Style) {
     if !node.findings.is_empty() {
-        out.push_str(&findings(&node.findings, style));
+        out.push_str(findings(&node.findings, style).trim_start());
         out.push('\n');
+    }
+}
+
+/// What a cluster has once, before its nodes.
+fn cluster(out: &mut String, nodes: &[NodeRehearsal], style: Style) {
+    let [first, _, ..] = nodes else {
+        return;
+    };
+    let _ = writeln!(
+        out,
+        "{} on {}, by {} seeds; they join one after another\n",
+        style.strong(&format!("{} nodes of one cluster", nodes.len())),
+        platform(first),
+        first.seeds
+    );
+    for (title, side) in [
+        ("Without Windrow", &first.without),
+        ("With Windrow", &first.with),
+    ] {
+        verdict(out, title, side, first, style);
     }
 }
 

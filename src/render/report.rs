@@ -8,6 +8,7 @@ use windrow_model::findings::Finding;
 use windrow_model::manifest::{AddonName, ManifestPath, MarkerPath, ObjectRef};
 use windrow_plan::rules::Tier;
 use windrow_plan::{Origin, Plan, Requirement, SatisfiedBy};
+use windrow_simulate::rehearse::check::CheckVerdict;
 
 use super::graph::BoxKind;
 
@@ -19,11 +20,18 @@ pub struct PlanReport {
     pub api_version: String,
     /// `Plan`
     pub kind: String,
+    /// The version of Windrow that planned.
+    #[serde(default)]
+    pub windrow: String,
+    /// What its findings come to; `windrow check` also rehearses.
+    pub verdict: CheckVerdict,
     /// The files, in the order in which RKE2 would read them.
     pub files: Vec<FileReport>,
     /// Paths in an order of release that works, as far as there is one.
     pub order: Vec<ManifestPath>,
     /// What is wrong, all of it.
+    #[serde(serialize_with = "windrow_model::findings::serialize_advised")]
+    #[schemars(with = "Vec<windrow_model::findings::AdvisedFinding<'static>>")]
     pub findings: Vec<Finding>,
 }
 
@@ -85,6 +93,8 @@ impl PlanReport {
         Self {
             api_version: "windrow.dev/v1".to_owned(),
             kind: "Plan".to_owned(),
+            windrow: env!("CARGO_PKG_VERSION").to_owned(),
+            verdict: CheckVerdict::from_findings(&plan.findings),
             files: plan
                 .files
                 .iter()

@@ -132,7 +132,7 @@ fn count(number: usize, what: &str) -> String {
 
 fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize>, style: Style) {
     let number = number.map_or("-".to_owned(), |number| number.to_string());
-    let path = fit(&printable(&file.path), style.width.saturating_sub(38));
+    let path = printable(&file.path);
     let objects = count(file.documents.len(), "object");
     let state = if let Some(owner) = file.owner.filter(|_| file.skipped.is_none()) {
         style.dim(&fit(&format!("not touched: {owner}'s"), 24))

@@ -512,3 +512,26 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
         );
     }
 }
+
+#[test]
+fn a_proof_stands_before_what_follows_from_it_and_a_cluster_before_its_nodes() {
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
+    let (_directory, path) = file("a_a.yaml", text);
+    let node = |name: &str| format!("--node={name}={}", self::text(&path));
+    let output = windrow(&[&node("n1"), &node("n2"), "--seeds", "2"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let text = said(&output);
+    let at = |words: &str| {
+        text.find(words)
+            .unwrap_or_else(|| panic!("{words}\n{text}"))
+    };
+    assert!(
+        text.starts_with("2 nodes of one cluster on RKE2, by 2 seeds"),
+        "{text}"
+    );
+    assert!(at("n1 on RKE2") < at("addon-name-invalid"), "{text}");
+    let own = &text[at("n1 on RKE2")..];
+    let proof = own.find("addon-name-invalid").unwrap();
+    assert!(proof < own.find("Without Windrow").unwrap(), "{text}");
+    assert!(proof < own.find("seed 1").unwrap(), "{text}");
+}

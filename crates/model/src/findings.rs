@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::reasons::{Code, Severity};
 
@@ -60,6 +60,37 @@ pub struct Finding {
     /// What was seen of a known incident of the cluster; absent for what is found in files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incident: Option<Box<Incident>>,
+}
+
+/// A finding as a document shows it: with what to do about it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AdvisedFinding<'f> {
+    /// The finding.
+    #[serde(flatten)]
+    finding: &'f Finding,
+    /// What to do about it.
+    advice: &'f str,
+}
+
+impl<'f> AdvisedFinding<'f> {
+    fn new(finding: &'f Finding) -> Self {
+        Self {
+            finding,
+            advice: finding.code.reason().advice,
+        }
+    }
+}
+
+/// Writes findings into a document, each with what to do about it.
+///
+/// # Errors
+///
+/// Those of the serializer.
+pub fn serialize_advised<S: Serializer>(
+    findings: &[Finding],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(findings.iter().map(AdvisedFinding::new))
 }
 
 /// A known incident of the cluster: of what, by which signs, and what can be done about it.

@@ -495,6 +495,18 @@ fn an_object_that_two_files_bring_is_told_and_generated_names_are_not() {
     assert_eq!(told.len(), 1);
     assert!(told[0].message.contains("same"), "{}", told[0].message);
     assert_eq!(told[0].at.len(), 2);
+    let many: Vec<String> = (0..26).map(|n| config_map(&format!("c{n}"), "")).collect();
+    let many = many.join("---\n");
+    let pair = plan(&[("a.yaml", &many), ("b.yaml", &many)]);
+    let found = pair.findings.iter();
+    let found: Vec<_> = found
+        .filter(|finding| finding.code == Code::DuplicateObject)
+        .collect();
+    assert_eq!(found.len(), 1, "one finding for a pair of files: {found:?}");
+    assert!(
+        found[0].message.contains("like 25 other objects"),
+        "{found:?}"
+    );
     let generated = "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: c-}\n";
     let both = plan(&[("a.yaml", generated), ("b.yaml", generated)]);
     assert!(!codes(&both).contains(&Code::DuplicateObject));

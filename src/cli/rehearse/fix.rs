@@ -69,6 +69,7 @@ pub(super) fn write_corrected(
     for left in &corrected.left {
         eprintln!("windrow: {left}");
     }
+    let mut changed = false;
     for (name, text) in corrected.files {
         let path = directory.join(&name);
         let above = path.parent().unwrap_or(directory);
@@ -85,7 +86,11 @@ pub(super) fn write_corrected(
         let same = |source: &GivenFile| source.name == name && source.text == text;
         if !sources.iter().any(same) {
             eprintln!("windrow: {} is corrected", path.display());
+            changed = true;
         }
+    }
+    if !changed {
+        eprintln!("windrow: nothing that was found can be corrected mechanically");
     }
     Ok(())
 }

@@ -231,27 +231,28 @@ impl Linker<'_> {
         }
     }
 
-    /// Objects that several documents declare.
+    /// Objects that several documents declare: one finding for all that the same files share.
     pub(super) fn report_duplicates(&mut self) {
-        let mut found: Vec<(String, Vec<Location>)> = self
-            .index
-            .objects
-            .iter()
-            .filter(|(_, places)| places.len() > 1)
-            .map(|(object, places)| {
-                let at = places
-                    .iter()
-                    .map(|&(file, document)| {
-                        let one = self.examined[file];
-                        one.shown.at(Some(one.objects[document].line))
-                    })
-                    .collect();
-                (object.to_string(), at)
-            })
-            .collect();
-        found.sort();
-        for (object, at) in found {
-            let message = Code::DuplicateObject.say(&[("what", &object)]);
+        let mut shared: BTreeMap<Vec<FileId>, Vec<(String, Vec<Location>)>> = BTreeMap::new();
+        let twice = self.index.objects.iter();
+        for (object, places) in twice.filter(|(_, places)| places.len() > 1) {
+            let at = places.iter().map(|&(file, document)| {
+                let one = self.examined[file];
+                one.shown.at(Some(one.objects[document].line))
+            });
+            let mut files: Vec<FileId> = places.iter().map(|(file, _)| *file).collect();
+            files.dedup();
+            let objects = shared.entry(files).or_default();
+            objects.push((object.to_string(), at.collect()));
+        }
+        for mut objects in shared.into_values() {
+            objects.sort();
+            let (first, at) = objects.swap_remove(0);
+            let what = match objects.len() {
+                0 => first,
+                more => format!("{first}, like {more} other objects of these files,"),
+            };
+            let message = Code::DuplicateObject.say(&[("what", &what)]);
             self.find(Code::DuplicateObject, message, at);
         }
     }

@@ -19,11 +19,21 @@ pub struct Rehearsal {
     pub api_version: String,
     /// `Rehearsal`
     pub kind: String,
+    /// The version of Windrow that rehearsed.
+    #[serde(default)]
+    pub windrow: String,
+    /// How the nodes end with Windrow at worst, with what is proved.
+    pub verdict: Ending,
     /// Every node that was rehearsed, all in one cluster. What a cluster has once (how it ended, work,
     /// machines) is the same at each.
     pub nodes: Vec<NodeRehearsal>,
     /// What is wrong between nodes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "windrow_model::findings::serialize_advised"
+    )]
+    #[schemars(with = "Vec<windrow_model::findings::AdvisedFinding<'static>>")]
     pub findings: Vec<Finding>,
 }
 
@@ -51,6 +61,8 @@ pub struct NodeRehearsal {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionOutcome>,
     /// What is wrong with the files, and proofs of what cannot work.
+    #[serde(serialize_with = "windrow_model::findings::serialize_advised")]
+    #[schemars(with = "Vec<windrow_model::findings::AdvisedFinding<'static>>")]
     pub findings: Vec<Finding>,
 }
 
@@ -291,12 +303,16 @@ impl NodeRehearsal {
 impl Rehearsal {
     /// The nodes' rehearsals together.
     pub fn new(nodes: Vec<NodeRehearsal>, findings: Vec<Finding>) -> Self {
-        Self {
+        let mut rehearsal = Self {
             api_version: "windrow.dev/v1".to_owned(),
             kind: "Rehearsal".to_owned(),
+            windrow: env!("CARGO_PKG_VERSION").to_owned(),
+            verdict: Ending::Complete,
             nodes,
             findings,
-        }
+        };
+        rehearsal.verdict = rehearsal.worst();
+        rehearsal
     }
 
     /// How the nodes end with Windrow at worst.

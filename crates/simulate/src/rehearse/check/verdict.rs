@@ -52,6 +52,12 @@ impl CheckVerdict {
         }
     }
 
+    /// What findings come to: the worst of them counts.
+    pub fn from_findings(findings: &[Finding]) -> Self {
+        let all = findings.iter().map(Self::from_finding);
+        all.max().unwrap_or(Self::Fine)
+    }
+
     /// What a rehearsal's end comes to.
     pub fn from_ending(ending: Ending) -> Self {
         match ending {
