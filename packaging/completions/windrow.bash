@@ -236,7 +236,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__check)
-            opts="-o -h --node --harvester --rke2 --reboot --rules --images --fix --seeds --timeout --output --fail-on --accept --root --help"
+            opts="-o -h --node --harvester --rke2 --reboot --rules --images --fix --seeds --timeout --output --write --fail-on --accept --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -284,6 +284,10 @@ _windrow() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "table json yaml sarif junit github html" -- "${cur}"))
+                    return 0
+                    ;;
+                --write)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --fail-on)

@@ -3,6 +3,7 @@
 mod accepted;
 mod args;
 
+use anyhow::Context as _;
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 use windrow_simulate::rehearse::Rehearsal;
@@ -15,6 +16,7 @@ use self::args::{FailOn, Output};
 use super::out::print_whole;
 use super::rehearse::{FoundOnNode, Rehearsed, rehearse};
 use super::{Context, Exit, complain, style};
+use crate::files::{Durability, replace};
 use crate::render;
 
 pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
@@ -47,7 +49,12 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
     let cut: Option<&CutShort> = cut_short.as_ref();
     let version = env!("CARGO_PKG_VERSION");
     let report = CheckReport::new(&rehearsal, checked, cut, acceptances, version);
-    print(&report, &rehearsal, &args)?;
+    for (format, path) in &args.write {
+        let text = rendered(&report, &rehearsal, *format, &args)?;
+        replace(path, text.as_bytes(), 0o644, Durability::Volatile)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
+    print_whole(&rendered(&report, &rehearsal, args.output, &args)?)?;
     Ok(exit_of(&report, args.fail_on))
 }
 
@@ -73,8 +80,14 @@ fn checked_node(node: FoundOnNode) -> CheckedNode {
     }
 }
 
-fn print(report: &CheckReport, rehearsal: &Rehearsal, args: &Args) -> anyhow::Result<()> {
-    print_whole(&match args.output {
+/// The report in a format.
+fn rendered(
+    report: &CheckReport,
+    rehearsal: &Rehearsal,
+    format: Output,
+    args: &Args,
+) -> anyhow::Result<String> {
+    Ok(match format {
         Output::Table => render::check_table(report, style()),
         Output::Json => crate::printable::json_pretty(report)? + "\n",
         Output::Yaml => crate::printable::yaml(report)?,

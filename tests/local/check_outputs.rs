@@ -198,3 +198,36 @@ fn the_page_begins_with_the_verdict_and_needs_nothing_else() {
         assert!(!page.contains(foreign), "{foreign} stands in the page");
     }
 }
+
+#[test]
+fn every_document_carries_the_version_the_verdict_and_the_advice_and_is_written_as_yaml_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(NAME);
+    fs::write(&path, USER_DATA).unwrap();
+    let advice = windrow_model::reasons::Code::AddonNameInvalid
+        .reason()
+        .advice;
+    for (verb, verdict, findings) in [
+        ("plan", "cannotWork", "/findings"),
+        ("rehearse", "stuck", "/nodes/0/findings"),
+    ] {
+        let run = |format: &str| {
+            let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+                .args([verb, "-o", format])
+                .arg(&path)
+                .output()
+                .unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let json: Value = serde_json::from_str(&run("json")).unwrap();
+        assert_eq!(json["windrow"], env!("CARGO_PKG_VERSION"), "{verb}");
+        assert_eq!(json["verdict"], verdict, "{verb}");
+        let found = json.pointer(findings).unwrap().as_array().unwrap();
+        let name = found.iter().find(|one| one["code"] == "addon-name-invalid");
+        assert_eq!(name.unwrap()["advice"], advice, "{verb}");
+        let yaml = windrow_model::manifest::yaml::parse_configuration(&run("yaml"));
+        let yaml = yaml.unwrap().unwrap().to_json();
+        assert_eq!(yaml.pointer(findings), json.pointer(findings), "{verb}");
+        assert_eq!(yaml["verdict"], verdict, "{verb}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum as _;
 use windrow_simulate::rehearse::check::CheckVerdict;
 
 use super::super::rehearse::SetupArgs;
@@ -14,6 +15,9 @@ pub(in crate::cli) struct Args {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub(super) output: Output,
+    /// Also write the report in a format into a file; can be repeated
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = written)]
+    pub(super) write: Vec<(Output, PathBuf)>,
     /// What makes the command fail
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Unknown)]
     pub(super) fail_on: FailOn,
@@ -46,6 +50,21 @@ pub(super) enum FailOn {
     Unknown,
     /// That, and what is slower or noisier without a change
     Warning,
+}
+
+fn written(text: &str) -> Result<(Output, PathBuf), String> {
+    let known = || {
+        let formats = Output::value_variants().iter();
+        let names: Vec<_> = formats
+            .filter_map(|format| Some(format.to_possible_value()?.get_name().to_owned()))
+            .collect();
+        format!("write it as FORMAT=FILE; formats are {}", names.join(", "))
+    };
+    let (format, file) = text.split_once('=').ok_or_else(known)?;
+    match Output::from_str(format, false) {
+        Ok(format) if !file.is_empty() => Ok((format, file.into())),
+        _ => Err(known()),
+    }
 }
 
 impl FailOn {
