@@ -14,6 +14,7 @@ use windrow_harvester::incidents;
 use windrow_model::reasons::REASONS;
 
 use crate::support::manual;
+use crate::support::verb_pages::{VERB_PAGES, rest_of_page};
 
 fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -166,6 +167,42 @@ fn the_schema_of_a_check_is_current() {
 }
 
 #[test]
+fn the_schemas_of_what_people_write_are_current() {
+    for (path, schema) in [
+        (
+            "docs/windrow.schema.json",
+            windrow_decide::settings::schema::settings_schema(),
+        ),
+        (
+            "docs/rulepack.schema.json",
+            windrow_plan::rules::schema::rule_pack_schema(),
+        ),
+        (
+            "docs/accepted.schema.json",
+            windrow_simulate::rehearse::check::input_schema::accepted_findings_schema(),
+        ),
+    ] {
+        current(path, schema.as_bytes());
+    }
+}
+
+#[test]
+fn every_shipped_file_says_by_which_schema_an_editor_checks_it() {
+    let packs = fs::read_dir(here("config/rules.d")).unwrap();
+    let packs = packs.map(|entry| (entry.unwrap().path(), "rulepack"));
+    let shipped = fs::read_to_string(here("packaging/contents")).unwrap();
+    let installed = "/usr/share/doc/windrow/docs/";
+    let ships = |line: &str| line.contains("docs/*.schema.json") && line.ends_with(installed);
+    assert!(shipped.lines().any(ships), "{shipped}");
+    for (path, schema) in packs.chain([(here("config/windrow.yaml"), "windrow")]) {
+        let text = fs::read_to_string(&path).unwrap();
+        let line =
+            format!("# yaml-language-server: $schema=file://{installed}{schema}.schema.json");
+        assert!(text.lines().any(|one| one == line), "{}", path.display());
+    }
+}
+
+#[test]
 fn the_manual_pages_are_current() {
     // Not of which build the pages are: they would change with each commit.
     let mut command = windrow::cli::command().version(env!("CARGO_PKG_VERSION"));
@@ -187,10 +224,23 @@ fn page(command: &clap::Command, name: &str) {
         .source(format!("windrow {}", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     man.render(&mut text).unwrap();
-    if name == "windrow" {
-        text.extend_from_slice(REST_OF_THE_PAGE.as_bytes());
+    match name.strip_prefix("windrow-") {
+        None => text.extend_from_slice(REST_OF_THE_PAGE.as_bytes()),
+        Some(verb) => text.extend_from_slice(rest_of_page(verb).as_bytes()),
     }
     current(&format!("packaging/man/{name}.1"), &text);
+}
+
+#[test]
+fn every_example_of_a_manual_page_is_a_command_line_that_is_taken() {
+    for page in VERB_PAGES {
+        for (command, _) in page.examples {
+            let words: Vec<&str> = command.split(' ').collect();
+            assert_eq!(words[..2], ["windrow", page.verb]);
+            let taken = windrow::cli::command().try_get_matches_from(words);
+            assert!(taken.is_ok(), "{command}: {taken:?}");
+        }
+    }
 }
 
 #[test]

@@ -17,4 +17,5 @@ pub(crate) mod objects;
 pub(crate) mod qemu;
 pub(crate) mod scenarios;
 pub(crate) mod stepwise;
+pub(crate) mod verb_pages;
 pub(crate) mod widgets;

@@ -10,6 +10,7 @@ mod gates;
 mod keys;
 mod load;
 mod probes;
+pub mod schema;
 mod template;
 mod units;
 mod url;

@@ -12,6 +12,7 @@ mod load;
 mod matching;
 mod path;
 mod requirement;
+pub mod schema;
 mod template;
 
 use std::collections::BTreeMap;

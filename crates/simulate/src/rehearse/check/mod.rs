@@ -5,6 +5,7 @@
 
 pub mod acceptance;
 mod finding;
+pub mod input_schema;
 mod outcome;
 mod report;
 #[cfg(test)]

@@ -1,0 +1,507 @@
+//! The form of `windrow.yaml` for editors: a JSON schema, draft 7, from the types below. Files are read by [`KEYS`](super::KEYS);
+//! a test holds both together.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+
+/// Windrow's configuration: windrow.yaml, or a file below conf.d.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SettingsFile {
+    /// What the node is; auto finds out.
+    pub platform: Option<PlatformWord>,
+    /// RKE2's data directory, an absolute path.
+    pub data_dir: Option<AbsolutePath>,
+    /// Probes of the node.
+    pub probes: Option<ProbesFile>,
+    /// Where the node's state is shown.
+    pub outlets: Option<OutletsFile>,
+    /// How manifests are staged.
+    pub staging: Option<StagingFile>,
+    /// Feature gates, by component and name.
+    pub feature_gates: Option<FeatureGatesFile>,
+    /// How a change of feature gates is tried.
+    pub gates: Option<GatesFile>,
+    /// The status over HTTPS.
+    pub status_server: Option<StatusServerFile>,
+    /// The look for known incidents.
+    pub diagnosis: Option<DiagnosisFile>,
+    /// What the daemon cures by itself.
+    pub repair: Option<RepairFile>,
+    /// The flight recorder.
+    pub flight: Option<FlightFile>,
+    /// Which events are sent where.
+    pub webhooks: Option<Vec<WebhookFile>>,
+}
+
+/// A duration like 90s, 15m or 1h30m.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+pub struct DurationText(
+    #[schemars(regex(pattern = r"^\s*([0-9]+(ms|s|sec|m|min|h|hr|d)\s*)+$"))] pub String,
+);
+
+/// An absolute path.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+pub struct AbsolutePath(#[schemars(regex(pattern = "^/"))] pub String);
+
+/// A size like 512KiB or 16MiB, or a number of bytes.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum Size {
+    /// In bytes.
+    Bytes(u64),
+    /// With a binary unit.
+    Text(#[schemars(regex(pattern = r"^[0-9]+\s*(KiB|Ki|MiB|Mi|GiB|Gi)?$"))] String),
+}
+
+/// What a node is.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum PlatformWord {
+    /// Auto.
+    Auto,
+    /// Harvester.
+    Harvester,
+    /// Rke2.
+    Rke2,
+}
+
+/// Probes of the node.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ProbesFile {
+    /// false: the node itself is not probed, and its readiness stays Unknown.
+    pub enabled: Option<bool>,
+    /// Probes of your own, by name: lower-case letters, digits and `-`.
+    pub custom: Option<BTreeMap<String, ProbeFile>>,
+}
+
+/// A probe: one of http, tcp, unit, file, object, and when it counts.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ProbeFile {
+    /// false takes an earlier definition back.
+    pub enabled: Option<bool>,
+    /// An address that has to answer.
+    pub http: Option<HttpProbeFile>,
+    /// A port that has to take connections.
+    pub tcp: Option<TcpProbeFile>,
+    /// A systemd unit and its state.
+    pub unit: Option<UnitProbeFile>,
+    /// A file.
+    pub file: Option<FileProbeFile>,
+    /// An object of the cluster.
+    pub object: Option<ObjectProbeFile>,
+    /// How often it is asked; 5s or more.
+    pub period: Option<DurationText>,
+    /// How long an answer may take; less than the period.
+    pub timeout: Option<DurationText>,
+    /// After how many good answers in a row it passes.
+    #[schemars(range(min = 1, max = 100))]
+    pub rise: Option<u32>,
+    /// After how many bad answers in a row it fails.
+    #[schemars(range(min = 1, max = 100))]
+    pub fall: Option<u32>,
+    /// Does the node need it, or is it only wanted?
+    pub severity: Option<ProbeSeverityWord>,
+    /// On which nodes it is asked.
+    pub roles: Option<Vec<RoleWord>>,
+    /// In which phase of the boot it counts.
+    pub phase: Option<PhaseWord>,
+    /// What is said where it fails.
+    #[schemars(length(max = 160))]
+    pub message: Option<String>,
+}
+
+/// Does the node need it?
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum ProbeSeverityWord {
+    /// Required.
+    Required,
+    /// Wanted.
+    Wanted,
+}
+
+/// The role of a node.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub enum RoleWord {
+    /// First-server.
+    FirstServer,
+    /// Joined-server.
+    JoinedServer,
+    /// Agent.
+    Agent,
+    /// Witness.
+    Witness,
+}
+
+/// A phase of the boot.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub enum PhaseWord {
+    /// Network.
+    Network,
+    /// Rke2-installed.
+    #[schemars(rename = "rke2-installed")]
+    Rke2Installed,
+    /// Api.
+    Api,
+    /// Node.
+    Node,
+    /// Rancher.
+    Rancher,
+    /// Harvester-chart.
+    HarvesterChart,
+    /// Settings.
+    Settings,
+    /// Storage-network.
+    StorageNetwork,
+    /// Ready.
+    Ready,
+}
+
+/// An address that has to answer.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HttpProbeFile {
+    /// The address, without credentials.
+    #[schemars(regex(pattern = "^https?://"))]
+    pub url: String,
+    /// The status, or a list of them.
+    pub status: Option<HttpStatus>,
+    /// What the answer has to contain.
+    pub contains: Option<String>,
+    /// The authority of the server's certificate.
+    pub ca_file: Option<AbsolutePath>,
+    /// true checks no certificate.
+    pub insecure: Option<bool>,
+    /// A file with headers, for credentials.
+    pub headers_file: Option<AbsolutePath>,
+}
+
+/// A status, or several.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum HttpStatus {
+    /// One.
+    One(#[schemars(range(min = 100, max = 599))] u16),
+    /// Several.
+    Several(Vec<u16>),
+}
+
+/// A port that has to take connections.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TcpProbeFile {
+    /// HOST:PORT or [IPV6]:PORT
+    pub address: String,
+}
+
+/// A systemd unit and its state.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct UnitProbeFile {
+    /// The whole name, like rke2-server.service.
+    pub name: String,
+    /// The state, or a list of them; active where there is none.
+    pub state: Option<Words>,
+}
+
+/// A word, or several.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum Words {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+/// A file.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FileProbeFile {
+    /// Its path.
+    pub path: AbsolutePath,
+    /// Does it have to be there, or absent?
+    pub state: Option<FileState>,
+    /// What it has to contain.
+    pub contains: Option<String>,
+    /// How old it may be.
+    pub newer_than: Option<DurationText>,
+}
+
+/// Does a file have to be there?
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum FileState {
+    /// Exists.
+    Exists,
+    /// Absent.
+    Absent,
+}
+
+/// An object of the cluster.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectProbeFile {
+    /// Its API version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: Option<String>,
+    /// Its name; the own Node where a Node has none.
+    pub name: Option<String>,
+    /// A CEL expression on `object`; without one it has to exist.
+    pub expression: Option<String>,
+}
+
+/// Where the node's state is shown.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OutletsFile {
+    /// Condition WindrowBootstrap on the own Node.
+    pub node_condition: Option<bool>,
+    /// Events about the own Node.
+    pub node_events: Option<bool>,
+    /// Lines at the login prompt and after the login.
+    pub login_notices: Option<bool>,
+}
+
+/// How manifests are staged.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StagingFile {
+    /// false: everything is observed and reported, nothing is held.
+    pub enabled: Option<bool>,
+    /// How long a requirement that only orders may hold a file.
+    pub advisory_deadline: Option<DurationText>,
+    /// How long an inferred requirement may hold a file.
+    pub inferred_deadline: Option<DurationText>,
+    /// How long a file that RKE2 would refuse is kept from it.
+    pub refused_deadline: Option<DurationText>,
+    /// After how long a file that stays held is reported as overdue.
+    pub overdue_after: Option<DurationText>,
+    /// How long files are held while kube-apiserver has never answered.
+    pub blind_deadline: Option<DurationText>,
+    /// How often the directory is read again without an event.
+    pub rescan: Option<DurationText>,
+    /// Bounds against hostile input.
+    pub limits: Option<LimitsFile>,
+}
+
+/// Bounds against hostile input.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LimitsFile {
+    /// The largest file that is read.
+    pub file_bytes: Option<Size>,
+    /// The most documents in a file.
+    #[schemars(range(min = 1))]
+    pub documents: Option<u32>,
+    /// The deepest nesting of lists and maps.
+    #[schemars(range(min = 1))]
+    pub depth: Option<u32>,
+    /// The most values that aliases may add to a document.
+    #[schemars(range(min = 1))]
+    pub alias_nodes: Option<u32>,
+    /// The most memory that the values of a document may take.
+    pub expanded_bytes: Option<Size>,
+    /// The most that is read of the directory in one look.
+    pub directory_bytes: Option<Size>,
+}
+
+/// Feature gates, by component and name.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FeatureGatesFile {
+    /// Those of kube-apiserver.
+    pub kube_apiserver: Option<BTreeMap<String, GateFile>>,
+    /// Those of kube-controller-manager.
+    pub kube_controller_manager: Option<BTreeMap<String, GateFile>>,
+    /// Those of kube-scheduler.
+    pub kube_scheduler: Option<BTreeMap<String, GateFile>>,
+    /// Those of kubelet.
+    pub kubelet: Option<BTreeMap<String, GateFile>>,
+}
+
+/// The value of a gate; null takes back what an earlier file asks for.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum GateFile {
+    /// Value.
+    Value(Option<bool>),
+    /// Asked.
+    Asked(AskedGate),
+}
+
+/// A gate that is asked for.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AskedGate {
+    /// Its value.
+    pub value: bool,
+    /// On which minors of Kubernetes, like `>=1.32, <1.34`.
+    pub when: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// How a change of feature gates is tried.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GatesFile {
+    /// What a changed configuration does while RKE2 runs: it waits for a boot, or it is tried.
+    pub on_change: Option<OnChangeWord>,
+    /// How long each part of a trial may take.
+    pub patience: Option<DurationText>,
+}
+
+/// What a changed configuration does while RKE2 runs.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum OnChangeWord {
+    /// Wait.
+    Wait,
+    /// Try.
+    Try,
+}
+
+/// The status over HTTPS.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StatusServerFile {
+    /// Is it served?
+    pub enabled: Option<bool>,
+    /// The address and the port, from 1024 on.
+    pub listen: Option<String>,
+    /// The file with the token that has to be shown.
+    pub token_file: Option<AbsolutePath>,
+    /// The file with the certificate; auto: the one that RKE2 gives the node.
+    pub certificate_file: Option<String>,
+    /// The file with its key.
+    pub key_file: Option<String>,
+}
+
+/// The look for known incidents.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DiagnosisFile {
+    /// false: the daemon does not look.
+    pub enabled: Option<bool>,
+    /// How often it looks on a Ready node.
+    pub interval: Option<DurationText>,
+}
+
+/// What the daemon cures by itself.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RepairFile {
+    /// Codes of incidents.
+    pub auto: Option<Vec<String>>,
+}
+
+/// The flight recorder.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FlightFile {
+    /// false: nothing is recorded.
+    pub enabled: Option<bool>,
+    /// How large the file may become; 256KiB or more.
+    pub file_bytes: Option<Size>,
+    /// Where a copy is put when the node is Failed: auto, none, or a directory.
+    pub copy_to: Option<String>,
+}
+
+/// An event, and where it is sent.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WebhookFile {
+    /// Which event.
+    pub event: String,
+    /// The method; POST where there is none.
+    pub method: Option<String>,
+    /// Headers: lists of values by name.
+    pub headers: Option<BTreeMap<String, Vec<String>>>,
+    /// The address.
+    pub url: String,
+    /// What is sent.
+    pub payload: Option<String>,
+    /// true checks no certificate.
+    pub insecure: Option<bool>,
+    /// User and password.
+    pub basic_auth: Option<BasicAuthFile>,
+}
+
+/// User and password.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct BasicAuthFile {
+    /// User.
+    pub user: String,
+    /// Password.
+    pub password: String,
+}
+
+/// The schema as text.
+pub fn settings_schema() -> String {
+    let generator = SchemaSettings::draft07().into_generator();
+    let schema = generator.into_root_schema_for::<SettingsFile>();
+    // A schema is made of maps and strings, and always serialises.
+    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::settings::KEYS;
+
+    /// Every key of a section, with dots; what users name themselves has none below it.
+    fn keys(root: &Value, section: &Value, before: &str, found: &mut BTreeSet<String>) {
+        let alternatives = section["anyOf"].as_array().into_iter().flatten();
+        let alternatives: Vec<&Value> = std::iter::once(section).chain(alternatives).collect();
+        let resolved = alternatives.into_iter().find_map(|one| {
+            let one = match one["$ref"].as_str() {
+                Some(path) => root.pointer(path.strip_prefix('#')?)?,
+                None => one,
+            };
+            one["properties"].as_object()
+        });
+        match resolved {
+            Some(properties) => {
+                for (name, below) in properties {
+                    let dot = if before.is_empty() { "" } else { "." };
+                    keys(root, below, &format!("{before}{dot}{name}"), found);
+                }
+            }
+            None => {
+                found.insert(before.to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn the_schema_has_every_key_that_is_read_and_no_other() {
+        let schema: Value = serde_json::from_str(&settings_schema()).unwrap();
+        assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
+        let mut found = BTreeSet::new();
+        keys(&schema, &schema, "", &mut found);
+        let mut known: BTreeSet<String> = KEYS.iter().map(|key| key.name.to_owned()).collect();
+        known.extend(["probes.custom".to_owned(), "webhooks".to_owned()]);
+        let gates = windrow_gates::Component::ALL.into_iter();
+        let gates = gates.filter_map(windrow_gates::Component::setting);
+        known.extend(gates.map(|component| format!("featureGates.{component}")));
+        assert_eq!(found, known);
+    }
+}

@@ -1,0 +1,319 @@
+//! What the manual page of each verb says beside its options: the exit status, and examples. A test tries the examples on the
+//! command line's grammar.
+
+use std::fmt::Write as _;
+
+use super::manual::inline;
+
+/// The end of a verb's manual page.
+pub(crate) struct VerbPage {
+    pub(crate) verb: &'static str,
+    /// What the numbers mean here, beside those that mean the same everywhere.
+    exits: &'static [(u8, &'static str)],
+    /// What is typed, and what for.
+    pub(crate) examples: &'static [(&'static str, &'static str)],
+}
+
+/// They mean the same for every verb.
+const EVERYWHERE: [(u8, &str); 2] = [
+    (
+        1,
+        "An error of the system, such as a file that cannot be written.",
+    ),
+    (
+        64,
+        "Wrong use of the command line, or a file that cannot be read.",
+    ),
+];
+
+/// Every verb that has a page.
+pub(crate) const VERB_PAGES: &[VerbPage] = &[
+    VerbPage {
+        verb: "check",
+        exits: &[
+            (0, "It works: fine, or slower or noisier without a change."),
+            (
+                4,
+                "It cannot work; with --fail-on warning also what is slower or noisier without a change.",
+            ),
+            (
+                5,
+                "Unknown: part of it could not be judged. 0 with --fail-on error.",
+            ),
+            (
+                78,
+                "Only Windrow's own configuration, or the accepted findings, are wrong.",
+            ),
+        ],
+        examples: &[
+            (
+                "windrow check harvester-config.yaml",
+                "One verdict over one node's configuration.",
+            ),
+            (
+                "windrow check --fail-on=warning --write=sarif=check.sarif manifests/",
+                "In a pipeline, with a report for the code host.",
+            ),
+            (
+                "windrow check --node n1=first.yaml --node n2=second.yaml",
+                "Two nodes of one cluster.",
+            ),
+        ],
+    },
+    VerbPage {
+        verb: "plan",
+        exits: &[
+            (0, "No error was found."),
+            (4, "It cannot work: at least one error."),
+            (5, "Not everything was looked at."),
+            (78, "Bad settings or rules."),
+        ],
+        examples: &[
+            (
+                "windrow plan",
+                "What the node's own manifests directory will do.",
+            ),
+            (
+                "windrow plan -o svg harvester-config.yaml",
+                "The plan as a picture.",
+            ),
+        ],
+    },
+    VerbPage {
+        verb: "rehearse",
+        exits: &[
+            (0, "Every node comes up with Windrow in every seed."),
+            (
+                4,
+                "One does not, or something is proved to keep it from working.",
+            ),
+            (
+                5,
+                "Whether it comes up is not known, or the time was up before all seeds were played.",
+            ),
+            (78, "Bad settings or rules."),
+        ],
+        examples: &[
+            (
+                "windrow rehearse harvester-config.yaml --harvester v1.6.0",
+                "A boot with a version of Harvester.",
+            ),
+            (
+                "windrow rehearse -o html harvester-config.yaml",
+                "The same as a page.",
+            ),
+        ],
+    },
+    VerbPage {
+        verb: "run",
+        exits: &[
+            (0, "It was asked to stop; in the sandbox, the node came up."),
+            (4, "In the sandbox, the node did not come up."),
+            (75, "Another daemon runs on this node already."),
+        ],
+        examples: &[(
+            "windrow run --sandbox",
+            "The same daemon over a simulated node in a directory.",
+        )],
+    },
+    VerbPage {
+        verb: "status",
+        exits: STATE,
+        examples: &[
+            ("windrow status", "What the node is, and why."),
+            ("windrow status --json", "The status document."),
+        ],
+    },
+    VerbPage {
+        verb: "why",
+        exits: STATE,
+        examples: &[
+            (
+                "windrow why 00-registry.yaml",
+                "What a file waits for, down to what blocks everything.",
+            ),
+            (
+                "windrow why VirtualMachine orchard/registry",
+                "The same of an object.",
+            ),
+        ],
+    },
+    VerbPage {
+        verb: "wait",
+        exits: STATE,
+        examples: &[(
+            "windrow wait --for ready --timeout 30m",
+            "In a script, until the node is Ready.",
+        )],
+    },
+    VerbPage {
+        verb: "console",
+        exits: &[(0, "It was left.")],
+        examples: &[
+            ("windrow console", "The full-screen view."),
+            ("windrow console --once", "One line for another console."),
+        ],
+    },
+    VerbPage {
+        verb: "stage",
+        exits: &[
+            (0, "The files lie in the manifests directory."),
+            (4, "A file has an error: nothing was written."),
+        ],
+        examples: &[(
+            "windrow stage app.yaml",
+            "Adds a manifest to a running node; it is held before RKE2 can read it.",
+        )],
+    },
+    VerbPage {
+        verb: "hold",
+        exits: &[(0, "It is held, or will be when the daemon starts.")],
+        examples: &[(
+            "windrow hold app.yaml --reason maintenance",
+            "Keeps a file from RKE2, with who and why.",
+        )],
+    },
+    VerbPage {
+        verb: "release",
+        exits: &[(0, "It is released."), (4, "Something is still held.")],
+        examples: &[
+            (
+                "windrow release app.yaml",
+                "Lets RKE2 apply a file, whatever it waits for.",
+            ),
+            (
+                "windrow release --all",
+                "Lets RKE2 apply everything that Windrow holds.",
+            ),
+        ],
+    },
+    VerbPage {
+        verb: "gates",
+        exits: &[
+            (0, "Every component would start; the change is in effect."),
+            (4, "One would not start; the change was rolled back."),
+            (
+                5,
+                "The version that will start is not known, or not everything was looked at.",
+            ),
+            (78, "Bad configuration."),
+        ],
+        examples: &[
+            (
+                "windrow gates check --target v1.35",
+                "Before an upgrade: would everything start with the gates that are set?",
+            ),
+            (
+                "windrow gates check harvester-config.yaml",
+                "Before the image is burned.",
+            ),
+        ],
+    },
+    VerbPage {
+        verb: "drain-check",
+        exits: &[
+            (0, "The drain would finish."),
+            (4, "It would not, and it says why."),
+            (5, "That cannot be said."),
+        ],
+        examples: &[(
+            "windrow drain-check n1",
+            "Would a drain of this node finish?",
+        )],
+    },
+    VerbPage {
+        verb: "diagnose",
+        exits: &[
+            (0, "No known incident."),
+            (4, "At least one."),
+            (5, "None among what could be judged."),
+        ],
+        examples: &[(
+            "windrow diagnose",
+            "Known incidents, with what was seen and what to do.",
+        )],
+    },
+    VerbPage {
+        verb: "repair",
+        exits: &[
+            (0, "It is repaired, or nothing was to be done."),
+            (4, "The repair failed or was not agreed to."),
+            (5, "That cannot be said."),
+        ],
+        examples: &[(
+            "windrow repair addon-stuck --dry-run",
+            "Shows the requests that the cure would make.",
+        )],
+    },
+    VerbPage {
+        verb: "config",
+        exits: &[
+            (0, "No error."),
+            (5, "Not everything was looked at."),
+            (78, "Bad settings or rules."),
+        ],
+        examples: &[
+            (
+                "windrow config show --origin",
+                "What is in force, and which file says so.",
+            ),
+            (
+                "windrow config check conf.d rules.d",
+                "Every mistake, with file and line.",
+            ),
+        ],
+    },
+    VerbPage {
+        verb: "replay",
+        exits: &[
+            (0, "Every decision comes out as it was recorded."),
+            (4, "One differs."),
+            (5, "Played with another version, its end is not known."),
+            (78, "Bad rules."),
+        ],
+        examples: &[(
+            "windrow replay flight.jsonl",
+            "Makes the recorded decisions again.",
+        )],
+    },
+    VerbPage {
+        verb: "cleanup",
+        exits: &[(0, "What Windrow made is taken away.")],
+        examples: &[("windrow cleanup", "Before the package is removed.")],
+    },
+    VerbPage {
+        verb: "report",
+        exits: &[(0, "The archive is written.")],
+        examples: &[(
+            "windrow report -o report.tar.gz",
+            "One redacted archive for who cannot log in.",
+        )],
+    },
+];
+
+/// What a node or a file is.
+const STATE: &[(u8, &str)] = &[
+    (0, "Ready; released; as it should be."),
+    (3, "Not yet."),
+    (4, "Failed."),
+    (5, "Not known, for example because the daemon does not run."),
+];
+
+/// What follows the options on the page of a verb.
+pub(crate) fn rest_of_page(verb: &str) -> String {
+    let page = VERB_PAGES.iter().find(|page| page.verb == verb);
+    let page =
+        page.unwrap_or_else(|| panic!("windrow-{verb}(1) has no exit status and no examples"));
+    let mut exits = [page.exits, &EVERYWHERE].concat();
+    exits.sort_unstable();
+    let mut out = String::from(".SH \"EXIT STATUS\"\n");
+    for (number, means) in exits {
+        let _ = write!(out, ".TP\n\\fB{number}\\fR\n{}\n", inline(means));
+    }
+    out.push_str(".SH EXAMPLES\n");
+    for (command, what) in page.examples {
+        let _ = write!(out, ".TP\n\\fB{}\\fR\n{}\n", inline(command), inline(what));
+    }
+    out.push_str(".SH \"SEE ALSO\"\n\\fBwindrow\\fR(1)\n");
+    out
+}
