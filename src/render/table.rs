@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{NeedCondition, Tier};
-use windrow_plan::{Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, SourceMap};
+use windrow_plan::{NameAdvice, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, SourceMap};
 
 use super::graph::{BoxClass, BoxKind};
 use super::text::{fit, wrap};
@@ -83,10 +83,14 @@ impl Style {
 pub fn table(plan: &Plan, style: Style) -> String {
     let mut out = String::new();
     head(&mut out, plan, style);
+    let advice = plan.advise_names();
     let unordered = (0..plan.files.len()).filter(|file| !plan.order.contains(file));
     for (position, file) in plan.order.iter().copied().chain(unordered).enumerate() {
         let number = plan.order.contains(&file).then_some(position + 1);
         one_file(&mut out, plan, &plan.files[file], number, style);
+        if let Some(path) = advice.new_path_of(file) {
+            paragraph(&mut out, style, "name", &advise_name(path, &advice));
+        }
     }
     out.push_str(&findings(&plan.findings, style));
     verdict(&mut out, plan, style);
@@ -170,6 +174,20 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
     if file.owner.is_none() {
         waiting(out, plan, file, style);
     }
+}
+
+/// What another name would spare.
+fn advise_name(path: &str, advice: &NameAdvice) -> String {
+    let passes = match advice.passes_then {
+        1 => "one pass".to_owned(),
+        more => format!("{more} passes"),
+    };
+    format!(
+        "as {path} it would not be held: RKE2 would apply it behind what it needs, and everything in {passes} instead of {} ({} s less). \
+         Only for an image that has not booted yet",
+        advice.passes,
+        advice.saves().as_secs(),
+    )
 }
 
 /// One line of a file's list: a need, and every requirement that shares need, tier and rule.

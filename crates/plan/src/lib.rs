@@ -2,7 +2,7 @@
 //!
 //! - this root: [`examine`](fn@examine) (one file by itself) and [`link`](fn@link) (all of them) make a [`Plan`]: requirements, who satisfies them, cycles, an
 //!   order of release, findings.
-//! - [`NextPass`]: what RKE2 has applied by the time that it reaches a file.
+//! - [`NextPass`]: what RKE2 has applied by the time that it reaches a file; [`Plan::advise_names`]: names that spare holds.
 //! - [`ApiCheck`]: what kube-apiserver would refuse of the objects, for who looks ahead.
 //! - [`rules`]: rule packs, and CEL.
 //! - [`readiness`]: is an object ready, is a need met; `readiness::node`: is the node, by its probes.
@@ -32,6 +32,7 @@ mod examine;
 mod graph;
 mod installer;
 mod link;
+mod names;
 mod pass;
 mod source_map;
 #[cfg(test)]
@@ -40,6 +41,7 @@ mod tests;
 pub use api::{ApiCheck, ApiVerdict};
 pub use examine::{Examined, examine, examine_content};
 pub use link::link;
+pub use names::{NameAdvice, Rename};
 pub use pass::{FirstPass, NextPass, SlowEffect, TakenUp};
 pub use source_map::SourceMap;
 

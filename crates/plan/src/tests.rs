@@ -2,6 +2,7 @@
 
 mod installers;
 mod limits;
+mod names;
 mod pass;
 
 use std::sync::{Arc, LazyLock};

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ReadLimits};
+use windrow_plan::Plan;
 use windrow_simulate::rehearse::fix::{GivenFile, Lacking, corrected};
 
 use super::super::inputs::Inputs;
@@ -63,9 +64,22 @@ pub(super) fn write_corrected(
     sources: &[GivenFile],
     findings: &[Finding],
     lacking: &[Lacking],
+    plan: &Plan,
     limits: &ReadLimits,
 ) -> Result<(), UnusableInput> {
-    let corrected = corrected(sources, findings, lacking, limits);
+    let advice = plan.advise_names();
+    let names = advice.renames.iter();
+    let names: Vec<_> = names
+        .map(|rename| (plan.files[rename.file].path.clone(), rename.to.clone()))
+        .collect();
+    let corrected = corrected(sources, findings, lacking, &names, limits);
+    if !names.is_empty() && !corrected.files.is_empty() {
+        eprintln!(
+            "windrow: with the new names RKE2 needs {} s less. Only for an image that has not booted yet: on a node that has, the Addons of \
+             the old names stay behind",
+            advice.saves().as_secs()
+        );
+    }
     for left in &corrected.left {
         eprintln!("windrow: {left}");
     }

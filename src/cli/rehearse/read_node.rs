@@ -88,7 +88,7 @@ pub(super) fn read_node(
     }
     if let Some(directory) = &args.fix {
         let (sources, lacking) = (sources(&inputs), lacking(&given));
-        write_corrected(directory, &sources, &findings, &lacking, &limits)?;
+        write_corrected(directory, &sources, &findings, &lacking, &plan, &limits)?;
     }
 
     let scenario = Scenario {

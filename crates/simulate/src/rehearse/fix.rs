@@ -15,12 +15,13 @@ pub use self::source::{Corrected, GivenFile, Lacking};
 use self::split::NamedLines;
 use super::carriers;
 
-/// The same files without what `findings` say of them, and with what some of them lack, as far as that
-/// can be corrected.
+/// The same files without what `findings` say of them, with what some of them lack and under the names that `advised` gives them, as far as
+/// that can be corrected.
 pub fn corrected(
     sources: &[GivenFile],
     findings: &[Finding],
     lacking: &[Lacking],
+    advised: &[(ManifestPath, ManifestPath)],
     limits: &ReadLimits,
 ) -> Corrected {
     let mut left = Vec::new();
@@ -53,6 +54,11 @@ pub fn corrected(
             split::manifests(copy, &named, limits)
         })
         .collect();
+    let split_paths: BTreeSet<ManifestPath> = split
+        .iter()
+        .flatten()
+        .map(|split| split.path.clone())
+        .collect();
     let mut addons: BTreeSet<AddonName> = copies
         .iter()
         .flat_map(GivenFile::manifests)
@@ -73,7 +79,14 @@ pub fn corrected(
             }
         }
     }
-    rename(&mut written);
+    // What a split file is to be called is not known before the next look.
+    let is_split = |path: &ManifestPath| split_paths.contains(path);
+    let advised: BTreeMap<_, _> = advised
+        .iter()
+        .filter(|(path, _)| !is_split(path))
+        .cloned()
+        .collect();
+    rename(&mut written, &advised);
     let before = sources
         .iter()
         .map(|source| (source.name.clone(), source.text.clone()));
@@ -87,8 +100,8 @@ pub fn corrected(
     Corrected { files, left }
 }
 
-/// Gives every manifest a name that an Addon can have, and no two the same.
-fn rename(copies: &mut [GivenFile]) {
+/// Gives every manifest a name that an Addon can have, no two the same, and where it can be the one that is advised.
+fn rename(copies: &mut [GivenFile], advised: &BTreeMap<ManifestPath, ManifestPath>) {
     let mut addons: BTreeSet<AddonName> = BTreeSet::new();
     let mut wanted: Vec<(usize, ManifestPath)> = Vec::new();
     for (number, copy) in copies.iter().enumerate() {
@@ -101,9 +114,9 @@ fn rename(copies: &mut [GivenFile]) {
         if !is_manifest_name(&path.name()) {
             continue;
         }
-        let mut better = path.clone();
-        let valid = path.name().addon_error().is_none();
-        if !valid || addons.contains(&path.addon()) {
+        let mut better = advised.get(&path).unwrap_or(&path).clone();
+        let valid = better.name().addon_error().is_none();
+        if !valid || addons.contains(&better.addon()) {
             better = plain(&path, &addons);
         }
         addons.insert(better.addon());
@@ -171,7 +184,7 @@ mod tests {
             ["Site_A.yaml", "site.maps.yaml", "site.yaml", "sub/site.yml"]
                 .map(source)
                 .to_vec();
-        rename(&mut copies);
+        rename(&mut copies, &BTreeMap::new());
         let names: Vec<&str> = copies.iter().map(|copy| copy.name.as_str()).collect();
         assert_eq!(
             names,
@@ -182,5 +195,49 @@ mod tests {
                 "sub/site-2.yml"
             ]
         );
+    }
+
+    #[test]
+    fn an_advised_name_is_given_in_a_directory_and_in_a_configuration_and_not_to_a_file_that_is_split()
+     {
+        let advised = [(
+            ManifestPath::from("cluster.yaml"),
+            ManifestPath::from("zz-cluster.yaml"),
+        )];
+        let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: t}\n";
+        let manifest = |text: &str| GivenFile {
+            name: "cluster.yaml".to_owned(),
+            shown: "cluster.yaml".to_owned(),
+            text: text.to_owned(),
+            carries: Vec::new(),
+        };
+        let limits = ReadLimits::default();
+        let names = |source: GivenFile| -> Vec<(String, String)> {
+            corrected(&[source], &[], &[], &advised, &limits).files
+        };
+        let expected = [("zz-cluster.yaml".to_owned(), secret.to_owned())];
+        assert_eq!(names(manifest(secret)), expected);
+
+        let config = "#cloud-config\nwrite_files:\n- path: /var/lib/rancher/rke2/server/manifests/cluster.yaml\n  content: |\n    kind: Secret\n";
+        let carried = GivenFile {
+            name: "user-data".to_owned(),
+            shown: "user-data".to_owned(),
+            text: config.to_owned(),
+            carries: vec!["cluster.yaml".into()],
+        };
+        let renamed = config.replace("/cluster.yaml", "/zz-cluster.yaml");
+        assert_eq!(names(carried), [("user-data".to_owned(), renamed)]);
+
+        let both = format!("{secret}---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: t}}\n");
+        let finding = Finding {
+            code: Code::SameFile,
+            severity: Code::SameFile.severity(),
+            message: String::new(),
+            at: vec![windrow_model::findings::Location::line("cluster.yaml", 5)],
+            incident: None,
+        };
+        let split = corrected(&[manifest(&both)], &[finding], &[], &advised, &limits);
+        let names: Vec<&str> = split.files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["cluster.yaml"]);
     }
 }

@@ -1,0 +1,192 @@
+//! Names that spare holds: how many passes RKE2 needs for the files as they are called, and how many if some were called otherwise.
+//!
+//! RKE2 applies the files in byte order of their paths. A file that sorts before what it needs is held through a pass; one that sorts
+//! behind it is not. So a name is all that it takes, where the need is met by the order alone.
+//!
+//! A new name is for an image that has not booted yet. An Addon is called like its file: on a node that has booted, RKE2 takes the renamed file
+//! for a new one and leaves the Addon of the old name behind.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use windrow_model::manifest::{AddonName, ManifestPath};
+
+use super::{FileId, NextPass, Plan, PlanFile, SatisfiedBy, TakenUp};
+
+/// From the end of one of RKE2's passes to the next (k3s `pkg/deploy/controller.go`, `start`).
+const POLL: Duration = Duration::from_secs(15);
+
+/// What other names would change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NameAdvice {
+    /// What should be called otherwise, in the order in which RKE2 then applies it.
+    pub renames: Vec<Rename>,
+    /// How many passes RKE2 needs for the files whose needs the directory itself meets.
+    pub passes: usize,
+    /// How many it needs with these names.
+    pub passes_then: usize,
+}
+
+/// A file that should be called otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rename {
+    /// Which.
+    pub file: FileId,
+    /// Its new path.
+    pub to: ManifestPath,
+}
+
+impl NameAdvice {
+    /// The time that the names spare: each pass less is a poll less.
+    pub fn saves(&self) -> Duration {
+        POLL * u32::try_from(self.passes - self.passes_then).unwrap_or(u32::MAX)
+    }
+
+    /// The path that would spare a file its hold.
+    pub fn new_path_of(&self, file: FileId) -> Option<&ManifestPath> {
+        let rename = self.renames.iter().find(|rename| rename.file == file);
+        rename.map(|rename| &rename.to)
+    }
+}
+
+impl Plan {
+    /// Looks for names with which RKE2 needs fewer passes. Empty where there are none.
+    pub fn advise_names(&self) -> NameAdvice {
+        let order: Vec<FileId> = (0..self.files.len()).collect();
+        let passes = last(&self.passes(&order));
+        let mut advice = NameAdvice {
+            renames: Vec::new(),
+            passes,
+            passes_then: passes,
+        };
+        if passes < 2 {
+            return advice;
+        }
+        let moved = self.files_to_move(order.clone());
+        let Some(renames) = self.name_moved(&moved) else {
+            return advice;
+        };
+        let stays = |file: &FileId| !moved.contains(file);
+        let then: Vec<FileId> = order
+            .into_iter()
+            .filter(stays)
+            .chain(moved.clone())
+            .collect();
+        let passes_then = last(&self.passes(&then));
+        if passes_then < passes {
+            advice.renames = renames;
+            advice.passes_then = passes_then;
+        }
+        advice
+    }
+
+    /// In which pass RKE2 applies each file if it takes them up in this order and Windrow holds what is too early. `None` for a file that
+    /// waits for something else than the directory's own files, and for what waits for such a file.
+    fn passes(&self, order: &[FileId]) -> Vec<Option<usize>> {
+        let mut passes: Vec<Option<usize>> = vec![None; self.files.len()];
+        for number in 1..=self.files.len() {
+            let mut pass = NextPass::new(self);
+            let before = passes.clone();
+            for &id in order {
+                let file = &self.files[id];
+                if before[id].is_none() && can_be_held(file) && self.is_free(id, &before, &pass) {
+                    passes[id] = Some(number);
+                    pass.take_up(id, TakenUp::FIRST);
+                }
+            }
+            if passes == before {
+                break;
+            }
+        }
+        passes
+    }
+
+    /// Is everything that a file needs there, from an earlier pass or from this one?
+    fn is_free(&self, id: FileId, applied: &[Option<usize>], pass: &NextPass<'_>) -> bool {
+        let mut requirements = self.files[id].requirements();
+        requirements.all(|requirement| {
+            !requirement.takes_part()
+                || pass.meets(id, requirement, false)
+                || matches!(requirement.satisfied_by, SatisfiedBy::File { file, .. } if applied[file].is_some())
+        })
+    }
+
+    /// The files that would be in the first pass behind all others, each behind those that it needs.
+    fn files_to_move(&self, mut order: Vec<FileId>) -> Vec<FileId> {
+        let mut moved: Vec<FileId> = Vec::new();
+        // Each file moves once: what is still too early at the end cannot be helped by a name.
+        for _ in 0..self.files.len() {
+            let passes = self.passes(&order);
+            let late = order.iter().filter(|file| !moved.contains(file));
+            let late = late.filter(|file| passes[**file].is_some_and(|pass| pass > 1));
+            // What waits least comes before what waits for it.
+            let Some(&file) = late.min_by_key(|file| passes[**file]) else {
+                break;
+            };
+            order.retain(|other| *other != file);
+            order.push(file);
+            moved.push(file);
+        }
+        let passes = self.passes(&order);
+        order.retain(|file| moved.contains(file) && passes[*file] == Some(1));
+        order
+    }
+
+    /// Names for these files that sort in this order and behind all others; `None` where there are none.
+    fn name_moved(&self, moved: &[FileId]) -> Option<Vec<Rename>> {
+        if moved.is_empty() {
+            return None;
+        }
+        let by_name = |file: &FileId| self.files[*file].path.name();
+        let is_ordered = moved.is_sorted_by_key(by_name);
+        let digits = moved.len().to_string().len();
+        ["zz", "zzz", "zzzz"].into_iter().find_map(|letters| {
+            let renames = moved.iter().enumerate().map(|(position, &file)| {
+                let prefix = match is_ordered {
+                    true => format!("{letters}-"),
+                    false => format!("{letters}{:0digits$}-", position + 1),
+                };
+                let path = self.files[file].path.as_str();
+                let (directory, name) = match path.rsplit_once('/') {
+                    Some((directory, name)) => (format!("{directory}/"), name),
+                    None => (String::new(), path),
+                };
+                let to = format!("{directory}{prefix}{name}").as_str().into();
+                Rename { file, to }
+            });
+            let renames: Vec<Rename> = renames.collect();
+            self.are_usable(&renames).then_some(renames)
+        })
+    }
+
+    /// Do the new paths sort in this order and behind all other files, and is each Addon's name still its own?
+    fn are_usable(&self, renames: &[Rename]) -> bool {
+        let stays = |id: &FileId| !renames.iter().any(|rename| rename.file == *id);
+        let others = || {
+            (0..self.files.len())
+                .filter(stays)
+                .map(|id| &self.files[id])
+        };
+        let last = others().map(|file| &file.path).max();
+        let first = renames.first().map(|rename| &rename.to);
+        let mut addons: BTreeSet<AddonName> = others().map(|file| file.addon.clone()).collect();
+        last < first
+            && renames.is_sorted_by_key(|rename| rename.to.clone())
+            && renames
+                .iter()
+                .all(|rename| addons.insert(rename.to.addon()))
+    }
+}
+
+/// Does only what it needs decide about a file?
+fn can_be_held(file: &PlanFile) -> bool {
+    file.owner.is_none()
+        && file.skipped.is_none()
+        && file.refused.is_none()
+        && file.hold.is_none()
+        && !file.harmful
+}
+
+fn last(passes: &[Option<usize>]) -> usize {
+    passes.iter().flatten().copied().max().unwrap_or_default()
+}
