@@ -15,6 +15,9 @@ use super::{FileId, NextPass, Plan, PlanFile, SatisfiedBy, TakenUp};
 
 /// From the end of one of RKE2's passes to the next (k3s `pkg/deploy/controller.go`, `start`).
 const POLL: Duration = Duration::from_secs(15);
+/// Most passes that are counted, and most files that are moved. A person renames no more, and hostile input must not cost more.
+const MOST_PASSES: usize = 16;
+const MOST_MOVES: usize = 24;
 
 /// What other names would change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,7 +87,7 @@ impl Plan {
     /// waits for something else than the directory's own files, and for what waits for such a file.
     fn passes(&self, order: &[FileId]) -> Vec<Option<usize>> {
         let mut passes: Vec<Option<usize>> = vec![None; self.files.len()];
-        for number in 1..=self.files.len() {
+        for number in 1..=MOST_PASSES {
             let mut pass = NextPass::new(self);
             let before = passes.clone();
             for &id in order {
@@ -95,10 +98,11 @@ impl Plan {
                 }
             }
             if passes == before {
-                break;
+                return passes;
             }
         }
-        passes
+        // So many passes are not counted to the end, and nothing is advised.
+        vec![None; self.files.len()]
     }
 
     /// Is everything that a file needs there, from an earlier pass or from this one?
@@ -115,7 +119,7 @@ impl Plan {
     fn files_to_move(&self, mut order: Vec<FileId>) -> Vec<FileId> {
         let mut moved: Vec<FileId> = Vec::new();
         // Each file moves once: what is still too early at the end cannot be helped by a name.
-        for _ in 0..self.files.len() {
+        for _ in 0..MOST_MOVES {
             let passes = self.passes(&order);
             let late = order.iter().filter(|file| !moved.contains(file));
             let late = late.filter(|file| passes[**file].is_some_and(|pass| pass > 1));

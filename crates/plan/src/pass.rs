@@ -6,7 +6,7 @@
 //!
 //! Only what was inferred may be met like this. An annotation and a rule ask for more than an order, and what they hold stays held.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_model::reasons::Code;
@@ -66,6 +66,8 @@ impl TakenUp {
 #[derive(Debug)]
 pub struct NextPass<'p> {
     plan: &'p Plan,
+    /// Files that share their name with another.
+    namesakes: HashSet<FileId>,
     /// How each file is taken up, as far as others may rely on it.
     files: HashMap<FileId, TakenUp>,
     /// Objects that were written before, and writes of kube-apiserver that are still due for definitions among them.
@@ -82,6 +84,7 @@ impl<'p> NextPass<'p> {
     pub fn new(plan: &'p Plan) -> Self {
         Self {
             plan,
+            namesakes: plan.namesakes.iter().flatten().copied().collect(),
             files: HashMap::new(),
             written: 0,
             due: 0,
@@ -138,7 +141,7 @@ impl<'p> NextPass<'p> {
             && file.skipped.is_none()
             && file.refused.is_none()
             && file.trouble.is_none()
-            && !self.plan.namesakes.iter().flatten().any(|same| *same == id)
+            && !self.namesakes.contains(&id)
     }
 
     /// Will the pass have met this requirement when it reaches the file that has it? Every file before that one was entered.

@@ -94,3 +94,26 @@ fn a_name_does_not_help_where_more_than_an_order_is_asked_for() {
     ];
     assert_eq!(advised(&files), (vec![], 0, 0));
 }
+
+#[test]
+fn a_long_chain_costs_no_more_than_a_look() {
+    let files: Vec<(String, String)> = (0..3000)
+        .map(|number| {
+            let text = format!(
+                "{}---\n{}",
+                secret("s", &format!("t{}", number + 1)),
+                namespace(&format!("t{number}"))
+            );
+            (format!("{number:04}.yaml"), text)
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .chain([(
+            "last.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: t3000}\n",
+        )])
+        .collect();
+    assert_eq!(plan(&files).advise_names(), NameAdvice::default());
+}
