@@ -286,7 +286,7 @@ reasons! {
             "da74bea69b694264811b6146eee69c26";
         BootUnknown "boot-unknown" Warning
             "{how}"
-            "Give what is missing as files of its own, or say in a rule pack (provides) who brings it."
+            "Give what is missing as files of its own, say in a rule pack (provides) who brings it, or name a version that there is a model of."
             "5bad0227ed8d43578e905896eedc86f5";
         BootNoisy "boot-noisy" Warning
             "RKE2 fails to apply {files} up to {count} times before everything is there, and repeats its other files each time"

@@ -19,7 +19,7 @@ pub struct CutShort {
     pub time: String,
 }
 
-/// The most files that a message names.
+/// The most files, or reasons, that a message names.
 const NAMED: usize = 3;
 
 /// The findings on how one node ended. `files` says where a person finds each manifest.
@@ -81,9 +81,20 @@ fn describe(end: &EndCount, seeds: u64) -> String {
     };
     let because = match end.because.is_empty() {
         true => String::new(),
-        false => format!(": {}", end.because.join("; ")),
+        false => {
+            let named: Vec<&str> = end.because.iter().take(NAMED).map(String::as_str).collect();
+            format!(": {}{}", named.join("; "), and_more(end.because.len()))
+        }
     };
     format!("{}, {how_often}{because}", end.verdict.describe())
+}
+
+/// What a message says of the rest.
+fn and_more(all: usize) -> String {
+    match all.saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
 }
 
 /// Files that RKE2 does not apply in every seed, but for those that nobody wants applied.
@@ -116,16 +127,12 @@ fn noise(node: &NodeRehearsal, files: &BTreeMap<ManifestPath, Location>) -> Opti
         .take(NAMED)
         .map(|path| path.as_str())
         .collect();
-    let more = match failing.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     Some(Finding {
         incident: None,
         code: Code::BootNoisy,
         severity: Code::BootNoisy.severity(),
         message: Code::BootNoisy.say(&[
-            ("files", &(named.join(", ") + &more)),
+            ("files", &(named.join(", ") + &and_more(failing.len()))),
             ("count", &count.to_string()),
         ]),
         at: failing

@@ -115,6 +115,15 @@ fn a_rehearsal_that_ends_badly_is_a_finding_and_never_fine() {
         let message = report.because.unwrap().finding.message;
         assert!(message.contains("x.yaml is not applied"), "{message}");
     }
+    node.with.ends[0].because = (1..=9).map(|number| format!("{number}.yaml")).collect();
+    let rehearsal = Rehearsal::new(vec![node], Vec::new());
+    let nodes = vec![CheckedNode::default()];
+    let report = CheckReport::new(&rehearsal, nodes, None, Acceptances::default(), "1");
+    let message = report.because.unwrap().finding.message;
+    assert!(
+        message.ends_with("1.yaml; 2.yaml; 3.yaml and 6 more"),
+        "{message}"
+    );
     let cut = CutShort {
         played: 3,
         seeds: 100,
