@@ -3,8 +3,8 @@
 _default:
     @just --list
 
-# The main job on the embedded simulation: a Harvester node boots in a directory
-sandbox directory="/tmp/windrow-sandbox":
+# The main job on the embedded simulation: a Harvester node boots in an empty directory, a new temporary one when none is named
+sandbox *directory:
     cargo run --release -- run --sandbox {{directory}}
 
 # What a change is checked with before it is committed
@@ -17,7 +17,11 @@ check:
 crate name *filter:
     cargo test -p windrow-{{name}} --lib {{filter}}
 
-# One file of tests with real parts: `just local dbus`, `just kubernetes fidelity`, `just systemd boot`
+# The unit tests of the program itself: `just program`, `just program trial`
+program *filter:
+    cargo test -p windrow --lib {{filter}}
+
+# One file of tests with real parts: `just local dbus::`, `just kubernetes fidelity::`, `just systemd boot::`
 local *filter:
     cargo test --test local {{filter}}
 
@@ -38,7 +42,7 @@ generate:
     WINDROW_UPDATE=1 cargo test --quiet --test local generated::
     WINDROW_UPDATE=1 cargo test --quiet --workspace --lib schema
 
-# One benchmark: plan, decide, simulation, gates, daemon
+# One benchmark: plan, decide, simulation, gates, daemon; trial needs root and what `tests/run --level 5` brings
 bench name:
     cargo bench --bench {{name}}
 
