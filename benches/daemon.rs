@@ -113,8 +113,8 @@ impl Node {
     fn wakes_a_minute(&self) -> u64 {
         let (_keep, never) = mpsc::channel::<()>();
         let wait = |seconds| never.recv_timeout(Duration::from_secs(seconds));
-        // The work of the start is over by then.
-        let _ = wait(30);
+        // The work of the start is over by then. A minute after it the daemon reads once more what changed just before its first look.
+        let _ = wait(90);
         let before = self.wakes();
         let _ = wait(60);
         self.wakes() - before
