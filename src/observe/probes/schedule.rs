@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 use windrow_decide::{ClusterEvent, Interests};
 use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, ProbeSpec, custom_specs, specs};
 
@@ -154,15 +155,20 @@ pub(super) async fn repeat_probe(
                 return;
             }
         }
-        tokio::time::sleep(spread(pace.period)).await;
+        let earliest = Instant::now() + spread(pace.period);
         if !passed {
             pace.hurry();
+            sleep_until(earliest).await;
             continue;
         }
+        // One pause, not a period and then the rest of it: each timer wakes the daemon up to three times.
         tokio::select! {
-            () = tokio::time::sleep(spread(pace.extra_pause())) => {}
+            () = sleep_until(earliest + spread(pace.extra_pause())) => {}
             // Its sender lives as long as this.
-            _ = disturbed.changed() => pace.hurry(),
+            _ = disturbed.changed() => {
+                pace.hurry();
+                sleep_until(earliest).await;
+            }
         }
     }
 }
