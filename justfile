@@ -46,6 +46,6 @@ generate:
 bench name:
     cargo bench --bench {{name}}
 
-# Packages and the program as they are shipped, in target/packages
-package:
-    packaging/build
+# Packages and the program as they are shipped, in target/packages: `just package`, `just package --fast --program FILE deb`
+package *options:
+    packaging/build {{options}}
