@@ -69,7 +69,7 @@ impl Layout {
         self.path("/etc/rancher/rke2/config.yaml.d")
     }
 
-    /// Directories with `windrow.yaml`, `conf.d` and `rules.d`, the last one winning.
+    /// Directories with `windrow.yaml`, `conf.d`, `rules.d` and `knowledge.d`, the last one winning.
     pub fn config_dirs(&self) -> [PathBuf; 4] {
         [
             self.path("/usr/lib/windrow"),

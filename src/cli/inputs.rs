@@ -2,6 +2,7 @@
 
 mod carried;
 mod destinations;
+mod facts;
 mod gathered;
 mod markers;
 mod own;
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 
 pub(super) use carried::{say_if_ambiguous, say_notes};
 pub(super) use destinations::rke2_files;
+pub(super) use facts::{disabled, node_facts};
 use gathered::manifest;
 pub(super) use gathered::{Input, Inputs};
 pub(super) use markers::{ForeignMarker, skipped_by};

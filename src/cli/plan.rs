@@ -4,15 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windrow_decide::settings::{self, ConfigError, ConfigFiles, Loaded};
-use windrow_model::findings::Finding;
 use windrow_model::manifest::ReadLimits;
-use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{ApiCheck, Plan, examine_content, link};
+use windrow_plan::{ApiCheck, Outlook, Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::proofs::switched_off;
 
-use super::inputs::{self, ForeignMarker, Inputs, skipped_by};
+use super::inputs::{self, Inputs, skipped_by};
 use super::out::print_whole;
 use super::{Context, Exit, complain, style};
 use crate::observe::platform::detect;
@@ -31,7 +29,7 @@ pub(super) struct Args {
     /// What the manifests are for; a Harvester configuration says so itself
     #[arg(long, value_enum)]
     platform: Option<PlatformArg>,
-    /// A directory or file with further rule packs; can be repeated
+    /// A directory or file with further rule packs or knowledge; can be repeated
     #[arg(long, value_name = "DIR")]
     rules: Vec<PathBuf>,
 }
@@ -119,11 +117,8 @@ pub(super) fn plan_node(
 
 fn plan_inputs(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
     let limits = ReadLimits::default();
-    let carriers = inputs.carriers.iter();
-    let mut disabled: Vec<_> = carriers
-        .flat_map(|(shown, text)| carriers::disabled(shown, text, &limits))
-        .collect();
-    disabled.extend(inputs.markers.iter().filter_map(ForeignMarker::disables));
+    let disabled = inputs::disabled(&inputs, &limits);
+    let facts = inputs::node_facts(&inputs, platform, &disabled);
     // Which version of Kubernetes it is for is not known here.
     let mut api = ApiCheck::new(None, platform);
     for file in &inputs.files {
@@ -141,7 +136,7 @@ fn plan_inputs(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> P
             Arc::new(examined.skipped_by(marker))
         })
         .collect();
-    let mut plan = link(&examined, rules, platform);
+    let mut plan = link(&examined, rules, facts);
     plan.add_findings(api.finish().findings);
     plan.findings.extend(switched_off(&plan, &disabled));
     let carriers = inputs.carriers.iter();
@@ -162,14 +157,11 @@ fn print(plan: &Plan, output: Output) -> anyhow::Result<()> {
     })
 }
 
-/// An error is what keeps it from working; everything less does not. What was not looked at could.
+/// As its last line says.
 fn exit_of(plan: &Plan) -> Exit {
-    let has = |wanted: &dyn Fn(&Finding) -> bool| plan.findings.iter().any(wanted);
-    if has(&|finding| finding.severity == Severity::Error) {
-        Exit::Failed
-    } else if has(&|finding| finding.code == Code::NotLookedAt) {
-        Exit::Unknown
-    } else {
-        Exit::Ok
+    match plan.outlook() {
+        Outlook::Works => Exit::Ok,
+        Outlook::Unknown { .. } => Exit::Unknown,
+        Outlook::CannotWork { .. } => Exit::Failed,
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! As systemd does it: `windrow.yaml`, then `conf.d/*.yaml`, sorted by file name over all
 //! directories; of two files with one name the one in the later directory counts; a link to
-//! `/dev/null` (or an empty file) masks without saying anything. `rules.d/*.yaml` likewise.
+//! `/dev/null` (or an empty file) masks without saying anything. `rules.d/*.yaml` and
+//! `knowledge.d/*.yaml` likewise.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,6 +30,7 @@ pub fn find(layout: &Layout) -> ConfigFiles {
     for (role, below) in [
         (ConfigFileRole::Settings, "conf.d"),
         (ConfigFileRole::Rules, "rules.d"),
+        (ConfigFileRole::Knowledge, "knowledge.d"),
     ] {
         let mut names = BTreeMap::new();
         for directory in &directories {

@@ -159,7 +159,9 @@ impl BoxGraph {
                         }
                         other => {
                             let (kind, title) = match other {
-                                SatisfiedBy::Platform { by } => (BoxKind::Platform, by.as_str()),
+                                SatisfiedBy::Platform { by, .. } => {
+                                    (BoxKind::Platform, by.as_str())
+                                }
                                 SatisfiedBy::Cluster => {
                                     (BoxKind::Cluster, "already in the cluster")
                                 }

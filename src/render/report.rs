@@ -188,7 +188,7 @@ pub(super) fn satisfied_by(plan: &Plan, requirement: &Requirement) -> String {
     match &requirement.satisfied_by {
         SatisfiedBy::SameFile { .. } => "same file".to_owned(),
         SatisfiedBy::File { file, line } => format!("file {}:{line}", plan.files[*file].path),
-        SatisfiedBy::Platform { by } => format!("platform: {by}"),
+        SatisfiedBy::Platform { by, .. } => format!("platform: {by}"),
         SatisfiedBy::Cluster => "cluster".to_owned(),
         SatisfiedBy::Installer { file, line } => {
             format!("installer {}:{line}", plan.files[*file].path)

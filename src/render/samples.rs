@@ -30,6 +30,7 @@ pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
                 line: 1 + 10 * position as u32,
                 object: object.clone(),
                 requires: Vec::new(),
+                brings: None,
             })
             .collect(),
         slow_effects: Vec::new(),
@@ -105,7 +106,10 @@ pub(super) fn first_vm() -> Plan {
         order: vec![1, 2, 3, 4, 0],
         findings: Vec::new(),
     };
-    let harvester = |by: &str| SatisfiedBy::Platform { by: by.to_owned() };
+    let harvester = |by: &str| SatisfiedBy::Platform {
+        by: by.to_owned(),
+        condition: None,
+    };
     for (at, object) in [((2, 0), &network), ((3, 0), &image), ((0, 0), &vm)] {
         require(
             &mut plan,

@@ -1,12 +1,13 @@
 //! The plan for a person at a terminal: the order, what each file waits for and who says so, then findings with advice.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{NeedCondition, Tier};
-use windrow_plan::{NameAdvice, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, SourceMap};
+use windrow_plan::{
+    NameAdvice, Outlook, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, SourceMap,
+};
 
 use super::graph::{BoxClass, BoxKind};
 use super::text::{fit, wrap};
@@ -248,7 +249,14 @@ fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &NeedGroup<'
     };
     let by = match &group.first.satisfied_by {
         SatisfiedBy::File { file, line } => format!("from {}:{line}", plan.files[*file].path),
-        SatisfiedBy::Platform { by } => format!("from {by}"),
+        SatisfiedBy::Platform {
+            by,
+            condition: None,
+        } => format!("from {by}"),
+        SatisfiedBy::Platform {
+            by,
+            condition: Some(condition),
+        } => format!("from {by} if {condition}"),
         SatisfiedBy::SameFile { .. } => "from the same file".to_owned(),
         SatisfiedBy::Cluster => "looked up in the cluster".to_owned(),
         SatisfiedBy::Installer { file, line } => {
@@ -338,30 +346,41 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
         .iter()
         .filter(|finding| finding.severity == Severity::Error)
         .count();
-    let unread = plan
-        .findings
-        .iter()
-        .any(|finding| finding.code == Code::NotLookedAt);
-    let line = match errors {
-        0 if unread => {
-            style.waiting("It is not known whether it can work: not everything was looked at.")
-        }
-        0 if plan.files.is_empty() => "There is nothing to stage.".to_owned(),
-        0 => match (unbrought(plan), installers(plan)) {
-            (Some(what), _) => style.waiting(&format!(
-                "It can work if something brings {what}, which nothing known does."
-            )),
-            (None, Some(files)) => style.waiting(&format!(
-                "It can work if what nothing known brings comes from {files}."
-            )),
-            (None, None) => every_file(plan, style),
-        },
-        _ => style.bad(&format!(
+    let line = match plan.outlook() {
+        Outlook::CannotWork { .. } if errors > 0 => style.bad(&format!(
             "It cannot work as it is: {}.",
             count(errors, "error")
         )),
+        Outlook::CannotWork { missing } => style.bad(&format!(
+            "It cannot work as it is: nothing known brings {}.",
+            first_of(&missing)
+        )),
+        Outlook::Unknown { .. } if is_partly_read(plan) => {
+            style.waiting("It is not known whether it can work: not everything was looked at.")
+        }
+        Outlook::Unknown { unless } => style.waiting(&format!(
+            "It is not known whether it can work. It can if {}.",
+            first_of(&unless)
+        )),
+        Outlook::Works if plan.files.is_empty() => "There is nothing to stage.".to_owned(),
+        Outlook::Works => every_file(plan, style),
     };
     let _ = writeln!(out, "\n{line}");
+}
+
+/// Was something of the inputs not looked at?
+fn is_partly_read(plan: &Plan) -> bool {
+    let mut codes = plan.findings.iter().map(|finding| finding.code);
+    codes.any(|code| code == Code::NotLookedAt)
+}
+
+/// The first of them, and how many more there are.
+fn first_of(all: &[String]) -> String {
+    let first = printable(all.first().map_or("", String::as_str));
+    match all.len() {
+        0 | 1 => first,
+        number => format!("{first} and {} more", number - 1),
+    }
 }
 
 /// Nothing but foreign markers keeps a file from being released.
@@ -374,35 +393,4 @@ fn every_file(plan: &Plan, style: Style) -> String {
             count(skipped, "file")
         )),
     }
-}
-
-/// What files wait for and nothing known brings, if there is anything.
-fn unbrought(plan: &Plan) -> Option<String> {
-    let files = plan.files.iter().flat_map(PlanFile::requirements);
-    let needed: BTreeSet<String> = files
-        .filter(|one| one.tier == Tier::Required && one.takes_part())
-        .filter(|one| one.satisfied_by == SatisfiedBy::Nobody)
-        .map(|one| plan.needs[one.need].target.to_string())
-        .collect();
-    let first = printable(needed.first()?);
-    Some(match needed.len() {
-        1 => first,
-        number => format!("{first} and {} more", number - 1),
-    })
-}
-
-/// Files with an installer that has to bring what nothing known brings, if there are any.
-fn installers(plan: &Plan) -> Option<String> {
-    let files = plan.files.iter().flat_map(PlanFile::requirements);
-    let installers: BTreeSet<&str> = files
-        .filter_map(|requirement| match requirement.satisfied_by {
-            SatisfiedBy::Installer { file, .. } => Some(plan.files[file].path.as_str()),
-            _ => None,
-        })
-        .collect();
-    let first = printable(installers.first()?);
-    Some(match installers.len() {
-        1 => first,
-        number => format!("{first} and {}", count(number - 1, "more file")),
-    })
 }

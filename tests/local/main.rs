@@ -20,6 +20,7 @@ mod guide;
 mod hostile_manifests;
 mod inputs;
 mod installers;
+mod knowledge;
 mod outlets;
 mod pipeline;
 mod reading_manifests;

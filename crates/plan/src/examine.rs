@@ -16,10 +16,11 @@ use windrow_model::manifest::{
 };
 use windrow_model::reasons::Code;
 
-use super::installer::{Installing, created_namespace, installing};
+use super::installer::{Installing, what_it_installs};
 use super::{
     FileObstacle, FirstPass, Origin, PlanDocument, PlanFile, SlowEffect, SourceMap, builtin,
 };
+use crate::knowledge::KnownBrings;
 use crate::rke2;
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, RuleSet, Tier};
 
@@ -72,8 +73,8 @@ pub(super) struct ExaminedObject {
     /// The kind that this object makes the API serve, when it is a CustomResourceDefinition, and
     /// whether that kind is namespaced.
     pub(super) serves: Option<(GroupKind, bool)>,
-    /// The namespace that this object creates, when it is a chart that says so.
-    pub(super) creates: Option<ObjectRef>,
+    /// What its controller is known to bring.
+    pub(super) brings: KnownBrings,
     /// What comes true only a while after RKE2 applied it.
     pub(super) slow_effects: Vec<SlowEffect>,
     pub(super) installing: Installing,
@@ -351,16 +352,17 @@ impl Examined {
             wants = Vec::new();
         }
         wants.shrink_to_fit();
+        let (installing, brings) = match too_large {
+            true => (Installing::No, KnownBrings::default()),
+            false => what_it_installs(object, &id, &rules.knowledge),
+        };
         self.objects.push(ExaminedObject {
             line: object.line,
             is_name_generated: object.is_name_generated(),
             serves: serves(object),
             slow_effects: slow_effects::slow_effects(object, &id),
-            creates: created_namespace(object).filter(|one| one.name.len() <= LONGEST_NAME),
-            installing: match too_large {
-                true => Installing::No,
-                false => installing(object, &id),
-            },
+            brings,
+            installing,
             object: id,
             wants,
         });

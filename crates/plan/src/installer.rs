@@ -1,8 +1,10 @@
 //! Objects that install something: a chart, what an operator acts on, pods with the rights of an
-//! installer. Their manifests do not say which kinds and namespaces come of them. What nothing known
-//! brings may come from any of them.
+//! installer. Their manifests do not say which kinds and namespaces come of them. What is known of some, they bring; what
+//! nothing known brings may come from any other.
 
 use windrow_model::manifest::{Node, Object, ObjectRef};
+
+use crate::knowledge::{InstalledChart, Knowledge, KnownBrings, installed_chart};
 
 /// Kinds whose controllers install what their objects describe: `(group, kind)`, and every kind of a
 /// group where the kind is empty.
@@ -135,16 +137,55 @@ pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
     }
 }
 
+/// Longest name: no API server takes a longer one.
+const LONGEST_NAME: usize = 1000;
+
+/// What an object has to do with installing, and what is known to come of it; `id` has its namespace filled in.
+pub(super) fn what_it_installs(
+    object: &Object,
+    id: &ObjectRef,
+    knowledge: &Knowledge,
+) -> (Installing, KnownBrings) {
+    let mut known = KnownBrings::default();
+    let mut installing = installing(object, id);
+    if installing != Installing::Yes {
+        return (installing, known);
+    }
+    if let Some(chart) = installed_chart(object) {
+        if add_chart(&mut known, &chart, knowledge) {
+            installing = Installing::No;
+        }
+        known.brings.objects.extend(created_namespace(object));
+    }
+    for (deployment, entry) in knowledge.brought_by_operator(&id.group_kind()) {
+        known.brings.add(&entry.brings);
+        known.deployment = Some(deployment.to_owned());
+        known.after = known.after.or(entry.after);
+        installing = Installing::No;
+    }
+    (installing, known)
+}
+
+/// Adds what is known of a chart. True where nothing else can come of it: it neither installs others nor carries objects in its
+/// values.
+fn add_chart(known: &mut KnownBrings, chart: &InstalledChart, knowledge: &Knowledge) -> bool {
+    let mut is_closed = false;
+    for entry in knowledge.brought_by_chart(chart) {
+        known.brings.add(&entry.brings);
+        known.after = known.after.or(entry.after);
+        is_closed = true;
+    }
+    is_closed && !chart.carries_objects() && !knowledge.installs_others(chart)
+}
+
 /// The namespace that a chart creates (helm-controller since v0.15.0: `helm install
 /// --create-namespace --namespace TARGET`). Without a target it is the chart's own, which is there.
-pub(super) fn created_namespace(object: &Object) -> Option<ObjectRef> {
-    if object.id.group != "helm.cattle.io" || object.id.kind != "HelmChart" {
-        return None;
-    }
+fn created_namespace(object: &Object) -> Option<ObjectRef> {
     let spec = object.node.get("spec")?;
     let name = spec.str_at(&["targetNamespace"])?;
     let creates = spec.get("createNamespace")?.as_bool() == Some(true);
-    (creates && !name.is_empty()).then(|| ObjectRef::cluster("", "Namespace", name))
+    let named = (1..=LONGEST_NAME).contains(&name.len());
+    (creates && named).then(|| ObjectRef::cluster("", "Namespace", name))
 }
 
 fn items<'n>(node: &'n Node, key: &str) -> impl Iterator<Item = &'n Node> {

@@ -18,6 +18,7 @@
     allow(clippy::disallowed_methods, reason = "tests read what is shipped")
 )]
 
+pub mod knowledge;
 pub mod readiness;
 pub mod rke2;
 pub mod rules;
@@ -33,6 +34,7 @@ mod graph;
 mod installer;
 mod link;
 mod names;
+mod outlook;
 mod pass;
 mod source_map;
 #[cfg(test)]
@@ -42,6 +44,7 @@ pub use api::{ApiCheck, ApiVerdict};
 pub use examine::{Examined, examine, examine_content};
 pub use link::link;
 pub use names::{NameAdvice, Rename};
+pub use outlook::Outlook;
 pub use pass::{FirstPass, NextPass, SlowEffect, TakenUp};
 pub use source_map::SourceMap;
 
@@ -54,6 +57,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{AddonName, BaseName, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::Code;
 
+use crate::knowledge::KnownBrings;
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, Tier};
 
 /// Index of a [`Need`] in [`Plan::needs`].
@@ -236,6 +240,8 @@ pub struct PlanDocument {
     pub object: ObjectRef,
     /// What it requires.
     pub requires: Vec<Requirement>,
+    /// What is known to come of it.
+    pub brings: Option<Box<KnownBrings>>,
 }
 
 /// One requirement of one document.
@@ -323,6 +329,8 @@ pub enum SatisfiedBy {
     Platform {
         /// In words.
         by: String,
+        /// On which condition, where it is not known to be met.
+        condition: Option<String>,
     },
     /// Something outside the directory: it is observed in the cluster.
     Cluster,

@@ -15,10 +15,13 @@ pub(super) use self::linker::Linker;
 use self::problems::RequirementFindings;
 use super::examine::{Examined, UnresolvedRequirement};
 use super::{FileId, Need, NeedId, Plan, PlanDocument, Requirement, SatisfiedBy};
-use crate::rules::{NeedCondition, NeedTarget, Platform, RuleSet};
+use crate::builtin;
+use crate::knowledge::{NodeFacts, Provider};
+use crate::rules::{NeedCondition, NeedTarget, RuleSet};
 
 /// Puts examined files together to a plan. Their order does not matter.
-pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platform>) -> Plan {
+pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, node: impl Into<NodeFacts>) -> Plan {
+    let node = node.into();
     let mut examined: Vec<&Examined> = examined.iter().map(Arc::as_ref).collect();
     examined.sort_by(|a, b| a.path.as_bytes().cmp(b.path.as_bytes()));
     let mut linker = Linker {
@@ -28,9 +31,10 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, platform: Option<Platfo
         examined: &examined,
         rules,
         plan: Plan {
-            platform,
+            platform: node.platform,
             ..Plan::default()
         },
+        node,
         need_ids: HashMap::new(),
     };
     linker.installers = linker.able_installers();
@@ -71,6 +75,7 @@ impl Linker<'_> {
                     line: object.line,
                     object: self.index.scoped(&object.object),
                     requires,
+                    brings: (self.index.is_bringer(place)).then(|| Box::new(object.brings.clone())),
                 });
             }
             self.plan.files.push(one.to_plan_file(documents));
@@ -89,8 +94,11 @@ impl Linker<'_> {
             return None;
         }
         let mut satisfied_by = self.satisfied_by(place, want.inferred, &target);
+        // What kube-apiserver itself does not serve never comes.
+        let never_comes = matches!(&target, NeedTarget::Kind(kind) if builtin::serves(&kind.group));
         if satisfied_by == SatisfiedBy::Nobody
-            && let Some((file, line)) = self.may_bring(place.0, &target)
+            && !never_comes
+            && let Some((file, line)) = self.may_bring(place, &target)
         {
             satisfied_by = SatisfiedBy::Installer { file, line };
         }
@@ -104,7 +112,7 @@ impl Linker<'_> {
             on_deadline: want.on_deadline,
             inferred: want.inferred,
             satisfied_by,
-            yields: false,
+            yields: never_comes,
         })
     }
 
@@ -135,7 +143,14 @@ impl Linker<'_> {
 
     /// The file and line of an installer that may bring something which nothing known brings: of this
     /// file, if it has one. No installer brings what it needs itself.
-    fn may_bring(&self, file: FileId, target: &NeedTarget) -> Option<(FileId, u32)> {
+    fn may_bring(&self, place: DocumentId, target: &NeedTarget) -> Option<(FileId, u32)> {
+        // Another version of what brings a group may have more of its kinds.
+        if let NeedTarget::Kind(kind) = target
+            && let Some((file, document)) = self.index.brings_group(place, kind)
+        {
+            return Some((file, self.examined[file].objects[document].line));
+        }
+        let file = place.0;
         let needs_it = |place: &DocumentId| {
             let wants = &self.examined[place.0].objects[place.1].wants;
             wants
@@ -163,15 +178,12 @@ impl Linker<'_> {
                 line,
             };
         }
-        let platform = self.plan.platform;
         let by = match target {
-            NeedTarget::Kind(kind) => self.rules.provider_of_kind(kind, platform),
-            NeedTarget::Object(object) => self.rules.provider_of_object(object, platform),
+            NeedTarget::Kind(kind) => self.rules.provider_of_kind(kind, &self.node),
+            NeedTarget::Object(object) => self.rules.provider_of_object(object, &self.node),
         };
         match by {
-            Some(provision) => SatisfiedBy::Platform {
-                by: provision.by.clone(),
-            },
+            Some(Provider { by, condition }) => SatisfiedBy::Platform { by, condition },
             // A rule or an annotation may mean an object that is made at run time; a field
             // that merely names one does not hold anything. Only what RKE2 cannot apply without is
             // worth a finding.

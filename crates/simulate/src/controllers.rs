@@ -4,10 +4,11 @@
 use serde_json::json;
 use smol_str::{SmolStr, format_smolstr};
 use windrow_model::manifest::ObjectRef;
+use windrow_plan::knowledge::is_kubernetes_group;
 
+use super::addresses;
 use super::claims::{claims_are_bound, is_used};
 use super::cluster::{SimulatedCluster, Stored};
-use super::kinds;
 use super::literals::{self, named, static_json};
 use super::log::HappeningKind;
 use super::machines::{MachineState, become_state, has_its_parts, starts};
@@ -27,7 +28,7 @@ impl Controllers {
     /// Takes up new and changed objects, and those that waited and can go on.
     pub(super) fn take_up_changes(&mut self, cluster: &mut SimulatedCluster) {
         for id in std::mem::take(&mut cluster.changed) {
-            let installs = cluster.may_bring.contains_key(&id);
+            let installs = cluster.may_bring.contains_key(&id) || cluster.brings.contains_key(&id);
             let range = first_look(&id).or(installs.then_some(times::VM_STATUS));
             if let Some(range) = range {
                 self.waiting.retain(|(waits, _)| *waits != id);
@@ -120,9 +121,7 @@ fn first_look(id: &ObjectRef) -> Option<Range> {
         | ("longhorn.io", "Volume")
         | ("kubevirt.io", "KubeVirt")
         | ("management.cattle.io", "NodeDriver" | "Setting") => None,
-        (group, kind) => kinds::built_in(group, kind)
-            .is_none()
-            .then_some(times::VM_STATUS),
+        (group, _) => (!is_kubernetes_group(group)).then_some(times::VM_STATUS),
     }
 }
 
@@ -234,6 +233,7 @@ fn done(cluster: &mut SimulatedCluster, id: &ObjectRef) {
         ("helm.cattle.io", "HelmChart") => return helm_job(cluster, id),
         ("harvesterhci.io", "VirtualMachineImage") => return image_imported(cluster, id),
         ("harvesterhci.io", "Addon") => return operators::addon_done(cluster, id),
+        ("kubevirt.io", "KubeVirt") => static_json!({"phase": "Deployed"}),
         ("", "PersistentVolumeClaim") => static_json!({"phase": "Bound"}),
         ("", "Service") => static_json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
         ("", "Pod") => {
@@ -363,7 +363,7 @@ fn gives_addresses(cluster: &SimulatedCluster) -> bool {
                 .of_kind(&literals::kind(group, kind))
                 .any(|(id, object)| {
                     let chart = object.spec()["chart"].as_str().unwrap_or_default();
-                    kinds::gives_addresses(&id.name) || kinds::gives_addresses(chart)
+                    addresses::gives_addresses(&id.name) || addresses::gives_addresses(chart)
                 })
         })
 }

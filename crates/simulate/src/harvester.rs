@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::ObjectRef;
+use windrow_plan::knowledge::{Brings, NodeFacts};
 
 use super::cluster::{SimulatedCluster, StorageNetworkGuard};
 use super::literals::{self, static_json};
@@ -33,7 +34,7 @@ use super::times;
 #[derive(Debug, Clone)]
 pub(super) struct PlatformBootstrap {
     harvester: Option<HarvesterVersion>,
-    disabled: Vec<String>,
+    node: NodeFacts,
     storage_network: StorageNetwork,
     refusals: u32,
     /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
@@ -47,7 +48,7 @@ impl PlatformBootstrap {
         let preset = scenario.storage_network.as_deref().unwrap_or_default();
         Self {
             harvester: scenario.harvester,
-            disabled: scenario.disabled.clone(),
+            node: scenario.node.clone(),
             storage_network: StorageNetwork::new(preset, &scenario.name, scenario.harvester),
             refusals: 0,
             refused_at: None,
@@ -82,16 +83,8 @@ impl PlatformBootstrap {
         cluster.record(HappeningKind::Platform {
             step: SmolStr::new_static(step.says),
         });
-        for namespace in step.namespaces {
-            cluster.add_namespace(namespace);
-        }
-        for (component, group, kinds) in step.kinds {
-            if self.disabled.iter().any(|one| one == component) {
-                continue;
-            }
-            for (kind, namespaced) in *kinds {
-                cluster.serve(literals::kind(group, kind), *namespaced);
-            }
+        for entry in step.brings.entries(&self.node) {
+            bring(&entry.brings, cluster);
         }
         match step.then {
             StepEffect::Nothing => {}
@@ -275,6 +268,21 @@ fn objects(cluster: &mut SimulatedCluster) {
             static_json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
                 "provisioner": "driver.longhorn.io"}),
         );
+    }
+}
+
+/// Kinds, namespaces and classes come. Other objects are made by what makes them in this model: storage classes with their
+/// provisioner, Settings by the pod.
+fn bring(brings: &Brings, cluster: &mut SimulatedCluster) {
+    for known in &brings.kinds {
+        cluster.serve(known.kind.clone(), known.namespaced);
+    }
+    for object in &brings.objects {
+        if object.kind == "Namespace" {
+            cluster.create_namespace(object.name.clone());
+        } else if object.kind.ends_with("Class") && object.kind != "StorageClass" {
+            cluster.appears(object.clone());
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 
 pub mod rehearse;
 
+pub(crate) mod addresses;
 mod agenda;
 mod chance;
 mod charts;
@@ -23,7 +24,6 @@ mod example;
 mod faults;
 mod files;
 mod harvester;
-pub(crate) mod kinds;
 mod literals;
 mod log;
 mod longhorn;
@@ -53,7 +53,7 @@ pub use log::{DeployCounts, Happening, HappeningKind};
 pub use node::{BootstrapOutcome, BootstrapVerdict, Disks, SimulatedNode};
 pub use prepared::PreparedSetup;
 pub use run::{DirectoryChange, FileRelease, JoinedNode, JoiningNode, Run, Setup};
-pub use scenario::{Arrival, JoinRole, MayBring, Scenario, WebhookGate};
+pub use scenario::{Arrival, JoinRole, MayBring, Scenario, Supply, WebhookGate};
 pub use watch::Watch;
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use smol_str::SmolStr;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_model::reasons::Code;
+use windrow_plan::knowledge::NodeFacts;
+use windrow_plan::rules::Platform;
 
 /// What is simulated.
 #[derive(Debug, Clone)]
@@ -22,8 +24,14 @@ pub struct Scenario {
     pub start: Timestamp,
     /// What others bring beside the platform, after so long from kube-apiserver's first answer.
     pub arrivals: Vec<Arrival>,
-    /// Components that RKE2's configuration disables: what they would bring does not come.
-    pub disabled: Vec<String>,
+    /// What is known of the node: versions, and what RKE2's configuration selects and disables.
+    pub node: NodeFacts,
+    /// What others provide, as rule packs say, beside what is known of the platform.
+    pub provided: Supply,
+    /// What is known to come of objects of the manifests: of charts, and of what operators act on.
+    pub brings: BTreeMap<ObjectRef, Supply>,
+    /// What is not known of the platform, and taken to be so; a sentence each.
+    pub assumed: BTreeSet<String>,
     /// Objects whose pods never run, and why: an image that cannot be had.
     pub cannot_run: BTreeMap<ObjectRef, String>,
     /// Objects that the API server refuses, as their manifests name them, and what it says.
@@ -47,6 +55,25 @@ pub struct WebhookGate {
     pub backend: ObjectRef,
     /// What kube-apiserver says while none of them does.
     pub refusal: String,
+}
+
+/// Things that come from outside the manifests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Supply {
+    /// Kinds; true for namespaced ones.
+    pub kinds: BTreeMap<GroupKind, bool>,
+    /// Namespaces, classes and other objects.
+    pub objects: BTreeSet<ObjectRef>,
+    /// After how long at least and at most, where that is known.
+    pub after: Option<(Duration, Duration)>,
+}
+
+impl Supply {
+    /// Takes in another.
+    pub fn merge(&mut self, other: Self) {
+        self.kinds.extend(other.kinds);
+        self.objects.extend(other.objects);
+    }
 }
 
 /// What an installer may bring: nothing else is known to.
@@ -103,7 +130,10 @@ impl Scenario {
             storage_network: None,
             start,
             arrivals: Vec::new(),
-            disabled: Vec::new(),
+            node: Some(Platform::Rke2).into(),
+            provided: Supply::default(),
+            brings: BTreeMap::new(),
+            assumed: BTreeSet::new(),
             cannot_run: BTreeMap::new(),
             refused: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -121,6 +151,7 @@ impl Scenario {
     ) -> Self {
         Self {
             harvester: Some(version),
+            node: Some(Platform::Harvester).into(),
             storage_network: storage_network.map(str::to_owned),
             ..Self::rke2(start)
         }

@@ -21,6 +21,8 @@ pub(super) enum Timer {
     Established(ObjectRef),
     /// Discovery lists a kind; true when it is namespaced.
     Discovered(Box<GroupKind>, bool),
+    /// An object that something outside the manifests makes.
+    Appears(Box<ObjectRef>),
     /// A step of the platform's bootstrap.
     Step(usize),
     /// Something that the scenario brings.

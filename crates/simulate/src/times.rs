@@ -52,6 +52,8 @@ pub(super) const VM_STATUS: Range = (ms(200), s(2));
 pub(super) const IMAGE: Range = (s(20), s(120));
 /// Any other custom resource until its controller says Ready. Modelled.
 pub(super) const CUSTOM: Range = (s(1), s(20));
+/// kube-apiserver's first answer until what a rule pack says that others provide is there. Modelled.
+pub(super) const PROVIDED: Range = (s(20), s(240));
 /// Each step of a platform's bootstrap is late by up to this much. Modelled.
 pub(super) const STEP_LATE: Range = (s(0), s(45));
 /// Harvester's pod until it creates its Settings. Modelled.

@@ -39,7 +39,7 @@ pub(super) fn run(paths: &[PathBuf]) -> Exit {
         let rules = loaded
             .files
             .iter()
-            .filter(|file| file.role == ConfigFileRole::Rules);
+            .filter(|file| file.role != ConfigFileRole::Settings);
         packs += rules.count();
         given.wrong.extend(loaded.errors);
     }
@@ -80,6 +80,7 @@ impl NamedConfigurations {
             (path.to_owned(), None),
             (path.join("conf.d"), Some(ConfigFileRole::Settings)),
             (path.join("rules.d"), Some(ConfigFileRole::Rules)),
+            (path.join("knowledge.d"), Some(ConfigFileRole::Knowledge)),
         ];
         let whole = main.exists() || parts[1..].iter().any(|(part, _)| part.is_dir());
         let mut node = ConfigFiles::default();
@@ -246,13 +247,17 @@ fn is_read(name: &str) -> bool {
     name.ends_with(".yaml") && !name.starts_with('.')
 }
 
+/// The kinds of Windrow's own files, which are no objects of Kubernetes.
+const OWN_KINDS: [&str; 2] = ["RulePack", "Knowledge"];
+
 /// Does it have several documents, or errors, with an object of Kubernetes among them?
 fn is_manifests(text: &str) -> bool {
     manifest::nodes(text, &ReadLimits::default())
         .iter()
         .any(|document| {
             let kind = document.str_at(&["kind"]);
-            document.get("apiVersion").is_some() && kind.is_some_and(|kind| kind != "RulePack")
+            document.get("apiVersion").is_some()
+                && kind.is_some_and(|kind| !OWN_KINDS.contains(&kind))
         })
 }
 
@@ -263,15 +268,16 @@ fn role_of(text: &str) -> Option<ConfigFileRole> {
         if is_manifests(text) {
             return None;
         }
-        let pack = text.lines().any(|line| line.trim_end() == "kind: RulePack");
-        return Some(if pack {
-            ConfigFileRole::Rules
-        } else {
-            ConfigFileRole::Settings
+        let has = |kind: &str| text.lines().any(|line| line.trim_end() == kind);
+        return Some(match () {
+            () if has("kind: RulePack") => ConfigFileRole::Rules,
+            () if has("kind: Knowledge") => ConfigFileRole::Knowledge,
+            () => ConfigFileRole::Settings,
         });
     };
     match root.str_at(&["kind"]) {
         Some("RulePack") => Some(ConfigFileRole::Rules),
+        Some("Knowledge") => Some(ConfigFileRole::Knowledge),
         Some(_) if root.get("apiVersion").is_some() => None,
         _ => Some(ConfigFileRole::Settings),
     }

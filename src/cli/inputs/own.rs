@@ -69,6 +69,8 @@ pub(in crate::cli) fn carried_configuration(configuration: &[Extracted]) -> Vec<
             (1, ConfigFileRole::Settings, rank)
         } else if let Some(rank) = at("rules.d") {
             (2, ConfigFileRole::Rules, rank)
+        } else if let Some(rank) = at("knowledge.d") {
+            (3, ConfigFileRole::Knowledge, rank)
         } else if let Some(rank) = at("").filter(|_| name == "windrow.yaml") {
             (0, ConfigFileRole::Settings, rank)
         } else {

@@ -48,7 +48,7 @@ pub(in crate::cli) struct SetupArgs {
     /// repeated
     #[arg(long, value_name = "[NODE=]TIME", value_parser = reboot)]
     pub(super) reboot: Vec<(Option<String>, Duration)>,
-    /// A directory or file with further rule packs; can be repeated
+    /// A directory or file with further rule packs or knowledge; can be repeated
     #[arg(long, value_name = "DIR")]
     pub(super) rules: Vec<PathBuf>,
     /// A list of the images of an air-gapped bundle, one image a line: every image that is in no list

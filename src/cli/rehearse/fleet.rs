@@ -117,6 +117,10 @@ pub(super) fn join_nodes(
         setup.scenario.asked.extend(asked);
         let may_bring = node.setup.scenario.may_bring.clone();
         setup.scenario.may_bring.extend(may_bring);
+        let scenario = &node.setup.scenario;
+        setup.scenario.brings.extend(scenario.brings.clone());
+        setup.scenario.assumed.extend(scenario.assumed.clone());
+        setup.scenario.provided.merge(scenario.provided.clone());
     }
     let findings = disagreements(&servers);
     for (node, after) in reboots {

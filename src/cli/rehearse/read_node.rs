@@ -9,13 +9,14 @@ use windrow_decide::settings::{self, ConfigError, ConfigFiles, Loaded, Settings}
 use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_harvester::HarvesterVersion;
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{FileContent, ManifestFile, ReadLimits};
+use windrow_model::manifest::{FileContent, ManifestFile};
+use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
 use windrow_plan::{ApiCheck, Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
-use windrow_simulate::rehearse::guesses::guesses;
+use windrow_simulate::rehearse::guesses::add_what_comes;
 use windrow_simulate::rehearse::membership::{Membership, membership};
 use windrow_simulate::rehearse::proofs::{
     ProofInputs, asked, image_list, lacking, not_bundled, proofs,
@@ -48,14 +49,15 @@ pub(super) fn read_node(
     }
     let (loaded, rules, configuration) = configuration(args, &inputs);
     let versions = Versions::new(args, inputs.harvester);
-    let plan = plan(&inputs, &rules, versions.platform());
+    let disabled = inputs::disabled(&inputs, &limits);
+    let facts = versions.facts(&inputs, &disabled);
+    let plan = plan(&inputs, &rules, &facts);
 
     let mut findings = std::mem::take(&mut inputs.findings);
     for (shown, text) in &inputs.carriers {
         findings.extend(carriers::findings(shown, text, &limits));
     }
     let manifests: Vec<ManifestFile> = inputs.files.iter().map(Input::manifest).collect();
-    let disabled = disabled(&inputs, &limits);
     let images = images(&args.images)?;
     let unhidden: Vec<(&Input, &ManifestFile)> = inputs
         .files
@@ -91,17 +93,17 @@ pub(super) fn read_node(
         write_corrected(directory, &sources, &findings, &lacking, &plan, &limits)?;
     }
 
-    let scenario = Scenario {
+    let mut scenario = Scenario {
         cannot_run: images
             .as_ref()
             .map(|images| not_bundled(&read, images))
             .unwrap_or_default(),
         refused: api.refused,
         asked: asked(&read),
-        may_bring: guesses(&plan),
-        disabled: disabled.into_iter().map(|(name, _)| name).collect(),
+        node: facts,
         ..versions.scenario(inputs.storage_network.as_deref())
     };
+    add_what_comes(&mut scenario, &plan, &rules);
     let laid = unhidden
         .iter()
         .map(|(file, read)| LaidManifest::new(file, read))
@@ -155,6 +157,8 @@ fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, RuleSet, Vec<Con
 struct Versions {
     /// `None` where it is a plain RKE2 node.
     harvester: Option<HarvesterVersion>,
+    /// The same, where the command line names it.
+    named_harvester: Option<HarvesterVersion>,
     /// RKE2's, where the command line names it or a version of Harvester that has it.
     named_rke2: Option<Version>,
 }
@@ -165,6 +169,7 @@ impl Versions {
             harvester: args
                 .harvester
                 .or(is_harvester.then_some(HarvesterVersion::LATEST)),
+            named_harvester: args.harvester,
             named_rke2: args
                 .rke2
                 .or(args.harvester.and_then(HarvesterVersion::rke2)),
@@ -184,6 +189,14 @@ impl Versions {
             .or(self.harvester.and_then(HarvesterVersion::rke2))
     }
 
+    /// What is known of the node. A version that nothing names is not known.
+    fn facts(&self, inputs: &Inputs, disabled: &[(String, Location)]) -> NodeFacts {
+        let harvester = self.named_harvester.map(|version| version.to_string());
+        inputs::node_facts(inputs, Some(self.platform()), disabled)
+            .with_kubernetes(self.named_rke2)
+            .with_harvester(harvester.as_deref())
+    }
+
     fn scenario(&self, storage_network: Option<&str>) -> Scenario {
         let rke2 = self.kubernetes();
         let scenario = match self.harvester {
@@ -198,7 +211,7 @@ impl Versions {
     }
 }
 
-fn plan(inputs: &Inputs, rules: &RuleSet, platform: Platform) -> Plan {
+fn plan(inputs: &Inputs, rules: &RuleSet, node: &NodeFacts) -> Plan {
     let examined: Vec<_> = inputs
         .files
         .iter()
@@ -210,21 +223,12 @@ fn plan(inputs: &Inputs, rules: &RuleSet, platform: Platform) -> Plan {
                 &file.limits,
                 shown,
                 rules,
-                Some(platform),
+                node.platform,
             );
             Arc::new(examined.skipped_by(skipped_by(&inputs.markers, &file.path)))
         })
         .collect();
-    link(&examined, rules, Some(platform))
-}
-
-/// RKE2's packaged components that the files switch off, and where.
-fn disabled(inputs: &Inputs, limits: &ReadLimits) -> Vec<(String, Location)> {
-    let carriers = inputs.carriers.iter();
-    carriers
-        .flat_map(|(shown, text)| carriers::disabled(shown, text, limits))
-        .chain(inputs.markers.iter().filter_map(ForeignMarker::disables))
-        .collect()
+    link(&examined, rules, node)
 }
 
 /// The images of all lists; `None` where no list is given.

@@ -11,6 +11,8 @@ pub enum ConfigFileRole {
     Settings,
     /// A rule pack: `rules.d`.
     Rules,
+    /// What is known of other systems: `knowledge.d`.
+    Knowledge,
 }
 
 /// One configuration file that counts.

@@ -383,8 +383,13 @@ pub fn rule_sources(files: &[ConfigFile], preset: bool) -> Vec<(String, String)>
             (file.path.display().to_string(), file.text.clone()),
         );
     }
+    let knowledge = files
+        .iter()
+        .filter(|file| file.role == ConfigFileRole::Knowledge);
+    let knowledge = knowledge.map(|file| (file.path.display().to_string(), file.text.clone()));
     packs
         .into_values()
+        .chain(knowledge)
         .filter(|(_, text)| !text.trim().is_empty())
         .collect()
 }

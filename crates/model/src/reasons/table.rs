@@ -194,6 +194,10 @@ reasons! {
             "nothing here creates {what}; {file} may"
             "Nothing to do if it does. Say so with `provides:` in a rule file, and it is known."
             "b81d4a6c20e94f7f9c3a5d7e16f08b42";
+        BroughtOnCondition "brought-on-condition" Notice
+            "{what} comes from {by} if {condition}, and whether it is so is not known here"
+            "Give the configuration or the version that decides it as well, or say with `provides:` in a rule file that it comes."
+            "5c0e7d92ab614f3e8d17f2a94c6b3e05";
         DependsOnInvalid "depends-on-invalid" Error
             "the annotation {annotation} cannot be read: {why}"
             "Write group/kind/name or group/namespaces/ns/kind/name, separated by commas."

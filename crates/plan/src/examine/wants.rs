@@ -184,7 +184,7 @@ impl Examined {
         kind: &GroupKind,
         wants: &mut Vec<UnresolvedRequirement>,
     ) {
-        if !builtin::serves_before_manifests(&kind.group) {
+        if !builtin::serves_before_manifests(kind) {
             wants.push(self.inferred(
                 object,
                 NeedTarget::Kind(kind.clone()),

@@ -1,10 +1,12 @@
 //! Who brings what: the objects, kinds and namespaces that the documents of a directory declare or create.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use smol_str::SmolStr;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-use crate::examine::Examined;
+use crate::examine::{Examined, ExaminedObject};
+use crate::knowledge::{Brings, KnownBrings};
 use crate::rules::NeedTarget;
 use crate::{FileId, builtin};
 
@@ -15,8 +17,14 @@ pub(crate) type DocumentId = (FileId, usize);
 pub(crate) struct DeclarationIndex {
     pub(super) objects: HashMap<ObjectRef, Vec<DocumentId>>,
     kinds: HashMap<GroupKind, (DocumentId, bool)>,
-    /// Namespaces that charts create.
-    created: HashMap<ObjectRef, Vec<DocumentId>>,
+    /// Documents whose controllers are known to bring something.
+    bringers: HashSet<DocumentId>,
+    /// What of it they bring.
+    brought_objects: HashMap<ObjectRef, Vec<DocumentId>>,
+    brought_kinds: HashMap<GroupKind, Vec<DocumentId>>,
+    /// Groups, all of them or some kinds.
+    brought_groups: HashMap<SmolStr, Vec<DocumentId>>,
+    whole_groups: HashMap<SmolStr, Vec<DocumentId>>,
 }
 
 impl DeclarationIndex {
@@ -25,7 +33,11 @@ impl DeclarationIndex {
         let mut index = Self {
             objects: HashMap::new(),
             kinds: HashMap::new(),
-            created: HashMap::new(),
+            bringers: HashSet::new(),
+            brought_objects: HashMap::new(),
+            brought_kinds: HashMap::new(),
+            brought_groups: HashMap::new(),
+            whole_groups: HashMap::new(),
         };
         let counted = || examined.iter().enumerate().filter(|(_, one)| counts(one));
         for (file, one) in counted() {
@@ -44,13 +56,68 @@ impl DeclarationIndex {
                     let id = index.scoped(&object.object);
                     index.objects.entry(id).or_default().push((file, document));
                 }
-                if let Some(namespace) = &object.creates {
-                    let creators = index.created.entry(namespace.clone()).or_default();
-                    creators.push((file, document));
+            }
+        }
+        let objects = || counted().flat_map(|(_, one)| &one.objects);
+        let is_deployment =
+            |one: &&ExaminedObject| one.object.group == "apps" && one.object.kind == "Deployment";
+        let deployments = objects().filter(is_deployment);
+        let deployments = deployments.map(|one| one.object.name.as_str()).collect();
+        for (file, one) in counted() {
+            for (document, object) in one.objects.iter().enumerate() {
+                if index.has_its_controller(object, &deployments) {
+                    index.add_bringer((file, document), &object.brings.brings);
                 }
             }
         }
         index
+    }
+
+    /// Is there what brings it? Where the object's kind comes from elsewhere, its controller does too.
+    fn has_its_controller(&self, object: &ExaminedObject, deployments: &HashSet<&str>) -> bool {
+        match &object.brings.deployment {
+            None => object.brings != KnownBrings::default(),
+            Some(deployment) => {
+                deployments.contains(deployment.as_str())
+                    || !self.kinds.contains_key(&object.object.group_kind())
+            }
+        }
+    }
+
+    fn add_bringer(&mut self, place: DocumentId, brings: &Brings) {
+        self.bringers.insert(place);
+        for known in &brings.kinds {
+            self.brought_kinds
+                .entry(known.kind.clone())
+                .or_default()
+                .push(place);
+            self.brought_groups
+                .entry(known.kind.group.clone())
+                .or_default()
+                .push(place);
+        }
+        for group in &brings.groups {
+            self.whole_groups
+                .entry(group.clone())
+                .or_default()
+                .push(place);
+        }
+        for object in &brings.objects {
+            self.brought_objects
+                .entry(object.clone())
+                .or_default()
+                .push(place);
+        }
+    }
+
+    /// Does its controller bring something that is known?
+    pub(super) fn is_bringer(&self, place: DocumentId) -> bool {
+        self.bringers.contains(&place)
+    }
+
+    /// A document that brings other kinds of this kind's group, of the same file if it can be.
+    pub(super) fn brings_group(&self, place: DocumentId, kind: &GroupKind) -> Option<DocumentId> {
+        nearest(place, self.brought_groups.get(&kind.group)?)
     }
 
     /// The reference with its namespace filled in or taken away, where the set's own
@@ -72,22 +139,22 @@ impl DeclarationIndex {
         object
     }
 
-    /// Who brings something for this document: what declares it, or else a chart that creates it, of
-    /// the same file if it can be. No object creates the namespace that it needs itself.
+    /// Who brings something for this document: what declares it, or else what is known to bring it, of
+    /// the same file if it can be. No object brings what it needs itself.
     pub(super) fn provider_for(
         &self,
         place: DocumentId,
         target: &NeedTarget,
     ) -> Option<DocumentId> {
-        self.provider(target).or_else(|| {
-            let NeedTarget::Object(object) = target else {
-                return None;
-            };
-            let creators = self.created.get(object)?.iter();
-            creators
-                .filter(|creator| **creator != place)
-                .min_by_key(|creator| creator.0 != place.0)
-                .copied()
+        self.provider(target).or_else(|| match target {
+            NeedTarget::Object(object) => nearest(place, self.brought_objects.get(object)?),
+            NeedTarget::Kind(kind) => {
+                let exactly = self.brought_kinds.get(kind);
+                nearest(
+                    place,
+                    exactly.or_else(|| self.whole_groups.get(&kind.group))?,
+                )
+            }
         })
     }
 
@@ -111,4 +178,13 @@ impl DeclarationIndex {
             }
         }
     }
+}
+
+/// Of these documents, in ascending order, one of the same file, or else the first; none brings what it needs itself.
+fn nearest(place: DocumentId, all: &[DocumentId]) -> Option<DocumentId> {
+    let is_other = |other: &&DocumentId| **other != place;
+    let here = all.partition_point(|other| other.0 < place.0);
+    let of_this_file = all[here..].iter().take_while(|other| other.0 == place.0);
+    let found = of_this_file.chain(all).find(is_other);
+    found.copied()
 }

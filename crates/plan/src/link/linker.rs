@@ -7,6 +7,7 @@ use windrow_model::reasons::Code;
 
 use super::declarations::{DeclarationIndex, DocumentId};
 use crate::examine::Examined;
+use crate::knowledge::NodeFacts;
 use crate::rules::RuleSet;
 use crate::{Need, NeedId, Plan};
 
@@ -14,6 +15,8 @@ use crate::{Need, NeedId, Plan};
 pub(crate) struct Linker<'a> {
     pub(crate) examined: &'a [&'a Examined],
     pub(crate) rules: &'a RuleSet,
+    /// The node that the files are for.
+    pub(crate) node: NodeFacts,
     /// Installers that what nothing known brings may come from.
     pub(crate) installers: Vec<DocumentId>,
     pub(crate) index: DeclarationIndex,

@@ -8,7 +8,6 @@ use windrow_model::reasons::{Code, Severity};
 
 use super::declarations::DocumentId;
 use super::linker::Linker;
-use crate::examine::ExaminedObject;
 use crate::rules::{NeedCondition, NeedTarget, Tier};
 use crate::{FileId, FileObstacle, Need, NeedId, Requirement, SatisfiedBy, readiness};
 
@@ -43,9 +42,8 @@ impl Linker<'_> {
             SatisfiedBy::SameFile { line } if self.fails_first(place, requirement) => {
                 let one = self.examined[place.0];
                 let what = self.plan.needs[requirement.need].target.to_string();
-                let is_chart =
-                    |object: &ExaminedObject| object.line == line && object.creates.is_some();
-                if one.objects.iter().any(is_chart) {
+                let provider = one.objects.iter().position(|object| object.line == line);
+                if provider.is_some_and(|document| self.index.is_bringer((place.0, document))) {
                     let finding = self.shares_a_file(place.0, line, "brings", &what);
                     found.missing.entry(finding).or_default().push(at.clone());
                     return;
@@ -113,6 +111,15 @@ impl Linker<'_> {
                 let installer = &self.examined[installer].path;
                 let words = [("what", &*what), ("file", installer)];
                 Some((Code::MayBeBrought, Code::MayBeBrought.say(&words)))
+            }
+            SatisfiedBy::Platform {
+                ref by,
+                condition: Some(ref condition),
+            } if requirement.tier == Tier::Required => {
+                let what = target.to_string();
+                let words = [("what", &*what), ("by", by), ("condition", condition)];
+                let code = Code::BroughtOnCondition;
+                Some((code, code.say(&words)))
             }
             _ => None,
         }

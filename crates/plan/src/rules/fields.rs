@@ -26,58 +26,58 @@ impl fmt::Display for RuleError {
 impl std::error::Error for RuleError {}
 
 /// The errors of one file, collected until all of it was read.
-pub(super) struct Errors<'f> {
+pub(crate) struct Errors<'f> {
     file: &'f str,
     found: Vec<RuleError>,
 }
 
 impl<'f> Errors<'f> {
-    pub(super) fn new(file: &'f str) -> Self {
+    pub(crate) fn new(file: &'f str) -> Self {
         Self {
             file,
             found: Vec::new(),
         }
     }
 
-    pub(super) fn at(&mut self, line: u32, message: impl Into<String>) {
+    pub(crate) fn at(&mut self, line: u32, message: impl Into<String>) {
         self.found.push(RuleError {
             at: self.location(line),
             message: message.into(),
         });
     }
 
-    pub(super) fn file(&mut self, message: impl Into<String>) {
+    pub(crate) fn file(&mut self, message: impl Into<String>) {
         self.found.push(RuleError {
             at: Location::file(self.file),
             message: message.into(),
         });
     }
 
-    pub(super) fn location(&self, line: u32) -> Location {
+    pub(crate) fn location(&self, line: u32) -> Location {
         Location::line(self.file, line)
     }
 
     /// How many so far: what was read between two counts is sound when they are equal.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.found.len()
     }
 
     /// The errors in the order of their lines; those of the whole file first.
-    pub(super) fn into_found(mut self) -> Vec<RuleError> {
+    pub(crate) fn into_found(mut self) -> Vec<RuleError> {
         self.found.sort_by_key(|error| error.at.line);
         self.found
     }
 }
 
 /// A map whose keys are all known.
-pub(super) struct Fields<'n> {
+pub(crate) struct Fields<'n> {
     node: &'n Node,
     what: &'static str,
 }
 
 impl<'n> Fields<'n> {
     /// Takes `node` as a map with `known` keys. `what` names it in messages (`the rule`).
-    pub(super) fn new(
+    pub(crate) fn new(
         node: &'n Node,
         what: &'static str,
         known: &[&str],
@@ -109,22 +109,22 @@ impl<'n> Fields<'n> {
         Some(Self { node, what })
     }
 
-    pub(super) fn line(&self) -> u32 {
+    pub(crate) fn line(&self) -> u32 {
         self.node.line
     }
 
     /// Reports that something is not there.
-    pub(super) fn lacks(&self, missing: &str, errors: &mut Errors<'_>) {
+    pub(crate) fn lacks(&self, missing: &str, errors: &mut Errors<'_>) {
         errors.at(self.line(), format!("{} lacks {missing}", self.what));
     }
 
     /// The line of a value; the map's where there is none.
-    pub(super) fn line_of(&self, key: &str) -> u32 {
+    pub(crate) fn line_of(&self, key: &str) -> u32 {
         self.node.get(key).map_or(self.line(), |node| node.line)
     }
 
     /// The value under a key; `null` counts as absent.
-    pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'n Node> {
         self.node.get(key).filter(|node| !node.is_null())
     }
 
@@ -152,17 +152,17 @@ impl<'n> Fields<'n> {
     }
 
     /// A text that may be absent.
-    pub(super) fn text(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
+    pub(crate) fn text(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
         self.string(key, false, errors)
     }
 
     /// A text that may be absent or empty: an API group, where `""` is the core group.
-    pub(super) fn group(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
+    pub(crate) fn group(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
         self.string(key, true, errors)
     }
 
     /// A text that must be there.
-    pub(super) fn required(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
+    pub(crate) fn required(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
         if self.get(key).is_none() {
             self.lacks(&format!("`{key}`"), errors);
         }
@@ -170,7 +170,7 @@ impl<'n> Fields<'n> {
     }
 
     /// `true` or `false`, with a default.
-    pub(super) fn flag(&self, key: &str, default: bool, errors: &mut Errors<'_>) -> bool {
+    pub(crate) fn flag(&self, key: &str, default: bool, errors: &mut Errors<'_>) -> bool {
         let Some(node) = self.get(key) else {
             return default;
         };
@@ -184,7 +184,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A list that may be absent.
-    pub(super) fn list(&self, key: &str, errors: &mut Errors<'_>) -> &'n [Node] {
+    pub(crate) fn list(&self, key: &str, errors: &mut Errors<'_>) -> &'n [Node] {
         let Some(node) = self.get(key) else {
             return &[];
         };
@@ -202,7 +202,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A list of texts that may be absent.
-    pub(super) fn texts(&self, key: &str, errors: &mut Errors<'_>) -> Vec<(&'n str, u32)> {
+    pub(crate) fn texts(&self, key: &str, errors: &mut Errors<'_>) -> Vec<(&'n str, u32)> {
         let mut texts = Vec::new();
         for item in self.list(key, errors) {
             match item.as_str() {
@@ -217,7 +217,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A map of texts that may be absent: keys, texts and their lines.
-    pub(super) fn pairs(&self, key: &str, errors: &mut Errors<'_>) -> Vec<(&'n str, &'n str, u32)> {
+    pub(crate) fn pairs(&self, key: &str, errors: &mut Errors<'_>) -> Vec<(&'n str, &'n str, u32)> {
         let Some(node) = self.get(key) else {
             return Vec::new();
         };
@@ -245,7 +245,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A list that must have at least one item.
-    pub(super) fn filled(&self, key: &str, errors: &mut Errors<'_>) {
+    pub(crate) fn filled(&self, key: &str, errors: &mut Errors<'_>) {
         if self.get(key).is_none_or(
             |node| matches!(&node.value, NodeValue::Sequence(items) if items.is_empty()),
         ) {
@@ -253,8 +253,40 @@ impl<'n> Fields<'n> {
         }
     }
 
+    /// A text that has to be this one.
+    pub(crate) fn is(&self, key: &str, expected: &str, errors: &mut Errors<'_>) {
+        if let Some(text) = self.required(key, errors)
+            && text != expected
+        {
+            let line = self.line_of(key);
+            errors.at(
+                line,
+                format!("`{key}` is {}, expected `{expected}`", quoted(text)),
+            );
+        }
+    }
+
+    /// The name of a whole file, under `metadata`; empty where it has none.
+    pub(crate) fn name(&self, errors: &mut Errors<'_>) -> &'n str {
+        let Some(metadata) = self.get("metadata") else {
+            let missing =
+                "`metadata: {name: ...}`: what stands in it is called by that name and its own";
+            self.lacks(missing, errors);
+            return "";
+        };
+        let name = Fields::new(metadata, "`metadata`", &["name"], errors)
+            .and_then(|metadata| metadata.required("name", errors));
+        match name {
+            Some(name) => {
+                check_name(name, metadata.line, errors);
+                name
+            }
+            None => "",
+        }
+    }
+
     /// One of some words, with what each stands for.
-    pub(super) fn word<T: Clone>(
+    pub(crate) fn word<T: Clone>(
         &self,
         key: &str,
         words: &[(&str, T)],
@@ -282,11 +314,25 @@ impl<'n> Fields<'n> {
     }
 
     /// A CEL expression that may be absent.
-    pub(super) fn expression(&self, key: &str, errors: &mut Errors<'_>) -> Option<Expression> {
+    pub(crate) fn expression(&self, key: &str, errors: &mut Errors<'_>) -> Option<Expression> {
         let source = self.text(key, errors)?;
         let line = self.line_of(key);
         Expression::compile(source)
             .map_err(|error| errors.at(line, format!("`{key}`: {error}")))
             .ok()
+    }
+}
+
+/// Names are parts of the names that reasons show.
+pub(crate) fn check_name(name: &str, line: u32, errors: &mut Errors<'_>) {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if !name.bytes().all(plain) {
+        errors.at(
+            line,
+            format!(
+                "the name {} may hold lower-case letters, digits and `-` only",
+                quoted(name)
+            ),
+        );
     }
 }

@@ -1,42 +1,31 @@
 //! Rule packs from YAML: what is written there, checked in full and with every error at its line.
 
 mod finding;
-mod parts;
+pub(crate) mod parts;
 mod reference;
 mod rule;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, yaml};
-use windrow_model::redact::quoted;
 
 use self::finding::finding;
 use self::parts::{provision, readiness};
 use self::reference::reference;
 use self::rule::rule;
-use super::fields::{Errors, Fields};
+use super::fields::{Errors, Fields, check_name};
 use super::{FindingRule, Platform, Reference, Rule, RuleError, RuleSet};
+use crate::knowledge::{self, Knowledge};
 
 /// The packs that come with Windrow, in the order in which they are read.
 const SHIPPED: &[(&str, &str)] = &[
     (
         "10-references.yaml",
         include_str!("../../../../config/rules.d/10-references.yaml"),
-    ),
-    (
-        "20-provides.yaml",
-        include_str!("../../../../config/rules.d/20-provides.yaml"),
-    ),
-    (
-        "21-provides-rke2.yaml",
-        include_str!("../../../../config/rules.d/21-provides-rke2.yaml"),
-    ),
-    (
-        "30-harvester.yaml",
-        include_str!("../../../../config/rules.d/30-harvester.yaml"),
     ),
     (
         "31-harvester-readiness.yaml",
@@ -87,11 +76,18 @@ impl RuleSet {
     /// of each file is what errors and reasons show. What has an error is left out; the rest is in
     /// force, so the caller decides whether errors are final.
     pub fn load(sources: &[(String, String)]) -> (Self, Vec<RuleError>) {
-        let mut set = Self::default();
+        let mut set = Self {
+            knowledge: Arc::clone(Knowledge::shipped()),
+            ..Self::default()
+        };
         let mut found = Vec::new();
         for (file, text) in sources {
             let mut errors = Errors::new(file);
             match yaml::parse_configuration(text) {
+                Ok(Some(document)) if document.str_at(&["kind"]) == Some("Knowledge") => {
+                    let knowledge = Arc::make_mut(&mut set.knowledge);
+                    knowledge::add_file(knowledge, &document, &mut errors);
+                }
                 Ok(Some(document)) => set.pack(&document, &mut errors),
                 Ok(None) => {}
                 Err(problems) => {
@@ -136,17 +132,8 @@ impl RuleSet {
         let Some(pack) = Fields::new(document, "the rule pack", &keys, errors) else {
             return;
         };
-        for (key, expected) in [("apiVersion", "windrow.dev/v1"), ("kind", "RulePack")] {
-            if let Some(text) = pack.required(key, errors)
-                && text != expected
-            {
-                let line = pack.line_of(key);
-                errors.at(
-                    line,
-                    format!("`{key}` is {}, expected `{expected}`", quoted(text)),
-                );
-            }
-        }
+        pack.is("apiVersion", "windrow.dev/v1", errors);
+        pack.is("kind", "RulePack", errors);
         let platform = pack.word("platform", PLATFORMS, errors);
         for key in ["readiness", "references"] {
             if let (Some(node), Some(platform)) = (pack.get(key), pack.get("platform")) {
@@ -159,7 +146,7 @@ impl RuleSet {
                 );
             }
         }
-        let name = pack_name(&pack, errors);
+        let name = pack.name(errors);
 
         let mut items = Vec::new();
         for node in pack.list("rules", errors) {
@@ -246,38 +233,6 @@ fn put<T>(items: &mut Vec<T>, item: T, name: fn(&T) -> &String) {
 
 const PLATFORMS: &[(&str, Platform)] =
     &[("harvester", Platform::Harvester), ("rke2", Platform::Rke2)];
-
-fn pack_name<'n>(pack: &Fields<'n>, errors: &mut Errors<'_>) -> &'n str {
-    let Some(metadata) = pack.get("metadata") else {
-        errors.at(
-            pack.line(),
-            "the rule pack lacks `metadata: {name: ...}`: rules are called pack/rule",
-        );
-        return "";
-    };
-    let name = Fields::new(metadata, "`metadata`", &["name"], errors)
-        .and_then(|metadata| metadata.required("name", errors));
-    match name {
-        Some(name) => {
-            check_name(name, metadata.line, errors);
-            name
-        }
-        None => "",
-    }
-}
-
-fn check_name(name: &str, line: u32, errors: &mut Errors<'_>) {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if !name.bytes().all(plain) {
-        errors.at(
-            line,
-            format!(
-                "the name {} may hold lower-case letters, digits and `-` only",
-                quoted(name)
-            ),
-        );
-    }
-}
 
 /// Reads an item of a pack: its heading here, the rest with `read` unless it is switched off. One with an error
 /// is left out.

@@ -15,6 +15,7 @@ use super::{
     Beside, EvaluationError, FieldMatch, Match, NeedCondition, Platform, Provision, Reference,
     ReferenceNamespace, Rule, RuleRequirement, RuleSet,
 };
+use crate::knowledge::{NodeFacts, Provider};
 
 /// Where a namespaced object goes whose manifest names no namespace (k3s `pkg/deploy`).
 const DEFAULT_NAMESPACE: &str = "default";
@@ -133,26 +134,23 @@ impl RuleSet {
         matched
     }
 
-    /// Who of the platform brings a kind.
-    pub fn provider_of_kind(
-        &self,
-        kind: &GroupKind,
-        platform: Option<Platform>,
-    ) -> Option<&Provision> {
-        self.provisions(platform).find(|provision| {
+    /// Who of the platform brings a kind: what a rule pack says counts before what is known anyway.
+    pub fn provider_of_kind(&self, kind: &GroupKind, node: &NodeFacts) -> Option<Provider> {
+        let brings = |provision: &&Provision| {
             provision.groups.iter().any(|group| *group == kind.group)
                 || provision.kinds.contains(kind)
-        })
+        };
+        let written = self.provisions(node.platform).find(brings);
+        let written = written.map(|provision| Provider::certain(&provision.by));
+        written.or_else(|| self.knowledge.provider_of_kind(kind, node))
     }
 
     /// Who of the platform brings an object.
-    pub fn provider_of_object(
-        &self,
-        object: &ObjectRef,
-        platform: Option<Platform>,
-    ) -> Option<&Provision> {
-        self.provisions(platform)
-            .find(|provision| provision.objects.contains(object))
+    pub fn provider_of_object(&self, object: &ObjectRef, node: &NodeFacts) -> Option<Provider> {
+        let mut provisions = self.provisions(node.platform);
+        let written = provisions.find(|provision| provision.objects.contains(object));
+        let written = written.map(|provision| Provider::certain(&provision.by));
+        written.or_else(|| self.knowledge.provider_of_object(object, node))
     }
 
     fn provisions(&self, platform: Option<Platform>) -> impl Iterator<Item = &Provision> {

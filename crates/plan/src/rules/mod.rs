@@ -7,8 +7,8 @@
 
 mod duration;
 mod expression;
-mod fields;
-mod load;
+pub(crate) mod fields;
+pub(crate) mod load;
 mod matching;
 mod path;
 mod requirement;
@@ -16,11 +16,13 @@ pub mod schema;
 mod template;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use duration::parse_duration;
 pub use expression::{EvaluationBudget, EvaluationError};
 pub use fields::RuleError;
+pub(crate) use load::parts;
 pub use matching::{MatchProblem, MatchedReference, MatchedRequirement, Matches};
 pub use path::{FieldMatch, FieldPath};
 pub use requirement::{Expression, NeedCondition, NeedTarget, OnDeadline, Platform, Tier};
@@ -30,6 +32,8 @@ use strsim::levenshtein;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_model::reasons::Severity;
+
+use crate::knowledge::Knowledge;
 
 /// All rules in force.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +48,8 @@ pub struct RuleSet {
     pub references: Vec<Reference>,
     /// What a site looks for in its clusters.
     pub findings: Vec<FindingRule>,
+    /// What is known of other systems.
+    pub knowledge: Arc<Knowledge>,
 }
 
 /// One rule: which documents, and what they require.

@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windrow_decide::{Addon, ApplyFailure};
 use windrow_model::manifest::{AddonName, GroupKind, ObjectRef};
+use windrow_plan::knowledge::{NodeFacts, is_kubernetes_group, kubernetes_scope};
 
 use super::agenda::Agenda;
 use super::chance::Chance;
-use super::kinds;
 use super::literals::static_json;
 use super::log::{DeployCounts, Happening, HappeningKind};
-use super::scenario::{MayBring, WebhookGate};
+use super::scenario::{MayBring, Supply, WebhookGate};
 use super::timer::{ControllerStage, Timer};
 use super::times::{self, Range};
 pub(super) use stored::Stored;
@@ -65,6 +65,12 @@ pub struct SimulatedCluster {
     pub(super) asked: Arc<BTreeMap<ObjectRef, WebhookGate>>,
     /// Objects that the API server refuses, and what it says.
     pub(super) refused: Arc<BTreeMap<ObjectRef, String>>,
+    /// What is known of the node.
+    pub(super) node: Arc<NodeFacts>,
+    /// What is known to come of objects of the manifests.
+    pub(super) brings: Arc<BTreeMap<ObjectRef, Supply>>,
+    /// What is not known of the platform, and taken to be so.
+    pub(super) assumed: Arc<BTreeSet<String>>,
     /// What installers may bring, and are taken to.
     pub(super) may_bring: Arc<BTreeMap<ObjectRef, MayBring>>,
     /// Why Harvester's webhook refuses to touch the storage network, while it does.
@@ -116,6 +122,9 @@ impl SimulatedCluster {
             cannot_run: Arc::default(),
             asked: Arc::default(),
             refused: Arc::default(),
+            node: Arc::default(),
+            brings: Arc::default(),
+            assumed: Arc::default(),
             may_bring: Arc::default(),
             guard: None,
         };
@@ -194,14 +203,20 @@ impl SimulatedCluster {
         self.addons_at
     }
 
+    /// Does kube-apiserver or RKE2 itself serve a kind, and is it namespaced?
+    fn built_in(&self, kind: &GroupKind) -> Option<bool> {
+        kubernetes_scope(&kind.group, &kind.kind, &self.node)
+    }
+
     /// Is a kind served, and is it namespaced?
     pub fn serves(&self, kind: &GroupKind) -> Option<bool> {
-        kinds::built_in(&kind.group, &kind.kind).or_else(|| self.served.get(kind).copied())
+        self.built_in(kind)
+            .or_else(|| self.served.get(kind).copied())
     }
 
     /// Is anything of this group served?
     pub(super) fn serves_group(&self, group: &str) -> bool {
-        kinds::is_built_in_group(group) || self.served.keys().any(|kind| kind.group == group)
+        is_kubernetes_group(group) || self.served.keys().any(|kind| kind.group == group)
     }
 
     /// Everything that happened.
@@ -233,7 +248,7 @@ impl SimulatedCluster {
 
     /// Discovery lists a kind from now on; true when it did not before.
     pub(super) fn serve(&mut self, kind: GroupKind, namespaced: bool) -> bool {
-        if kinds::built_in(&kind.group, &kind.kind).is_some() {
+        if self.built_in(&kind).is_some() {
             return false;
         }
         let Entry::Vacant(place) = self.served.entry(kind) else {
@@ -271,13 +286,41 @@ impl SimulatedCluster {
         );
     }
 
-    /// What installers are taken to bring, though it is not known that they do.
-    pub fn may_bring(&self) -> impl Iterator<Item = (&ObjectRef, &MayBring)> {
-        self.may_bring.iter()
+    /// What is taken to be so though it is not known, a sentence each.
+    pub fn guesses(&self) -> impl Iterator<Item = String> {
+        let brought = self.may_bring.values().flat_map(MayBring::sentences);
+        brought.chain(self.assumed.iter().cloned())
+    }
+
+    /// Everything of a supply comes, each thing after a time of its own.
+    pub(super) fn supply(&mut self, supply: &Supply, range: Range) {
+        let range = supply.after.unwrap_or(range);
+        for (kind, namespaced) in &supply.kinds {
+            let kind = Box::new(kind.clone());
+            self.within(range, Timer::Discovered(kind, *namespaced));
+        }
+        for object in &supply.objects {
+            self.within(range, Timer::Appears(Box::new(object.clone())));
+        }
+    }
+
+    /// An object that something outside the manifests makes.
+    pub(super) fn appears(&mut self, object: ObjectRef) {
+        if object.group.is_empty() && object.kind == "Namespace" {
+            return self.create_namespace(object.name);
+        }
+        if !self.has(&object) {
+            let json = json!({"kind": object.kind, "status": {"conditions": [
+                {"type": "Ready", "status": "True", "reason": "Simulated"}]}});
+            self.put(object, json);
+        }
     }
 
     /// An installer has done its work.
     pub(super) fn installed(&mut self, installer: &ObjectRef) {
+        if let Some(supply) = Arc::clone(&self.brings).get(installer) {
+            self.supply(supply, times::DISCOVERED);
+        }
         let may_bring = Arc::clone(&self.may_bring);
         let Some(guess) = may_bring.get(installer) else {
             return;

@@ -87,6 +87,9 @@ impl SimulatedNode {
         cluster.asked = Arc::new(std::mem::take(&mut scenario.asked));
         cluster.refused = Arc::new(std::mem::take(&mut scenario.refused));
         cluster.may_bring = Arc::new(std::mem::take(&mut scenario.may_bring));
+        cluster.brings = Arc::new(std::mem::take(&mut scenario.brings));
+        cluster.assumed = Arc::new(std::mem::take(&mut scenario.assumed));
+        cluster.node = Arc::new(scenario.node.clone());
         cluster.within(times::API_READY, Timer::ApiReady(0));
         if scenario.rewrites_charts {
             cluster.after(times::START, Timer::Start(0));
@@ -161,6 +164,7 @@ impl SimulatedNode {
             }
             Timer::Established(definition) => cluster.established(&definition),
             Timer::Discovered(kind, namespaced) => cluster.discover(*kind, namespaced),
+            Timer::Appears(object) => cluster.appears(*object),
             Timer::Step(number) => self.platform.step(number, cluster),
             Timer::Rancherd(step) => {
                 self.platform.rancherd(step, cluster);
@@ -197,6 +201,7 @@ impl SimulatedNode {
         if !self.begun {
             self.begun = true;
             self.platform.begin(cluster);
+            cluster.supply(&self.scenario.provided, times::PROVIDED);
             for (number, arrival) in self.scenario.arrivals.iter().enumerate() {
                 cluster.after(arrival.after, Timer::Arrival(number));
             }

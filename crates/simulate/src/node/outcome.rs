@@ -134,8 +134,8 @@ impl SimulatedNode {
             })
             .collect();
         // What starts machines of a kind that an installer is taken to bring is not simulated.
-        let mut guesses = self.cluster.may_bring();
-        let is_guessed = guesses.any(|(_, guess)| guess.kinds.contains_key(&MACHINES));
+        let mut guesses = self.cluster.may_bring.values();
+        let is_guessed = guesses.any(|guess| guess.kinds.contains_key(&MACHINES));
         missing.extend(
             self.cluster
                 .of_kind(&MACHINES)

@@ -1,40 +1,148 @@
-//! What has to come from an installer for everything to work, because nothing known brings it. A
-//! rehearsal takes it to come, and says that it is not known.
+//! What has to come from outside the manifests for everything to work: from what is known of charts, operators and the platform,
+//! or from an installer of which nothing is known. A rehearsal lets all of it come, and says what of it is not known.
 
-use std::collections::BTreeMap;
+use windrow_model::reasons::Code;
+use windrow_plan::rules::{NeedTarget, RuleSet, Tier};
+use windrow_plan::{FileId, Plan, PlanDocument, Requirement, SatisfiedBy};
 
-use windrow_model::manifest::ObjectRef;
-use windrow_plan::rules::NeedTarget;
-use windrow_plan::{Plan, SatisfiedBy};
+use crate::platform_steps::{HARVESTER, RKE2};
+use crate::{MayBring, Scenario};
 
-use crate::MayBring;
-
-/// What each installer has to bring.
-pub fn guesses(plan: &Plan) -> BTreeMap<ObjectRef, MayBring> {
-    let mut guesses: BTreeMap<ObjectRef, MayBring> = BTreeMap::new();
-    let files = plan.files.iter().filter(|file| file.owner.is_none());
-    for document in files.flat_map(|file| &file.documents) {
-        for requirement in &document.requires {
-            let SatisfiedBy::Installer { file, line } = requirement.satisfied_by else {
-                continue;
-            };
-            let file = &plan.files[file];
-            let mut documents = file.documents.iter();
-            let Some(installer) = documents.find(|one| one.line == line) else {
-                continue;
-            };
-            let guess = guesses.entry(installer.object.clone()).or_default();
-            guess.file.clone_from(&file.path);
-            match &plan.needs[requirement.need].target {
-                NeedTarget::Kind(kind) => {
-                    let namespaced = document.object.namespace.is_some();
-                    guess.kinds.insert(kind.clone(), namespaced);
-                }
-                NeedTarget::Object(object) => {
-                    guess.namespaces.insert(object.name.clone());
-                }
+/// Adds to a scenario what the files of a plan need from outside, and what is known to come of them.
+pub fn add_what_comes(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet) {
+    let files = plan.files.iter().enumerate();
+    for (id, file) in files.filter(|(_, file)| file.owner.is_none()) {
+        for document in &file.documents {
+            if let Some(known) = &document.brings {
+                let supply = scenario.brings.entry(document.object.clone()).or_default();
+                let kinds = known.brings.kinds.iter();
+                let kinds = kinds.map(|one| (one.kind.clone(), one.namespaced));
+                supply.kinds.extend(kinds);
+                supply.objects.extend(known.brings.objects.iter().cloned());
+                supply.after = known.after;
+            }
+            for requirement in &document.requires {
+                let need = Need {
+                    file: id,
+                    document,
+                    requirement,
+                };
+                add_need(scenario, plan, rules, &need);
             }
         }
     }
-    guesses
+}
+
+/// A requirement, and where it stands.
+struct Need<'p> {
+    file: FileId,
+    document: &'p PlanDocument,
+    requirement: &'p Requirement,
+}
+
+/// Adds what one requirement needs.
+fn add_need(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet, need: &Need<'_>) {
+    let Need {
+        file,
+        document,
+        requirement,
+    } = *need;
+    let target = &plan.needs[requirement.need].target;
+    let namespaced = document.object.namespace.is_some();
+    match &requirement.satisfied_by {
+        SatisfiedBy::Installer { file, line } => {
+            let file = &plan.files[*file];
+            let Some(installer) = file.documents.iter().find(|one| one.line == *line) else {
+                return;
+            };
+            let guess = scenario
+                .may_bring
+                .entry(installer.object.clone())
+                .or_default();
+            guess.file.clone_from(&file.path);
+            add_guess(guess, target, namespaced);
+        }
+        // Of a group all of whose kinds come, only those that are needed are known here.
+        SatisfiedBy::File { file, line } => {
+            add_kind_of_group(scenario, plan, (*file, *line), target, namespaced);
+        }
+        SatisfiedBy::SameFile { line } => {
+            let place = (file, *line);
+            add_kind_of_group(scenario, plan, place, target, namespaced);
+        }
+        SatisfiedBy::Platform { by, condition } => {
+            if let Some(condition) = condition
+                .as_ref()
+                .filter(|_| requirement.tier == Tier::Required)
+            {
+                let what = target.to_string();
+                let words = [("what", &*what), ("by", by), ("condition", condition)];
+                scenario
+                    .assumed
+                    .insert(Code::BroughtOnCondition.say(&words));
+            }
+            add_provided(scenario, rules, target, namespaced);
+        }
+        SatisfiedBy::Cluster | SatisfiedBy::Nobody => {}
+    }
+}
+
+fn add_guess(guess: &mut MayBring, target: &NeedTarget, namespaced: bool) {
+    match target {
+        NeedTarget::Kind(kind) => {
+            guess.kinds.insert(kind.clone(), namespaced);
+        }
+        NeedTarget::Object(object) => {
+            guess.namespaces.insert(object.name.clone());
+        }
+    }
+}
+
+fn add_kind_of_group(
+    scenario: &mut Scenario,
+    plan: &Plan,
+    (file, line): (usize, u32),
+    target: &NeedTarget,
+    namespaced: bool,
+) {
+    let mut documents = plan.files[file].documents.iter();
+    let bringer = documents.find(|one| one.line == line && one.brings.is_some());
+    if let (Some(bringer), NeedTarget::Kind(kind)) = (bringer, target) {
+        let supply = scenario.brings.entry(bringer.object.clone()).or_default();
+        supply.kinds.entry(kind.clone()).or_insert(namespaced);
+    }
+}
+
+/// Adds what a rule pack says that others provide, and what is known of the platform but in none of its steps.
+fn add_provided(scenario: &mut Scenario, rules: &RuleSet, target: &NeedTarget, namespaced: bool) {
+    let node = &scenario.node;
+    let disabled = |entry: &str| node.is_disabled(entry);
+    let steps = match scenario.harvester {
+        Some(_) => HARVESTER,
+        None => RKE2,
+    };
+    let mut entries = steps.iter().flat_map(|step| step.brings.entries(node));
+    match target {
+        NeedTarget::Kind(kind) => {
+            let comes_anyway =
+                entries.any(|entry| entry.brings.kinds.iter().any(|one| one.kind == *kind));
+            let off = rules
+                .knowledge
+                .components_bringing(|brings| brings.brings_kind(kind))
+                .any(disabled);
+            if !comes_anyway && !off {
+                scenario.provided.kinds.insert(kind.clone(), namespaced);
+            }
+        }
+        NeedTarget::Object(object) => {
+            let comes_anyway = entries.any(|entry| entry.brings.objects.contains(object));
+            let off = rules
+                .knowledge
+                .components_bringing(|brings| brings.objects.contains(object))
+                .any(disabled);
+            if !comes_anyway && !off {
+                scenario.provided.objects.insert(object.clone());
+            }
+        }
+    }
 }

@@ -5,6 +5,8 @@
 //! (`tests/kubernetes/fidelity.rs`); times, and what Harvester's controllers do, are modelled. What every
 //! seed ends in is sure as far as the model goes; what only some of them end in is a race.
 
+#[cfg(test)]
+mod agreement_tests;
 pub mod carriers;
 pub mod check;
 pub mod fix;
@@ -86,6 +88,8 @@ impl PartialRehearsal {
         for version in other_versions(setup) {
             let mut other = setup.clone();
             other.scenario.harvester = Some(version);
+            let node = std::mem::take(&mut other.scenario.node);
+            other.scenario.node = node.with_harvester(Some(&version.to_string()));
             let (mut with, mut without) = (Ending::Complete, Ending::Complete);
             for seed in seeds.clone().filter(|seed| *seed <= SEEDS_OF_A_VERSION) {
                 if !go_on() {

@@ -314,7 +314,7 @@ pub fn switched_off(plan: &Plan, disabled: &[(String, Location)]) -> Vec<Finding
     for file in &plan.files {
         for document in &file.documents {
             for requirement in document.requires.iter().filter(|one| one.takes_part()) {
-                let SatisfiedBy::Platform { by } = &requirement.satisfied_by else {
+                let SatisfiedBy::Platform { by, .. } = &requirement.satisfied_by else {
                     continue;
                 };
                 let words: Vec<&str> = by

@@ -135,7 +135,7 @@ impl Ending {
         match self {
             Self::Complete => "the node comes up, and everything is applied",
             Self::Unknown => {
-                "whether it comes up is not known: it does if installers bring what nothing known brings"
+                "whether it comes up is not known: not everything that it needs is known to come"
             }
             Self::Unconfigured => {
                 "it comes up, but the storage network you preset is never configured"

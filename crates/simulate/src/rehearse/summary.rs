@@ -264,7 +264,7 @@ pub(super) fn ended(run: &Run) -> Ending {
         BootstrapVerdict::Complete if all_kept(run).any(|kept| is_held_without_purpose(&kept)) => {
             Ending::Stuck
         }
-        BootstrapVerdict::Complete if run.cluster.may_bring().next().is_some() => Ending::Unknown,
+        BootstrapVerdict::Complete if run.cluster.guesses().next().is_some() => Ending::Unknown,
         BootstrapVerdict::Complete => Ending::Complete,
         BootstrapVerdict::Unconfigured { .. }
             if all_kept(run).any(|kept| is_held_without_purpose(&kept)) =>
@@ -294,8 +294,7 @@ fn because(run: &Run) -> Vec<String> {
         BootstrapVerdict::Deadlocked { proof } => proof.clone(),
     };
     if ended(run) == Ending::Unknown {
-        let guesses = run.cluster.may_bring();
-        because.extend(guesses.flat_map(|(_, guess)| guess.sentences()));
+        because.extend(run.cluster.guesses());
     }
     let held = all_kept(run).filter(is_held_without_purpose);
     because.extend(held.map(|kept| format!("{} stays held: {}", kept.file, kept.why)));

@@ -13,7 +13,7 @@ pub(super) fn kind(node: &Node, errors: &mut Errors<'_>) -> Option<GroupKind> {
 }
 
 /// A kind that has to be there. `meaning` ends the message where it is not.
-pub(super) fn required_kind(
+pub(crate) fn required_kind(
     fields: &Fields<'_>,
     key: &str,
     meaning: &str,
@@ -31,7 +31,7 @@ pub(super) fn required_kind(
     }
 }
 
-pub(super) fn object(node: &Node, errors: &mut Errors<'_>) -> Option<ObjectRef> {
+pub(crate) fn object(node: &Node, errors: &mut Errors<'_>) -> Option<ObjectRef> {
     let keys = ["group", "kind", "namespace", "name"];
     let fields = Fields::new(node, "the object", &keys, errors)?;
     let group = fields.group("group", errors).unwrap_or_default();

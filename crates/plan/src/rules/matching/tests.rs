@@ -207,38 +207,28 @@ fn a_field_that_a_condition_misses_is_no_match_and_a_wrong_type_is_a_problem() {
 fn a_platform_brings_kinds_groups_and_objects() {
     let shipped = RuleSet::shipped();
     let harvester = Some(Platform::Harvester);
-    let by_kind = |group: &str, kind: &str, platform| {
-        shipped
-            .provider_of_kind(&GroupKind::new(group, kind), platform)
-            .map(|provision| provision.by.as_str())
+    let by_kind = |group: &str, kind: &str, platform: Option<Platform>| {
+        let provider = shipped.provider_of_kind(&GroupKind::new(group, kind), &platform.into());
+        provider.map(|provider| provider.by).unwrap_or_default()
     };
-    assert_eq!(by_kind("apps", "Deployment", None), Some("kube-apiserver"));
-    assert_eq!(by_kind("apps", "Deploymnt", None), None);
-    assert_eq!(by_kind("", "ConfigMap", None), Some("kube-apiserver"));
-    assert_eq!(
-        by_kind("helm.cattle.io", "HelmChart", None),
-        Some("RKE2's helm-controller")
-    );
-    assert_eq!(
-        by_kind("kubevirt.io", "VirtualMachine", harvester),
-        Some("Harvester's KubeVirt")
-    );
-    assert_eq!(by_kind("kubevirt.io", "VirtualMachine", None), None);
-    assert_eq!(
-        by_kind("kubevirt.io", "VirtualMachine", Some(Platform::Rke2)),
-        None
-    );
-    let by_object = |object: &ObjectRef, platform| {
-        shipped
-            .provider_of_object(object, platform)
-            .map(|provision| provision.by.as_str())
+    assert_eq!(by_kind("apps", "Deployment", None), "kube-apiserver");
+    assert_eq!(by_kind("apps", "Deploymnt", None), "");
+    assert_eq!(by_kind("", "ConfigMap", None), "kube-apiserver");
+    assert_eq!(by_kind("helm.cattle.io", "HelmChart", None), "RKE2 itself");
+    let machine = |platform| by_kind("kubevirt.io", "VirtualMachine", platform);
+    assert_eq!(machine(harvester), "Harvester's KubeVirt");
+    assert_eq!(machine(None), "Harvester's KubeVirt", "perhaps");
+    assert_eq!(machine(Some(Platform::Rke2)), "");
+    let by_object = |object: &ObjectRef, platform: Option<Platform>| {
+        let provider = shipped.provider_of_object(object, &platform.into());
+        provider.map(|provider| provider.by).unwrap_or_default()
     };
     let namespace = ObjectRef::cluster("", "Namespace", "harvester-system");
-    assert_eq!(by_object(&namespace, harvester), Some("Harvester"));
-    assert_eq!(by_object(&namespace, Some(Platform::Rke2)), None);
+    assert_eq!(by_object(&namespace, harvester), "Harvester");
+    assert_eq!(by_object(&namespace, Some(Platform::Rke2)), "");
     assert_eq!(
         by_object(&ObjectRef::cluster("", "Namespace", "kube-system"), None),
-        Some("kube-apiserver")
+        "kube-apiserver"
     );
 }
 
@@ -253,12 +243,14 @@ fn everything_that_the_machine_rules_wait_for_is_known_to_come_from_harvester() 
         for requirement in &rule.requires {
             if let crate::rules::NeedTarget::Object(object) = &requirement.target {
                 assert!(
-                    shipped.provider_of_object(object, platform).is_some(),
+                    shipped
+                        .provider_of_object(object, &platform.into())
+                        .is_some(),
                     "{object}"
                 );
                 assert!(
                     shipped
-                        .provider_of_kind(&object.group_kind(), platform)
+                        .provider_of_kind(&object.group_kind(), &platform.into())
                         .is_some(),
                     "{object}"
                 );

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windrow_model::manifest::{Node, Object, ObjectRef};
 use windrow_plan::SourceMap;
 
-use crate::kinds;
+use crate::addresses;
 
 /// Directories of the node that only a network plugin mounts.
 const CNI_PATHS: [&str; 2] = ["/etc/cni/net.d", "/opt/cni/bin"];
@@ -209,5 +209,5 @@ pub(super) fn gives_addresses(object: &Object) -> bool {
     }
     let chart = object.node.str_at(&["spec", "chart"]).unwrap_or_default();
     let runs = template(object).is_some() || object.id.kind == "HelmChart";
-    runs && (kinds::gives_addresses(&object.id.name) || kinds::gives_addresses(chart))
+    runs && (addresses::gives_addresses(&object.id.name) || addresses::gives_addresses(chart))
 }

@@ -1,0 +1,251 @@
+//! Knowledge from YAML, checked in full and with every error at its line.
+
+use std::time::Duration;
+
+use windrow_model::manifest::{GroupKind, Node, ObjectRef, yaml};
+
+use super::{
+    Bringer, Brings, Knowledge, KnowledgeEntry, KnownKind, Phase, Selection, VersionRange,
+};
+use crate::rules::fields::{Errors, Fields};
+use crate::rules::parts::{object, required_kind};
+use crate::rules::{RuleError, parse_duration};
+
+/// The keys of an entry.
+pub(super) const ENTRY_KEYS: &[&str] = &[
+    "name",
+    "by",
+    "versions",
+    "kinds",
+    "groups",
+    "namespaces",
+    "objects",
+    "after",
+    "source",
+];
+/// The keys of who brings it.
+pub(super) const BY_KEYS: &[&str] = &[
+    "kubernetes",
+    "rke2",
+    "cni",
+    "ingressController",
+    "harvester",
+    "phase",
+    "addon",
+    "chart",
+    "repository",
+    "values",
+    "installs",
+    "operator",
+    "kind",
+];
+
+/// Reads a file into what is known; what is wrong with it is left out.
+pub(super) fn add_text(knowledge: &mut Knowledge, file: &str, text: &str) -> Vec<RuleError> {
+    let mut errors = Errors::new(file);
+    match yaml::parse_configuration(text) {
+        Ok(Some(document)) => add_file(knowledge, &document, &mut errors),
+        Ok(None) => {}
+        Err(problems) => {
+            for problem in problems {
+                errors.at(problem.line.unwrap_or(1), problem.message);
+            }
+        }
+    }
+    errors.into_found()
+}
+
+/// Takes in a document of the kind `Knowledge`.
+pub(crate) fn add_file(knowledge: &mut Knowledge, document: &Node, errors: &mut Errors<'_>) {
+    let keys = ["apiVersion", "kind", "metadata", "entries"];
+    let Some(file) = Fields::new(document, "the knowledge file", &keys, errors) else {
+        return;
+    };
+    file.is("apiVersion", "windrow.dev/v1", errors);
+    let name = file.name(errors);
+    let mut seen = Vec::new();
+    for node in file.list("entries", errors) {
+        let Some(entry) = entry(node, name, errors) else {
+            continue;
+        };
+        if seen.contains(&entry.name) {
+            errors.at(
+                node.line,
+                format!("`{}` stands twice in this file; rename one", entry.name),
+            );
+            continue;
+        }
+        seen.push(entry.name.clone());
+        match knowledge
+            .entries
+            .iter_mut()
+            .find(|known| known.name == entry.name)
+        {
+            Some(known) => *known = entry,
+            None => knowledge.entries.push(entry),
+        }
+    }
+}
+
+fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<KnowledgeEntry> {
+    let before = errors.count();
+    let fields = Fields::new(node, "the entry", ENTRY_KEYS, errors)?;
+    let name = fields.required("name", errors);
+    let source = fields.required("source", errors);
+    let bringer = match fields.get("by") {
+        Some(node) => bringer(node, errors),
+        None => {
+            fields.lacks("`by`: who brings it", errors);
+            None
+        }
+    };
+    let mut versions = VersionRange::default();
+    if let Some(text) = fields.text("versions", errors) {
+        match VersionRange::parse(text) {
+            Ok(range) => versions = range,
+            Err(why) => errors.at(
+                fields.line_of("versions"),
+                format!("`versions`: {why}; write it like \">=1.5 <1.8\""),
+            ),
+        }
+    }
+    let brings = brings(&fields, errors);
+    let after = fields.get("after").and_then(|node| span(node, errors));
+    (errors.count() == before).then_some(())?;
+    Some(KnowledgeEntry {
+        name: format!("{file}/{}", name?),
+        at: errors.location(fields.line()),
+        bringer: bringer?,
+        versions,
+        brings,
+        after,
+        source: source?.to_owned(),
+    })
+}
+
+/// What an entry brings, which has to be something.
+fn brings(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Brings {
+    let mut brings = Brings::default();
+    for node in fields.list("kinds", errors) {
+        let keys = ["group", "namespaced", "cluster"];
+        let Some(kinds) = Fields::new(node, "the group of kinds", &keys, errors) else {
+            continue;
+        };
+        let group = kinds.group("group", errors).unwrap_or_default();
+        for (key, namespaced) in [("namespaced", true), ("cluster", false)] {
+            for (kind, _) in kinds.texts(key, errors) {
+                let kind = GroupKind::new(group, kind);
+                brings.kinds.push(KnownKind { kind, namespaced });
+            }
+        }
+    }
+    let groups = fields.texts("groups", errors);
+    brings
+        .groups
+        .extend(groups.into_iter().map(|(group, _)| group.into()));
+    for (name, _) in fields.texts("namespaces", errors) {
+        brings
+            .objects
+            .push(ObjectRef::cluster("", "Namespace", name));
+    }
+    let objects = fields.list("objects", errors);
+    brings
+        .objects
+        .extend(objects.iter().filter_map(|node| object(node, errors)));
+    if brings == Brings::default() {
+        let words = "`kinds`, `groups`, `namespaces` or `objects`: it brings nothing";
+        fields.lacks(words, errors);
+    }
+    brings
+}
+
+fn bringer(node: &Node, errors: &mut Errors<'_>) -> Option<Bringer> {
+    let fields = Fields::new(node, "`by`", BY_KEYS, errors)?;
+    let who = ["kubernetes", "rke2", "harvester", "chart", "operator"];
+    let mut named = who.iter().filter(|key| fields.get(key).is_some());
+    let (Some(one), None) = (named.next(), named.next()) else {
+        errors.at(
+            fields.line(),
+            format!("`by` names exactly one of {}", who.join(", ")),
+        );
+        return None;
+    };
+    let belongs: &[&str] = match *one {
+        "rke2" => &["cni", "ingressController"],
+        "harvester" => &["phase", "addon"],
+        "chart" => &["repository", "values", "installs"],
+        "operator" => &["kind"],
+        _ => &[],
+    };
+    for entry in node.entries() {
+        let key = entry.key.as_str();
+        if key != *one && BY_KEYS.contains(&key) && !belongs.contains(&key) {
+            errors.at(entry.line, format!("`{key}` does not go with `{one}`"));
+        }
+    }
+    match *one {
+        "kubernetes" => {
+            let words = [("always", false), ("runtime-config", true)];
+            let optional = fields.word("kubernetes", &words, errors)?;
+            Some(Bringer::Kubernetes { optional })
+        }
+        "rke2" => {
+            let component = fields.text("rke2", errors)?;
+            let mut settings = [
+                ("cni", Selection::Cni),
+                ("ingressController", Selection::IngressController),
+            ]
+            .into_iter()
+            .filter_map(|(key, setting)| Some((setting, fields.text(key, errors)?.to_owned())));
+            let selected_by = settings.next();
+            Some(Bringer::Rke2 {
+                component: (component != "itself").then(|| component.to_owned()),
+                selected_by,
+            })
+        }
+        "harvester" => {
+            let phases = [
+                ("rancher", Phase::Rancher),
+                ("definitions", Phase::Definitions),
+                ("operators", Phase::Operators),
+            ];
+            Some(Bringer::Harvester {
+                part: fields.text("harvester", errors)?.to_owned(),
+                phase: fields.word("phase", &phases, errors),
+                addon: fields.text("addon", errors).map(str::to_owned),
+            })
+        }
+        "chart" => Some(Bringer::Chart {
+            name: fields.text("chart", errors)?.to_owned(),
+            repository: fields.text("repository", errors).map(str::to_owned),
+            values: fields
+                .texts("values", errors)
+                .into_iter()
+                .map(|(path, _)| path.to_owned())
+                .collect(),
+            installs: fields.flag("installs", false, errors),
+        }),
+        _ => Some(Bringer::Operator {
+            deployment: fields.text("operator", errors)?.to_owned(),
+            acts_on: required_kind(&fields, "kind", ": what it acts on", errors)?,
+        }),
+    }
+}
+
+/// A least and a longest time.
+fn span(node: &Node, errors: &mut Errors<'_>) -> Option<(Duration, Duration)> {
+    let fields = Fields::new(node, "`after`", &["from", "to"], errors)?;
+    let mut bound = |key| {
+        let text = fields.required(key, errors)?;
+        let parsed = parse_duration(text);
+        if let Err(why) = &parsed {
+            errors.at(fields.line_of(key), format!("`{key}`: {why}"));
+        }
+        parsed.ok()
+    };
+    let (from, to) = (bound("from")?, bound("to")?);
+    if from > to {
+        errors.at(fields.line(), "`from` of `after` is longer than `to`");
+    }
+    Some((from, to))
+}

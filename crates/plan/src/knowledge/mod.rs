@@ -1,0 +1,382 @@
+//! What is known of other systems: who brings which kinds, namespaces and objects, from which version on. Data: files of the
+//! kind `Knowledge`, those that come with Windrow (`data/knowledge`) and those of a site (`knowledge.d`).
+//!
+//! `plan`, `rehearse` and the daemon ask here, and nowhere else. Pure: texts come in, entries go out.
+
+mod chart;
+mod kubernetes;
+mod load;
+mod node;
+mod range;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use smol_str::SmolStr;
+use windrow_model::findings::Location;
+use windrow_model::manifest::{GroupKind, ObjectRef};
+
+pub(crate) use self::chart::{InstalledChart, installed_chart};
+pub(crate) use self::kubernetes::serves_every_version;
+pub use self::kubernetes::{is_kubernetes_group, kubernetes_scope};
+pub(crate) use self::load::add_file;
+pub use self::node::NodeFacts;
+pub use self::range::VersionRange;
+use crate::rules::RuleError;
+
+/// The files that come with Windrow.
+const SHIPPED: &[(&str, &str)] = &[
+    (
+        "kubernetes.yaml",
+        include_str!("../../data/knowledge/kubernetes.yaml"),
+    ),
+    ("rke2.yaml", include_str!("../../data/knowledge/rke2.yaml")),
+    (
+        "harvester.yaml",
+        include_str!("../../data/knowledge/harvester.yaml"),
+    ),
+    (
+        "operators.yaml",
+        include_str!("../../data/knowledge/operators.yaml"),
+    ),
+    (
+        "charts.yaml",
+        include_str!("../../data/knowledge/charts.yaml"),
+    ),
+];
+
+/// Everything that is known.
+#[derive(Debug, Clone, Default)]
+pub struct Knowledge {
+    entries: Vec<KnowledgeEntry>,
+}
+
+/// One thing that brings others.
+#[derive(Debug, Clone)]
+pub struct KnowledgeEntry {
+    /// `file/name`, by which a later entry takes its place.
+    pub name: String,
+    /// Where it is written.
+    pub at: Location,
+    /// Who brings.
+    pub bringer: Bringer,
+    /// In which versions.
+    pub versions: VersionRange,
+    /// What is brought.
+    pub brings: Brings,
+    /// After how long at least and at most: from when its Job is complete or its controller has seen its object.
+    pub after: Option<(Duration, Duration)>,
+    /// Which project says so, in which version and file.
+    pub source: String,
+}
+
+/// Who brings something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bringer {
+    /// kube-apiserver, in these versions of Kubernetes.
+    Kubernetes {
+        /// Only where its configuration switches the API on.
+        optional: bool,
+    },
+    /// RKE2 itself or a chart that it packages, in these versions of Kubernetes.
+    Rke2 {
+        /// Its name in `disable`; absent for RKE2 itself.
+        component: Option<String>,
+        /// The setting and the word of it that select the chart; absent where it is always there.
+        selected_by: Option<(Selection, String)>,
+    },
+    /// Harvester, in these versions of it.
+    Harvester {
+        /// Which part of it.
+        part: String,
+        /// When in its start it comes.
+        phase: Option<Phase>,
+        /// Only once this addon is enabled.
+        addon: Option<String>,
+    },
+    /// A Helm chart, in these versions of it.
+    Chart {
+        /// What it is called in its repository.
+        name: String,
+        /// A part of its repository's address, where the name alone says too little.
+        repository: Option<String>,
+        /// Values, one of which has to be true for it to bring anything.
+        values: Vec<String>,
+        /// What it brings installs further things.
+        installs: bool,
+    },
+    /// A controller, once there is an object of this kind.
+    Operator {
+        /// The kind that it acts on.
+        acts_on: GroupKind,
+        /// How its Deployment is called.
+        deployment: String,
+    },
+}
+
+/// A setting of RKE2 that selects charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// `cni`
+    Cni,
+    /// `ingress-controller`
+    IngressController,
+}
+
+impl Selection {
+    /// As RKE2's configuration has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cni => "cni",
+            Self::IngressController => "ingress-controller",
+        }
+    }
+}
+
+/// When in a Harvester's start something comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// With Rancher.
+    Rancher,
+    /// With the chart harvester-crd and those that rancherd applies beside it.
+    Definitions,
+    /// virt-operator and CDI's operator have made their kinds.
+    Operators,
+}
+
+/// What is brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Brings {
+    /// Kinds, with their scope.
+    pub kinds: Vec<KnownKind>,
+    /// Groups all of whose kinds are brought, as far as they are not known one by one.
+    pub groups: Vec<SmolStr>,
+    /// Namespaces, classes, webhooks and other objects.
+    pub objects: Vec<ObjectRef>,
+}
+
+/// What is known to come of an object of a manifest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownBrings {
+    /// What comes.
+    pub brings: Brings,
+    /// The Deployment whose pods bring it, where it is not the object's own controller.
+    pub deployment: Option<String>,
+    /// After how long at least and at most, where that is known.
+    pub after: Option<(Duration, Duration)>,
+}
+
+/// A kind and its scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownKind {
+    /// The kind.
+    pub kind: GroupKind,
+    /// Do its objects live in namespaces?
+    pub namespaced: bool,
+}
+
+impl Brings {
+    /// Adds what something else brings.
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.kinds.extend(more.kinds.iter().cloned());
+        self.groups.extend(more.groups.iter().cloned());
+        self.objects.extend(more.objects.iter().cloned());
+    }
+
+    /// Is this kind, or all of its group, brought?
+    pub fn brings_kind(&self, kind: &GroupKind) -> bool {
+        self.kinds.iter().any(|known| known.kind == *kind) || self.groups.contains(&kind.group)
+    }
+}
+
+/// Is something there, as far as it is known?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// It is.
+    There,
+    /// It is not known; it is, on this condition.
+    Where(String),
+    /// It is not.
+    Absent,
+}
+
+/// Who of the platform brings something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provider {
+    /// In words.
+    pub by: String,
+    /// On which condition, where it is not known to be met.
+    pub condition: Option<String>,
+}
+
+impl Provider {
+    /// One that is known to be there.
+    pub(crate) fn certain(by: &str) -> Self {
+        Self {
+            by: by.to_owned(),
+            condition: None,
+        }
+    }
+}
+
+impl Knowledge {
+    /// What comes with Windrow. That it loads without an error is held by a test.
+    pub fn shipped() -> &'static Arc<Self> {
+        static SHIPPED: LazyLock<Arc<Knowledge>> = LazyLock::new(|| Arc::new(load_shipped().0));
+        &SHIPPED
+    }
+
+    /// Every entry.
+    pub fn entries(&self) -> &[KnowledgeEntry] {
+        &self.entries
+    }
+
+    /// Who of the platform brings a kind; one that is known to be there before others.
+    pub fn provider_of_kind(&self, kind: &GroupKind, node: &NodeFacts) -> Option<Provider> {
+        let known = self.provider(node, |brings| brings.brings_kind(kind));
+        known.or_else(|| {
+            // Another version of it may have more.
+            let in_group = |known: &KnownKind| known.kind.group == kind.group;
+            if is_kubernetes_group(&kind.group) {
+                return None;
+            }
+            let mut provider = self.provider(node, |brings| brings.kinds.iter().any(in_group))?;
+            let more = "its version has that kind, which no known one has";
+            provider.condition.get_or_insert_with(|| more.to_owned());
+            Some(provider)
+        })
+    }
+
+    /// Who of the platform brings an object.
+    pub fn provider_of_object(&self, object: &ObjectRef, node: &NodeFacts) -> Option<Provider> {
+        self.provider(node, |brings| brings.objects.contains(object))
+    }
+
+    fn provider(&self, node: &NodeFacts, brings: impl Fn(&Brings) -> bool) -> Option<Provider> {
+        let mut maybe = None;
+        for entry in self.entries.iter().filter(|entry| brings(&entry.brings)) {
+            match entry.presence(node) {
+                Presence::There => {
+                    return Some(Provider::certain(&entry.by()));
+                }
+                Presence::Where(condition) => {
+                    maybe.get_or_insert_with(|| Provider {
+                        by: entry.by(),
+                        condition: Some(condition),
+                    });
+                }
+                Presence::Absent => {}
+            }
+        }
+        maybe
+    }
+
+    /// RKE2's charts that bring something, whether they are on a node or not.
+    pub fn components_bringing(
+        &self,
+        brings: impl Fn(&Brings) -> bool,
+    ) -> impl Iterator<Item = &str> {
+        let entries = self
+            .entries
+            .iter()
+            .filter(move |entry| brings(&entry.brings));
+        entries.filter_map(KnowledgeEntry::component)
+    }
+
+    /// What a chart is known to bring.
+    pub(crate) fn brought_by_chart<'k>(
+        &'k self,
+        chart: &'k InstalledChart,
+    ) -> impl Iterator<Item = &'k KnowledgeEntry> {
+        self.entries.iter().filter(move |entry| {
+            matches!(&entry.bringer, Bringer::Chart { name, repository, values, .. }
+                if chart.is_called(name, repository.as_deref()) && chart.sets_one_of(values))
+                && entry.versions.includes(chart.version())
+        })
+    }
+
+    /// Does a chart install what others describe, so that anything may come of it?
+    pub(crate) fn installs_others(&self, chart: &InstalledChart) -> bool {
+        let mut entries = self.brought_by_chart(chart);
+        entries.any(|entry| matches!(entry.bringer, Bringer::Chart { installs: true, .. }))
+    }
+
+    /// What the controllers of a kind are known to bring, and the Deployments that they run in.
+    pub(crate) fn brought_by_operator<'k>(
+        &'k self,
+        kind: &'k GroupKind,
+    ) -> impl Iterator<Item = (&'k str, &'k KnowledgeEntry)> {
+        self.entries
+            .iter()
+            .filter_map(move |entry| match &entry.bringer {
+                Bringer::Operator {
+                    acts_on,
+                    deployment,
+                } if acts_on == kind => Some((deployment.as_str(), entry)),
+                _ => None,
+            })
+    }
+}
+
+impl KnowledgeEntry {
+    /// Is what brings it on this node, if the platform brings it at all?
+    pub fn presence(&self, node: &NodeFacts) -> Presence {
+        match &self.bringer {
+            Bringer::Kubernetes { optional } => match self.versions.includes(node.kubernetes()) {
+                false => Presence::Absent,
+                true if *optional => Presence::Where("its `runtime-config` switches it on".into()),
+                true => Presence::There,
+            },
+            Bringer::Rke2 { selected_by, .. } => match selected_by {
+                _ if !self.versions.includes(node.kubernetes()) => Presence::Absent,
+                None => Presence::There,
+                Some((setting, word)) => node.selects(*setting, word),
+            },
+            Bringer::Harvester { addon, .. } => match addon {
+                _ if !self.versions.includes(node.harvester()) => Presence::Absent,
+                _ if node.platform.is_none() => Presence::Where("the node runs Harvester".into()),
+                _ if !node.is_harvester() => Presence::Absent,
+                None => Presence::There,
+                Some(addon) => Presence::Where(format!("the addon {addon} is enabled")),
+            },
+            Bringer::Chart { .. } | Bringer::Operator { .. } => Presence::Absent,
+        }
+    }
+
+    /// The name of the chart that RKE2 packages, where it is one.
+    pub fn component(&self) -> Option<&str> {
+        match &self.bringer {
+            Bringer::Rke2 { component, .. } => component.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Who brings it, in words.
+    pub fn by(&self) -> String {
+        match &self.bringer {
+            Bringer::Kubernetes { .. } => "kube-apiserver".to_owned(),
+            Bringer::Rke2 {
+                component: Some(component),
+                ..
+            } => format!("RKE2's chart {component}"),
+            Bringer::Rke2 { .. } => "RKE2 itself".to_owned(),
+            Bringer::Harvester { part, .. } if part == "harvester" => "Harvester".to_owned(),
+            Bringer::Harvester { part, .. } => format!("Harvester's {part}"),
+            Bringer::Chart { name, .. } => format!("the chart {name}"),
+            Bringer::Operator { deployment, .. } => deployment.clone(),
+        }
+    }
+}
+
+/// The shipped entries, and what is wrong with them.
+fn load_shipped() -> (Knowledge, Vec<RuleError>) {
+    let mut knowledge = Knowledge::default();
+    let mut wrong = Vec::new();
+    for (file, text) in SHIPPED {
+        wrong.extend(load::add_text(&mut knowledge, file, text));
+    }
+    knowledge.entries.shrink_to_fit();
+    (knowledge, wrong)
+}

@@ -1,0 +1,163 @@
+use windrow_model::manifest::{GroupKind, ObjectRef};
+
+use super::*;
+use crate::rules::{Platform, RuleSet};
+
+const HEAD: &str =
+    "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: site}\nentries:\n";
+
+/// The errors of one file whose entries begin on line 5.
+fn errors_of(entries: &str) -> Vec<String> {
+    let text = format!("{HEAD}{entries}");
+    let (_, errors) = RuleSet::load(&[("site.yaml".to_owned(), text)]);
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_is_shipped_loads_without_an_error_and_names_its_source() {
+    let (knowledge, errors) = load_shipped();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let written: usize = SHIPPED
+        .iter()
+        .map(|(_, text)| {
+            text.lines()
+                .filter(|line| line.starts_with("  - name: "))
+                .count()
+        })
+        .sum();
+    assert_eq!(knowledge.entries.len(), written);
+    for entry in &knowledge.entries {
+        assert!(
+            entry.source.contains(char::is_numeric) || entry.source.contains('/'),
+            "{}",
+            entry.name
+        );
+    }
+}
+
+/// Two scopes of one kind would make one of the two wrong.
+#[test]
+fn a_kind_has_one_scope_in_everything_that_is_shipped() {
+    let mut scopes = std::collections::BTreeMap::new();
+    for entry in Knowledge::shipped().entries() {
+        for known in &entry.brings.kinds {
+            let scope = scopes.entry(known.kind.clone()).or_insert(known.namespaced);
+            assert_eq!(*scope, known.namespaced, "{} in {}", known.kind, entry.name);
+        }
+    }
+}
+
+#[test]
+fn every_file_of_the_directory_is_shipped() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/data/knowledge");
+    let files = std::fs::read_dir(directory).unwrap();
+    let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    let mut shipped: Vec<String> = SHIPPED.iter().map(|(file, _)| (*file).to_owned()).collect();
+    names.sort();
+    shipped.sort();
+    assert_eq!(names, shipped);
+}
+
+#[test]
+fn what_brings_a_kind_depends_on_platform_versions_and_configuration() {
+    let by = |group: &str, kind: &str, node: &NodeFacts| {
+        Knowledge::shipped().provider_of_kind(&GroupKind::new(group, kind), node)
+    };
+    let harvester = NodeFacts::from(Some(Platform::Harvester));
+    let rke2 = NodeFacts::from(Some(Platform::Rke2));
+    let sure = |provider: Option<Provider>| provider.is_some_and(|one| one.condition.is_none());
+    assert!(sure(by(
+        "monitoring.coreos.com",
+        "ServiceMonitor",
+        &harvester
+    )));
+    assert_eq!(by("monitoring.coreos.com", "ServiceMonitor", &rke2), None);
+    let image = |version: &str| {
+        let node = harvester.clone().with_harvester(Some(version));
+        by("harvesterhci.io", "VirtualMachineImageDownloader", &node)
+    };
+    assert!(sure(image("v1.5.0")));
+    assert!(!sure(image("v1.4.3")));
+    let class = |version: &str| {
+        let node = rke2.clone().with_kubernetes(Some(version.parse().unwrap()));
+        by("resource.k8s.io", "DeviceClass", &node)
+    };
+    assert!(sure(class("v1.35.0")));
+    assert!(class("v1.32.0").unwrap().condition.is_some());
+    assert!(
+        by("k8s.cni.cncf.io", "NetworkAttachmentDefinition", &rke2)
+            .unwrap()
+            .condition
+            .is_some()
+    );
+    // A kind of a group that is there, which another version may have.
+    let newer = by("longhorn.io", "Shard", &harvester).unwrap();
+    assert!(newer.condition.is_some(), "{newer:?}");
+    assert_eq!(by("apps", "Deploymnt", &rke2), None);
+}
+
+#[test]
+fn a_sites_entry_takes_the_place_of_a_shipped_one_of_its_name_and_adds_others() {
+    let text = HEAD.replace("site", "charts")
+        + "  - {name: metallb, by: {chart: metallb}, namespaces: [ours], source: our wiki}\n"
+        + "  - {name: ours, by: {rke2: our-chart}, groups: [ours.example.com], source: our wiki}\n";
+    let (rules, errors) = RuleSet::load(&[("site.yaml".to_owned(), text)]);
+    assert_eq!(errors, []);
+    let entries = rules.knowledge.entries();
+    assert_eq!(entries.len(), Knowledge::shipped().entries().len() + 1);
+    let metallb = entries
+        .iter()
+        .find(|entry| entry.name == "charts/metallb")
+        .unwrap();
+    assert_eq!(
+        metallb.brings.objects,
+        [ObjectRef::cluster("", "Namespace", "ours")]
+    );
+    let kind = GroupKind::new("ours.example.com", "Thing");
+    let provider = rules.provider_of_kind(&kind, &NodeFacts::default());
+    assert_eq!(provider, Some(Provider::certain("RKE2's chart our-chart")));
+}
+
+#[test]
+fn every_mistake_is_an_error_with_its_line() {
+    let said = errors_of(concat!(
+        "  - {name: a, by: {chart: a}, kind: [], source: s}\n",
+        "  - {name: b, by: {chart: a, rke2: b}, groups: [g], source: s}\n",
+        "  - {name: c, by: {chart: a, cni: canal}, groups: [g], source: s}\n",
+        "  - {name: d, by: {chart: a}, versions: 1.5, groups: [g], source: s}\n",
+        "  - {name: e, by: {chart: a}, versions: '1.5', groups: [g]}\n",
+        "  - {name: f, by: {harvester: x, phase: late}, groups: [g], source: s}\n",
+        "  - {name: g, by: {chart: a}, groups: [g], after: {from: 2m, to: 1m}, source: s}\n",
+    ));
+    let expected = [
+        "site.yaml:5: the entry has no key `kind`; did you mean `kinds`?",
+        "site.yaml:5: the entry lacks `kinds`, `groups`, `namespaces` or `objects`: it brings nothing",
+        "site.yaml:6: `by` names exactly one of kubernetes, rke2, harvester, chart, operator",
+        "site.yaml:7: `cni` does not go with `chart`",
+        "site.yaml:8: `versions` of the entry is a number, expected a string; put it in quotes",
+        "site.yaml:9: the entry lacks `source`",
+        "site.yaml:9: `versions`: `1.5` is neither `>=VERSION` nor `<VERSION`; write it like \">=1.5 <1.8\"",
+        "site.yaml:10: `phase` is `late`, expected rancher or definitions or operators",
+        "site.yaml:11: `from` of `after` is longer than `to`",
+    ];
+    assert_eq!(said, expected);
+}
+
+/// The schema is written by hand: its keys are those that are read.
+#[test]
+fn the_schema_knows_every_key_that_is_read_and_no_other() {
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/knowledge.schema.json"
+    ));
+    let schema: serde_json::Value = serde_json::from_str(&text.unwrap()).unwrap();
+    for (definition, keys) in [("entry", load::ENTRY_KEYS), ("by", load::BY_KEYS)] {
+        let properties = schema["definitions"][definition]["properties"].as_object();
+        let mut known: Vec<&str> = properties.unwrap().keys().map(String::as_str).collect();
+        let mut read = keys.to_vec();
+        known.sort_unstable();
+        read.sort_unstable();
+        assert_eq!(known, read, "{definition}");
+    }
+}

@@ -1,0 +1,84 @@
+//! Whether the files of a plan can all be applied, as far as the plan knows.
+
+use std::collections::BTreeSet;
+
+use windrow_model::reasons::{Code, Severity};
+
+use crate::rules::Tier;
+use crate::{Plan, PlanFile, Requirement, SatisfiedBy};
+
+/// Whether all files can be applied. The worse, the greater.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outlook {
+    /// They can.
+    Works,
+    /// They can if each of these is so.
+    Unknown {
+        /// What is not known, in words; never empty.
+        unless: Vec<String>,
+    },
+    /// They cannot: nothing brings these.
+    CannotWork {
+        /// What is needed and never comes. Empty where findings say what is wrong.
+        missing: Vec<String>,
+    },
+}
+
+impl Plan {
+    /// Whether all files can be applied. It follows from the findings and from what is needed.
+    pub fn outlook(&self) -> Outlook {
+        let missing = self.needed(|requirement| requirement.satisfied_by == SatisfiedBy::Nobody);
+        let is_error = self
+            .findings
+            .iter()
+            .any(|one| one.severity == Severity::Error);
+        if is_error || !missing.is_empty() {
+            let missing = missing
+                .into_iter()
+                .map(|requirement| self.target_of(requirement));
+            return Outlook::CannotWork {
+                missing: missing.collect::<BTreeSet<_>>().into_iter().collect(),
+            };
+        }
+        let mut unless = BTreeSet::new();
+        for requirement in self.needed(|_| true) {
+            let what = self.target_of(requirement);
+            match &requirement.satisfied_by {
+                SatisfiedBy::Installer { file, .. } => {
+                    unless.insert(format!("{} brings {what}", self.files[*file].path));
+                }
+                SatisfiedBy::Platform {
+                    condition: Some(condition),
+                    ..
+                } => {
+                    unless.insert(condition.clone());
+                }
+                _ => {}
+            }
+        }
+        let mut codes = self.findings.iter().map(|finding| finding.code);
+        if codes.any(|code| code == Code::NotLookedAt) {
+            unless.insert("nothing is wrong with what was not looked at".to_owned());
+        }
+        match unless.is_empty() {
+            true => Outlook::Works,
+            false => Outlook::Unknown {
+                unless: unless.into_iter().collect(),
+            },
+        }
+    }
+
+    /// What files that RKE2 applies need before they can be.
+    fn needed(&self, wanted: impl Fn(&Requirement) -> bool) -> Vec<&Requirement> {
+        let is_applied = |file: &&PlanFile| file.skipped.is_none() && file.owner.is_none();
+        let files = self.files.iter().filter(is_applied);
+        let requirements = files.flat_map(PlanFile::requirements);
+        requirements
+            .filter(|one| one.tier == Tier::Required && wanted(one))
+            .collect()
+    }
+
+    fn target_of(&self, requirement: &Requirement) -> String {
+        self.needs[requirement.need].target.to_string()
+    }
+}
