@@ -53,7 +53,7 @@ pub fn check(object: &Object, minors: Minors) -> Vec<Problem> {
         rules::check(object, &mut problems);
     }
     problems.retain(|problem| {
-        problem.kind != ProblemKind::Invalid || rules::validates(object, &problem.field)
+        problem.kind != ProblemKind::Invalid || rules::validates(object, &problem.field, minors)
     });
     problem::complete(object, &mut problems);
     problems
@@ -65,7 +65,7 @@ pub fn claims(object: &Object, minors: Minors) -> Vec<(String, String)> {
     match kinds::find(object, minors) {
         Found::Served { definition, minors } => {
             let mut claims = walk::claims(object, definition, minors);
-            claims.retain(|(_, field)| rules::validates(object, field));
+            claims.retain(|(_, field)| rules::validates(object, field, minors));
             claims
         }
         Found::Problem(_) | Found::Foreign => Vec::new(),

@@ -167,6 +167,11 @@ fn what_validation_refuses_is_named() {
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: \"hello world\"}}\n".to_owned(), "metadata.labels: `hello world`"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {\"a b\": c}\n".to_owned(), "data[a b]"),
         ("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 1}, {port: 2}]}\n".to_owned(), "spec.ports[0].name: is missing"),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - null\n"
+                .to_owned(),
+            "6: spec.containers[0].name: is missing",
+        ),
     ] {
         let said = said(&text, Minors::ALL);
         assert!(said.iter().any(|one| one.contains(words)), "{words}: {said:?}");

@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
             self.candidates(definition, &candidates, &entry.value, &at);
         }
         for field in known {
-            let missing = node.get(field.name).is_none_or(Node::is_null);
+            let missing = node.get(field.name).is_none_or(is_nothing);
             if field.required && field.minors.covers(self.minors) && missing {
                 let at = path.field(field.name);
                 if self.is_enforced(format!("required {definition} {}", field.name), &at) {
@@ -123,7 +123,12 @@ impl<'a> Walk<'a> {
             }
             (Shape::List(item), NodeValue::Sequence(items)) => {
                 for (index, inner) in items.iter().enumerate() {
-                    self.value(definition, field, item, inner, &path.index(index));
+                    let at = path.index(index);
+                    match &**item {
+                        // Null is an object in which nothing was written.
+                        Shape::Fields(name) if inner.is_null() => self.fields(name, inner, &at),
+                        item => self.value(definition, field, item, inner, &at),
+                    }
                 }
             }
             (Shape::Map(value), NodeValue::Mapping(entries)) => {
@@ -303,6 +308,17 @@ impl<'a> Walk<'a> {
             message: format!("is no field that Kubernetes knows, and is dropped{hint}"),
             refusal: None,
         });
+    }
+}
+
+/// Is it what Go has where nothing was written? Of a field that is required, validation sees no difference.
+fn is_nothing(node: &Node) -> bool {
+    match &node.value {
+        NodeValue::Null => true,
+        NodeValue::String(text) => text.is_empty(),
+        NodeValue::Number(number) => number.as_i64() == Some(0),
+        NodeValue::Sequence(items) => items.is_empty(),
+        NodeValue::Bool(_) | NodeValue::Mapping(_) => false,
     }
 }
 

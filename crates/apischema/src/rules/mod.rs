@@ -11,6 +11,7 @@ mod workloads;
 
 use windrow_model::manifest::{Node, Object};
 
+use crate::minors::Minors;
 use crate::path::Path;
 use crate::problem::{Problem, Reason};
 
@@ -45,7 +46,7 @@ pub(crate) fn check(object: &Object, problems: &mut Vec<Problem>) {
 }
 
 /// Does kube-apiserver validate this field of the object at all? What only a controller makes objects from is decoded and stored.
-pub(crate) fn validates(object: &Object, field: &str) -> bool {
+pub(crate) fn validates(object: &Object, field: &str, minors: Minors) -> bool {
     let below = |place: &str| {
         field
             .strip_prefix(place)
@@ -54,8 +55,8 @@ pub(crate) fn validates(object: &Object, field: &str) -> bool {
     match object.id.kind.as_str() {
         // Before 1.34 of the template only its labels and `restartPolicy`.
         "StatefulSet" => {
-            field.ends_with(".restartPolicy")
-                || !(below("spec.template.spec") || below("spec.volumeClaimTemplates"))
+            let of_pods = below("spec.template.spec") && !field.ends_with(".restartPolicy");
+            !below("spec.volumeClaimTemplates") && (minors.first() >= 34 || !of_pods)
         }
         "CronJob" => !below("spec.jobTemplate.metadata"),
         "HorizontalPodAutoscaler" => !field.ends_with(".selector.matchLabels"),
