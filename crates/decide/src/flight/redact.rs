@@ -241,6 +241,24 @@ mod tests {
     }
 
     #[test]
+    fn what_looks_like_no_name_is_left_out_wherever_it_stands() {
+        let long = "x".repeat(LONGEST_NAME + 1);
+        for text in [
+            long.as_str(),
+            "https://host/path",
+            "it's said",
+            "0123456789abcdef0123456789abcdef",
+            "dir/Xa9Xa9Xa9Xa9Xa9Xa9",
+        ] {
+            let noted = object(&json!({"kind": "X", "spec": {"note": text}}));
+            assert_eq!(noted["spec"]["note"], LEFT_OUT, "{text}");
+        }
+        let name = "x".repeat(LONGEST_NAME);
+        let noted = json!({"kind": "X", "spec": {"note": name}});
+        assert_eq!(object(&noted), noted);
+    }
+
+    #[test]
     fn what_decisions_are_made_by_stays() {
         let vm = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
             "metadata": {"name": "vm", "namespace": "default", "labels": {"a": "Rack7b"},

@@ -1,5 +1,7 @@
 //! A decision follows every change: of markers, of kube-apiserver, of the clock, of what has to be watched.
 
+use windrow_plan::readiness::ObservedCluster;
+
 use super::*;
 
 fn holders(decision: &Decision) -> Vec<(&str, Holder)> {
@@ -74,6 +76,22 @@ fn a_pipe_that_is_found_again_is_the_same_pipe_and_nothing_is_planned_again() {
         std::ptr::from_ref(node.state.plan())
     };
     assert_eq!(look(&mut node), look(&mut node));
+}
+
+#[test]
+fn what_is_watched_no_longer_is_forgotten_and_asked_for_again() {
+    let waits = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[("a.yaml", &waits)]);
+    node.api();
+    node.exists(config_map("x"));
+    node.files.clear();
+    node.scan();
+    node.files.insert("a.yaml".to_owned(), waits);
+    node.scan();
+    let known = node.state.observation().object(&config_map("x")).clone();
+    assert_eq!(known, ObjectSeen::NotAsked);
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
 }
 
 #[test]

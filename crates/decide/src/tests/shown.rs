@@ -381,3 +381,12 @@ fn of_several_things_that_a_file_lacks_the_one_that_holds_it_is_told() {
     let mark = node.markers[&marker_of("a.yaml")].as_ref().unwrap();
     assert!(mark.why.contains("never"), "{}", mark.why);
 }
+
+#[test]
+fn of_the_settings_those_are_recorded_that_decide_and_no_others() {
+    let recorded = crate::settings::record(&Settings::default());
+    let is_recorded = |part: &str| recorded.keys().any(|key| key.starts_with(part));
+    assert!(is_recorded("platform") && is_recorded("staging.") && is_recorded("probes."));
+    assert!(!is_recorded("webhooks") && !is_recorded("flight."));
+    assert_eq!(crate::settings::restore(&recorded).map(|_| ()), Ok(()));
+}

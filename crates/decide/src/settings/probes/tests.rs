@@ -118,6 +118,8 @@ timeout: {tcp: {address: 'a:1'}, period: 10s, timeout: 10s}
 phase: {tcp: {address: 'a:1'}, phase: manifests}
 text: 5
 zero: {tcp: {address: 'host:0'}}
+pod: {object: {apiVersion: v1, kind: Pod}}
+other: {object: {apiVersion: example.com/v1, kind: Node}}
 ",
     );
     let starts = [
@@ -142,6 +144,8 @@ zero: {tcp: {address: 'host:0'}}
         ":19: probes.custom.phase.phase: expected network,",
         ":20: probes.custom.text: expected a map",
         ":21: probes.custom.zero.tcp.address: expected HOST:PORT",
+        ":22: probes.custom.pod.object",
+        ":23: probes.custom.other.object",
     ];
     for (said, start) in said.iter().zip(starts) {
         let expected = format!("windrow.yaml{start}");
