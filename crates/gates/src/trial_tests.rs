@@ -181,6 +181,15 @@ fn a_server_that_does_not_return_after_the_rollback_ends_the_trial_too() {
         next(TrialState::RollingBack, &seen).0,
         TrialState::RolledBack
     );
+    let returned = TrialObservation {
+        ready: true,
+        overdue: false,
+        ..node.seen()
+    };
+    assert_eq!(
+        next(TrialState::RollingBack, &returned),
+        (TrialState::RolledBack, vec![TrialStep::ReleaseLease])
+    );
 }
 
 #[test]
