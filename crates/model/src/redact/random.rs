@@ -18,14 +18,5 @@ pub(super) fn looks_random(secret: &str) -> bool {
 /// hexadecimal digits.
 pub(super) fn is_no_name(secret: &str) -> bool {
     let hexadecimal = secret.len() >= 32 && secret.bytes().all(|byte| byte.is_ascii_hexdigit());
-    hexadecimal || looks_random(secret) || (secret.len() >= 20 && is_mixed(secret))
-}
-
-/// Letters of both cases and digits in one run.
-fn is_mixed(text: &str) -> bool {
-    let has = |test: fn(&u8) -> bool| text.as_bytes().iter().any(test);
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        && has(u8::is_ascii_digit)
-        && has(u8::is_ascii_lowercase)
-        && has(u8::is_ascii_uppercase)
+    hexadecimal || looks_random(secret)
 }

@@ -482,3 +482,35 @@ fn the_text_inside_a_value_in_base64_is_known_elsewhere() {
     let shown = learner.redactor().text("it said geheim-word-01 to me");
     assert_eq!(shown, "it said [redacted] to me");
 }
+
+#[test]
+fn letters_that_hide_the_parts_of_a_web_key_hide_nothing_elsewhere() {
+    let key = json!({"kty": "RSA", "n": "public", "d": "geheim01", "k": "geheim02"});
+    let shown = value(&key).to_string();
+    assert!(
+        !shown.contains("geheim") && shown.contains("public"),
+        "{shown}"
+    );
+    let other = json!({"d": "disk", "p": "port", "k": "kind"});
+    assert_eq!(value(&other), other);
+}
+
+#[test]
+fn the_words_of_a_command_are_known_elsewhere() {
+    let mut learner = Learner::default();
+    learner.value(&json!({"runcmd": ["join 'Geheim-word-01' --as=Geheim-word-02 | sh"]}));
+    let redactor = learner.redactor();
+    for said in ["it ran Geheim-word-01", "it ran Geheim-word-02"] {
+        assert_eq!(redactor.text(said), "it ran [redacted]");
+    }
+}
+
+#[test]
+fn base64_is_unpacked_as_often_as_anybody_packs_it_and_no_packing_is_too_deep() {
+    let mut packed = "password: geheim-word-01".to_owned();
+    for depth in 1..8 {
+        packed = BASE64_STANDARD_NO_PAD.encode(&packed);
+        let shown = text(&packed);
+        assert!(depth > 3 || shown == REDACTED, "{depth}: {shown}");
+    }
+}
