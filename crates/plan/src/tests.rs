@@ -542,3 +542,27 @@ fn that_readiness_is_asked_of_what_is_never_stored_is_told() {
         assert_eq!(told, expected, "{on}: {:?}", plan.findings);
     }
 }
+
+#[test]
+fn what_holds_a_file_at_the_first_boot_is_said_and_rke2s_own_files_are_not_held() {
+    let files = [
+        ("a.yaml", WIDGET.to_owned()),
+        ("b.yaml", config_map("b", "")),
+        ("rke2-canal.yaml", WIDGET.replace("name: w", "name: c")),
+    ];
+    let plan = plan(&files.each_ref().map(|(path, text)| (*path, text.as_str())));
+    let held: Vec<Option<Vec<String>>> = plan.files.iter().map(PlanFile::held_at_boot).collect();
+    let why = held[0].as_ref().unwrap();
+    assert_eq!(why.len(), 1, "{why:?}");
+    assert!(why[0].contains("Widget"), "{why:?}");
+    assert_eq!(held[1..], [None, None]);
+}
+
+#[test]
+fn files_of_one_addon_are_labelled_as_such_and_no_others() {
+    let (a, b) = (config_map("a", ""), config_map("b", ""));
+    let plan = plan(&[("a.yaml", &a), ("b.yaml", &b), ("sub/a.yaml", &b)]);
+    let labels: Vec<Option<FileObstacle>> = plan.files.iter().map(|file| file.trouble).collect();
+    let shared = Some(FileObstacle::Collides);
+    assert_eq!(labels, [shared, None, shared]);
+}

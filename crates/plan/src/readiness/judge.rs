@@ -39,13 +39,6 @@ pub struct Related {
     pub objects: Vec<ObjectRef>,
 }
 
-impl Related {
-    /// Does the verdict rest on the object alone?
-    pub fn is_empty(&self) -> bool {
-        self.kinds.is_empty() && self.objects.is_empty()
-    }
-}
-
 /// What the verdict on `object` rests on beside itself, as far as it is known by now.
 pub fn related(id: &ObjectRef, object: &Value) -> Related {
     kinds::related(id, object)

@@ -143,6 +143,16 @@ fn what_keeps_rke2_or_windrow_from_a_file_is_told_apart() {
 }
 
 #[test]
+fn a_bad_name_is_told_whatever_else_is_wrong_with_the_file() {
+    let content = FileContent::Bytes(b"}\n".to_vec());
+    let (shown, rules) = (SourceMap::itself("A_b.yaml"), RuleSet::shipped());
+    let limits = ReadLimits::default();
+    let file = examine_content(&"A_b.yaml".into(), &content, &limits, shown, &rules, None);
+    let codes: Vec<Code> = file.findings.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, [Code::AddonNameInvalid, Code::FileRefused]);
+}
+
+#[test]
 fn each_obstacle_in_a_file_has_words_of_its_own() {
     let all = [
         FileObstacle::Dangling,
@@ -163,4 +173,21 @@ fn only_files_of_one_name_are_namesakes() {
     assert!(alone.namesakes.is_empty());
     let two = plan(&[("a.yaml", &map), ("sub/a.yaml", &config_map("b", ""))]);
     assert_eq!(two.namesakes, [vec![0, 1]]);
+}
+
+#[test]
+fn a_file_may_need_five_thousand_different_things_and_one_more_is_too_many() {
+    let needs = |count: usize| {
+        let names: Vec<String> = (0..count)
+            .map(|number| format!("/namespaces/default/ConfigMap/n{number}"))
+            .collect();
+        let maps = names.chunks(100).enumerate();
+        let texts = maps.map(|(at, some)| depends_on(&format!("a{at}"), &some.join(", ")));
+        texts.collect::<Vec<_>>().join("---\n")
+    };
+    for (count, expected) in [(5000, &[][..]), (5001, &[Code::LimitExceeded])] {
+        let file = examined(&needs(count), &ReadLimits::default());
+        let codes: Vec<Code> = file.findings.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, expected, "{count}");
+    }
 }

@@ -254,3 +254,17 @@ fn what_the_parser_says_of_a_source_is_handed_on() {
     assert!(error.contains("cannot be read"), "{error}");
     assert!(error.contains("')'"), "{error}");
 }
+
+#[test]
+fn an_expression_is_the_same_as_another_that_is_written_the_same() {
+    let read = |source: &str| Expression::compile(source).unwrap();
+    let (one, same, other) = (
+        read("object.a == 1"),
+        read("object.a == 1"),
+        read("object.a == 2"),
+    );
+    assert_eq!(one, same);
+    assert_ne!(one, other);
+    assert!(one < other && one.partial_cmp(&same) == Some(std::cmp::Ordering::Equal));
+    assert_eq!(std::collections::HashSet::from([one, same, other]).len(), 2);
+}

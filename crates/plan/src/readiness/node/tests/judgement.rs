@@ -200,6 +200,21 @@ fn slow_stalled_and_stuck_are_three_things() {
 }
 
 #[test]
+fn how_long_a_phase_takes_counts_from_when_those_before_it_were_over() {
+    let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
+    node.passes_but(&["rke2-installed", "apiserver"]);
+    node.fails("rke2-installed", "not installed");
+    node.fails("apiserver", "connection refused");
+    node.later(10);
+    node.settles("rke2-installed", &ProbeOutcome::Passed);
+    assert_eq!(node.judge().phase, Phase::Api);
+    node.later(14);
+    assert_eq!(node.judge().pace, Some(Pace::Moving));
+    node.later(1);
+    assert_eq!(node.judge().pace, Some(Pace::Slow));
+}
+
+#[test]
 fn the_judgement_asks_to_be_woken_when_time_alone_changes_it() {
     let mut node = Node::new(NodeRole::Agent, Platform::Rke2);
     node.passes_but(&[]);
