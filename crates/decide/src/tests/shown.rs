@@ -390,3 +390,21 @@ fn of_the_settings_those_are_recorded_that_decide_and_no_others() {
     assert!(!is_recorded("webhooks") && !is_recorded("flight."));
     assert_eq!(crate::settings::restore(&recorded).map(|_| ()), Ok(()));
 }
+
+#[test]
+fn each_incident_that_can_be_cured_can_be_named_in_the_settings() {
+    let auto = "repair.auto";
+    let key = crate::settings::KEYS
+        .iter()
+        .find(|key| key.name == auto)
+        .unwrap();
+    for code in windrow_harvester::incidents::CURABLE {
+        let written = format!("[{code}]");
+        let restored = crate::settings::restore(&[(auto.to_owned(), written)].into()).unwrap();
+        let shown = (key.show)(&restored);
+        let named = windrow_harvester::incidents::CURABLE
+            .iter()
+            .filter(|one| shown.contains(one.as_str()));
+        assert_eq!(named.collect::<Vec<_>>(), [code], "{shown}");
+    }
+}
