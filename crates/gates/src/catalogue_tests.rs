@@ -236,3 +236,17 @@ fn a_gate_that_needs_none_is_no_fact() {
         "{problems:?}"
     );
 }
+
+#[test]
+fn the_gates_of_another_program_may_stand_on_several_lines() {
+    let text = "minor 1.36 1\nelsewhere One A\nelsewhere Other B\nelsewhere One C\n";
+    let catalogue = Catalogue::parse(text).unwrap();
+    for (gate, program) in [
+        ("A", Some("One")),
+        ("B", Some("Other")),
+        ("C", Some("One")),
+        ("D", None),
+    ] {
+        assert_eq!(catalogue.elsewhere(gate), program, "{gate}");
+    }
+}

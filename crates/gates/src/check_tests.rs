@@ -376,3 +376,15 @@ fn a_name_in_the_wrong_case_is_corrected_and_whether_the_version_knows_it_is_sai
     assert!(!said("1.34.2").contains("does not know that name either"));
     assert!(said("1.28.1").contains("does not know that name either"));
 }
+
+#[test]
+fn of_a_gate_of_another_program_it_is_said_where_it_belongs() {
+    for (gate, place) in [
+        ("LiveMigration", "in the KubeVirt object"),
+        ("PublicKeysECDSA", "RKE2 does not use kubeadm"),
+    ] {
+        let found = &check(&[api(gate, true)], &at("1.35.2"))[0];
+        assert_eq!(found.code, Code::GateElsewhere);
+        assert!(found.message.contains(place), "{}", found.message);
+    }
+}
