@@ -514,3 +514,24 @@ fn base64_is_unpacked_as_often_as_anybody_packs_it_and_no_packing_is_too_deep() 
         assert!(depth > 3 || shown == REDACTED, "{depth}: {shown}");
     }
 }
+
+#[test]
+fn of_an_address_that_others_may_post_to_the_host_is_shown() {
+    let found = json!({"slackWebhookUrl": "https://hooks.example/services/T0/geheim"});
+    let shown = value(&found).to_string();
+    assert!(!shown.contains("geheim"), "{shown}");
+    assert!(
+        shown.contains("https://hooks.example/[redacted]"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn behind_a_flag_that_may_name_a_key_a_name_stays_and_a_key_does_not() {
+    let named = "mount --volume-key rack-7 --debug";
+    assert_eq!(text(named), named);
+    assert_eq!(
+        text("mount --volume-key K8x3Qm9Zr2Vt7Yb1Nc5L --debug"),
+        "mount --volume-key [redacted] --debug"
+    );
+}
