@@ -152,6 +152,10 @@ mod tests {
         );
         assert_eq!(found.len(), 1);
         assert_eq!(errors.len(), 5, "{errors:#?}");
+        for namespace in ["", "a b"] {
+            let (found, errors) = depends_on(&format!("/namespaces/{namespace}/ConfigMap/c"), true);
+            assert_eq!((found.len(), errors.len()), (0, 1), "{errors:?}");
+        }
         let (_, errors) = depends_on("/Namespace/n (exists)", false);
         assert_eq!(errors.len(), 1, "suffixes are ours, not cli-utils'");
     }

@@ -566,3 +566,25 @@ fn files_of_one_addon_are_labelled_as_such_and_no_others() {
     let shared = Some(FileObstacle::Collides);
     assert_eq!(labels, [shared, None, shared]);
 }
+
+#[test]
+fn that_only_a_skipped_file_brings_what_is_needed_is_told() {
+    let marker = ManifestPath::from("b.yaml").marker();
+    let rules = RuleSet::shipped();
+    for (skipped, expected) in [(None, None), (Some(&marker), Some(Severity::Error))] {
+        let examine = |path: &str, text: &str| {
+            let content = FileContent::Bytes(text.into());
+            let limits = ReadLimits::default();
+            let shown = SourceMap::itself(path);
+            examine_content(&path.into(), &content, &limits, shown, &rules, None)
+        };
+        let files = [
+            Arc::new(examine("a.yaml", WIDGET)),
+            Arc::new(examine("b.yaml", CRD).skipped_by(skipped)),
+        ];
+        let plan = link(&files, &rules, None);
+        let mut found = plan.findings.iter();
+        let found = found.find(|one| one.code == Code::ProviderSkipped);
+        assert_eq!(found.map(|one| one.severity), expected, "{skipped:?}");
+    }
+}

@@ -185,6 +185,17 @@ fn a_file_may_need_five_thousand_different_things_and_one_more_is_too_many() {
         let texts = maps.map(|(at, some)| depends_on(&format!("a{at}"), &some.join(", ")));
         texts.collect::<Vec<_>>().join("---\n")
     };
+    // The same things needed by many objects are not many things, but there is an end to that as well.
+    let again = |maps: usize| {
+        let on: Vec<String> = (0..100).map(|at| format!("/Namespace/n{at}")).collect();
+        let texts = (0..maps).map(|at| depends_on(&format!("a{at}"), &on.join(", ")));
+        examined(
+            &texts.collect::<Vec<_>>().join("---\n"),
+            &ReadLimits::default(),
+        )
+    };
+    assert_eq!(again(400).findings, []);
+    assert_eq!(again(501).findings[0].code, Code::LimitExceeded);
     for (count, expected) in [(5000, &[][..]), (5001, &[Code::LimitExceeded])] {
         let file = examined(&needs(count), &ReadLimits::default());
         let codes: Vec<Code> = file.findings.iter().map(|finding| finding.code).collect();

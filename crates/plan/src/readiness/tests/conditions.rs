@@ -111,6 +111,12 @@ fn the_shipped_readiness_rules_judge_real_states() {
         ("kubevirt.io/KubeVirt", phase("Deployed"), Ready),
         ("kubevirt.io/KubeVirt", phase("Deploying"), Progressing),
         ("kubevirt.io/KubeVirt", json!({}), Unknown),
+        // It has said something, and not yet what the rule reads.
+        (
+            "kubevirt.io/KubeVirt",
+            json!({"status": {"observedGeneration": 1}}),
+            Progressing,
+        ),
         (
             "kubevirt.io/VirtualMachine",
             machine("Always", "Running"),
