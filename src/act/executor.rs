@@ -246,7 +246,7 @@ mod tests {
 
         let retry = carried.retry.unwrap();
         let again = executor.carry_out(Vec::new(), retry);
-        assert!(again.events.is_empty(), "told once");
+        assert!(again.events.is_empty(), "reported once");
         let later = again.retry.unwrap();
         assert!(later - retry > retry - start, "the pause grows");
 

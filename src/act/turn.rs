@@ -163,7 +163,7 @@ mod tests {
         let client = store.client();
         let lease = lease_on_repairs("node1".to_owned());
         let Ok(mut turn) = Turn::take(lease, here.path(), &client, now).await else {
-            panic!("nobody else repairs");
+            panic!("no other server repairs");
         };
         let why = why_not("node1", here.path(), &client).await;
         assert!(why.contains("on this node"), "{why}");

@@ -27,7 +27,7 @@ use self::throttle::{Counters, Throttle};
 use crate::kubeconfig::{Authorization, Kubeconfig, KubeconfigFiles, Sources, Trust};
 use crate::locked::lock;
 
-/// Connecting, with TLS, takes no longer. A server that answers at all does so within milliseconds. The kernel
+/// How long connecting may take, with TLS. A server that answers at all does so within milliseconds. The kernel
 /// sends a lost packet again after one second and after three: it may be lost twice.
 const CONNECT: Duration = Duration::from_secs(5);
 

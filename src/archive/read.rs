@@ -1,4 +1,4 @@
-//! Reads an archive that somebody sent: nothing is unpacked onto the disk, and nothing in it is
+//! Reads an archive from elsewhere: nothing is unpacked onto the disk, and nothing in it is
 //! believed to be of a sane size.
 
 use std::collections::BTreeMap;

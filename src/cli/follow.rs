@@ -30,7 +30,7 @@ pub(super) struct Follow {
 /// How the writer's end is noticed.
 enum Life {
     /// There is no writer to wait for.
-    Nobody,
+    NoWriter,
     /// The kernel reports it.
     Told(OwnedFd),
     /// By looking now and then.
@@ -51,7 +51,7 @@ impl Follow {
             file: file.to_owned(),
             inotify,
             watched: None,
-            life: Life::Nobody,
+            life: Life::NoWriter,
         };
         follow.watch();
         if follow.watched.is_none() {
@@ -63,8 +63,8 @@ impl Follow {
     /// From now on, the end of the document's writer counts as a change.
     pub(super) fn writer_of(&mut self, found: &FoundStatus) {
         self.life = match found {
-            FoundStatus::Current(status) => status.writer.as_ref().map_or(Life::Nobody, life_of),
-            FoundStatus::Stale { .. } => Life::Nobody,
+            FoundStatus::Current(status) => status.writer.as_ref().map_or(Life::NoWriter, life_of),
+            FoundStatus::Stale { .. } => Life::NoWriter,
         };
     }
 
@@ -108,7 +108,7 @@ impl Follow {
     /// When to look even without an event.
     pub(super) fn patience(&self) -> Option<Duration> {
         match self.life {
-            Life::Nobody | Life::Told(_) => None,
+            Life::NoWriter | Life::Told(_) => None,
             Life::Asked => Some(LOOK_AGAIN),
             Life::Over => Some(Duration::ZERO),
         }
@@ -122,10 +122,10 @@ impl Follow {
                 let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
                 poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
             }
-            Life::Nobody | Life::Asked => false,
+            Life::NoWriter | Life::Asked => false,
         };
         if ended {
-            self.life = Life::Nobody;
+            self.life = Life::NoWriter;
         }
         // The watched directory may be gone, or a missing one may have come.
         let changed = self.drain();
@@ -286,7 +286,7 @@ mod tests {
         assert!(quiet(&mut follow));
         child.kill().unwrap();
         assert!(follow.wait(soon()));
-        assert!(quiet(&mut follow), "an end is told once");
+        assert!(quiet(&mut follow), "an end is reported once");
         child.wait().unwrap();
         follow.life = life_of(&writer);
         assert!(follow.wait(soon()), "it had ended before it was followed");

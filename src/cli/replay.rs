@@ -1,6 +1,8 @@
 //! `windrow replay`: a flight once more. The same observations go into the same core, and its decisions are compared
 //! with the recorded ones.
 
+mod with_version;
+
 use std::fs;
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,15 +15,11 @@ use windrow_decide::flight::{
     ChangedTimes, Difference, Flights, RecordedDecision, Replay, ReplayedDecision, Segment,
     changes, recorded_times,
 };
-use windrow_harvester::HarvesterVersion;
 use windrow_plan::rules::{RuleSet, parse_duration};
-use windrow_plan::version::Version;
-use windrow_simulate::rehearse::{Ending, Rehearsal, flown, modelled, rehearse};
 
 use super::inputs::rule_files;
-use super::{Context, Exit, complain, style, why};
+use super::{Context, Exit, complain, why};
 use crate::files::{Durability, replace};
-use crate::render;
 
 /// Make recorded decisions again, and compare
 #[derive(Debug, clap::Args)]
@@ -138,9 +136,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     if let [with] = &args.with[..]
         && !with.exists()
-        && let Some(version) = with.to_str().filter(|text| looks_like_version(text))
+        && let Some(version) = with.to_str().filter(|text| with_version::is_version(text))
     {
-        return rehearsed(segments, version, args.output);
+        let json = args.output == Output::Json;
+        return with_version::rehearse_recorded(segments, version, json);
     }
     let further = match packs(&args.with) {
         Ok(further) => further,
@@ -176,64 +175,6 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         save(place, &args.flight, segments)?;
     }
     Ok(verdict(&flown))
-}
-
-fn looks_like_version(text: &str) -> bool {
-    let plain = text.strip_prefix('v').unwrap_or(text);
-    plain.starts_with(|ch: char| ch.is_ascii_digit())
-}
-
-/// How many courses of events are rehearsed with another version.
-const SEEDS: u64 = 20;
-
-/// The recorded files with another version, from power-on.
-fn rehearsed(segments: &[Segment], version: &str, output: Output) -> anyhow::Result<Exit> {
-    let Some(segment) = segments.last() else {
-        return Ok(Exit::Usage);
-    };
-    let refuse = |why: String| {
-        complain(&[format!("--with: {why}")]);
-        Ok(Exit::Usage)
-    };
-    let recorded = match flown::setup(segment, None, false) {
-        Ok(setup) => setup,
-        Err(why) => return refuse(why),
-    };
-    let (harvester, rke2) = match recorded.scenario.harvester {
-        Some(_) => match version.parse::<HarvesterVersion>() {
-            Ok(version) => (Some(version), version.rke2()),
-            Err(why) => return refuse(why),
-        },
-        None => match version.parse::<Version>() {
-            Ok(version) => (None, Some(version)),
-            Err(why) => return refuse(why.to_string()),
-        },
-    };
-    let rewrites = rke2.is_none_or(Version::rewrites_charts);
-    let setup = match flown::setup(segment, harvester, rewrites) {
-        Ok(setup) => setup,
-        Err(why) => return refuse(why),
-    };
-    let name = format!("the node of {}, with {version}", segment.head.at);
-    let mut node = rehearse(&name, &setup, SEEDS, Vec::new());
-    if setup.scenario.harvester.is_none() {
-        node.beyond.extend(rke2.and_then(modelled::rke2));
-    }
-    let rehearsal = Rehearsal::new(vec![node], Vec::new());
-    let text = match output {
-        Output::Text => render::rehearsal(&rehearsal, style()),
-        Output::Json => crate::printable::json_pretty(&rehearsal)? + "\n",
-    };
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // A closed pipe (`windrow replay | head`) is no error.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-        result => result?,
-    }
-    Ok(match rehearsal.worst() {
-        Ending::Complete => Exit::Ok,
-        Ending::Unknown => Exit::Unknown,
-        _ => Exit::Failed,
-    })
 }
 
 fn verdict(flown: &[Flown]) -> Exit {

@@ -232,7 +232,7 @@ fn every_error_of_every_file_is_told_with_its_line_and_such_a_file_sets_nothing(
     ] {
         assert!(
             said.iter().any(|said| said.contains(expected)),
-            "nobody said: {expected}\nsaid: {said:#?}"
+            "missing: {expected}\nsaid: {said:#?}"
         );
     }
     let mut expected = Settings::default();

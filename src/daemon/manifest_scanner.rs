@@ -28,7 +28,7 @@ const WITHOUT_EVENTS: Duration = Duration::from_secs(5);
 pub(super) struct ManifestScanner {
     directory: PathBuf,
     watch: Option<FileWatch>,
-    /// Why there are no events, until it was told.
+    /// Why there are no events, until that is reported.
     untold: Option<String>,
     stamps: FileStamps,
     /// Files for which there was no room at the last look, and which were not read as they are now.

@@ -232,7 +232,7 @@ fn release_file(
     let foreign = |path: &str| {
         format!(
             "{path} is a marker that Windrow did not make (Harvester makes such markers during \
-             upgrades); it is left alone. If you know that nobody needs it any more, remove it with \
+             upgrades); it is left alone. If you know that it is no longer needed, remove it with \
              rm"
         )
     };

@@ -174,7 +174,7 @@ mod tests {
             .map(|one| one.addon.as_str())
             .collect();
         assert_eq!(addons, ["site"]);
-        assert_eq!(seen.gate, None, "nobody sets it any more");
+        assert_eq!(seen.gate, None, "it is not set any more");
         write(
             &layout,
             "/etc/rancher/rke2/config.yaml",

@@ -1,6 +1,7 @@
 //! One tick: mark, scan, decide, act, report.
 
 mod configure;
+mod scan;
 mod tell;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,11 +11,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use windrow_decide::{
-    Action, ClusterEvent, Decision, Directory, Event, Interests, MarkerTrouble, StagingState,
-    WebhookStatus,
+    Action, ClusterEvent, Decision, Event, Interests, MarkerTrouble, StagingState, WebhookStatus,
 };
 use windrow_model::findings::Finding;
-use windrow_model::manifest::{self, BaseName, ManifestPath};
+use windrow_model::manifest::{BaseName, ManifestPath};
 use windrow_model::reasons::Code;
 
 use super::clock::Clock;
@@ -22,9 +22,8 @@ use super::configuration_events::configuration_events;
 use super::data_dir::DataDir;
 use super::flight::FlightRecorder;
 use super::gates::GatesView;
-use super::manifest_scanner::{ManifestScanner, ScanOutcome};
+use super::manifest_scanner::ManifestScanner;
 use super::reloading::Reloading;
-use super::repairs;
 use super::request_spool::spools;
 use super::requests::SpooledRequests;
 use crate::act::{Executor, read_ledger};
@@ -42,8 +41,6 @@ pub(super) const BURST: Duration = Duration::from_millis(20);
 
 /// How often one tick decides again because its actions changed something.
 const ROUNDS: usize = 3;
-/// Parts of a large directory that are read at one look: 256 MiB with the default of `staging.limits.directoryBytes`.
-const MOST_PARTS: usize = 8;
 
 /// The cluster, as the daemon sees it: events come in, what is of interest goes out.
 pub struct Link {
@@ -309,76 +306,6 @@ impl Daemon {
             }
         }
         self.feed_watchdog();
-    }
-
-    fn scan_part(&mut self, limits: &manifest::ReadLimits, rescan: Duration, path: &str) {
-        match self.scanner.scan(limits, rescan, self.clock.now()) {
-            ScanOutcome::Directory(directory) => {
-                self.flight.scanned(&directory, self.clock.now());
-                self.state.take_directory(directory);
-                if let Some(event) = self.state.set_cluster(platform::cluster(&self.layout)) {
-                    journal::write_event(&event);
-                }
-                self.untell("the directory");
-            }
-            ScanOutcome::Missing => {
-                self.flight.scanned(&Directory::default(), self.clock.now());
-                self.state.take_directory(Directory::default());
-                let line = Code::DirectoryMissing.say(&[("path", path)]);
-                self.tell_once("the directory", Code::DirectoryMissing, line);
-            }
-            ScanOutcome::Unreadable(error) => {
-                let what = format!("read the manifests directory {path}");
-                let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
-                self.tell_once("the directory", Code::ActionFailed, line);
-            }
-        }
-    }
-
-    fn scan(&mut self) {
-        self.find_platform();
-        let staging = &self.state.settings().staging;
-        let (limits, rescan) = (staging.limits.clone(), staging.rescan);
-        let path = self.layout.manifests().display().to_string();
-        // A large directory is read in parts, and no decision is made before all of them were read once.
-        for _ in 0..MOST_PARTS {
-            self.scan_part(&limits, rescan, &path);
-            if !self.scanner.is_partial() {
-                break;
-            }
-            self.feed_watchdog();
-        }
-        match self.scanner.trouble() {
-            Some(error) => {
-                let what = format!("watch {path} (it is read every few seconds instead)");
-                let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
-                self.tell_once("the watch", Code::ActionFailed, line);
-            }
-            None => self.untell("the watch"),
-        }
-        let taken =
-            self.requests
-                .take_spooled(&mut self.state, &self.layout.manifests(), self.clock.now());
-        for event in taken.events {
-            journal::write_event(&event);
-        }
-        for request in taken.repairs {
-            match repairs::note(&self.layout, &request) {
-                Ok(repaired) => {
-                    self.tell_event(repaired.event, repaired.message.clone());
-                    self.flight.repaired(repaired);
-                }
-                Err(why) => {
-                    let what = format!("record the repair {}", request.file);
-                    let line = Code::ActionFailed.say(&[("what", &what), ("error", &why)]);
-                    self.tell_event(Code::ActionFailed, line);
-                }
-            }
-        }
-        if taken.about_gates {
-            // Whoever edits the configuration and then asks for its gates expects them as the files are now.
-            self.reloading.begin(&self.root, false);
-        }
     }
 
     /// Decides and acts. True when the directory had changed since the scan.

@@ -189,8 +189,11 @@ fn who_asks_is_told_as_kubectl_would_tell_it() {
         assert_eq!(sent(&read.authorization).as_deref(), expected, "{user}");
         assert!(read.identity.is_none());
     }
-    let nobody = config(SERVER, "").replace(", user: u", "");
-    assert_eq!(sent(&place.read(&nobody).unwrap().authorization), None);
+    let without_user = config(SERVER, "").replace(", user: u", "");
+    assert_eq!(
+        sent(&place.read(&without_user).unwrap().authorization),
+        None
+    );
     let nothing = config(SERVER, "").replace("user: {}", "user:");
     assert_eq!(sent(&place.read(&nothing).unwrap().authorization), None);
 }

@@ -257,7 +257,7 @@ fn kept(out: &mut String, side: &Side, style: Style) {
     if side.stays_held.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}", style.strong("Stays held for ever"));
+    let _ = writeln!(out, "{}", style.strong("Stays held forever"));
     for kept in &side.stays_held {
         let _ = writeln!(out, "  {}: {}", printable(&kept.file), printable(&kept.why));
         for rule in &kept.rules {

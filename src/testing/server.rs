@@ -14,7 +14,7 @@ pub(crate) type Stream = Box<dyn Duplex>;
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
 
-/// A server's half of TLS with a certificate for this name that nobody knows, and the certificate.
+/// A server's half of TLS with an unknown certificate for this name, and the certificate.
 pub(crate) fn certificate(name: &str) -> (TlsAcceptor, String) {
     let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
     let key = made.signing_key.serialize_der();

@@ -1,4 +1,4 @@
-//! Level 4: what the design leans on in Kubernetes itself, one fact per test, on the real kube-apiserver.
+//! Level 4: the facts about Kubernetes itself that the design relies on, one per test, on the real kube-apiserver.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};

@@ -164,7 +164,7 @@ spec:
 ";
 const QUOTED: &str = "ThatIsQuoted";
 
-/// Files below a directory that have this text in them.
+/// Files below a directory that contain this text.
 fn with_text(below: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(below).unwrap().map_while(Result::ok) {

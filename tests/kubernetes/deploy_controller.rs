@@ -1,11 +1,11 @@
-//! Level 4: what the design leans on in RKE2's deploy controller, one fact per test.
+//! Level 4: the facts about RKE2's deploy controller that the design relies on, one per test.
 //!
-//! The controller under test is the one of `tests/cluster/node/deploy`: reading YAML, applying and pruning are the libraries
-//! that RKE2 uses, at its versions, against a real API server; the loop around the files is written after what the real
-//! controller was seen to do. These tests hold it to that, and so hold every test that relies on it.
+//! The controller under test is the one of `tests/cluster/node/deploy`: reading YAML, applying and pruning are the
+//! libraries that RKE2 uses, at its versions, against a real API server; the loop around the files imitates what the
+//! real controller was seen to do. These tests hold it to that, and with it every test that relies on it.
 //!
-//! A pass comes every 15 s and cannot be hurried, so each test waits for passes, not for time. They run side by side, each
-//! with a folder, a controller and names of its own; `RUST_TEST_THREADS=16` lets them all wait at once.
+//! A pass comes every 15 s and cannot be hurried, so each test waits for passes, not for time. They run side by side,
+//! each with its own folder, controller and names; `RUST_TEST_THREADS=16` lets them all wait at once.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -432,7 +432,7 @@ async fn a_fifo_without_a_marker_hangs_every_pass_until_somebody_writes_to_it() 
         f.checksum("b").await
     })
     .await;
-    // A marker that comes now is too late: the names were read before.
+    // A marker that comes now is too late: the names were already read.
     f.hold("b.yaml");
     assert_eq!(f.values().await.into_keys().collect::<Vec<_>>(), ["a"]);
     assert!(!controller.log().contains("pass ended"));
@@ -517,7 +517,7 @@ async fn a_dot_hides_a_file_but_not_a_directory_and_only_three_endings_are_read(
     let f = folder!("names");
     f.put(".hidden/in.yaml", &f.config_map("in-hidden", "1"));
     f.put("upper-ending.YML", &f.config_map("upper-ending", "1"));
-    // The ending does not choose the reader: this is YAML, and is read.
+    // The ending does not choose the reader: this is YAML, and it is read.
     f.put("json.JSON", &f.config_map("json", "1"));
     f.put("a.yaml.tmp", &f.config_map("tmp", "1"));
     fs::write(f.dir.join(".dot.yaml"), f.config_map("dot", "1")).unwrap();

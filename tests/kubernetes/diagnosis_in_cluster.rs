@@ -1,5 +1,5 @@
-//! Level 4: the daemon of a server looks for known incidents in a real cluster, tells of them and of their end, and cures those that
-//! its settings name.
+//! Level 4: a server's daemon looks for known incidents in a real cluster, reports them and their end, and cures those
+//! that its settings name.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -55,7 +55,7 @@ impl Server {
         findings.find(|one| one["code"] == code).cloned()
     }
 
-    /// What the flight has of repairs.
+    /// The flight's entries about repairs.
     fn repairs(&self) -> Vec<String> {
         let path = self.root.join("var/lib/rancher/windrow/flight.jsonl");
         let flight = fs::read_to_string(path).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Server {
         lines.collect()
     }
 
-    /// Lines of the journal that have this.
+    /// Lines of the journal that contain this.
     fn told(&self, what: &str) -> usize {
         let log = fs::read_to_string(self.root.join("log")).unwrap();
         log.lines().filter(|line| line.contains(what)).count()
@@ -154,7 +154,7 @@ async fn the_daemon_tells_of_an_incident_once_with_what_it_saw_and_of_its_end() 
     .await;
     assert_eq!(server.told("waits for volumes to be detached"), 1);
 
-    // Switched off, nobody looks.
+    // Switched off, it looks no more.
     status(&volumes, "pvc-1", json!({"state": "attached"})).await;
     eventually("it is found again", DEADLINE, async || {
         server.finding("storage-network-waits")

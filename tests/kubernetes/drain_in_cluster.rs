@@ -1,5 +1,5 @@
-//! Level 4: what a drain check says, against the real scheduler, disruption controller and eviction API.
-//! Only the kubelets are played: what is bound becomes ready.
+//! Level 4: a drain check against the real scheduler, disruption controller and eviction API. Only the kubelets are
+//! played: a bound pod becomes ready.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -54,7 +54,7 @@ fn drain_check(cluster: &Cluster, node: &str) -> (i32, Value) {
     (output.status.code().unwrap(), document)
 }
 
-/// One round of a drain. How many pods are left on the node, and how many of them the API refuses.
+/// One round of a drain: how many pods are left on the node, and how many of them the API refuses to evict.
 async fn evict(client: &Client, node: &str) -> (usize, usize) {
     let api: Api<Pod> = Api::namespaced(client.clone(), "default");
     let at_once = EvictParams {
@@ -118,8 +118,8 @@ async fn a_drain_ends_as_it_was_said_before_it_began() {
         "{said:#}"
     );
 
-    // The drain as kubectl and Rancher do it, until it is as it was said: two pods left, both refused,
-    // and the scheduler has no node for the replacement.
+    // The drain as kubectl and Rancher do it, until it is where the check predicted: two pods left, both refused, and
+    // the scheduler has no node for the replacement.
     cordon(&client, "n1").await;
     eventually(
         "the drain is where it was said to get stuck",
@@ -181,7 +181,7 @@ async fn places(client: &Client) -> SchedulerView {
     }
 }
 
-/// Numbers that look random and are the same in every run.
+/// Random-looking numbers that are the same in every run.
 struct Draw(u64);
 
 impl Draw {
@@ -305,7 +305,7 @@ async fn the_scheduler_puts_each_pod_where_it_was_said_to_fit_and_leaves_what_fi
             }
         }
     }
-    // Both answers were put to the test.
+    // Both answers were tested.
     assert!(placed > 20 && refused > 20, "{placed} {refused}");
 }
 

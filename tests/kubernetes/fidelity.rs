@@ -1,11 +1,11 @@
 //! Level 4: the simulated deploy controller does what the one of `tests/cluster/node` does on a real API server.
 //!
-//! Both get the same directories with the same changes between the same passes (`support/directories.rs`). Compared are: which
-//! files each pass took up, in which order, what was said of each, which failed and in which words; and in the end the Addons, the objects with
-//! their owners and content, the order in which they were last written, and the number of writes. Where the two differ, the
-//! simulation is wrong.
+//! Both get the same directories with the same changes between the same passes (`support/directories.rs`). The
+//! comparison covers which files each pass took up and in which order, the events of each, which failed and with which
+//! message; and in the end the Addons, the objects with their owners and content, the order in which they were last
+//! written, and the number of writes. Where the two differ, the simulation is wrong.
 //!
-//! What the real controller is real in, and what not, is said in `docs/testing.md`.
+//! `docs/testing.md` says which parts of the real controller are real.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -28,7 +28,7 @@ use support::cluster::{Cluster, Recorder, Spec, Who};
 
 use crate::support;
 
-/// What came of a directory.
+/// The result of a directory.
 #[derive(Debug, Default)]
 struct Outcome {
     passes: Vec<Pass>,
@@ -38,7 +38,7 @@ struct Outcome {
     objects: BTreeMap<String, String>,
     /// The objects whose writes only the controller decides, by their last write.
     order: Vec<String>,
-    /// Writes that were done, without events.
+    /// Successful writes, without events.
     writes: usize,
 }
 
@@ -47,7 +47,7 @@ struct Outcome {
 struct Pass {
     /// File and event, in order.
     events: Vec<String>,
-    /// What failed, and in which words; no words where there is no event.
+    /// What failed, and the message; empty where there is no event.
     failed: BTreeMap<String, String>,
     /// Why no file was looked at.
     aborted: Option<String>,
@@ -131,7 +131,7 @@ async fn held_to_reality(directories: impl Iterator<Item = Directory>) {
     assert!(all.is_empty(), "{all}");
 }
 
-/// Where simulation and reality part; empty when they do not, `None` when there is no controller here.
+/// Where simulation and reality differ; empty when they do not, `None` when there is no controller here.
 async fn difference(
     directory: &Directory,
     cluster: &Cluster,
@@ -170,7 +170,7 @@ async fn difference(
     Some(text)
 }
 
-/// Is everything that was asked for there? The API server adds defaults, and numbers and addresses of its own, and leaves out
+/// Does the object have all that was asked for? The API server adds defaults, numbers and addresses, and leaves out
 /// what is empty.
 fn within(asked: &Value, there: &Value) -> bool {
     match (asked, there) {
@@ -193,7 +193,7 @@ fn named(text: &str, directory: &Directory) -> String {
     text.replace('@', directory.name)
 }
 
-/// How an object is called in the comparison: by what its name begins with when the API server chose the rest.
+/// An object's name in the comparison: its beginning if the API server chose the rest.
 fn called(kind: &str, metadata: &Value) -> String {
     let name = match metadata["generateName"].as_str() {
         Some(begin) => format!("{begin}*"),
@@ -205,7 +205,7 @@ fn called(kind: &str, metadata: &Value) -> String {
     }
 }
 
-/// Does nobody write a status of this kind, there or here?
+/// Is the status of this kind never written, there or here?
 fn is_left_alone(kind: &str) -> bool {
     matches!(
         kind,
@@ -213,7 +213,7 @@ fn is_left_alone(kind: &str) -> bool {
     ) || kind.ends_with("WebhookConfiguration")
 }
 
-/// Group, version and kind of everything that is looked for.
+/// Group, version and kind of everything to look for.
 fn kinds(directory: &Directory) -> Vec<GroupVersionKind> {
     let mut kinds = vec![
         GroupVersionKind::gvk("", "v1", "ConfigMap"),
@@ -234,7 +234,7 @@ fn kinds(directory: &Directory) -> Vec<GroupVersionKind> {
     kinds
 }
 
-/// What an error says; nothing where there is no event to say it, or where the words are the YAML reader's own.
+/// The message of an error; nothing where there is no event with it, or where the words are the YAML reader's own.
 fn words(reason: &str, message: &str) -> String {
     match reason {
         "" | "ParseManifestFailed" => String::new(),

@@ -1,4 +1,4 @@
-//! Level 4: what the catalogue of feature gates says, and the lease on their change, on the real kube-apiserver.
+//! Level 4: the catalogue of feature gates, and the lease on their change, against the real kube-apiserver.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -84,9 +84,9 @@ async fn one_server_at_a_time_has_the_lease_and_one_that_was_left_behind_is_take
     assert_eq!(two.take(client, now()).await, Ok(other.clone()));
     two.release(client)
         .await
-        .expect("somebody else's is left alone");
+        .expect("another holder's is left alone");
     assert_eq!(two.take(client, now()).await, Ok(other.clone()));
-    // After a crash the same node has it still.
+    // After a crash the same node still has it.
     assert_eq!(node("node1").take(client, now()).await, Ok(LeaseHolder::Us));
     one.release(client).await.expect("given back");
     assert_eq!(two.take(client, now()).await, Ok(LeaseHolder::Us));

@@ -1,4 +1,4 @@
-//! Level 4: what the real kubelet says to feature gates, and what `windrow gates check` makes of it.
+//! Level 4: the real kubelet's answers about feature gates, and how `windrow gates check` reads them.
 
 use std::fs;
 use std::io::Write as _;
@@ -136,7 +136,7 @@ async fn a_kubelet_refuses_exactly_the_gates_that_the_catalogue_calls_unknown_or
             .expect("it tells its version");
         assert_eq!(kubelet.version.minor.to_string(), minor.text());
 
-        // Every gate there ever was: what may not be changed is changed, the rest is what it is anyway.
+        // Every gate there ever was: locked ones are changed, the others keep their value.
         let (mut asked, mut expected) = (Vec::new(), Vec::new());
         for gate in Catalogue::builtin().gates() {
             let (value, refused) = match gate.at(kubelet.version) {
@@ -211,7 +211,7 @@ fn check_confirms_with_the_kubelet_where_rke2_has_unpacked_it() {
     assert!(text.contains("config.yaml:3"), "{text}");
     assert!(!text.contains("s3cr3t"), "{text}");
 
-    // The catalogue knows nothing of a minor that is not out; what calls itself that minor knows all.
+    // The catalogue does not have a minor that is not out; a kubelet that claims that minor knows all.
     fs::remove_file(root.join(KUBELET)).expect("the link");
     write(root, "usr/local/bin/rke2", "v1.60.1+rke2r1");
     write(

@@ -22,7 +22,7 @@ use support::objects::{
 
 use crate::support;
 
-/// What `windrow diagnose` says of a cluster: its exit code, the codes that it found, and all of it.
+/// The answer of `windrow diagnose` about a cluster: its exit code, the codes that it found, and its output.
 fn diagnose(cluster: &Cluster, root: &Path) -> (i32, Vec<String>, Value) {
     let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
@@ -90,8 +90,7 @@ async fn each_incident_is_recognised_and_its_healthy_and_slow_neighbours_are_not
     storage(&cluster, &client, root.path()).await;
     chart(&cluster, &client, root.path()).await;
 
-    // Two passes are a start that is merely slow. RKE2's own events are then made to say what they would after
-    // some minutes.
+    // Two passes are just a slow start. So RKE2's own events are then changed to what they would be after some minutes.
     rke2.passed(2).await;
     assert_eq!(codes(&cluster, root.path()), [""; 0]);
     let events = api(&client, EVENT, "kube-system");
@@ -106,7 +105,7 @@ async fn each_incident_is_recognised_and_its_healthy_and_slow_neighbours_are_not
         Some([pair.0, pair.1].map(|event| event.metadata.name.clone().unwrap()))
     })
     .await;
-    // What it goes on to count would take the place of what is written now.
+    // Its later counts would overwrite what is written now.
     drop(rke2);
     for name in &counted {
         let later = json!({"count": 12, "lastTimestamp": Timestamp::now().to_string()});
@@ -158,7 +157,7 @@ async fn pre_drained(cluster: &Cluster, client: &Client, root: &Path) {
         (allowed == 0).then_some(())
     })
     .await;
-    // Not yet drained, it is nobody's business.
+    // The node is not yet drained: no finding.
     status(&upgrades, "up", state("Pre-draining")).await;
     assert_eq!(codes(cluster, root), [""; 0]);
     status(&upgrades, "up", state("Pre-drained")).await;

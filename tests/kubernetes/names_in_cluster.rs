@@ -1,5 +1,5 @@
-//! Level 4: what is called a name that the API server refuses is refused by kube-apiserver of the oldest and of the newest minor here,
-//! and what is not told of is taken by one of them.
+//! Level 4: a name that is reported as refused by the API server is refused by kube-apiserver of the oldest and of the
+//! newest minor here, and a name that is not reported is accepted by one of them.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -86,7 +86,7 @@ fn names() -> Vec<String> {
     names
 }
 
-/// Which of the names are refused for themselves; `None` when the parts are not here.
+/// Which of the names are refused as names; `None` when the parts are not here.
 async fn refused(minor: Minor) -> Option<BTreeSet<(&'static str, String)>> {
     let spec = Spec {
         minor,
@@ -107,7 +107,7 @@ async fn refused(minor: Minor) -> Option<BTreeSet<(&'static str, String)>> {
     Some(refused)
 }
 
-/// What else is wrong with so short an object is told at once, and is not looked at.
+/// Other errors of such a short object are returned at once, and ignored.
 async fn is_refused(client: &Client, gvk: &GroupVersionKind, namespaced: bool, name: &str) -> bool {
     let resource = ApiResource::from_gvk(gvk);
     let api: Api<DynamicObject> = match namespaced {

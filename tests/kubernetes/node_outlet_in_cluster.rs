@@ -1,5 +1,5 @@
-//! Level 4: the condition and the events on the own Node, written to the real kube-apiserver with a node's own identity
-//! (Node authorizer, NodeRestriction, KEP-4601) and with the admin's.
+//! Level 4: the condition and the events on the node's own Node, written to the real kube-apiserver with the node's
+//! identity (Node authorizer, NodeRestriction, KEP-4601) and with the admin's.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -122,7 +122,7 @@ fn condition(node: &Node) -> Option<NodeCondition> {
         .cloned()
 }
 
-/// Waits until the condition is so.
+/// Waits until the condition is like this.
 async fn is(nodes: &Api<Node>, node: &str, status: &str, reason: &str) -> NodeCondition {
     eventually(
         &format!("the condition is {status}, {reason}"),
@@ -198,7 +198,7 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
     let node = nodes.get("node1").await.unwrap();
     assert_eq!(node.status.unwrap().conditions.unwrap().len(), 2);
 
-    // The next run of the daemon goes on with what stands there.
+    // The next run of the daemon continues with what is there.
     let ready = json!({"status": {"conditions": [{"type": "WindrowBootstrap", "status": "True",
         "lastTransitionTime": before.last_transition_time}]}});
     let patch = Patch::Strategic(&ready);
@@ -210,7 +210,7 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
     open.publish(Readiness::Degraded, Code::DiskLow, "5%");
     let again = is(&nodes, "node1", "True", "DiskLow").await;
     assert_eq!(again.last_transition_time, before.last_transition_time);
-    // Switched off it is taken away.
+    // Switched off, it is removed.
     open.condition.send_replace(false);
     open.reload.send_replace(());
     eventually("the condition is taken away", DEADLINE, async || {
@@ -222,7 +222,7 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
     open.stop().await;
     assert!(condition(&nodes.get("node1").await.unwrap()).is_none());
 
-    // And so it is when Windrow is removed.
+    // So it is when Windrow is removed.
     let open = Open::new(cluster.kubeconfig(Who::Node), "node1");
     open.publish(Readiness::Ready, Code::NodeReady, "all well");
     is(&nodes, "node1", "True", "NodeReady").await;
@@ -255,7 +255,7 @@ async fn a_server_writes_as_admin_and_another_nodes_name_is_refused_once_and_not
     };
     let nodes: Api<Node> = Api::all(cluster.client(Who::Admin).await);
 
-    // Before the kubelet has registered the Node there is nothing to write to; then it is written.
+    // Before the kubelet has registered the Node it cannot be written; afterwards it is.
     let server = Open::new(cluster.kubeconfig(Who::Admin), "node2");
     server.publish(Readiness::SettingUp, Code::Staging, "1 of 2");
     eventually(
@@ -278,7 +278,7 @@ async fn a_server_writes_as_admin_and_another_nodes_name_is_refused_once_and_not
         (!refused(&log).is_empty()).then_some(())
     })
     .await;
-    // More news, and the refusal still counts.
+    // More changes, and the refusal still counts.
     wrong.publish(Readiness::Failed, Code::NodeNotReady, "another lie");
     server.publish(Readiness::Degraded, Code::DiskLow, "5%");
     is(&nodes, "node2", "True", "DiskLow").await;

@@ -26,7 +26,7 @@ use windrow_plan::rules::{Expression, Platform};
 
 use crate::support;
 
-/// An agent of this name that has node1's credential.
+/// An agent of this name, with node1's credential.
 fn agent(root: &Path, name: &str, kubeconfig: &Path) {
     let write = |path: &str| {
         let path = root.join(path);
@@ -50,7 +50,7 @@ fn server(root: &Path, kubeconfig: &Path) {
     fs::copy(kubeconfig, write("etc/rancher/rke2/rke2.yaml")).unwrap();
 }
 
-/// A probe of the configuration about an object, for every role.
+/// A configured probe about an object, forevery role.
 fn custom(
     name: &str,
     api_version: &str,
@@ -86,7 +86,7 @@ async fn answers(
     wanted: &[&str],
 ) -> BTreeMap<String, ProbeOutcome> {
     let endpoints = Endpoints {
-        // Nothing here but the cluster is to be asked.
+        // Only the cluster is probed here.
         bus: Some("unix:path=/nonexistent/bus".to_owned()),
         ..Endpoints::default()
     };
@@ -173,7 +173,7 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
         answers(root.path(), NodeRole::Agent, &[], &["node"]).await["node"],
         ProbeOutcome::Passed
     );
-    // Probes of the configuration: what the identity may ask, and what is not even asked.
+    // Configured probes: what the identity may ask, and what is never sent.
     let probes = [
         custom(
             "service",
@@ -205,7 +205,7 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
     }
     assert_eq!(refused(&log), []);
 
-    // The same on a server: discovery finds where the object stands, cluster-wide or not.
+    // The same on a server: discovery finds the object's path, cluster-wide or not.
     let place = tempfile::tempdir().unwrap();
     server(place.path(), &cluster.kubeconfig(Who::Admin));
     let said = answers(place.path(), NodeRole::FirstServer, &probes, &names).await;

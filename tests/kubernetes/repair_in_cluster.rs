@@ -77,7 +77,7 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
         "spec": {"containers": [{"name": "apiserver", "image": "harvester"}]}});
     create(&pods, pod).await;
 
-    // The healthy neighbour: Harvester is merely starting.
+    // The healthy neighbour: Harvester is still starting.
     let (code, said) = run(&cluster, root.path(), &["diagnose"]);
     assert_eq!(code, 0, "{said}");
     let crashing = json!({"phase": "Running", "containerStatuses": [{
@@ -90,7 +90,7 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
     assert_eq!(code, 4, "{said}");
     assert!(said.contains("Please stop all VMs"), "{said}");
 
-    // A dry run shows the requests and changes nothing; without a terminal nobody is asked.
+    // A dry run shows the requests and changes nothing; without a terminal there is no prompt.
     let repair = ["repair", "machines-block-settings"];
     let (code, said) = run(
         &cluster,
@@ -109,13 +109,13 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
         "RerunOnFailure"
     );
 
-    // Killed in the middle of its first step, it goes on where it was.
+    // Killed in the middle of its first step, it continues where it was.
     let do_it = [&repair[..], &["--yes"]].concat();
     let mut killed = command(&cluster, root.path(), &do_it)
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    eventually("the first machine is told to stop", DEADLINE, async || {
+    eventually("the first machine is asked to stop", DEADLINE, async || {
         (field(&vms, "db", "/spec/runStrategy").await == "Halted").then_some(())
     })
     .await;
@@ -133,7 +133,7 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
         .spawn()
         .unwrap();
     let output = while_it_runs(again, async || {
-        // virt-controller: what is halted is stopped, what is not runs.
+        // virt-controller: a halted machine is stopped, any other runs.
         let mut stopped = 0;
         for name in ["db", "web"] {
             let halted = field(&vms, name, "/spec/runStrategy").await == "Halted";
@@ -141,7 +141,7 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
             let word = if halted { "Stopped" } else { "Running" };
             status(&vms, name, json!({"printableStatus": word})).await;
         }
-        // Harvester: makes its settings once its webhook lets it.
+        // Harvester: makes its settings once its webhook allows it.
         if stopped == 2 && settings.get_opt("storage-network").await.unwrap().is_none() {
             let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
                 "metadata": {"name": "storage-network"}});
@@ -166,7 +166,7 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
     );
 }
 
-/// Refuses every change and deletion of an Addon, its status apart, and waits until that is so.
+/// Refuses every change and deletion of an Addon, except of its status, and waits until that works.
 async fn refuse_changes_of_addons(client: &Client) {
     let group = "admissionregistration.k8s.io/v1";
     let policy = json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicy",
@@ -212,8 +212,8 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
     let addon = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Addon", "metadata": {"name": "pci"},
         "spec": {"enabled": true, "chart": "pci", "valuesContent": "x: 1"}});
     let addon = create(&addons, addon).await;
-    // Harvester's webhook: nothing of the Addon is changed while its operation is in progress, and from v1.7.0 on
-    // it is not deleted.
+    // Harvester's webhook: while an operation is in progress the Addon cannot be changed, and from v1.7.0 on it cannot
+    // be deleted.
     refuse_changes_of_addons(&client).await;
     let chart = json!({"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart",
         "metadata": {"name": "pci"}});
@@ -238,7 +238,7 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
             {"type": "InProgress", "status": "True", "lastUpdateTime": since.to_string()}
         ]})
     };
-    // As of a time at which nobody can hope any more; the real time would have to be waited for.
+    // As of a time at which there is no hope left; the real time would have to be waited for.
     let later = since + SignedDuration::from_mins(10);
     let codes = async |now: Timestamp| -> Vec<String> {
         let found = diagnose(&list(&client, &kinds()).await, now);
@@ -280,7 +280,7 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
             steps.push(step.say.clone());
         },
     );
-    // helm-controller makes the Job of a HelmChart again, and Harvester takes a newer one.
+    // helm-controller makes the Job of a HelmChart again, and Harvester accepts a newer one.
     let controllers = async {
         eventually("the Job is gone", DEADLINE, async || {
             let now = jobs.get_opt("helm-install-pci").await.unwrap();
@@ -299,7 +299,7 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
     let newer = jobs.get("helm-install-pci").await.unwrap();
     assert_ne!(newer.metadata.uid, first.metadata.uid);
     assert_eq!(codes(later).await, [""; 0]);
-    // Run again it has nothing to do: every goal is reached.
+    // A second run has nothing to do: every goal is reached.
     record.done = 0;
     carry_out(&client, &records, &mut record, || later, |_, _| {})
         .await

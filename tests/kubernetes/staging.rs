@@ -1,8 +1,9 @@
-//! Level 4: the daemon stages a Harvester node's manifests to the end on a real API server, and the same without it.
+//! Level 4: the daemon stages a Harvester node's manifests completely on a real API server; the same without it.
 //!
 //! Real are etcd, kube-apiserver, kube-controller-manager and the program; the deploy controller is that of
-//! `tests/cluster/node` (`docs/testing.md`). The test plays the rest: the kubelet, and Harvester, which brings its kinds,
-//! settings and webhooks one step after each of RKE2's passes. What the two runs cost is printed beside each other.
+//! `tests/cluster/node` (`docs/testing.md`). The test plays the rest: the kubelet, and Harvester, which brings its
+//! kinds, settings and webhooks one step after each of RKE2's passes. The costs of the two runs are printed beside each
+//! other.
 //!
 //! `WINDROW_REAL_MANIFESTS` names a directory of published manifests (Rook, MetalLB) to measure in the same way.
 
@@ -72,7 +73,7 @@ fn namespace(name: &str) -> String {
     format!("---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
 }
 
-/// What an image builder put into the directory: names that say nothing about what needs what.
+/// An image builder's directory: its names say nothing about what needs what.
 fn harvester_node() -> BTreeMap<String, String> {
     let files = [
         (
@@ -174,7 +175,7 @@ stringData: {userdata: \"#cloud-config\"}
     files.map(|(name, text)| (name.to_owned(), text)).into()
 }
 
-/// Plays Harvester: a step after each pass. True when the machine was there before the storage network was.
+/// Plays Harvester: a step after each pass. True when the machine came before the storage network.
 async fn harvester(node: &Bootstrap) -> bool {
     let client = &node.client;
     node.controller.passed(1).await;
@@ -317,7 +318,7 @@ fn print(title: &str, with: &Cost, without: &Cost) {
         cost.refused.to_string()
     });
     row("RKE2's events", &|cost| cost.events.to_string());
-    row("revisions of etcd, everybody's", &|cost| {
+    row("revisions of etcd, all writers", &|cost| {
         cost.revisions.to_string()
     });
     row("until everything is applied", &|cost| {
@@ -354,7 +355,7 @@ async fn windrow_stages_a_harvester_node_to_the_end_and_no_apply_fails_or_repeat
     );
 }
 
-/// A chart and what needs what it brings, as images for the edge carry them in one file.
+/// A chart and what needs what it brings, in one file as images for the edge have it.
 const CHART: &str = "apiVersion: helm.cattle.io/v1
 kind: HelmChart
 metadata: {name: metallb, namespace: kube-system}
@@ -420,8 +421,8 @@ async fn a_chart_beside_its_custom_objects_is_no_later_than_without_windrow() {
         &without,
     );
     print("the same in two files", &split, &without);
-    // One pass more: what the chart brings is there at whatever moment of a pass, and the release can come just after RKE2's look at
-    // the directory.
+    // One more pass: the chart's objects come at some moment of a pass, and the release can come just after RKE2's look
+    // at the directory.
     for cost in [&with, &split] {
         assert!(cost.passes <= without.passes + 1, "{cost:#?}\n{without:#?}");
     }

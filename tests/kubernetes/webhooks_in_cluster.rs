@@ -1,5 +1,5 @@
-//! Level 4: does an admission webhook answer? Asked through the real kube-apiserver, of a webhook server that answers,
-//! denies, hangs, is dead and comes back.
+//! Level 4: does an admission webhook answer? Tried through the real kube-apiserver, with a webhook server that
+//! answers, denies, hangs, dies and comes back.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -28,7 +28,7 @@ use windrow_plan::rules::Platform;
 
 use crate::support;
 
-/// What the webhook says.
+/// The webhook's answer.
 #[derive(Clone, Copy, PartialEq)]
 enum Says {
     Yes,
@@ -40,7 +40,7 @@ enum Says {
 struct Webhook {
     port: u16,
     says: watch::Sender<Says>,
-    /// The requests of the reviews that it was asked for.
+    /// The requests of the reviews that it received.
     asked: Arc<Mutex<Vec<Value>>>,
     task: JoinHandle<()>,
 }
@@ -140,10 +140,10 @@ async fn create(client: &Client, object: Value) -> DynamicObject {
     .await
 }
 
-/// A first server with the admin's credential, and what its probe says of the webhooks.
+/// A first server with the admin's credential, and its probe's answer about the webhooks.
 async fn said(root: &Path) -> ProbeOutcome {
     let endpoints = Endpoints {
-        // Nothing here but the cluster is to be asked.
+        // Only the cluster is probed here.
         bus: Some("unix:path=/nonexistent/bus".to_owned()),
         ..Endpoints::default()
     };
@@ -236,7 +236,7 @@ async fn a_webhook_answers_when_kube_apiserver_gets_an_answer_and_nothing_is_cha
     )
     .await;
 
-    // kube-apiserver takes a moment to know of it.
+    // kube-apiserver takes a moment to notice it.
     eventually("the webhook was asked and answered", DEADLINE, async || {
         let passed = said(root).await == ProbeOutcome::Passed;
         (passed && !webhook.asked.lock().unwrap().is_empty()).then_some(())
@@ -257,7 +257,7 @@ async fn a_webhook_answers_when_kube_apiserver_gets_an_answer_and_nothing_is_cha
     assert!(webhook.asked.lock().unwrap().len() > asked.len());
     // It hangs: kube-apiserver gives it up.
     webhook.says.send_replace(Says::Nothing);
-    // A busy kube-apiserver may not get to give it up in the time that the probe has.
+    // A busy kube-apiserver may not give it up within the probe's time.
     let fails_because = async |word: &str| {
         eventually(
             &format!("the webhook fails: {word}"),

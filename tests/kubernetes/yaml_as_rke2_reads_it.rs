@@ -1,9 +1,9 @@
 //! Level 4: how RKE2 reads a manifest, byte for byte, on a real API server.
 //!
-//! `tests/fixtures/yaml-as-rke2-reads-it.json` is a list of files, each with what came of it: the objects that were there
-//! after one pass of the deploy controller, or the reason and text of the failure. The reader of the `manifest` module is
-//! tested against the same list without any cluster. Not in it: `{1: a, "1": b}`, of which RKE2 takes one or the other by
-//! chance. `WINDROW_UPDATE=1` writes down what is seen now.
+//! `tests/fixtures/yaml-as-rke2-reads-it.json` is a list of files, each with its result: the objects after one pass of
+//! the deploy controller, or the reason and text of the failure. The reader of the `manifest` module is tested against
+//! the same list without any cluster. `{1: a, "1": b}` is left out, because RKE2 takes one or the other by chance.
+//! `WINDROW_UPDATE=1` records what RKE2 does now.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -25,7 +25,7 @@ static CLUSTER: cluster::SharedCluster = cluster::SharedCluster::const_new();
 
 const FIXTURE: &str = "tests/fixtures/yaml-as-rke2-reads-it.json";
 
-/// Why a file was refused, as the Addon's event tells it.
+/// Why a file was refused, from the Addon's event.
 const FAILURES: [&str; 4] = [
     "ReadManifestFailed",
     "ParseManifestFailed",
@@ -37,7 +37,7 @@ fn probe() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("test.windrow.dev", "v1", "Probe"))
 }
 
-/// A kind that keeps whatever it is given.
+/// A kind that keeps every field.
 async fn define_probe(client: &Client) {
     let definition = serde_json::from_value(json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -76,7 +76,7 @@ fn content(case: &Value) -> Vec<u8> {
     }
 }
 
-/// What a file declared of an object: all but what the API server and the deploy controller add to it.
+/// An object as its file declared it: without what the API server and the deploy controller add.
 fn declared(mut object: Value) -> Value {
     let metadata = object["metadata"].as_object_mut().unwrap();
     if metadata.contains_key("generateName") {
@@ -102,7 +102,7 @@ fn owner(object: &DynamicObject) -> Option<String> {
         .cloned()
 }
 
-/// What came of each file after one pass.
+/// The result of each file after one pass.
 async fn outcomes(client: &Client, names: &[String]) -> BTreeMap<String, Value> {
     let mut found: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     let probes: Api<DynamicObject> = Api::all_with(client.clone(), &probe());
@@ -168,7 +168,7 @@ async fn rke2_reads_every_file_of_the_table_as_the_fixture_says() {
         return;
     };
     controller.passed(1).await;
-    // Every failure is told by an event, and events are written behind the controller's back.
+    // Every failure has an event, and events are written asynchronously.
     let failed = failures(&controller.log());
     let seen = eventually("every failed file has its event", DEADLINE, async || {
         let outcomes = outcomes(&client, &names).await;
@@ -205,7 +205,7 @@ async fn rke2_reads_every_file_of_the_table_as_the_fixture_says() {
     );
 }
 
-/// How many files the controller says it could not process in its first pass.
+/// How many files the controller reports that it could not process in its first pass.
 fn failures(log: &str) -> usize {
     let first = log.split("pass ended").next().unwrap_or_default();
     first.matches("failed to process /").count()

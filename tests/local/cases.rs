@@ -1,10 +1,10 @@
-//! Level 3: every known way to deadlock, as files that an image builder would have (`tests/cases`), each beside a healthy neighbour that
-//! differs in one thing. The program rehearses both, and both verdicts have to be right.
+//! Level 3: every known way to deadlock, as files that an image builder would have (`tests/cases`), each beside a
+//! healthy neighbour that differs in one thing. The program rehearses both, and both verdicts have to be right.
 //!
-//! `case.yaml` of a case: `what` it is, `options` of `windrow rehearse` for both, and of `sick` and `healthy` each: further
-//! `options` (`--node` for several nodes; else `sick.yaml` or the directory `sick` is the node), the `exit` code, the findings that are
-//! more than a notice, each with its place (`finds`), how it ends `without` and `with` Windrow in every seed, and which known incidents
-//! are `recognised` in what the bootstrap without Windrow left.
+//! `case.yaml` of a case: `what` it is, `options` of `windrow rehearse` for both, and for `sick` and `healthy` each:
+//! further `options` (`--node` for several nodes; else `sick.yaml` or the directory `sick` is the node), the `exit`
+//! code, the findings above a notice, each with its place (`finds`), how it ends `without` and `with` Windrow in every
+//! seed, and which known incidents are `recognised` in the state that the bootstrap without Windrow left.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -25,7 +25,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
 }
 
-/// What a case asks for, or what came out.
+/// A case's expectations, or its results.
 #[derive(Debug, Default, PartialEq)]
 struct Verdict {
     exit: i64,
@@ -56,7 +56,7 @@ fn asked(side: &Value) -> Verdict {
     }
 }
 
-/// How a side ended, when it did so in every seed.
+/// How a side ended, if it ended like this in every seed.
 fn end(side: &Side) -> String {
     let ends: Vec<&str> = side
         .ends

@@ -63,7 +63,7 @@ impl Node {
         self.run_in(args, input, "KUBECONFIG", "")
     }
 
-    /// Runs it with one variable more.
+    /// Runs it with one more environment variable.
     fn run_in(&self, args: &[&str], input: &str, variable: &str, value: &str) -> Ran {
         use std::io::Write as _;
         let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
@@ -247,7 +247,7 @@ fn the_rules_and_the_platform_that_a_configuration_brings_count_in_its_plan() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.contains("site/app-waits-for-database"), "{ran:?}");
 
-    // What is wrong there is said with its line in the file that was given.
+    // An error there has its line in the given file.
     let (before, _) = text.split_once("          requires:").unwrap();
     let line = before.lines().count() + 1;
     node.write("wrong.yaml", &text.replace("requires:", "requirez:"));
@@ -491,7 +491,7 @@ fn a_reason_however_long_leaves_a_marker_and_a_request_that_can_be_read_back() {
     assert!(node.marker("a.yaml").is_none());
 }
 
-/// A manifest's name of so many bytes.
+/// A manifest's name with this many bytes.
 fn name_of(length: usize) -> String {
     format!("{}.yaml", "a".repeat(length - 5))
 }
@@ -618,7 +618,7 @@ fn who_is_not_root_hears_that_it_needs_root_and_not_that_the_marker_is_foreign()
     let node = Node::new();
     node.manifest("a.yaml", CONFIG_MAP);
     assert_eq!(node.run(&["hold", "a.yaml"]).code, 0);
-    // Where nobody may read the directory, but not the marker.
+    // A directory that cannot be read, with a marker that can.
     let mut directory = node.path(MANIFESTS);
     while directory.starts_with(node.root.path()) {
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
@@ -791,7 +791,7 @@ fn cleanup_takes_back_every_hold_and_the_gates_and_nothing_of_anybody_elses() {
     ] {
         assert!(ran.out.contains(said), "{said}: {ran:?}");
     }
-    // What was applied meanwhile is not held again by a later installation.
+    // A file that was applied meanwhile is not held again by a later installation.
     let files: Vec<Value> = node
         .requests()
         .iter()
@@ -1007,7 +1007,7 @@ fn a_marker_of_somebody_else_keeps_a_file_from_rke2_and_what_needs_it_cannot_wor
     let ran = node.run(&["rehearse", "needs", "--seeds", "2"]);
     assert_eq!(ran.code, 4, "{ran:?}");
 
-    // A configuration may write one too; one of Windrow's own is lifted by Windrow.
+    // A configuration may write a marker too; one that Windrow made is lifted by Windrow.
     let cloud = |marker: &str| {
         format!(
             "#cloud-config\nwrite_files:\n- path: /{MANIFESTS}/a.yaml\n  content: |\n    {}\n- path: /{MANIFESTS}/a.yaml.skip\n  content: '{marker}'\n",

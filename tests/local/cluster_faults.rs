@@ -1,7 +1,7 @@
 //! Level 3: the real program against a kube-apiserver that refuses, lies, hangs and goes away.
 //!
-//! Whatever goes wrong is Unknown with the reason: it releases nothing, and is no verdict on the
-//! node. Once the server answers well, what waited is released.
+//! Every fault is Unknown with the reason: it releases nothing, and is no verdict on the node. Once the server answers
+//! well, the waiting files are released.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -27,7 +27,7 @@ fn waits_for(reference: &str) -> String {
     )
 }
 
-/// A node with a file for each of these ConfigMaps, which it waits for: `<name>.yaml`.
+/// A node with one file for each of these ConfigMaps, each waiting for it: `<name>.yaml`.
 fn node(names: &[&str], server: &ApiServer) -> Node {
     let node = Node::with(&[]);
     for name in names {
@@ -52,7 +52,7 @@ fn held(node: &Node, name: &str) -> Option<Value> {
         .cloned()
 }
 
-/// Held, and said to be not known because of this.
+/// It is held, and unknown for this reason.
 fn is_unknown(node: &Node, name: &str, why: &str) -> bool {
     let status = node.status();
     let readiness = status["readiness"].as_str().unwrap();
@@ -67,7 +67,7 @@ fn is_unknown(node: &Node, name: &str, why: &str) -> bool {
     })
 }
 
-/// Waits until the file is released, which is what a daemon does that has recovered.
+/// Waits until the file is released, as it is once the daemon has recovered.
 fn recovers(daemon: &Daemon, node: &Node, name: &str) {
     daemon.until(&format!("the release of {name}"), || {
         !node.is_marked(&format!("{name}.yaml"))
@@ -78,7 +78,7 @@ fn config_map() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {}})
 }
 
-/// An object that is nested deeper than a JSON parser follows.
+/// An object that is nested deeper than a JSON parser allows.
 fn deep(name: &str) -> String {
     let nested = "[".repeat(1000) + &"]".repeat(1000);
     format!(
@@ -173,7 +173,7 @@ fn what_is_forbidden_is_unknown_says_what_was_asked_and_is_told_once() {
             .contains("secret"),
         "{held}"
     );
-    // Asked again and again.
+    // It is asked again and again.
     daemon.until("three requests", || server.asked(&of("secret")) >= 3);
     assert!(is_unknown(&node, "secret", message));
     let said = daemon.said();
@@ -297,7 +297,7 @@ fn a_watch_that_breaks_in_whatever_way_is_taken_up_again() {
     }
     let daemon = node.ready();
     for name in &names {
-        // One that says too little, but nothing wrong, stays open.
+        // A document that lacks fields, but has no wrong ones, stays open.
         let wanted = if *name == "other" { 1 } else { 2 };
         let watches = format!("watch=true {}", of(name));
         let so = || server.asked(&watches) >= wanted && held(&node, name).is_some();
@@ -305,12 +305,12 @@ fn a_watch_that_breaks_in_whatever_way_is_taken_up_again() {
         assert!(node.is_marked(&format!("{name}.yaml")));
     }
     let said = daemon.said();
-    // A line begins with its severity. That there is no bus here is said, and has nothing to do with it.
+    // A line begins with its severity. The missing bus is reported too, but is another matter.
     let news = said.lines().any(|line| {
         (line.starts_with("warning") || line.starts_with("error")) && !line.contains("D-Bus")
     });
     assert!(!news, "no news: {said}");
-    // The watches stay broken: it is the lists that bring it.
+    // The watches stay broken: lists bring the object.
     for name in &names {
         server.put("configmaps", name, config_map());
     }
@@ -326,7 +326,7 @@ fn a_refused_credential_is_read_anew_and_a_rotated_one_taken_up() {
     let node = node(&["it"], &server);
     server.put("configmaps", "it", config_map());
     let daemon = node.ready();
-    // Twice: the second time with what the kubeconfig then says.
+    // Twice: the second time with the new kubeconfig.
     daemon.until("two requests", || server.asked("/version") >= 2);
     assert_eq!(node.status()["readiness"], "Unknown");
     assert!(node.is_marked("it.yaml"));
@@ -373,7 +373,7 @@ fn a_server_that_is_away_or_answers_nothing_well_is_waited_for() {
     daemon.until("the absence", || {
         held(&node, "it").is_some_and(|held| held["code"] == "waits-for-object")
     });
-    // It goes while a watch is open, and comes back with the object.
+    // The server goes while a watch is open, and comes back with the object.
     drop(server);
     daemon.until("the refused connection", || {
         daemon.said().contains("kube-apiserver does not answer: ")

@@ -35,7 +35,7 @@ fn write(root: &TempDir, path: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Each is the beginning of a line of what was said.
+/// Each word begins a line of the output.
 fn says(ran: &Ran, beginnings: &[&str]) {
     for beginning in beginnings {
         let line = format!("windrow: {beginning}");
@@ -118,12 +118,12 @@ fn what_a_configuration_writes_is_checked_with_the_lines_of_the_file_that_was_gi
             "user-data.yaml:5: unknown key `platfrom`",
             "user-data.yaml:7: staging.enabled",
             "user-data.yaml:17: the rule has no key `requirez`",
-            // Inside quotes lines have no place of their own: both are said.
+            // Lines inside quotes have no place of their own: both are given.
             "user-data.yaml:19: /etc/windrow/windrow.yaml:1: platform",
             "user-data.yaml:19: /etc/windrow/windrow.yaml:2: unknown key `bad`",
         ],
     );
-    // A yip file and a Harvester configuration carry the same; the latter has webhooks of its own.
+    // A yip file and a Harvester configuration carry the same; the latter also has its own webhooks.
     let inner = "content: |\n          nothing: 1\n";
     let yip = format!(
         "stages:\n  initramfs:\n    - files:\n      - path: /etc/rancher/windrow/windrow.yaml\n        {inner}"

@@ -1,4 +1,4 @@
-//! `windrow console` on a terminal: a real pseudo-terminal, at whose other end the test sits.
+//! `windrow console` on a terminal: a real pseudo-terminal with the test at its other end.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use rustix::termios::{LocalModes, tcgetattr, tcsetwinsize};
 use serde_json::{Value, json};
 use windrow::observe::process;
 
-/// Far longer than anything takes here: passing it is a failure, not a measurement.
+/// Far longer than anything takes here: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// What every whole screen begins with.
@@ -79,9 +79,9 @@ impl Drop for Node {
 struct Person {
     console: Child,
     master: File,
-    /// Held open, so that its modes can be asked for when the console has ended.
+    /// Kept open, so that its modes can be read after the console has ended.
     slave: File,
-    /// All that came since the last screen that was waited for.
+    /// The bytes since the last screen that was waited for.
     seen: String,
 }
 
@@ -109,7 +109,7 @@ impl Person {
         }
     }
 
-    /// Takes in what comes within a moment; false when nothing does.
+    /// Reads what arrives within a moment; false when nothing does.
     fn looks(&mut self, patience: PollTimeout) -> bool {
         let mut fds = [PollFd::new(self.master.as_fd(), PollFlags::POLLIN)];
         if poll(&mut fds, patience).unwrap() == 0 {
@@ -121,7 +121,7 @@ impl Person {
         true
     }
 
-    /// Waits until the terminal was sent this, and forgets what came up to it.
+    /// Waits until the terminal was sent this text, and drops everything up to it.
     fn sees(&mut self, text: &str) {
         let until = Instant::now() + DEADLINE;
         while !self.seen.contains(text) {
@@ -141,7 +141,7 @@ impl Person {
         kill(pid, signal).unwrap();
     }
 
-    /// Waits for the console's end; its exit code.
+    /// Waits for the console's end; returns its exit code.
     fn waits(&mut self) -> Option<i32> {
         let until = Instant::now() + DEADLINE;
         loop {
@@ -257,7 +257,7 @@ fn a_terminal_that_takes_nothing_holds_nothing_up() {
     let mut person = Person::sits_down(node.command(&["--stay"]), 80, 25);
     person.sees("a reason");
     rustix::termios::tcflow(&person.slave, rustix::termios::Action::OOff).unwrap();
-    node.says("SettingUp", "nobody sees this");
+    node.says("SettingUp", "not on the screen");
     person.types("\t\t\t");
     person.signals(Signal::SIGTERM);
     assert_eq!(person.waits(), Some(0));
@@ -270,7 +270,7 @@ fn a_document_that_changes_without_end_is_redrawn_twice_a_second_at_most() {
     let begun = Instant::now();
     let mut person = Person::sits_down(node.command(&[]), 80, 25);
     person.sees("first");
-    // So many screens take seconds, however quick the machine is; a slow one takes longer and counts more seconds.
+    // This number of screens takes seconds on any machine; on a slow one it takes longer and counts more seconds.
     let mut screens = 0;
     while screens < 8 {
         assert!(begun.elapsed() < DEADLINE, "only {screens} screens");

@@ -1,6 +1,6 @@
 //! Level 3: the real program on a real file system, with real inotify and a real notify socket.
 //!
-//! There is no cluster: what waits for one waits.
+//! There is no cluster, so a file that waits for one keeps waiting.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -21,10 +21,10 @@ use support::{Daemon, Node};
 
 use crate::support::daemon as support;
 
-/// Waits for a kind that nobody brings.
+/// Waits for a kind that nothing brings.
 const WIDGET: &str =
     "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
-/// After so long without a write a file is taken as whole.
+/// After this long without a write a file counts as complete.
 const QUIET: Duration = Duration::from_secs(5);
 /// Waits for nothing.
 const FREE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\n";
@@ -112,7 +112,7 @@ fn a_file_is_kept_from_rke2_for_as_long_as_it_is_being_written() {
         let written = Instant::now();
         file.write_all(b"# more\n").unwrap();
         daemon.ticks(1);
-        // A machine on which this took so long has left the file alone for as long, which may be the end of it.
+        // A slow machine has left the file alone for this long, which may be long enough to count as complete.
         let marked = node.is_marked("slow.yaml");
         assert!(
             marked || written.elapsed() > QUIET,
@@ -173,7 +173,7 @@ fn a_kill_and_a_restart_change_nothing_that_was_decided() {
     assert!(!node.is_marked("free.yaml"));
     assert!(
         !daemon.said().contains("held: "),
-        "told once only:\n{}",
+        "reported once only:\n{}",
         daemon.said()
     );
 }
@@ -277,11 +277,11 @@ fn a_disk_that_takes_nothing_keeps_nobody_from_being_ready() {
         state.join("ledger.json").exists() && run.join("status.json").exists()
     });
     let failures = daemon.said().matches("could not write the ledger").count();
-    assert_eq!(failures, 1, "told once:\n{}", daemon.said());
+    assert_eq!(failures, 1, "reported once:\n{}", daemon.said());
 }
 
-/// The daemon in a mount namespace of its own, in which the manifests directory cannot be written; `None`, after a line
-/// that says so, where nothing can be mounted.
+/// The daemon in its own mount namespace, in which the manifests directory is read-only; `None`, after a line that says
+/// so, where mounting is not allowed.
 fn on_a_read_only_directory(node: &Node) -> Option<Daemon> {
     let mut command = Command::new("unshare");
     let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
@@ -344,13 +344,13 @@ fn a_file_whose_marker_cannot_be_written_is_not_held_until_it_can() {
     let said = daemon.said();
     assert!(said.contains("a.yaml not held"), "{said}");
     assert!(said.contains("could not create the marker"), "{said}");
-    // It lives on, and says it once.
+    // It keeps running, and reports it once.
     daemon.ticks(15);
     let said = daemon.said();
     let failures = said.matches("could not create the marker").count();
     assert_eq!(failures, 1, "{said}");
     assert!(!said.contains("a.yaml held: "), "{said}");
-    assert!(!said.contains("removed by somebody else"), "{said}");
+    assert!(!said.contains("removed by someone else"), "{said}");
 
     make_writable(&node, &daemon);
     daemon.until("the hold", || node.is_marked("a.yaml"));
@@ -432,7 +432,7 @@ fn files_of_one_name_are_released_together_and_stay_so() {
         );
         assert!(said.contains(&format!("{file} released after")), "{said}");
     }
-    assert!(!said.contains("removed by somebody else"), "{said}");
+    assert!(!said.contains("removed by someone else"), "{said}");
 }
 
 #[test]
@@ -513,7 +513,7 @@ fn a_hostile_directory_neither_blocks_nor_hides_what_is_good() {
             "nothing said of {name}: {found:?}"
         );
     }
-    // No marker could hide this name, so that there is none and nothing says that it is held.
+    // No marker can hide this name, so there is none, and the file is not reported as held.
     let of_the_name = &found["\\xff\\xfe.yaml"];
     assert!(
         of_the_name.iter().any(|code| code == "file-name-not-text"),
@@ -569,7 +569,7 @@ fn a_second_daemon_on_the_same_root_ends_at_once_and_touches_nothing() {
         let writer = node.status()["writer"].clone();
         (found, ledger["files"].clone(), node.mark("a.yaml"), writer)
     };
-    // An outlet that is not waited for.
+    // Nothing waits for this outlet.
     daemon.until("the login prompt's line", || {
         node.root.path().join("run/motd.d/windrow").exists()
     });
@@ -594,7 +594,7 @@ fn a_second_daemon_on_the_same_root_ends_at_once_and_touches_nothing() {
     );
     assert_eq!(state(), before);
 
-    // However the first one ends, the lock ends with it.
+    // However the first one ends, its lock ends too.
     assert!(!daemon.end(Signal::SIGKILL).success());
     node.ready();
 }

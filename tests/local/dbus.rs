@@ -1,5 +1,5 @@
-//! Level 3: the real program on a real message bus, with the policy file that is installed, read and
-//! called by `dbus-send` as root and as nobody.
+//! Level 3: the real program on a real message bus, with the installed policy file, read and called by `dbus-send` as
+//! root and as the user nobody.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -21,7 +21,7 @@ use crate::support::flood;
 /// Where the object is.
 const PATH: &str = "/dev/windrow/Agent1";
 
-/// Waits for a kind that nobody brings.
+/// Waits for a kind that nothing brings.
 const WIDGET: &str =
     "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
 
@@ -181,7 +181,7 @@ async fn a_change_of_the_status_is_one_signal_with_all_that_changed() {
         .await
         .unwrap();
     fs::remove_file(node.manifest("a.yaml")).unwrap();
-    // Other changes may come before: the one that tells of the file tells all of that moment.
+    // Other changes may come before. The one that reports the file has everything of that moment.
     let changed = loop {
         let message = tokio::time::timeout(Duration::from_secs(600), signals.next())
             .await
@@ -215,7 +215,7 @@ fn the_bus_may_come_late_and_go_away() {
         daemon.eventually("the name on the bus", || bus.is_owned());
         assert_eq!(bus.property(Who::Nobody, "Total").as_deref(), Ok("1"));
         bus.end();
-        daemon.eventually("the loss is told", || {
+        daemon.eventually("the loss is reported", || {
             daemon.said().matches("the bus has gone away").count() == times
         });
     }
@@ -232,7 +232,7 @@ fn a_user_who_floods_the_bus_is_refused_and_nobody_else_notices() {
         eprintln!("skipped: only root can call as two other users");
         return;
     }
-    // As many as make the document large: whoever asks for it without end asks for gigabytes.
+    // Enough files to make the document large: a user who keeps asking for it asks for gigabytes.
     let names: Vec<String> = (0..500).map(|number| format!("f{number}.yaml")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), WIDGET)).collect();
     let node = Node::with(&files);
@@ -248,7 +248,7 @@ fn a_user_who_floods_the_bus_is_refused_and_nobody_else_notices() {
     let mut flood = flood::Flood::start(test, &bus.socket(), bus::NOBODY, place.path());
     flood.is_refused();
 
-    // Others are answered, and manifests are held.
+    // Other users get answers, and manifests are held.
     for number in 0..5 {
         let said = bus.method(Who::Another, "Status", &[]).unwrap();
         assert!(said.starts_with('{'), "{said}");

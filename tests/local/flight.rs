@@ -1,5 +1,5 @@
-//! Level 3: the flight that the real daemon writes, and what `windrow replay` makes of it. Level 2: flights that were kept are
-//! decided the same way for ever (`tests/flights`).
+//! Level 3: the flight that the real daemon writes, and its replay by `windrow replay`. Level 2: flights that were kept
+//! (`tests/flights`) must be decided the same way forever.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -13,7 +13,7 @@ use windrow_decide::flight::{FlightLine, Flights, Replay};
 
 use crate::support::daemon as support;
 
-/// Waits for a kind that nobody brings.
+/// Waits for a kind that nothing brings.
 const WIDGET: &str =
     "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
 const FREE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\n";
@@ -24,7 +24,7 @@ fn flights(path: &Path) -> Flights {
     Flights::read(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Replays everything: how many decisions there were. Each has to be the same.
+/// Replays everything and returns the number of decisions. Each has to be the same.
 fn replayed(flights: &Flights) -> usize {
     let mut decisions = 0;
     for segment in &flights.segments {
@@ -171,7 +171,7 @@ fn a_flight_that_cannot_be_written_keeps_nobody_from_anything() {
     });
     let count = daemon.said().matches("the flight recorder cannot").count();
     assert_eq!(count, 1, "{}", daemon.said());
-    // Once it can be written, all that is needed stands in it.
+    // Once it can be written, it has everything that a replay needs.
     fs::remove_dir(node.path(FLIGHT)).unwrap();
     fs::write(node.manifest("20-c.yaml"), FREE).unwrap();
     let path = node.path(FLIGHT);
@@ -204,7 +204,7 @@ fn a_flight_is_kept_as_a_test_and_what_is_none_is_refused() {
 
 #[test]
 fn a_flight_in_a_report_is_replayed_and_nobody_can_guess_a_secret_by_a_digest() {
-    // Short enough to be found by trying, if its file's digest stood anywhere.
+    // Short enough to be guessed from its file's digest, if that were stored anywhere.
     let secret = SECRET.replace("hunter2", "4711");
     let node = Node::with(&[("10-w.yaml", WIDGET), ("30-s.yaml", &secret)]);
     node.write("/etc/rancher/rke2/config.yaml", "token: Clu5terT0ken\n");

@@ -1,4 +1,4 @@
-//! `windrow gates` as a user has it: files in, text and an exit code out.
+//! `windrow gates` as a user sees it: files in, text and an exit code out.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -61,7 +61,7 @@ fn a_directory_of_drop_ins_is_checked_for_the_version_that_is_named() {
         "{}",
         text(&output)
     );
-    // Which version starts is not known, so whether it starts is not either.
+    // The version that starts is unknown, so it is unknown whether it starts.
     assert_eq!(code(&windrow(root.path(), &["check", "d"])), 5);
     assert_eq!(
         code(&windrow(root.path(), &["check", "--target", "soon", "d"])),
@@ -253,11 +253,11 @@ fn on_a_node_the_installed_kubelet_has_the_last_word_when_it_is_of_the_version_t
         "{}",
         text(&refused)
     );
-    // Of another version it has nothing to say.
+    // About another version it says nothing.
     kubelet(root.path(), "v1.33.9+rke2r1", "ImageVolume");
     assert_eq!(code(&windrow(root.path(), &["check"])), 0);
 
-    // Newer than any catalogue: without it nothing is known, with it all of it is.
+    // Newer than any catalogue: without the kubelet nothing is known, with it everything is.
     write(root.path(), "usr/local/bin/rke2", "v1.60.1+rke2r1");
     assert_eq!(code(&windrow(root.path(), &["check"])), 5);
     kubelet(root.path(), "v1.60.1+rke2r1", "Nothing");

@@ -1,5 +1,5 @@
-//! Files that are made from the program itself and committed: reason table, journal catalogue, JSON
-//! schema, manual pages (also those of docs/configuration.md and docs/rules.md), completions, the picture of the first example.
+//! Committed files that are made from the program itself: reason table, journal catalogue, JSON schema, manual pages
+//! (also those of docs/configuration.md and docs/rules.md), completions, the picture of the first example.
 //!
 //! `WINDROW_UPDATE=1 cargo test --test generated` writes them again.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
@@ -80,7 +80,7 @@ fn catalogue() -> String {
             reason.message_id, reason.id, reason.advice
         );
         if reason.section == "Where the node stands" {
-            // These entries are about a change; what to do is said by the reason of it.
+            // These entries are about a change; the reason of the change has the advice.
             text.push_str("\n@WINDROW_CODE@: @WINDROW_ADVICE@\n");
         }
     }
@@ -204,7 +204,7 @@ fn every_shipped_file_says_by_which_schema_an_editor_checks_it() {
 
 #[test]
 fn the_manual_pages_are_current() {
-    // Not of which build the pages are: they would change with each commit.
+    // Without the commit: otherwise the pages would change with each one.
     let mut command = windrow::cli::command().version(env!("CARGO_PKG_VERSION"));
     command.build();
     page(&command, "windrow");
@@ -216,7 +216,7 @@ fn the_manual_pages_are_current() {
 }
 
 fn page(command: &clap::Command, name: &str) {
-    // clap wants names that live for ever.
+    // clap wants names that live forever.
     let forever: &'static str = name.to_owned().leak();
     let command = command.clone().name(forever).display_name(forever);
     let man = clap_mangen::Man::new(command)

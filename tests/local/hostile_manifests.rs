@@ -30,7 +30,7 @@ fn printed(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// Every file below a directory in which `word` stands, but for the manifests.
+/// Every file below a directory that contains `word`, except the manifests.
 fn with_word(dir: &Path, word: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -89,8 +89,7 @@ fn printable(status: &Value) -> String {
 
 const MIB: usize = 1 << 20;
 
-/// The most memory of the daemon, in KiB. The program without optimisation is larger itself by more than
-/// what it is given here.
+/// The most memory of the daemon, in KiB. The program without optimisation is larger by itself than the margin here.
 const MOST_OF_DAEMON: usize = match cfg!(debug_assertions) {
     true => 112 << 10,
     false => 96 << 10,
@@ -108,7 +107,7 @@ fn filled(head: &str, unit: &str, tail: &str) -> String {
 /// What a file is, the code of what is found of it, and what makes it.
 type Shape = (&'static str, &'static str, fn() -> String);
 
-/// Files that take far more memory than they are large, or did.
+/// Files that take far more memory than their size, or once did.
 fn shapes() -> Vec<Shape> {
     fn aliases(length: usize) -> String {
         let aliases = vec!["*a"; 9000].join(",");
@@ -171,10 +170,10 @@ fn shapes() -> Vec<Shape> {
     ]
 }
 
-/// Says to this test program that it is the process that measures: where the answer goes.
+/// Tells this test program that it is the measuring process, and where the answer goes.
 const MEASURE: &str = "WINDROW_TEST_MEASURE";
 
-/// What a run of the program printed, and the most memory that it took, in bytes. A process of its own starts it and counts: this one
+/// The output of a run, and the most memory that it took, in bytes. A separate process starts it and measures: this one
 /// has children of other tests.
 fn measured(args: &[&str], paths: &[&Path]) -> (Output, usize) {
     let place = tempfile::tempdir().unwrap();
@@ -203,7 +202,7 @@ fn measured(args: &[&str], paths: &[&Path]) -> (Output, usize) {
     (output, numbers.1)
 }
 
-/// In the process that `measured` has started; in every other one it does nothing.
+/// In the process that `measured` has started it measures; in every other one it does nothing.
 #[test]
 fn the_process_that_measures() {
     let Some(place) = std::env::var_os(MEASURE).map(PathBuf::from) else {
@@ -260,7 +259,7 @@ fn the_daemon_stays_small_whatever_is_in_the_file() {
         };
         daemon.until(what, is_named);
         daemon.ticks(5);
-        // What is not known is not held: only what RKE2 refuses for certain is.
+        // Unknown files are not held: only those that RKE2 refuses for certain.
         assert_eq!(
             node.is_marked("hostile.yaml"),
             code == "file-refused",

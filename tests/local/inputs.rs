@@ -1,5 +1,5 @@
-//! What people give the verbs: configurations known by their keys, user-data in every wrapping, and slips that
-//! no verb may pass in silence. Through the real binary, with its exit codes.
+//! The inputs of people: configurations known by their keys, user-data in every wrapping, and slips that no verb may
+//! pass over in silence. Through the real binary, with its exit codes.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod given;
@@ -109,7 +109,7 @@ fn a_misspelt_key_is_an_error_with_the_key_that_was_meant() {
             "did you mean `writeFiles`?",
         ],
     );
-    // Without its first line cloud-init passes over all of it.
+    // Without its first line cloud-init ignores all of it.
     let headless = sound.replace("#cloud-config\n", "# mine\n");
     says(
         &headless,

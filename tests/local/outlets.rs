@@ -1,4 +1,4 @@
-//! Level 3: the real program tells a console and serves its status, as its configuration says.
+//! Level 3: the real program sends webhooks to a console and serves its status, as configured.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -17,7 +17,7 @@ use crate::support::console;
 use crate::support::daemon as support;
 use crate::support::widgets;
 
-/// Far longer than anything takes: passing it is a failure, not a measurement.
+/// Far longer than anything takes: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(600);
 
 fn start(node: &Node) -> Daemon {
@@ -92,7 +92,7 @@ fn a_console_is_told_as_windrows_and_as_harvesters_configuration_say() {
     assert!(said.contains(expected), "{said}");
     assert!(!said.contains("geheim"));
 
-    // A restart tells nothing again; a webhook that comes by a reload is told how things are.
+    // After a restart nothing is sent again; a webhook that is added by a reload gets the current state.
     assert!(daemon.end(Signal::SIGTERM).success());
     while requests.try_recv().is_ok() {}
     let daemon = start(&node);
@@ -115,7 +115,7 @@ async fn the_status_is_served_with_rke2s_certificate_once_it_is_switched_on() {
     const TOKEN: &str = "0123456789abcdef";
     let node = Node::with(&[("a.yaml", WIDGET)]);
     let mut daemon = start(&node);
-    // Free at this moment; should somebody take it, Windrow tries again until it is free again.
+    // Free at this moment; if another process takes it, Windrow tries again until it is free again.
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -157,9 +157,11 @@ async fn the_status_is_served_with_rke2s_certificate_once_it_is_switched_on() {
     assert_eq!(wrong.send().await.unwrap().status().as_u16(), 401);
     assert!(!daemon.said().contains(TOKEN));
 
-    // Switched off again, nobody listens any more.
+    // Switched off again, the port is closed.
     fs::remove_file(node.path("/etc/windrow/conf.d/50-status.yaml")).unwrap();
     daemon.signal(Signal::SIGHUP);
-    daemon.eventually("nobody listens", || TcpStream::connect(address).is_err());
+    daemon.eventually("the port is closed", || {
+        TcpStream::connect(address).is_err()
+    });
     assert!(daemon.child.try_wait().unwrap().is_none());
 }

@@ -1,4 +1,4 @@
-//! `windrow rehearse` as a user has it: configurations in, verdicts, exit codes and documents out.
+//! `windrow rehearse` as a user sees it: configurations in, verdicts, exit codes and documents out.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -129,7 +129,7 @@ fn a_file_that_stays_held_for_ever_fails_and_names_the_rule() {
         text.contains("it stays unfinished, in every seed"),
         "{text}"
     );
-    assert!(text.contains("Stays held for ever"), "{text}");
+    assert!(text.contains("Stays held forever"), "{text}");
     assert!(
         text.contains("annotation/windrow.dev/depends-on (waits.yaml:6)"),
         "{text}"
@@ -184,7 +184,7 @@ fn servers_with_different_files_of_one_addon_are_told() {
     let document: Value = serde_json::from_slice(&windrow(&arguments).stdout).unwrap();
     assert_eq!(document["nodes"].as_array().unwrap().len(), 2);
     assert_eq!(document["findings"][0]["code"], "servers-disagree");
-    // The same file on both is as it should be.
+    // The same file on both is fine.
     let same = format!("n2={}", text(&first));
     let arguments = [
         "--seeds", "1", "-o", "json", "--node", &nodes[0], "--node", &same,
@@ -252,8 +252,8 @@ fn wrong_use_and_bad_rules_have_their_own_exit_codes() {
     assert_eq!(output.status.code(), Some(78), "{output:?}");
 }
 
-/// Files that are wrong in ways that can be corrected mechanically: the codes, and that the copy has none of them.
-/// What is found, the files it is found in, and the names of the corrected ones.
+/// Files with faults that can be corrected mechanically: the codes, and a copy that has none of them. Returns the
+/// findings, the files that they are in, and the names of the corrected ones.
 type Correction<'a> = (&'a str, &'a [(&'a str, String)], &'a [&'a str]);
 
 #[test]

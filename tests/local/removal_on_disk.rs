@@ -1,5 +1,5 @@
-//! Level 3: what was done to a marker is on disk before it is said to be done. Nothing shows that but the system calls:
-//! the program is traced.
+//! Level 3: a change of a marker is on disk before it is reported as done. Only the system calls show that, so the
+//! program is traced.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -22,7 +22,7 @@ enum Seen {
     Synced(PathBuf),
 }
 
-/// Runs the program below `root`, and tells in which order the marker came or went and which files were synced.
+/// Runs the program below `root`, and returns in which order the marker came or went and which files were synced.
 fn trace(root: &Path, arguments: &[&str]) -> Vec<Seen> {
     let marker = root.join(MANIFESTS).join("a.yaml.skip");
     // It waits to be traced before it becomes the program.
@@ -55,7 +55,7 @@ fn trace(root: &Path, arguments: &[&str]) -> Vec<Seen> {
             WaitStatus::Stopped(thread, signal) => (thread, Some(signal)),
             WaitStatus::Exited(thread, code) if thread == process => {
                 assert_eq!(code, 0);
-                // It was waited for above: its handle is told so.
+                // It was waited for above, which its handle cannot know.
                 let _ = child.wait();
                 return seen;
             }

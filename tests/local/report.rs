@@ -1,4 +1,4 @@
-//! `windrow report` on a node's files: what is in the archive, and that no secret is.
+//! `windrow report` on a node's files: what the archive has, and that no secret is among it.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -39,7 +39,7 @@ fn write(root: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A node with every secret that one has.
+/// A node with all of these secrets.
 fn node() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let at = |path: &str, text: &str| write(root.path(), path, text);
@@ -118,7 +118,7 @@ fn node() -> tempfile::TempDir {
     );
     at(
         "/var/lib/rancher/rke2/server/manifests/chart.yaml.skip",
-        "somebody else's",
+        "another program's",
     );
     // What Windrow remembers may quote what it saw.
     at(
@@ -215,7 +215,7 @@ fn the_documents_of_a_file_are_reported_one_by_one() {
     let manifests = archive.json("manifests.json").unwrap();
     assert_eq!(manifests[0]["problems"], serde_json::json!([]));
     assert_eq!(manifests[0]["objects"].as_array().unwrap().len(), 3);
-    // A rehearsal has them all, too, and says what a plan says.
+    // A rehearsal has all of them, too, and reports what a plan reports.
     let windrow = |verb: &str| {
         let program = env!("CARGO_BIN_EXE_windrow");
         let file = node.path().join(&path[1..]);
@@ -245,7 +245,7 @@ fn the_archive_tells_what_the_node_is_without_daemon_and_without_cluster() {
     assert!(manifests[1]["sha256"].is_null(), "a digest of a secret");
     assert_eq!(
         archive.json("markers.json").unwrap()[0]["text"],
-        "somebody else's"
+        "another program's"
     );
     assert_eq!(archive.json("plan.json").unwrap()["kind"], "Plan");
     assert!(

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// As fast as it goes; `temporary` is where a directory is made when none is named.
+/// At full speed; `temporary` is where a directory is made when none is named.
 fn sandbox(temporary: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_windrow"))
         .args(["run", "--speed", "600", "--sandbox"])
@@ -34,7 +34,7 @@ fn a_sandbox_shows_what_was_held_what_was_released_and_what_would_have_been_with
     ] {
         assert!(said.contains(words), "{words:?} is not in\n{said}");
     }
-    // The last line names a directory of its own, which holds what the node had on its disk.
+    // The last line names a new directory, which holds what the node had on its disk.
     let made = said.trim_end().rsplit(": ").next().unwrap();
     assert!(Path::new(made).starts_with(temporary.path()), "{said}");
     let manifests = Path::new(made).join("var/lib/rancher/rke2/server/manifests");

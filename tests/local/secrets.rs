@@ -1,4 +1,4 @@
-//! Secrets that are planted wherever a node has input, and of which nothing comes out of what Windrow says
+//! Secrets are planted wherever a node has input, and none may come out of anything that Windrow prints or writes
 //! (`secrets/corpus.tsv`: shapes of a published rule set, keys, texts, commands).
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]

@@ -1,5 +1,5 @@
-//! Whole bootstraps of a simulated node, with Windrow and without it, and with everything going
-//! wrong that can: level 2 of `docs/testing.md`.
+//! Whole bootstraps of a simulated node, with Windrow and without it, and with every possible fault: level 2 of
+//! `docs/testing.md`.
 //!
 //! A failing seed is printed with how to replay it. `WINDROW_SEEDS=20000` tries more seeds,
 //! `WINDROW_SEED=4711` just one.
@@ -71,8 +71,7 @@ spec:
     )
 }
 
-/// Eleven files: one needs a kind that a later file brings, three need kinds that nobody has
-/// brought yet.
+/// Eleven files: one needs a kind that a later file brings, three need kinds that do not exist yet.
 fn storm() -> Setup {
     let plain: Vec<(String, String)> = (1..=6)
         .map(|number| {
@@ -98,7 +97,7 @@ fn storm() -> Setup {
     rke2(&files)
 }
 
-/// The first moment at which something happened.
+/// When something first happened.
 fn when(run: &Run, test: impl Fn(&HappeningKind) -> bool) -> Option<Timestamp> {
     run.log.iter().find(|one| test(&one.what)).map(|one| one.at)
 }
@@ -114,7 +113,7 @@ fn applied(file: &str) -> impl Fn(&HappeningKind) -> bool + '_ {
 #[test]
 fn without_windrow_three_files_that_wait_make_every_file_repeat_without_end() {
     let mut setup = storm();
-    // Nobody brings the three kinds: the storm is told by its first 110 seconds.
+    // The three kinds never come: the first 110 seconds show the storm.
     setup.scenario.arrivals.clear();
     let mut node = windrow_simulate::SimulatedNode::new(setup.scenario.clone(), 1);
     let begun = loop {
@@ -152,7 +151,7 @@ fn with_windrow_nothing_fails_and_nothing_is_applied_twice() {
     assert_eq!(run.outcome.verdict, BootstrapVerdict::Complete);
 }
 
-/// As Rook's and MetalLB's published manifests lie in a directory: `cluster.yaml` before the
+/// Rook's and MetalLB's published manifests in a directory: `cluster.yaml` comes before the definitions that it needs.
 /// definitions that it needs.
 fn rook_like() -> Setup {
     let cluster = custom("CephCluster", "rook-ceph");
@@ -184,7 +183,7 @@ fn rook_like() -> Setup {
 #[test]
 fn an_object_that_sorts_before_its_definition_costs_a_second_round_of_every_file() {
     let setup = rook_like();
-    // Of the seeds in which the operator's own definition is discovered within the pass.
+    // Among the seeds in which the operator's own definition is discovered within the pass.
     let run = (1..50)
         .map(|seed| without_windrow(&setup, seed))
         .find(|run| run.counts.failed == 1)
@@ -356,7 +355,7 @@ pub(crate) fn timeline(run: &Run) -> String {
     lines.join("\n")
 }
 
-/// What the seeds are tried on: something of everything that can complete.
+/// The scenarios of the seeds: a bit of everything that can complete.
 fn fixed_scenarios() -> Vec<(&'static str, Setup)> {
     let mut late = storm();
     late.scenario.arrivals.push(Arrival {
@@ -378,8 +377,7 @@ fn fixed_scenarios() -> Vec<(&'static str, Setup)> {
     ]
 }
 
-/// What must hold at the end of every run, whatever went wrong on the way. `kept` are files that
-/// stay held on purpose.
+/// What must hold at the end of every run, whatever faults occurred. `kept` are files that stay held on purpose.
 pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
     if run.outcome.verdict != BootstrapVerdict::Complete {
         return Err(format!("not complete: {:?}", run.outcome));
@@ -398,7 +396,7 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
         .filter(|(path, _)| path.ends_with(".skip"))
     {
         if run.files.get(path).map(|kept| kept.content()) != Some(file.content()) {
-            return Err(format!("touched {path}, which is somebody else's"));
+            return Err(format!("touched {path}, which is not Windrow's"));
         }
     }
     let is_kept = |path: &str| kept.iter().any(|kept| kept == path);
@@ -446,7 +444,7 @@ pub(crate) fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-/// Runs with every fault, and tells how to replay a run that breaks a rule.
+/// Runs with every fault, and prints how to replay a run that breaks a rule.
 pub(crate) fn try_seed(name: &str, setup: &Setup, kept: &[String], seed: u64) {
     let run = with_windrow(setup, &Faults::ALL, seed);
     if let Err(problem) = check(setup, kept, &run) {

@@ -1,5 +1,4 @@
-//! A kube-apiserver of the tests' own, on loopback: it serves a few kinds well, and answers what a
-//! test told it to answer badly.
+//! A kube-apiserver for tests, on loopback: it serves a few kinds well, and answers badly where a test asks for that.
 //!
 //! Plain HTTP/1.1, a connection per request, a thread per connection. A watch is silent until
 //! something changes here, and then ends: the client lists again.
@@ -13,18 +12,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// One answer, out of the ordinary.
+/// A special answer.
 #[derive(Clone)]
 pub(crate) enum Answer {
-    /// A Status with this code, reason and message, as kube-apiserver refuses.
+    /// A Status with this code, reason and message, as in kube-apiserver's refusals.
     Refuse(u16, &'static str, &'static str),
     /// 200, and this as the body.
     Body(String),
-    /// 200, a length, and the connection ends before so much was sent.
+    /// 200 and a length, but the connection ends before all of it was sent.
     Cut,
-    /// None, for as long as this stands.
+    /// None, while this answer is set.
     Hang,
-    /// A watch that is opened, says this, and stays open.
+    /// A watch that is opened, sends this, and stays open.
     Says(String),
     /// A watch that is opened, and ends in the middle of a chunk after this.
     Breaks(String),
@@ -59,7 +58,7 @@ impl ApiServer {
         Self::on(0)
     }
 
-    /// On a port that a former server had.
+    /// On a port that an earlier server had.
     pub(crate) fn on(port: u16) -> Self {
         let listener = bind(port);
         let shared = Arc::new(Shared::default());
@@ -71,7 +70,7 @@ impl ApiServer {
                 if shared.lock().closed {
                     return;
                 }
-                // A client that goes away in the middle is its own affair.
+                // A client that goes away in the middle is no error here.
                 std::thread::spawn(move || connection.and_then(|stream| shared.serve(stream)));
             }
         });
@@ -100,18 +99,17 @@ users: [{{name: default, user: {{token: {token}}}}}]
         )
     }
 
-    /// Requests whose address contains each of these words get this answer from now on. Watches that
-    /// are open end.
+    /// Requests whose address contains each of these words get this answer from now on. Open watches end.
     pub(crate) fn fault(&self, words: &str, answer: Answer) {
         self.change(|state| state.faults.push((words.to_owned(), answer)));
     }
 
-    /// All is well from now on.
+    /// Every request gets a good answer from now on.
     pub(crate) fn heal(&self) {
         self.change(|state| state.faults.clear());
     }
 
-    /// The object is there from now on: `resource` is `configmaps` or `deployments`.
+    /// The object exists from now on: `resource` is `configmaps` or `deployments`.
     pub(crate) fn put(&self, resource: &str, name: &str, mut object: Value) {
         object["metadata"] = json!({"name": name, "namespace": "default", "generation": 1,
             "resourceVersion": "1"});
@@ -120,7 +118,7 @@ users: [{{name: default, user: {{token: {token}}}}}]
         });
     }
 
-    /// Only who brings this token is answered from now on.
+    /// From now on only requests with this token are answered.
     pub(crate) fn only(&self, token: &str) {
         self.change(|state| state.token = Some(token.to_owned()));
     }
@@ -143,7 +141,7 @@ users: [{{name: default, user: {{token: {token}}}}}]
     }
 }
 
-/// A port that a former server had may be another connection's for a while.
+/// Another connection may still have an earlier server's port.
 fn bind(port: u16) -> TcpListener {
     let deadline = Instant::now() + Duration::from_secs(300);
     loop {
@@ -172,7 +170,7 @@ impl Shared {
         self.state.lock().unwrap()
     }
 
-    /// Until something changes here.
+    /// Waits until something changes here.
     fn wait(&self, version: u64) {
         let state = self.lock();
         let unchanged = |state: &mut State| state.version == version;
@@ -276,7 +274,7 @@ fn contains(address: &str, words: &str) -> bool {
     words.split(' ').all(|word| address.contains(word))
 }
 
-/// From where a watch is asked for: what has changed since then ends it at once.
+/// Where a watch begins: a change since then ends it at once.
 fn version_of(address: &str) -> Option<u64> {
     let (_, rest) = address.split_once("resourceVersion=")?;
     rest.split('&').next()?.parse().ok()

@@ -1,7 +1,7 @@
 //! A system bus of our own: a real dbus-daemon under the rules of a real one, with Windrow's policy
 //! file where the tests run as root. `dbus-send` is the client.
 
-// Each test file takes what it needs of it.
+// Each test file uses a part of it.
 #![allow(dead_code)]
 
 use std::collections::{BTreeSet, HashMap};
@@ -17,17 +17,17 @@ use zbus::OwnedVariant;
 
 const NAME: &str = "dev.windrow.Agent1";
 const PATH: &str = "/dev/windrow/Agent1";
-/// `nobody`, who has no rights.
+/// The user `nobody`, who has no rights.
 pub(crate) const NOBODY: u32 = 65534;
-/// `bin`, who has none either.
+/// The user `bin`, who has no rights either.
 const ANOTHER: u32 = 2;
 
-/// Who calls.
+/// The caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// Whoever runs the tests.
+    /// The user who runs the tests.
     Root,
-    /// A user without rights; where the tests are not run by root, whoever runs them.
+    /// A user without rights; where the tests do not run as root, the user who runs them.
     Nobody,
     /// Another one (`bin`).
     Another,
@@ -66,7 +66,7 @@ impl Bus {
             }
         }
         let directory = tempfile::tempdir().unwrap();
-        // Others have to reach the socket.
+        // Other users have to reach the socket.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let bus = Self(Arc::new(Parts {
             directory,
@@ -166,7 +166,7 @@ impl Bus {
         child.wait().unwrap();
     }
 
-    /// Calls a method and returns what came back, strings and numbers alone; or the error.
+    /// Calls a method and returns the strings and numbers of the reply; or the error.
     pub(crate) fn call(
         &self,
         who: Who,
@@ -176,7 +176,7 @@ impl Bus {
         self.send(who, NAME, PATH, method, arguments)
     }
 
-    /// Calls a method of an object elsewhere, as whoever runs the tests.
+    /// Calls a method of another object, as the user who runs the tests.
     pub(crate) fn at(&self, path: &str, method: &str) -> Result<String, String> {
         self.send(Who::Root, NAME, path, method, &[])
     }
@@ -218,7 +218,7 @@ impl Bus {
         }
     }
 
-    /// A method of the agent's own; lists of strings come back with their brackets taken off.
+    /// A method of the agent; lists of strings are returned without their brackets.
     pub(crate) fn method(
         &self,
         who: Who,
@@ -232,7 +232,7 @@ impl Bus {
         Ok(inner.unwrap_or(&said).trim().to_owned())
     }
 
-    /// A property; the value as it is written.
+    /// A property, in its written form.
     pub(crate) fn property(&self, who: Who, name: &str) -> Result<String, String> {
         let arguments = [format!("string:{NAME}"), format!("string:{name}")];
         let arguments = arguments.each_ref().map(String::as_str);

@@ -1,4 +1,4 @@
-//! A console that a node tells: a receiver of webhooks on loopback.
+//! A console: a receiver of webhooks on loopback.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,9 +1,8 @@
 //! The root of a node in a temporary directory, and the real program that runs on it.
 //!
-//! Nothing here sleeps. The daemon's own notifications, watchdog pings above all, are the events
-//! after which a test looks again.
+//! Nothing here sleeps. A test looks again after each of the daemon's own notifications, mostly watchdog pings.
 
-// Each test file takes what it needs of it.
+// Each test file uses a part of it.
 #![allow(dead_code)]
 
 use std::fs::{self, File};
@@ -16,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// Far longer than anything takes: passing it is a failure, not a measurement.
+/// Far longer than anything takes: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(600);
 
 /// The root of a node.
@@ -32,8 +31,7 @@ pub(crate) struct Daemon {
 }
 
 impl Node {
-    /// A root without a manifests directory. The regular scan is far off, so that it hides no event
-    /// that was missed.
+    /// A root without a manifests directory. The regular scan is far off, so that it does not hide a missed event.
     pub(crate) fn empty() -> Self {
         let node = Self {
             root: tempfile::tempdir().unwrap(),
@@ -100,7 +98,7 @@ impl Node {
         path
     }
 
-    /// Starts the daemon, with a watchdog that wants to hear of it every tenth of a second.
+    /// Starts the daemon, with a watchdog that has to be fed every tenth of a second.
     pub(crate) fn start(&self) -> Daemon {
         self.start_with(Command::new(env!("CARGO_BIN_EXE_windrow")), true)
     }
@@ -161,7 +159,7 @@ impl Daemon {
         let length = loop {
             match self.socket.recv(&mut buffer) {
                 Ok(length) => break length,
-                // A child of this process has ended, and a runtime wanted to know.
+                // A child of this process has ended: the signal is for a runtime.
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => panic!("the daemon says nothing: {error}\n{}", self.said()),
             }
@@ -169,7 +167,7 @@ impl Daemon {
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     }
 
-    /// Looks after each notification until it is so.
+    /// Looks after each notification until it is true.
     pub(crate) fn until(&self, what: &str, mut so: impl FnMut() -> bool) {
         let deadline = Instant::now() + DEADLINE;
         while !so() {
@@ -178,8 +176,8 @@ impl Daemon {
         }
     }
 
-    /// Looks until it is so, without waiting for notifications: for tests that are busy elsewhere in
-    /// between, while a daemon with a watchdog would wait for somebody to read its pings.
+    /// Looks until it is true, without waiting for notifications: for tests that are busy meanwhile, when a daemon with
+    /// a watchdog would wait for its pings to be read.
     pub(crate) fn eventually(&self, what: &str, mut so: impl FnMut() -> bool) {
         let (_nobody, pause) = std::sync::mpsc::channel::<()>();
         let deadline = Instant::now() + DEADLINE;
@@ -193,7 +191,7 @@ impl Daemon {
         }
     }
 
-    /// Waits for so many more ticks.
+    /// Waits for this many more ticks.
     pub(crate) fn ticks(&self, number: usize) {
         for _ in 0..number {
             self.hear("WATCHDOG=1");

@@ -1,7 +1,7 @@
-//! A user who asks a service on the bus without end: many connections, of which half never read a reply. It
-//! is a process of its own, as another user; the test's own program plays it.
+//! A user who floods a service on the bus: many connections, half of them never reading a reply. It is a process of its
+//! own, as another user; the test's own program plays it.
 
-// Each test file takes what it needs of it.
+// Each test file uses a part of it.
 #![allow(dead_code)]
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
-/// Says to the program that it is the one who floods: the bus's socket.
+/// Tells the program that it is the flooding process; the value is the bus's socket.
 const SOCKET: &str = "WINDROW_TEST_FLOOD";
 /// Calls of one connection without a reply: the bus takes 128.
 const OPEN: usize = 120;
@@ -35,8 +35,8 @@ impl Flood {
     /// Starts it: `test` is the name of the test that calls `play`.
     pub(crate) fn start(test: &str, socket: &Path, uid: u32, place: &Path) -> Self {
         let program = place.join("flood");
-        // By another process: a file that this one writes cannot be executed while a child of another test
-        // has it open. And elsewhere: that user may not read the build's directory.
+        // By another process: a file that this one writes cannot be executed while a child of another test has it open.
+        // And elsewhere: that user may not read the build's directory.
         let copied = Command::new("cp")
             .arg(std::env::current_exe().unwrap())
             .arg(&program)
@@ -56,7 +56,7 @@ impl Flood {
         Self { child, out }
     }
 
-    /// Waits until it has been refused. It floods on.
+    /// Waits until it has been refused. It keeps flooding.
     pub(crate) fn is_refused(&mut self) {
         let mut line = String::new();
         while !line.contains("refused") {
@@ -90,7 +90,7 @@ pub(crate) fn play(connections: usize, destination: &str, path: &str, method: &s
     }
     one.recv().unwrap();
     println!("refused");
-    // Whoever started it ends it.
+    // Its starter ends it.
     loop {
         std::thread::park();
     }

@@ -1,7 +1,7 @@
-//! A machine whose rke2-server.service runs a real kube-apiserver with the arguments that RKE2's configuration files ask for
-//! (`tests/cluster/node/rke2-standin`), and what tests of feature gates ask of it.
+//! A machine whose rke2-server.service runs a real kube-apiserver with the arguments from RKE2's configuration files
+//! (`tests/cluster/node/rke2-standin`), and the checks that tests of feature gates share.
 
-// Each test file takes what it needs of it.
+// Each test file uses a part of it.
 #![allow(dead_code)]
 
 use super::cluster::assets::{self, Minor};
@@ -62,7 +62,8 @@ pub(crate) fn node(minor: Minor) -> Option<Builder> {
         .bind(new, "/opt/k8s-1.36/kube-apiserver")
         .bind(old, "/opt/k8s-1.33/kube-apiserver")
         .script(RKE2, &rke2(minor))
-        // Restarted ten times as often as RKE2 does, and as endlessly. The stand-in does not hear a stop that comes while it waits for its definitions.
+        // It is restarted ten times as often as RKE2, and without end. The stand-in ignores a stop while it waits for
+        // its definitions.
         .drop_in(
             SERVER,
             "[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=500ms\nTimeoutStopSec=3s\n",
@@ -91,7 +92,7 @@ pub(crate) fn findings(machine: &Machine, code: &str) -> Vec<String> {
         .collect()
 }
 
-/// What kube-apiserver answers to the admin; `None` while it does not.
+/// kube-apiserver's answer to the admin; `None` while there is none.
 pub(crate) fn get(machine: &Machine, path: &str) -> Option<String> {
     // The machine has no curl; cloud-init brought Python and its YAML.
     const GET: &str = "
@@ -116,7 +117,7 @@ print(answer.read().decode())
     output.status.success().then_some(text)
 }
 
-/// What kube-apiserver says of a gate; `None` while it does not answer.
+/// What kube-apiserver reports about a gate; `None` while it does not answer.
 pub(crate) fn in_effect(machine: &Machine, gate: &str) -> Option<bool> {
     let line = format!("kubernetes_feature_enabled{{name=\"{gate}\",");
     let metrics = get(machine, "/metrics")?;
@@ -130,8 +131,8 @@ pub(crate) fn wait_in_effect(machine: &Machine, gate: &str, value: bool) {
     });
 }
 
-/// `windrow gates …`, where /proc/sys is what the daemon sees: nspawn lays a boot id of its own over the kernel's, and the
-/// daemon's sandbox takes that away.
+/// `windrow gates …`, where /proc/sys is what the daemon sees: nspawn mounts its own boot id over the kernel's, and the
+/// daemon's sandbox removes it.
 pub(crate) const GATES: &str =
     "systemd-run --quiet --wait --pipe --property=ProtectKernelTunables=yes windrow gates";
 
@@ -141,7 +142,7 @@ pub(crate) fn gates(machine: &Machine, arguments: &[&str]) -> Output {
     machine.run(&command)
 }
 
-/// What a command said, and that it ended as it should.
+/// The output of a command that must succeed.
 pub(crate) fn said(output: &Output, exit: i32) -> String {
     let text = format!(
         "{}{}",

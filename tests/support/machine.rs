@@ -1,10 +1,10 @@
 //! A test machine: systemd as PID 1 of a container, over the root that `tests/machine/build-root` made.
 //!
-//! Knows how a machine is put together, started, looked into and ended; knows nothing of what Windrow should do on it. A
-//! machine ends with its value, or, should this process die, with the pipe that it holds (`tests/machine/boot`). Waiting is
-//! always for something seen: each new line in the machine's journal is a reason to look again.
+//! Knows how a machine is put together, started, inspected and ended, but nothing of Windrow. A machine ends with its
+//! value, or, if this process dies, with the pipe that it holds (`tests/machine/boot`). A wait is always for something
+//! visible: each new line in the machine's journal is a reason to look again.
 
-// Each test file takes what it needs of it.
+// Each test file uses a part of it.
 #![allow(dead_code)]
 
 use std::fmt::Display;
@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Far longer than anything takes here: passing it is a failure, not a measurement.
+/// Far longer than anything takes here: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(900);
-/// The longest wait between two looks when the journal says nothing.
+/// The longest wait between two looks when the journal is silent.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Names another program to test than the one just built.
+/// Names a program to test instead of the one just built.
 const PROGRAM: &str = "WINDROW_MACHINE_PROGRAM";
 
 /// Why machines cannot be booted here, in one line; `None` when they can.
@@ -43,7 +43,7 @@ pub(crate) fn missing() -> Option<String> {
     None
 }
 
-/// Says why a test is skipped, or panics where `WINDROW_REQUIRE_MACHINE` forbids skipping. True when it is skipped.
+/// Prints why a test is skipped, or panics where `WINDROW_REQUIRE_MACHINE` forbids skipping. True when it is skipped.
 pub(crate) fn skipped() -> bool {
     let Some(why) = missing() else { return false };
     assert!(
@@ -54,7 +54,7 @@ pub(crate) fn skipped() -> bool {
     true
 }
 
-/// A line for whoever runs the tests; `println!` would be kept from them while the tests pass.
+/// A line for the person who runs the tests; `println!` would be hidden while the tests pass.
 pub(crate) fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("standard error is open");
 }
@@ -219,7 +219,7 @@ impl Builder {
         self.script("/usr/bin/windrow", content)
     }
 
-    /// What cloud-init finds as its user-data (a NoCloud seed).
+    /// The user-data that cloud-init finds (a NoCloud seed).
     pub(crate) fn user_data(self, user_data: &str) -> Self {
         self.file(
             "/var/lib/cloud/seed/nocloud/meta-data",
@@ -228,7 +228,7 @@ impl Builder {
         .file("/var/lib/cloud/seed/nocloud/user-data", user_data)
     }
 
-    /// Starts it. Back when its systemd answers, which is before the boot is complete.
+    /// Starts it. Returns when its systemd answers, before the boot is complete.
     pub(crate) fn boot(self) -> Machine {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
@@ -272,8 +272,8 @@ impl Builder {
     }
 }
 
-/// Reads what the supervisor is told, as long as anything comes. Everything has to be read: ten datagrams that lie there block
-/// nspawn, which hands on what PID 1 says, and with it PID 1.
+/// Reads nspawn's messages to the supervisor as long as there are any. All of them have to be read: ten unread
+/// datagrams block nspawn, which passes on the messages of PID 1, and with it PID 1.
 fn leaders(socket: UnixDatagram) -> Receiver<u32> {
     let (sender, leaders) = mpsc::channel();
     std::thread::spawn(move || {
@@ -284,7 +284,7 @@ fn leaders(socket: UnixDatagram) -> Receiver<u32> {
                 .lines()
                 .find_map(|line| line.strip_prefix("X_NSPAWN_LEADER_PID="));
             if let Some(leader) = leader.and_then(|pid| pid.parse().ok()) {
-                // Nobody waits for it when the test is over.
+                // When the test is over, no one waits for it.
                 let _ = sender.send(leader);
             }
         }
@@ -304,7 +304,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Reboots it: what was written stays, as on a disk. Back when the new boot's systemd answers.
+    /// Reboots it: what was written stays, as on a disk. Returns when the new boot's systemd answers.
     pub(crate) fn reboot(&mut self) {
         // Its answer may be lost with the machine.
         self.run(&["systemctl", "reboot", "--no-block"]);
@@ -319,7 +319,7 @@ impl Machine {
         });
     }
 
-    /// The leader's process id comes at once. The supervisor's death is the other thing to see.
+    /// The leader's process id comes at once. The supervisor's death is the other possible event.
     fn await_leader(&mut self) -> u32 {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -335,7 +335,7 @@ impl Machine {
         }
     }
 
-    /// What nspawn and the machine's console said.
+    /// The output of nspawn and of the machine's console.
     pub(crate) fn console(&self) -> String {
         let bytes = std::fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -346,7 +346,7 @@ impl Machine {
         command
             .arg("--target")
             .arg(self.leader.to_string())
-            // Where its PID 1 is: a path would be looked up on the host.
+            // The namespace of its PID 1: a path would be looked up on the host.
             .args(["--all", "--wd", "--"])
             .args(arguments)
             .env_clear()
@@ -363,7 +363,7 @@ impl Machine {
         self.command(arguments).output().expect("nsenter")
     }
 
-    /// Runs a command that must succeed; what it printed.
+    /// Runs a command that must succeed; returns its output.
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         if !output.status.success() {
@@ -432,7 +432,7 @@ impl Machine {
         ])
     }
 
-    /// A time property of a unit, in microseconds of the machine's monotonic clock; zero when it has not come.
+    /// A time property of a unit, in microseconds of the machine's monotonic clock; zero when it was never reached.
     pub(crate) fn monotonic(&self, unit: &str, property: &str) -> u64 {
         let value = self.unit(unit, &format!("{property}Monotonic"));
         value.parse().expect("microseconds")
@@ -481,7 +481,7 @@ impl Machine {
         self.wait_for(what, |machine| seen(machine).then_some(()));
     }
 
-    /// The same for something that has a value once it is there.
+    /// The same for something that has a value once it exists.
     pub(crate) fn wait_for<T>(
         &self,
         what: impl Display,
@@ -523,7 +523,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // The end of the pipe is what `boot` waits for; it takes the machine and its mounts with it.
+        // `boot` waits for the end of the pipe; it takes the machine and its mounts along.
         drop(self.lifeline.take());
         let _ = self.supervisor.wait();
     }
@@ -561,12 +561,12 @@ impl Follower {
         Self { process, lines }
     }
 
-    /// Back at the next line, or a little later; lines that came together are one reason.
+    /// Returns at the next line, or a little later; lines that came together are one reason.
     fn next(&mut self) {
         match self.lines.recv_timeout(LOOK_AGAIN) {
             Ok(()) => while self.lines.try_recv().is_ok() {},
             Err(RecvTimeoutError::Timeout) => {}
-            // journalctl has ended, as it does when journald is not up yet: start over would spin, so look at leisure.
+            // journalctl has ended, as it does before journald is up. Restarting it would spin, so look at intervals.
             Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(LOOK_AGAIN),
         }
     }

@@ -1,7 +1,7 @@
 //! Manual pages out of the documentation: the Markdown that docs/ is written in, as roff.
 //!
-//! Knows headings, paragraphs, lists, fenced code and tables, and within a line code, bold text and links. Nothing else is used
-//! there; what it does not know would show as it was typed.
+//! Knows headings, paragraphs, lists, fenced code and tables, and within a line code, bold text and links. The
+//! documents use nothing else; anything unknown would show as it was typed.
 
 use std::fmt::Write as _;
 
@@ -11,9 +11,9 @@ pub(crate) struct Page<'a> {
     pub(crate) name: &'a str,
     /// `5`
     pub(crate) section: u8,
-    /// In a line, what it is about.
+    /// Its subject, in a line.
     pub(crate) about: &'a str,
-    /// Pages to read on in.
+    /// Related pages.
     pub(crate) see_also: &'a [(&'a str, u8)],
 }
 
@@ -124,7 +124,7 @@ fn cells(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// The first cell is what the row is about; the last one says it; what stands between is named by its column.
+/// The first cell names the row, the last one describes it; the cells between are named by their columns.
 fn row(roff: &mut String, header: &[String], cells: &[String]) {
     let Some((name, rest)) = cells.split_first() else {
         return;

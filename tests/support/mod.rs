@@ -1,6 +1,7 @@
-//! What the tests against real parts share: a daemon on a directory, a bus, a Kubernetes on loopback, a machine with systemd as PID 1.
+//! The shared parts of tests against real systems: a daemon on a directory, a bus, a Kubernetes on loopback, a machine
+//! with systemd as PID 1.
 
-// Each level takes what it needs of it.
+// Each level uses a part of it.
 #![allow(dead_code, unused_imports)]
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 

@@ -1,7 +1,7 @@
 //! Objects of any kind on a real API server: making kinds, making objects, and playing the controllers that write
 //! their status.
 
-// Each test file takes what it needs of it.
+// Each test file uses a part of it.
 #![allow(dead_code)]
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -59,7 +59,7 @@ pub(crate) async fn create(api: &Api<DynamicObject>, object: Value) -> DynamicOb
     api.create(&PostParams::default(), &object).await.unwrap()
 }
 
-/// Makes an object of a kind; what it is need not be said.
+/// Makes an object of a kind; the object itself need not name it.
 pub(crate) async fn make(client: &Client, gvk: Gvk, namespace: &str, mut object: Value) {
     let (group, version, kind) = gvk;
     object["apiVersion"] = match group {
@@ -107,7 +107,7 @@ pub(crate) async fn namespace(client: &Client, name: &str) {
     create(&namespaces, json!({"metadata": {"name": name}})).await;
 }
 
-/// What stands in a field of an object.
+/// The content of a field of an object.
 pub(crate) async fn field(api: &Api<DynamicObject>, name: &str, pointer: &str) -> Value {
     let object = serde_json::to_value(api.get(name).await.unwrap()).unwrap();
     object.pointer(pointer).cloned().unwrap_or_default()
@@ -140,7 +140,7 @@ pub(crate) async fn node(client: &Client, name: &str, labels: Value, taints: Val
         .unwrap();
 }
 
-/// What is bound becomes ready, as under kubelets; pods of these namespaces.
+/// Bound pods of these namespaces become ready, as under kubelets.
 pub(crate) async fn play_kubelets(client: &Client, namespace: &str) {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     for pod in pods.list(&ListParams::default()).await.unwrap().items {
@@ -196,7 +196,7 @@ pub(crate) async fn guarded(
     make(client, BUDGET, namespace, budget).await;
 }
 
-/// Waits until the disruption controller has counted so many healthy pods; the kubelets are played meanwhile.
+/// Waits until the disruption controller has counted this many healthy pods; the kubelets are played meanwhile.
 pub(crate) async fn counted(client: &Client, namespace: &str, name: &str, healthy: i64) {
     let budgets = api(client, BUDGET, namespace);
     let budget = format!("{name}-pdb");

@@ -1,7 +1,6 @@
 //! A machine with a disk and a power cord: an image of `packaging/image/build`, booted from its own boot loader by QEMU, without
 //! hardware acceleration.
-//!
-//! Knows how an image is made, booted, cut off and looked into; knows nothing of what Windrow should do on it.
+//! Knows how an image is made, booted, cut off and inspected, but nothing of Windrow.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::machine::{program, repository, say};
 
-/// Far longer than anything takes here, emulated and beside other tests: passing it is a failure, not a measurement.
+/// Far longer than anything takes here, emulated and beside other tests: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(60 * 60);
 
 const TOOLS: [&str; 7] = [
@@ -47,7 +46,7 @@ fn missing() -> Option<String> {
         .then(|| "no system for an image yet: tests/run builds one".to_owned())
 }
 
-/// Says why a test is skipped, or panics where `WINDROW_REQUIRE_MACHINE` forbids skipping. True when it is skipped.
+/// Prints why a test is skipped, or panics where `WINDROW_REQUIRE_MACHINE` forbids skipping. True when it is skipped.
 pub(crate) fn skipped() -> bool {
     let Some(why) = missing() else { return false };
     assert!(
@@ -58,7 +57,7 @@ pub(crate) fn skipped() -> bool {
     true
 }
 
-/// Runs a command that must succeed; what it printed.
+/// Runs a command that must succeed; returns its output.
 pub(crate) fn succeed(command: &mut Command) -> String {
     let output = command
         .output()
@@ -80,7 +79,7 @@ pub(crate) struct Image {
     root: (u64, u64),
 }
 
-/// The image. `overlay` puts a tree together that is laid over the system's.
+/// The image. `overlay` builds a tree that is laid over the system's.
 pub(crate) fn image(overlay: impl FnOnce(&Path)) -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
@@ -127,10 +126,10 @@ pub(crate) fn image(overlay: impl FnOnce(&Path)) -> &'static Image {
     })
 }
 
-/// What a node has written over the image. Whatever QEMU was told to put there stays when QEMU dies.
+/// What a node has written over the image. Whatever QEMU has written there stays when QEMU dies.
 ///
-/// A new cluster of a qcow2 file counts once the file's own tables are written, which QEMU does when the guest flushes: what the
-/// guest has not flushed is lost with QEMU in part or whole, as with the volatile cache of a disk.
+/// A new cluster of a qcow2 file counts once the file's own tables are written, which QEMU does when the guest flushes:
+/// what the guest has not flushed is lost with QEMU, in part or whole, as with the volatile cache of a disk.
 pub(crate) struct Disk {
     directory: tempfile::TempDir,
     root: (u64, u64),
@@ -138,7 +137,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// A new node's, whose cloud-init finds this user-data.
+    /// A new node's disk; its cloud-init finds this user-data.
     pub(crate) fn new(image: &Image, user_data: &str) -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let at = |name: &str| directory.path().join(name);
@@ -204,8 +203,9 @@ impl Disk {
         }
     }
 
-    /// Repairs the root file system as a boot does, which after a cut is to replay its journal, and must find nothing else; then a
-    /// full check must find nothing at all. What lies below these directories, copied to a directory of the host.
+    /// Repairs the root file system as a boot does. After a cut that means replaying its journal, and nothing else may
+    /// be wrong; then a full check must find nothing at all. Copies what lies below these directories to a directory of
+    /// the host.
     pub(crate) fn read_back(&self, directories: &[&str]) -> tempfile::TempDir {
         let part = self.path("root.raw");
         let (at, length) = self.root;
@@ -220,7 +220,8 @@ impl Disk {
             let output = Command::new("e2fsck").args(options).arg(&part).output();
             output.expect("e2fsck")
         };
-        // What is safe to mend without asking: the journal, and files that were deleted while open. 1 says that it was mended.
+        // Safe to repair without asking: the journal, and files that were deleted while open. 1 says that it was
+        // repaired.
         let preened = check(&["-p"]);
         assert!(
             matches!(preened.status.code(), Some(0 | 1)),
@@ -243,7 +244,7 @@ impl Disk {
     }
 }
 
-/// Whole lines, until one is not wanted: what is not ended when the power goes was not said.
+/// Whole lines, until one is refused: a line that is unfinished when the power goes was not sent.
 fn each_line(from: impl Read, mut to: impl FnMut(String) -> bool) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
@@ -256,7 +257,7 @@ fn each_line(from: impl Read, mut to: impl FnMut(String) -> bool) {
     }
 }
 
-/// A machine that runs. Its power is cut when this is dropped.
+/// A running machine. Dropping it cuts its power.
 pub(crate) struct Guest {
     process: Child,
     console: Arc<Mutex<String>>,
@@ -278,7 +279,8 @@ impl Guest {
         }
     }
 
-    /// Waits for a line of its second serial line that begins so; the rest of it. The guest says `failed` when it cannot go on.
+    /// Waits for a line of its second serial line that begins like this; returns the rest of it. The guest says
+    /// `failed` when it cannot go on.
     pub(crate) fn wait_for(&self, begin: &str) -> String {
         loop {
             let line = self.next();
@@ -291,7 +293,7 @@ impl Guest {
         }
     }
 
-    /// Waits until it has switched itself off; what its first serial line has shown.
+    /// Waits until it has switched itself off; returns what its first serial line has shown.
     pub(crate) fn wait_off(mut self) -> String {
         let left = self.deadline.saturating_duration_since(Instant::now());
         match self.closed.recv_timeout(left) {
@@ -308,14 +310,14 @@ impl Guest {
         self.console.lock().expect("a log").clone()
     }
 
-    /// Pulls the plug; the lines that came before it.
+    /// Pulls the plug; returns the lines that came before.
     pub(crate) fn cut(mut self) -> Vec<String> {
         self.kill();
         // The socket ends with QEMU, and with it the channel.
         self.facts.iter().collect()
     }
 
-    /// The plug, at a moment within this time: `None` once it has passed, or a line that came before.
+    /// Waits for the next line, at most this long.
     pub(crate) fn within(&self, time: Duration) -> Option<String> {
         self.facts.recv_timeout(time).ok()
     }

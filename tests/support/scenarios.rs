@@ -1,8 +1,7 @@
-//! Manifests directories drawn by seed: definitions, objects of their kinds, namespaces, workloads
-//! and what depends on them, spread over files whose names say nothing about what needs what.
-//! Everything in them can work in the end, but for what is held on purpose: what is brought may
-//! need each other in circles, as RKE2 gets right by trying again, but what a person asks for with
-//! an annotation always points to files before it.
+//! Manifests directories drawn by seed: definitions, objects of their kinds, namespaces, workloads and what depends on
+//! them, spread over files whose names say nothing about what needs what. Everything in them can work in the end,
+//! except what is held on purpose. Files may need each other in circles, which RKE2 solves by trying again, but a
+//! person's annotation always points to earlier files.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use windrow_simulate::{Arrival, Chance, DirectoryChange, Scenario, Setup, Simula
 pub(crate) struct Drawn {
     /// The node and its directory.
     pub(crate) setup: Setup,
-    /// Files that nobody but a person may release.
+    /// Files that only a person may release.
     pub(crate) kept: Vec<String>,
 }
 
@@ -37,7 +36,7 @@ pub(crate) fn draw(seed: u64, rules: &RuleSet, start: Timestamp) -> Drawn {
         texts[file].push_str(text);
     };
     for kind in 0..KINDS {
-        // Every kind is brought once: by a file, or by somebody else later.
+        // Every kind is brought once: by a file, or later from outside.
         match chance.below(3) {
             0 => arrivals.push(Arrival {
                 after: Duration::from_secs(chance.below(900)),
@@ -163,7 +162,7 @@ fn object(number: u64, chance: &mut Chance, earlier: &[&str]) -> (String, String
         && let Some(on) = chance.pick(earlier)
     {
         let state = ["", " (exists)", " (advisory)"][chance.below(3) as usize];
-        // A String takes every write.
+        // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "  annotations:\n    windrow.dev/depends-on: \"{on}{state}\""

@@ -1,7 +1,7 @@
-//! Kills a process between two system calls, at the very moment when what it has left on the disk is what a test asks for.
+//! Kills a process between two system calls, at the moment when the disk is in the state that a test asks for.
 //!
-//! The process is traced: it stands still at each system call while the test looks. What another process does meanwhile
-//! it does not see, and it notices nothing but that it is slow.
+//! The process is traced: it stops at each system call while the test looks. It does not see what another process does
+//! meanwhile, and notices only that it is slow.
 
 use std::time::{Duration, Instant};
 
@@ -11,24 +11,24 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-/// Far longer than anything takes here: passing it is a failure, not a measurement.
+/// Far longer than anything takes here: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(1800);
 
-/// Lets a process that has stopped itself go on and kills it as soon as `now` is true; in a line, why it did not come to
-/// that. To be called in a thread that has no children of its own.
+/// Continues a process that has stopped itself, and kills it as soon as `now` is true; or returns, in a line, why that
+/// did not happen. To be called in a thread that has no children of its own.
 pub(crate) fn kill_when(process: Pid, mut now: impl FnMut() -> bool) -> Result<(), String> {
-    // Each system call is two waits for a processor; where others want it too, this takes long enough.
+    // Each system call waits twice for a processor; on a busy machine this takes long enough.
     rustix::process::setpriority_process(None, -15).map_err(|error| error.to_string())?;
     let options = Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_TRACECLONE
-        // Should the test end, it must not go on unseen.
+        // If the test ends, the process must not go on.
         | Options::PTRACE_O_EXITKILL;
     ptrace::seize(process, options).map_err(|error| format!("it cannot be traced: {error}"))?;
     kill(process, Signal::SIGCONT).map_err(|error| error.to_string())?;
     let deadline = Instant::now() + DEADLINE;
     let mut killed = false;
     loop {
-        // Only what this thread traces: the children of other threads are theirs.
+        // Only this thread's tracees: the children of other threads are theirs.
         let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
         let status = match waitpid(None, Some(flags)) {
             Ok(status) => status,
@@ -53,7 +53,7 @@ pub(crate) fn kill_when(process: Pid, mut now: impl FnMut() -> bool) -> Result<(
         if late {
             return Err("waited without success for the moment to kill it".to_owned());
         }
-        // One that was killed meanwhile is not there to go on.
+        // One that was killed meanwhile cannot be continued.
         match ptrace::syscall(thread, signal) {
             Ok(()) | Err(Errno::ESRCH) => {}
             Err(error) => return Err(error.to_string()),

@@ -1,4 +1,4 @@
-//! A manifest that is held for good, and the rule that says so: what somebody has to be told of.
+//! A manifest that is held for good, and the rule that holds it: someone has to be notified of it.
 
 /// Keeps widgets from RKE2 beyond their deadline.
 pub(crate) const KEEP: &str = "\
@@ -15,6 +15,6 @@ rules:
   - object: {group: \"\", kind: ConfigMap, namespace: default, name: never}
     condition: exists
 ";
-/// Waits for a kind that nobody brings.
+/// Waits for a kind that nothing brings.
 pub(crate) const WIDGET: &str =
     "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: widget, namespace: default}\n";

@@ -1,7 +1,7 @@
 //! Windrow on a booted machine: systemd as PID 1, its own units, cloud-init, and a stand-in for rke2-server.
 //!
-//! What a user has: the program, the units, the files. `tests/machine/build-root` makes the machine's root once; without it,
-//! or without root, each test says so in a line and is skipped.
+//! It uses what a user has: the program, the units, the files. `tests/machine/build-root` makes the machine's root
+//! once; without it, or without root, each test prints one line and is skipped.
 
 use machine::{Builder, Machine, say, skipped};
 use serde_json::Value;
@@ -16,10 +16,10 @@ const APPLIED: &str = "/var/lib/rancher/rke2/applied";
 
 /// Can be applied at once.
 const FREE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: free, namespace: default}\n";
-/// Its kind is not served: held, and nothing is lost should RKE2 try it all the same.
+/// Its kind is not served: held, and harmless if RKE2 tries it all the same.
 const WIDGET: &str =
     "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: widget, namespace: default}\n";
-/// Applying it too early does harm that does not undo itself (harvester#8407): held, whatever happens to Windrow.
+/// Applying it too early does harm that lasts (harvester#8407): held, whatever happens to Windrow.
 const VM: &str = "\
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -64,7 +64,8 @@ fn applied(machine: &Machine, name: &str) -> bool {
         .is_some_and(|names| names.lines().any(|line| line == name))
 }
 
-/// Waits until the stand-in has looked at the directory twice from now on: what it has not applied then, it will not.
+/// Waits until the stand-in has looked at the directory twice from now on: a file that it has not applied then, it
+/// never will.
 fn wait_two_passes(machine: &Machine) {
     let passes = |machine: &Machine| {
         let count = machine.read("/run/rke2-passes");
@@ -76,7 +77,7 @@ fn wait_two_passes(machine: &Machine) {
     });
 }
 
-/// Everything that must outlive the daemon: the markers and the ledger.
+/// Everything that must survive the daemon: the markers and the ledger.
 fn kept(machine: &Machine) -> (Vec<(String, String)>, Value) {
     let names = machine.sh(&format!("cd {MANIFESTS} && find . -name '*.skip' | sort"));
     let markers = names.lines().map(|name| {
@@ -160,7 +161,7 @@ fn the_units_are_valid_and_order_no_cycle() {
     ];
     for unit in units {
         let path = format!("/usr/lib/systemd/system/{unit}");
-        // It also loads what the unit names; only what it says about ours counts.
+        // It also loads the units that ours names; only its messages about ours count.
         let output = machine.run(&["systemd-analyze", "verify", "--man=no", &path]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
@@ -348,7 +349,7 @@ fn a_reboot_keeps_the_holds_and_rke2_finds_them() {
     wait_two_passes(&machine);
     assert_eq!(kept(&machine), before);
     assert!(!applied(&machine, "widget.yaml") && !applied(&machine, "vm.yaml"));
-    // What both boots recorded is decided again as it was.
+    // The recorded decisions of both boots are made again with the same result.
     machine.sh("systemctl stop windrow.service");
     let flight = machine.read(FLIGHT).expect("a flight");
     let flights = Flights::read(&flight).expect("flights");
@@ -414,7 +415,7 @@ fn when_windrow_keeps_failing_the_failsafe_lifts_what_may_be_lifted_and_another_
     assert!(mark(&machine, "vm.yaml").is_some());
 }
 
-/// A manifest's name of so many bytes.
+/// A manifest's name with this many bytes.
 fn name_of(length: usize) -> String {
     format!("{}.yaml", "n".repeat(length - 5))
 }
@@ -466,7 +467,7 @@ fn the_failsafe_lifts_pairs_long_names_and_markers_of_any_size_and_the_journal_s
     let journal = machine.journal(&["--unit=windrow.service"]);
     let by_hand = journal.iter().find(|entry| {
         let message = entry["MESSAGE"].as_str().unwrap_or_default();
-        message.contains("released by hand") || message.contains("removed by somebody else")
+        message.contains("released by hand") || message.contains("removed by someone else")
     });
     assert_eq!(by_hand, None);
     for file in files {
@@ -504,7 +505,7 @@ fn a_start_that_hangs_delays_rke2_no_longer_than_its_time_limit() {
     if skipped() {
         return;
     }
-    // Alive, never ready. The limit is shortened so that the test is not as long as it.
+    // Alive, never ready. The limit is shortened to shorten the test.
     let machine = node()
         .program_replaced("#!/bin/sh\nexec sleep infinity\n")
         .drop_in("windrow.service", "[Service]\nTimeoutStartSec=1s\n")
@@ -513,7 +514,7 @@ fn a_start_that_hangs_delays_rke2_no_longer_than_its_time_limit() {
     machine.wait_journal(&["--unit=windrow.service"], "start operation timed out");
 }
 
-/// Takes the document that the daemon left, and says another readiness in the name of a process that lives.
+/// Changes the readiness in the document that the daemon left, in the name of a living process.
 const SPEAK: &str = "
 import json, os, sys
 path = '/run/windrow/status.json'

@@ -1,8 +1,8 @@
-//! Trials of feature gates on a booted machine: `windrow gates apply` and `rollback` against a real kube-apiserver under
-//! systemd, and what a crash in the middle leaves.
+//! Trials of feature gates on a booted machine: `windrow gates apply` and `rollback` against a real kube-apiserver
+//! under systemd, and the state after a crash in the middle.
 //!
-//! What a user has: the program, the units, the files, the journal, the API. Without the machine's root, root's rights or
-//! the cluster's binaries each test says so in a line and is skipped.
+//! It uses what a user has: the program, the units, the files, the journal, the API. Without the machine's root, root's
+//! rights or the cluster's binaries each test prints one line and is skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const TRIAL: &str = "/var/lib/rancher/windrow/gates/trial.json";
 /// RKE2's directory is there before Windrow starts, as on a node that has been installed.
 const SITE: &str = "/etc/rancher/rke2/config.yaml.d/50-site.yaml";
 
-/// Begins `windrow gates …`; what it says and how it ends goes to a file.
+/// Starts `windrow gates …`; its output and exit code go to a file.
 fn gates_begun(machine: &Machine, arguments: &str) {
     machine.sh(&format!(
         "rm -f /run/applied; (code=0; {GATES} {arguments} >/run/applying 2>&1 || code=$?; echo \"exit $code\" >>/run/applying; mv /run/applying /run/applied) >/dev/null 2>&1 &"
@@ -50,7 +50,7 @@ fn wait_outcome(machine: &Machine, outcome: &str) {
     });
 }
 
-/// The holder of the cluster's lease, as kube-apiserver says it; empty when nobody has it.
+/// The holder of the cluster's lease, from kube-apiserver; empty when there is none.
 fn lease_holder(machine: &Machine) -> Option<String> {
     let text = gate_node::get(
         machine,
@@ -74,7 +74,7 @@ fn a_good_gate_is_kept_then_rolled_back_by_hand_and_an_upgrade_loses_what_it_ref
     machine.wait_unit(SERVER, "active");
     wish(&machine, "    APIResponseCompression: false\n");
     let asked = gates(&machine, &["apply"]);
-    assert!(said(&asked, 64).contains("--yes"), "nobody was asked");
+    assert!(said(&asked, 64).contains("--yes"), "there was no prompt");
     assert!(!machine.exists(DROP_IN));
 
     let kept = said(&gates(&machine, &["apply", "--yes"]), 0);
@@ -95,7 +95,7 @@ fn a_good_gate_is_kept_then_rolled_back_by_hand_and_an_upgrade_loses_what_it_ref
     assert!(back.contains("kept: no feature gate"), "{back}");
     assert!(!machine.exists(DROP_IN));
     wait_in_effect(&machine, "APIResponseCompression", true);
-    // As at a boot: what was rolled back by hand is not taken up again by itself.
+    // As at a boot: a rollback by hand is not undone by itself.
     machine.sh(&format!("systemctl stop {SERVER}; rm -f /run/windrow/rke2-started; systemctl restart windrow; systemctl start --no-block {SERVER}"));
     machine.wait_unit(SERVER, "active");
     assert!(!machine.exists(DROP_IN));
@@ -219,7 +219,7 @@ impl Left {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// Is it in this state of a trial that is under way?
+    /// Is there a trial in this state?
     fn is(&self, state: &str) -> bool {
         let trial = self.trial();
         trial["state"] == state && trial["outcome"].is_null()
@@ -254,7 +254,7 @@ impl Left {
     }
 }
 
-/// A moment in a trial, by what lies on the disk then.
+/// A moment in a trial, by the state of the disk.
 type Moment = (&'static str, fn(&Left) -> bool);
 
 /// Asks for a trial, and kills the daemon at each of these moments in turn; systemd starts it again.
@@ -280,7 +280,7 @@ fn killed_at_each(machine: &Machine, moments: &[Moment], outcome: &str) {
     }
     machine.sh("rm /run/stepwise");
     machine.wait_until(format!("the trial is {outcome}"), |machine| {
-        // Whoever was started before may stand still.
+        // A process of the previous round may still be stopped.
         if let Some(daemon) = machine.stopped("windrow.service") {
             kill(Pid::from_raw(daemon), Signal::SIGCONT).expect("it goes on");
         }
@@ -302,13 +302,13 @@ fn a_daemon_that_is_killed_at_every_step_of_a_trial_finishes_it() {
             "/usr/local/bin/windrow-stepwise",
             "#!/bin/sh\n[ ! -e /run/stepwise ] || kill -STOP $$\nexec /usr/bin/windrow run\n",
         )
-        // It stands still at every system call, and is killed more often than systemd puts up with.
+        // It stops at every system call, and is killed more often than systemd allows.
         .drop_in(
             "windrow.service",
             "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=\nExecStart=/usr/local/bin/windrow-stepwise\n\
              RestartSec=100ms\nTimeoutStartSec=5min\nWatchdogSec=10min\nNice=-15\n",
         )
-        // Only the trial restarts it: what runs before its starts would end the trial at the third one.
+        // Only the trial restarts it: the hook before its starts would end the trial at the third one.
         .drop_in(SERVER, "[Service]\nRestartSec=1h\nTimeoutStopSec=3s\n")
         .boot();
     machine.wait_unit(SERVER, "active");
@@ -409,12 +409,12 @@ fn without_a_daemon_the_gates_of_a_trial_are_put_back_before_rke2_starts_again()
         let state = trial(machine)["state"].clone();
         state == "restarting" || state == "verifying"
     });
-    // Whether or not the restart was queued before: somebody restarts it.
+    // It is restarted, whether or not the restart was queued before.
     machine.sh(&format!(
         "systemctl mask --runtime windrow; systemctl kill --signal=KILL --kill-whom=main windrow; systemctl restart --no-block {SERVER}"
     ));
     machine.wait_until("it is put back", |machine| !machine.exists(DROP_IN));
-    // RKE2 fails with it, again and again, until what runs before its start takes it away.
+    // RKE2 fails with it again and again, until the hook before its start removes it.
     wait_in_effect(&machine, "APIResponseCompression", true);
     assert!(!machine.exists(DROP_IN));
     let refused = machine
@@ -425,8 +425,8 @@ fn without_a_daemon_the_gates_of_a_trial_are_put_back_before_rke2_starts_again()
         "{refused}"
     );
 
-    let nobody = said(&gates(&machine, &["apply", "--yes"]), 1);
-    assert!(nobody.contains("the daemon does not run"), "{nobody}");
+    let refused = said(&gates(&machine, &["apply", "--yes"]), 1);
+    assert!(refused.contains("the daemon does not run"), "{refused}");
     machine.sh("systemctl unmask --runtime windrow; systemctl daemon-reload; systemctl reset-failed windrow; systemctl start windrow");
     wait_outcome(&machine, "rolled-back");
     assert!(!machine.exists(DROP_IN));

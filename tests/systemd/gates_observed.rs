@@ -1,6 +1,6 @@
-//! What kube-scheduler and kube-controller-manager say of their gates on their own ports, on a booted machine: beside
-//! the stand-in for rke2-server, which runs kube-apiserver alone, the real ones run as units, with the gates that RKE2
-//! would hand to them.
+//! What kube-scheduler and kube-controller-manager report about their gates on their own ports, on a booted machine.
+//! The stand-in for rke2-server runs kube-apiserver alone; beside it the real ones run as units, with the gates that
+//! RKE2 would pass to them.
 
 use assets::Minor;
 use gate_node::{DROP_IN, SERVER, WISHES, findings, gates, node, said, status};
@@ -11,7 +11,7 @@ use crate::support::cluster::assets;
 use crate::support::gate_node;
 use crate::support::machine;
 
-/// Where it lies, components do not get the gates that the drop-in asks for.
+/// While this file exists, components do not get the gates that the drop-in asks for.
 const DEAF: &str = "/run/deaf";
 
 /// A component with the arguments that RKE2 gives it (k3s `pkg/daemons/control/server.go`), started after rke2-server and
@@ -37,7 +37,7 @@ fn component(node: Builder, name: &str) -> Builder {
         .drop_in(&format!("{name}.service"), "[Unit]\nStartLimitIntervalSec=0\n")
 }
 
-/// What `windrow gates show` says of a component.
+/// The output of `windrow gates show` about a component.
 fn shown(machine: &Machine, component: &str) -> Value {
     let text = said(&gates(machine, &["show", "-o", "json"]), 0);
     let report: Value = serde_json::from_str(&text).expect("a document");
@@ -87,7 +87,7 @@ fn a_trial_asks_the_other_components_on_their_own_ports_and_show_tells_what_they
         assert_eq!(shown["gates"][0]["inEffect"], false, "{shown}");
     }
 
-    // One that starts without what it was to get says so.
+    // A component that starts without its gates reports that.
     let before = machine.read(DROP_IN);
     machine.sh(&format!("touch {DEAF}"));
     wish("  kubeScheduler: {SchedulerAsyncPreemption: false, SchedulerAsyncAPICalls: true}\n");

@@ -1,8 +1,8 @@
 //! Feature gates on a booted machine: Windrow's units, and under rke2-server.service a real kube-apiserver that takes its
 //! arguments from RKE2's configuration files (`tests/cluster/node/rke2-standin`).
 //!
-//! What a user has: the program, the units, the files, the journal, the API. Without the machine's root, root's rights or
-//! the cluster's binaries each test says so in a line and is skipped.
+//! It uses what a user has: the program, the units, the files, the journal, the API. Without the machine's root, root's
+//! rights or the cluster's binaries each test prints one line and is skipped.
 
 use assets::Minor;
 use gate_node::{
@@ -34,7 +34,7 @@ fn gates_are_in_place_before_the_first_start_and_what_an_upgrade_refuses_is_gone
         "old consoles"
     );
 
-    // As an upgrade does it: the binary is replaced, the service restarted; nobody tells Windrow.
+    // As in an upgrade: the binary is replaced and the service restarted, without a word to Windrow.
     machine.write(RKE2, &rke2(Minor::V1_36));
     machine.sh(&format!(
         "chmod +x {RKE2}; systemctl restart --no-block {SERVER}"
@@ -44,7 +44,7 @@ fn gates_are_in_place_before_the_first_start_and_what_an_upgrade_refuses_is_gone
     let drop_in = machine.read(DROP_IN).expect("a drop-in");
     assert!(!drop_in.contains("AuthorizeNodeWithSelectors"), "{drop_in}");
     assert_eq!(machine.unit(SERVER, "NRestarts"), "0", "it never failed");
-    // What `journalctl --unit=rke2-server` looks for, too: the hook may be gone before journald asks for its unit.
+    // `journalctl --unit=rke2-server` looks for this too: the hook may have ended before journald looks up its unit.
     machine.wait_journal(
         &["OBJECT_SYSTEMD_UNIT=rke2-server.service"],
         "locked to true in Kubernetes 1.36",

@@ -1,7 +1,7 @@
 //! Level 5: an image of packaging/image on an emulated machine. It boots from its boot loader, configures itself from its seed, and
 //! has its power cut while Windrow holds, releases and writes gates.
 //!
-//! `WINDROW_POWER_CUTS=50` cuts so often (2), `WINDROW_SEED=n` at other moments.
+//! `WINDROW_POWER_CUTS=50` sets the number of cuts (2), `WINDROW_SEED=n` their moments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -70,7 +70,7 @@ fn image() -> &'static Image {
     })
 }
 
-/// What a node tells of itself at the end of its first boot, in one go. Its console is asked until the first checks of the
+/// The state of a node at the end of its first boot, in one go. Its console is asked until the first checks of the
 /// supervisor are through, however long that takes; the test's deadline ends a machine that never gets there.
 const TELL: &str = r"
   - [stty, -F, /dev/ttyS1, raw]
@@ -115,7 +115,7 @@ fn an_image_boots_from_its_boot_loader_and_holds_what_its_seed_brings_before_rke
         settings.contains("/etc/windrow/conf.d/20-site.yaml:1"),
         "{settings}"
     );
-    // The one line of the console on the serial line, in the columns that it may take: the stand-in has no supervisor.
+    // The console's line on the serial line, within its columns: the stand-in has no supervisor.
     let mut lines = console.lines().map(str::trim);
     let shown = lines.find(|line| *line == "console:").and(lines.next());
     let shown = shown.unwrap_or_else(|| panic!("no line of the console in {console}"));
@@ -195,7 +195,7 @@ fn an_image_boots_from_its_boot_loader_and_holds_what_its_seed_brings_before_rke
     assert!(Mark::parse(&marker).is_some());
 }
 
-/// A generator of one's own: the moments follow from the seed alone (SplitMix64).
+/// A generator of our own: the moments depend on the seed alone (SplitMix64).
 struct Chance(u64);
 
 impl Chance {
@@ -228,14 +228,14 @@ write_files:
   - {path: /etc/cloud/cloud-init.disabled, content: ""}
 "#;
 
-/// What the guest has promised (`tests/image/load`): the last word about each file, and about the gates.
+/// The promises of the guest (`tests/image/load`): the last word about each file, and about the gates.
 #[derive(Default)]
 struct Promises {
-    /// `held` or `released`; absent while something is under way.
+    /// `held` or `released`; absent while it is changing.
     files: BTreeMap<String, String>,
-    /// Which set of gates; absent while it is changed.
+    /// Which set of gates; absent while it is changing.
     gates: Option<String>,
-    /// What was begun, to say what a cut may have hit.
+    /// What was begun, to report what a cut may have hit.
     begun: Vec<String>,
     count: usize,
 }
@@ -271,7 +271,7 @@ impl Promises {
     }
 }
 
-/// The gates of a drop-in, or of what was asked for.
+/// The gates of a drop-in, or of a request.
 fn gates_of(text: &str) -> BTreeSet<String> {
     const KNOWN: [&str; 2] = ["APIResponseCompression", "StorageVersionHash"];
     let plain = text.replace(['"', ' '], "").replace(':', "=");
@@ -300,7 +300,7 @@ struct Left {
     careless_broken: usize,
 }
 
-/// Judges a disk after a cut: nothing of Windrow's is half-written, and what was promised is there.
+/// Judges a disk after a cut: nothing of Windrow's is half-written, and every promise is kept.
 fn judge_disk(root: &Path, promises: &Promises) -> Left {
     let mut left = Left::default();
     let entries = |path: &str| -> BTreeMap<String, Vec<u8>> {
@@ -328,7 +328,7 @@ fn judge_disk(root: &Path, promises: &Promises) -> Left {
             assert!(mark.is_some(), "{name} is no marker: {:?}", shown(content));
         }
     }
-    // What the daemon has not taken up yet is on the disk as a request, and it may be busy with the one before it.
+    // What the daemon has not read yet is on the disk as a request, and it may be busy with the one before it.
     let requests = entries(&format!("{STATE}/requests"));
     for (name, word) in &promises.files {
         let there = manifests.contains_key(&format!("{name}.skip"));
@@ -399,7 +399,7 @@ fn judge_boot(facts: &str, promises: &Promises) {
         let marked = there.contains_key(&format!("{name}.skip"));
         assert_eq!(marked, word == "held", "{name} was {word}: {facts:#}");
     }
-    // A file whose kind nobody serves and that nobody has released is held.
+    // A file whose kind is not served and that was never released is held.
     for (name, content) in there.iter().filter(|(name, _)| name.starts_with("load-")) {
         if name.ends_with(".skip") {
             let mark = content
@@ -419,7 +419,7 @@ fn judge_boot(facts: &str, promises: &Promises) {
     );
 }
 
-/// Lets the load work for so many of its words, and cuts within the time that the next takes.
+/// Lets the load send this many words, and cuts within the time that the next one takes.
 fn cut(guest: Guest, promises: &mut Promises, chance: &mut Chance) {
     let words = 3 + chance.below(30);
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! Level 5: what the journal of a booted machine has of a file that is held and released, written
-//! through journald's own socket.
+//! Level 5: the journal's entries about a file that is held and released on a booted machine, written through
+//! journald's own socket.
 
 use machine::{Builder, Machine, skipped};
 use serde_json::Value;
@@ -42,7 +42,7 @@ fn where_the_node_stands_is_in_the_journal_with_what_to_do_about_the_reason() {
             "/usr/lib/systemd/catalog/windrow.catalog",
         )
         .boot();
-    // This rke2-server is a stand-in: its supervisor answers nobody.
+    // This rke2-server is a stand-in without a supervisor.
     let entry = machine.wait_for("the node stands somewhere", |machine| {
         let id = format!("MESSAGE_ID={}", message_id("became-setting-up"));
         machine.journal(&[&id]).into_iter().next()

@@ -1,10 +1,10 @@
 //! A whole node on a booted machine: systemd, Windrow's units, and under rke2-server.service a real kube-apiserver with the
 //! real deploy controller (`tests/cluster`).
 //!
-//! What a user has: the program, the units, the files, the API. Without the machine's root, root's rights or the cluster's
-//! binaries each test says so in a line and is skipped.
+//! It uses what a user has: the program, the units, the files, the API. Without the machine's root, root's rights or
+//! the cluster's binaries each test prints one line and is skipped.
 
-// Which minors there are is for other tests to use up.
+// Other tests use the list of minors.
 #[allow(dead_code)]
 use assets::Minor;
 use machine::{Builder, Machine};
@@ -39,7 +39,7 @@ spec:
 ",
 );
 
-/// A node whose rke2-server is the real thing as far as staging can see; `None` when its parts are not here.
+/// A node whose rke2-server is real in everything that staging can see; `None` when its parts are not here.
 fn node() -> Option<Builder> {
     let [rke2, apiserver] = gate_node::parts([
         (Minor::V1_36, "rke2-standin"),
@@ -56,7 +56,7 @@ fn node() -> Option<Builder> {
     Some(node)
 }
 
-/// What kube-apiserver answers to the admin at this path; `None` when it is not there.
+/// kube-apiserver's answer to the admin at this path; `None` when there is no such object.
 fn get(machine: &Machine, path: &str) -> Option<Value> {
     let text = gate_node::get(machine, path)?;
     Some(serde_json::from_str(&text).expect("an object"))

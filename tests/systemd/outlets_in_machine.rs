@@ -1,4 +1,4 @@
-//! What others see of Windrow on a booted machine: the real system bus with the policy that is installed.
+//! Windrow's outlets on a booted machine: the real system bus with the installed policy.
 
 use machine::{Builder, Machine, skipped};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::support::widgets;
 
 const MANIFEST: &str = "/var/lib/rancher/rke2/server/manifests/widget.yaml";
 
-/// `busctl` as `nobody`.
+/// `busctl` as the user `nobody`.
 const NOBODY: &str = "setpriv --reuid=65534 --regid=65534 --clear-groups";
 const OBJECT: &str = "dev.windrow.Agent1 /dev/windrow/Agent1";
 
@@ -28,7 +28,7 @@ fn everybody_reads_over_the_system_bus_and_only_root_releases() {
     }
     let machine = Builder::node().file(MANIFEST, WIDGET).boot();
     machine.wait_unit("windrow.service", "active");
-    machine.wait_until("the file is held, as nobody sees it", |machine| {
+    machine.wait_until("the file is held, as the user nobody sees it", |machine| {
         get(machine, "Held") == Some(Value::from(1))
     });
     assert_ne!(get(&machine, "Summary"), Some(Value::from("")));
@@ -41,7 +41,7 @@ fn everybody_reads_over_the_system_bus_and_only_root_releases() {
     let release = "Release ass 1 widget.yaml test";
     let refused = call(NOBODY, release);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success(), "nobody released a file");
+    assert!(!refused.status.success(), "the user nobody released a file");
     assert!(said.contains("Access denied"), "{said}");
     assert!(machine.exists(&format!("{MANIFEST}.skip")));
     let take = format!(
@@ -115,7 +115,7 @@ fn policykit_decides_who_but_root_holds_and_releases() {
             "{said}"
         );
     }
-    // PolicyKit was there to be asked.
+    // PolicyKit was running and could be asked.
     assert_eq!(machine.unit("polkit.service", "ActiveState"), "active");
     assert!(mark().is_some_and(|mark| !mark.contains("ticket")));
 
@@ -132,7 +132,7 @@ fn policykit_decides_who_but_root_holds_and_releases() {
     let (done, said) = call("root", "Release");
     assert!(done, "{said}");
 
-    // Without PolicyKit nobody but root is believed.
+    // Without PolicyKit only root is allowed.
     machine.sh("systemctl mask --now polkit.service");
     let (done, said) = call("otto", "Hold");
     assert!(!done && said.contains("allowed to root alone"), "{said}");
@@ -140,7 +140,7 @@ fn policykit_decides_who_but_root_holds_and_releases() {
     assert!(done, "{said}");
 }
 
-/// A console: writes what it is told into a file.
+/// A console: writes every request into a file.
 const CONSOLE: &str = "\
 import http.server
 class Console(http.server.BaseHTTPRequestHandler):
@@ -154,7 +154,7 @@ class Console(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 http.server.HTTPServer(('127.0.0.1', 8080), Console).serve_forever()
 ";
-/// Asks for the status as somebody outside would.
+/// Asks for the status from outside.
 const ASK: &str = "\
 import ssl, sys, urllib.request
 context = ssl.create_default_context(cafile='/root/ca.pem')
@@ -206,7 +206,9 @@ fn the_sandboxed_unit_tells_a_console_that_comes_later_and_serves_its_status() {
     assert!(said.contains("401"), "{said}");
 
     machine.sh("systemd-run --unit=console python3 /root/console.py");
-    let told = machine.wait_for("the console is told", |machine| machine.read("/root/told"));
+    let told = machine.wait_for("the console gets its request", |machine| {
+        machine.read("/root/told")
+    });
     let told: Value = serde_json::from_str(&told).expect("a CloudEvent");
     assert_eq!(told["type"], "dev.windrow.staging.blocked");
     assert_eq!(told["subject"], "node1");

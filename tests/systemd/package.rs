@@ -24,7 +24,7 @@ featureGates:
 /// Its kind is not served.
 const WIDGET: &str =
     "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: widget, namespace: default}\n";
-/// Would block the cluster for good if it were applied too early: the fail-safe keeps its hold.
+/// It would block the cluster for good if it were applied too early: the fail-safe keeps its hold.
 const VM: &str = "\
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -107,7 +107,7 @@ fn succeed(command: &mut Command) {
 /// A Harvester node with RKE2 and two manifests, before Windrow is installed.
 fn node(packages: &Packages) -> Machine {
     let rke2 = std::fs::read_to_string(repository("tests/machine/rke2")).expect("the stand-in");
-    // By its version it is known which gates it takes; the real one's binary holds it too.
+    // Its version decides which gates it takes; the real binary contains it too.
     let (shebang, rest) = rke2.split_once('\n').expect("a script");
     Builder::rke2()
         .script(
@@ -141,7 +141,7 @@ fn applied(machine: &Machine, name: &str) -> bool {
         .is_some_and(|names| names.lines().any(|line| line == name))
 }
 
-/// What a package manager says while it works.
+/// The output of a package manager.
 fn say_of(machine: &Machine, command: &[&str]) -> String {
     let output = machine.run(command);
     let said = format!(
@@ -153,7 +153,7 @@ fn say_of(machine: &Machine, command: &[&str]) -> String {
     said
 }
 
-/// Both files are held, the gates are written, and RKE2 runs with it.
+/// Both files are held, the gates are written, and RKE2 runs with them.
 fn wait_at_work(machine: &Machine) {
     machine.wait_unit("windrow.service", "active");
     machine.ok(&["systemctl", "start", "rke2-server.service"]);
@@ -166,7 +166,7 @@ fn wait_at_work(machine: &Machine) {
 /// After an upgrade: another process, the same holds, the same configuration.
 fn upgrade(machine: &Machine, command: &[&str]) {
     let before = machine.unit("windrow.service", "MainPID");
-    // The reason in it may be another one by now; the hold is the same while its time is.
+    // Its reason may have changed by now; the hold is the same if its time is.
     let since = |machine: &Machine| held(machine, "vm.yaml").map(|mark| mark["since"].clone());
     let known = since(machine);
     assert!(known.is_some());
@@ -181,7 +181,7 @@ fn upgrade(machine: &Machine, command: &[&str]) {
     assert!(!applied(machine, "vm.yaml") && !applied(machine, "widget.yaml"));
 }
 
-/// After a removal: nothing of Windrow's keeps RKE2 from anything, and it was said.
+/// After a removal: nothing of Windrow's keeps RKE2 from anything, and that was reported.
 fn assert_gone(machine: &Machine, said: &str) {
     for what in ["lifted widget.yaml.skip", "lifted vm.yaml.skip", DROP_IN] {
         assert!(said.contains(what), "{what} is not said: {said}");
@@ -235,14 +235,14 @@ fn the_rpm_is_installed_upgraded_and_erased() {
     let Some(packages) = packages() else { return };
     let machine = node(packages);
     let rpm = inside(packages, ".rpm");
-    // This machine's own packages are dpkg's, and rpm knows nothing of them.
+    // This machine's own packages are dpkg's; rpm does not know them.
     say_of(&machine, &["rpm", "--install", "--nodeps", &rpm]);
     assert_eq!(
         machine.ok(&["systemctl", "is-enabled", "windrow.service"]),
         "enabled",
         "by the preset"
     );
-    // As packages of this family do it, nothing is started.
+    // As usual for packages of this family, nothing is started.
     assert_eq!(machine.unit("windrow.service", "ActiveState"), "inactive");
     machine.ok(&["systemctl", "start", "windrow.service"]);
     wait_at_work(&machine);

@@ -1,5 +1,5 @@
-//! The recipes of packaging/, followed to the letter on a booted machine: cloud-init's user-data, a combustion script, the files for
-//! Harvester. And what a node fetches over the network.
+//! The recipes of packaging/, followed to the letter on a booted machine: cloud-init's user-data, a combustion script,
+//! the files for Harvester. And a node's downloads over the network.
 
 use std::path::Path;
 use std::process::Command;
@@ -52,7 +52,7 @@ fn the_user_data_configures_a_node_and_its_manifests_are_held_before_rke2_starts
         .user_data(&text("packaging/cloud-init/user-data.yaml"))
         .boot();
     machine.wait_unit("rke2-server.service", "active");
-    // cloud-init itself takes no offence.
+    // cloud-init itself accepts it.
     let checked = machine.run(&["cloud-init", "schema", "--system"]);
     assert!(checked.status.success(), "{checked:?}");
     let settings = settings(&machine);
@@ -117,7 +117,7 @@ fn the_combustion_script_installs_configures_and_enables_before_the_first_boot()
         "/root/combustion/script",
         &text("packaging/combustion/script"),
     );
-    // This machine's own packages are dpkg's, and rpm knows nothing of them.
+    // This machine's own packages are dpkg's; rpm does not know them.
     let said = machine.sh("WINDROW_RPM_OPTIONS=--nodeps sh /root/combustion/script");
     assert!(said.contains("windrow: windrow "), "{said}");
     assert_eq!(
@@ -150,8 +150,8 @@ fn stripped(directory: &Path) -> std::path::PathBuf {
     path
 }
 
-/// The least of yip: the files of the stage `initramfs`, and the units to enable, of one document. Its templates are not rendered:
-/// there is nothing to render in ours.
+/// A minimal yip: the files of the stage `initramfs`, and the units to enable, of one document. Its templates are not
+/// rendered: ours have none.
 const YIP: &str = r#"
 import os, subprocess, sys, yaml
 for path in sys.argv[1:]:

@@ -7,8 +7,8 @@ use windrow::archive::Archive;
 
 use crate::support::machine;
 
-/// A terminal of 80x25 on the machine: what comes out of it is in /run/terminal.out, what is written into
-/// /run/terminal.in is typed. It stays when the unit hangs it up, as a real one does.
+/// A terminal of 80x25 on the machine: its output is in /run/terminal.out, and /run/terminal.in is its keyboard. It
+/// stays when the unit hangs it up, as a real one does.
 const TERMINAL: &str = r#"
 import fcntl, os, select, struct, termios
 master, slave = os.openpty()
@@ -79,7 +79,7 @@ fn the_consoles_unit_draws_on_its_terminal_comes_back_and_has_no_rights() {
         "{rows}x{columns}"
     );
 
-    // A key, and what nobody may end it with.
+    // Keys work, but none may end the console.
     machine.sh("printf '?' > /run/terminal.in");
     machine.wait_until("the help is drawn", |machine| {
         painted(machine).contains("another pane") || painted(machine).contains("Help")
@@ -124,7 +124,7 @@ fn a_login_prompt_says_how_the_node_is_for_as_long_as_windrow_knows() {
     // The machine has an /etc/issue: agetty looks beside it only.
     machine.sh("mkdir -p /etc/issue.d; ln -s /run/issue.d/windrow.issue /etc/issue.d/");
     machine.wait_until("agetty shows what the status says", |machine| {
-        // The document itself: what a container shows of the boot's number differs from unit to unit.
+        // The document itself: a container shows different units different boot ids.
         let status = machine.read("/run/windrow/status.json").unwrap();
         let status: serde_json::Value = serde_json::from_str(&status).unwrap();
         let summary: String = status["summary"]
@@ -145,10 +145,12 @@ fn a_login_prompt_says_how_the_node_is_for_as_long_as_windrow_knows() {
     // However it ends.
     machine.ok(&["systemctl", "start", "windrow.service"]);
     let there = |machine: &Machine| machine.exists("/run/motd.d/windrow");
-    machine.wait_until("it is told again", there);
+    machine.wait_until("it is shown again", there);
     machine.sh("mkdir -p /run/systemd/system/windrow.service.d; printf '[Service]\\nRestart=no\\n' > /run/systemd/system/windrow.service.d/t.conf; systemctl daemon-reload");
     machine.ok(&["systemctl", "kill", "--signal=KILL", "windrow.service"]);
-    machine.wait_until("what nobody keeps true is gone", |machine| !there(machine));
+    machine.wait_until("what is no longer kept true is gone", |machine| {
+        !there(machine)
+    });
 }
 
 #[test]

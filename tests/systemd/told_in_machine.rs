@@ -1,5 +1,5 @@
-//! Level 5: from a node that is being set up to one that is Ready, has something wrong, fails and recovers: the daemon as it
-//! is installed, against a real systemd and a real kube-apiserver, and what a console hears of it by webhooks.
+//! Level 5: from a node that is being set up to one that is Ready, degrades, fails and recovers: the installed daemon,
+//! against a real systemd and a real kube-apiserver, and the webhooks that a console gets.
 
 use assets::Minor;
 use gate_node::status;
@@ -10,7 +10,7 @@ use crate::support::cluster::assets;
 use crate::support::gate_node;
 use crate::support::machine;
 
-/// What of a node the stand-in for rke2-server does not have: the supervisor's answer, and the kubelet's.
+/// The parts of a node that the stand-in for rke2-server lacks: the supervisor's answer, and the kubelet's.
 const REST_OF_RKE2: &str = "\
 import http.server, ssl, threading
 def serve(port, answers, certificate=None):
@@ -32,7 +32,7 @@ def serve(port, answers, certificate=None):
 serve(9345, {'/ping': 'pong'}, '/root/supervisor.pem')
 serve(10248, {'/healthz': 'ok'})
 ";
-/// A console: each event that it is told of is a line.
+/// A console: each event that it gets is a line.
 const CONSOLE: &str = "\
 import http.server
 class Console(http.server.BaseHTTPRequestHandler):
@@ -59,11 +59,11 @@ webhooks:
 - {event: NODE_FAILED, url: 'http://127.0.0.1:8080/{{.Event}}'}
 - {event: CLUSTER_READY, url: 'http://127.0.0.1:8080/{{.Event}}'}
 ";
-/// However busy the host is, and though the stand-in's certificates run out tomorrow: neither is what is wrong here.
+/// The host may be busy, and the stand-in's certificates expire tomorrow: neither may count here.
 const CALM: &str = "[Service]\n\
 BindReadOnlyPaths=/root/loadavg:/proc/loadavg /root/tls:/var/lib/rancher/rke2/server/tls\n";
 
-/// What the console was told, each as the event and the readiness that stood in it.
+/// What the console got, each as the event and its readiness.
 fn told(machine: &Machine) -> Vec<String> {
     let text = machine.read("/root/told").unwrap_or_default();
     text.lines()
@@ -78,11 +78,11 @@ fn told(machine: &Machine) -> Vec<String> {
 }
 
 fn wait_told(machine: &Machine, expected: &[&str]) {
-    machine.wait_until(format!("the console was told {expected:?}"), |machine| {
+    machine.wait_until(format!("the console got {expected:?}"), |machine| {
         told(machine).len() >= expected.len()
     });
     let mut heard = told(machine);
-    // Two lanes to one console: which of the first two comes first is not promised.
+    // Two webhooks to one console: the order of the first two is not promised.
     if let Some(first) = heard.get_mut(..2) {
         first.sort();
     }
@@ -114,7 +114,7 @@ fn a_console_hears_how_the_node_gets_on_in_order_and_last_how_it_is() {
         .file("/root/rke2.py", REST_OF_RKE2)
         .file("/root/console.py", CONSOLE)
         .boot();
-    // Nobody sets the clock here: that is not known then, and nothing wrong.
+    // Without a time service the clock's state is unknown, which is no fault.
     machine.sh("systemctl mask --now systemd-timedated.service");
     machine.sh("systemd-run --unit=console python3 /root/console.py");
     machine.wait_unit("rke2-server.service", "active");
@@ -138,7 +138,7 @@ fn a_console_hears_how_the_node_gets_on_in_order_and_last_how_it_is() {
     expected.push("node.ready: Ready");
     wait_told(&machine, &expected);
 
-    // While the console is away the node fails and recovers: of that it hears the end.
+    // While the console is away the node fails and recovers: it gets the final state.
     machine.ok(&["systemctl", "stop", "console.service"]);
     machine.write("/run/fail", "");
     wait_readiness(&machine, "Failed");

@@ -1,6 +1,6 @@
-//! No hold without a way out, on a booted machine: whatever becomes of Windrow (masked, disabled, removed, replaced, broken,
-//! hanging, shut out of its directories), each hold either is lifted where lifting does no harm, or the journal of that boot
-//! says as a warning which file stays hidden and how to free it.
+//! No hold without a way out, on a booted machine. Whatever happens to Windrow (masked, disabled, removed, replaced,
+//! broken, hanging, shut out of its directories), each hold is either lifted, where lifting does no harm, or that
+//! boot's journal warns which file stays hidden and how to free it.
 //!
 //! One machine serves several cases, one boot after the other.
 
@@ -41,7 +41,7 @@ fn node() -> Builder {
         .file(&format!("{MANIFESTS}/vm.yaml"), VM)
 }
 
-/// The same where Windrow wrote a feature gate for the version of RKE2 that is installed.
+/// The same where Windrow wrote a feature gate for the installed version of RKE2.
 fn node_with_gates() -> Builder {
     let rke2 = std::fs::read_to_string(machine::repository("tests/machine/rke2"));
     let rke2 = rke2.expect("the stand-in");
@@ -80,7 +80,7 @@ fn wait_held(machine: &Machine) {
     });
 }
 
-/// Has the daemon hold both files once more, though they were released.
+/// Makes the daemon hold both files again, although they were released.
 fn hold_again(machine: &Machine) {
     machine.sh(&format!(
         "systemctl stop rke2-server.service windrow.service; rm -rf /var/lib/rancher/windrow {MANIFESTS}/*.skip {APPLIED}; \
@@ -102,7 +102,8 @@ fn messages(machine: &Machine, arguments: &[&str], worst: u8) -> Vec<String> {
         .collect()
 }
 
-/// Waits until this boot's journal warns that `name` stays hidden, with the command that frees it; and tries the command.
+/// Waits until this boot's journal warns that `name` stays hidden, with the command that frees it; and tries the
+/// command.
 fn wait_warned_and_free(machine: &Machine, name: &str) {
     let marker = skip(name);
     let command = format!("rm '{marker}'");
@@ -121,7 +122,7 @@ fn wait_warned_and_free(machine: &Machine, name: &str) {
     });
 }
 
-/// What every case comes to: the harmless hold is lifted before or while RKE2 runs, the other one is kept and named.
+/// The result of every case: the harmless hold is lifted before or while RKE2 runs, the other one is kept and named.
 fn assert_ways_out(machine: &Machine) {
     machine.wait_unit("rke2-server.service", "active");
     machine.wait_until("RKE2 applies what was lifted", |machine| {
@@ -131,7 +132,7 @@ fn assert_ways_out(machine: &Machine) {
     wait_warned_and_free(machine, "vm.yaml");
 }
 
-/// Lifted before RKE2's first look: RKE2 was told to start after it.
+/// Lifted before RKE2's first look: RKE2 is ordered after it.
 fn assert_lifted_before_rke2(machine: &Machine, unit: &str) {
     let done = machine.monotonic(unit, "ExecMainExitTimestamp");
     let rke2 = machine.monotonic("rke2-server.service", "ExecMainStartTimestamp");
@@ -178,7 +179,7 @@ fn masked_disabled_and_an_image_without_windrow_leave_no_hold_without_a_way_out(
     assert!(!machine.exists(DROP_IN), "nothing checks its gates");
     let said = messages(&machine, &["--boot"], WARNING).join("\n");
     assert!(said.contains(&format!("removed {DROP_IN}")), "{said}");
-    // Nothing of Windrow's is left: the next boot takes the last of it away.
+    // Nothing of Windrow's is left: the next boot removes the rest.
     assert!(machine.exists(ORPHANS));
     machine.reboot();
     machine.wait_unit("rke2-server.service", "active");
@@ -186,7 +187,7 @@ fn masked_disabled_and_an_image_without_windrow_leave_no_hold_without_a_way_out(
     assert_eq!(left, "");
 }
 
-/// Ignores SIGTERM, as a program that is stuck does, whatever it is asked.
+/// Ignores SIGTERM, as a stuck program does.
 const HANGS: &str =
     "#!/bin/sh\ntrap '' TERM\necho windrow hangs >&2\nwhile :; do sleep 1000; done\n";
 
@@ -207,7 +208,7 @@ fn a_program_that_hangs_and_ignores_sigterm_costs_rke2_fifteen_seconds_and_no_ho
         .file(&skip("widget.yaml"), mark("lift", "it waits"))
         .file(&skip("vm.yaml"), mark("keep", "it waits"))
         .file(DROP_IN, "kube-apiserver-arg+:\n- feature-gates+=A=true\n")
-        // Gives up after the first try: the others are like it.
+        // It gives up after the first try: the others are the same.
         .drop_in("windrow.service", "[Unit]\nStartLimitBurst=1\n")
         .boot();
     // The limits that the units promise.
@@ -379,7 +380,7 @@ fn what_the_script_lifted_is_told_as_such_and_not_held_again_once_the_program_is
     }
     let machine = node().program_copied().boot();
     wait_held(&machine);
-    // Without RKE2, which would apply what is lifted: then nothing would be held again anyway.
+    // Without RKE2, which would apply a released file: it would not be held again anyway.
     machine.sh(
         "systemctl stop rke2-server.service; mv /usr/bin/windrow /usr/bin/sound; \
          : >/usr/bin/windrow; chmod 755 /usr/bin/windrow; systemctl kill --signal=KILL windrow.service",
@@ -396,7 +397,7 @@ fn what_the_script_lifted_is_told_as_such_and_not_held_again_once_the_program_is
         digest.len() == 64 && laid["file"] == "widget.yaml",
         "{laid}"
     );
-    // The command that frees a file is one whatever the file is called.
+    // The command that frees a file works whatever the file's name is.
     let quoted = skip("it's $HOME.yaml");
     machine.write(&quoted, &mark("keep", "it waits"));
     let said = machine.sh("/usr/lib/windrow/failsafe");
@@ -412,7 +413,7 @@ fn what_the_script_lifted_is_told_as_such_and_not_held_again_once_the_program_is
     let journal = ["--boot", "--unit=windrow.service"];
     machine.wait_journal(&journal, "the fail-safe lifted its hold");
     let said = messages(&machine, &journal, WARNING).join("\n");
-    assert!(!said.contains("removed by somebody else"), "{said}");
+    assert!(!said.contains("removed by someone else"), "{said}");
     assert!(!held(&machine, "widget.yaml") && held(&machine, "vm.yaml"));
 }
 
@@ -442,7 +443,7 @@ fn on_a_full_disk_what_is_not_held_is_not_listed_as_held_and_every_release_works
         .file(&format!("{MANIFESTS}/other.yaml"), &other)
         .boot();
     wait_held(&machine);
-    // RKE2's data and what Windrow remembers, on a file system with nothing left. Renaming needs no space.
+    // RKE2's data and Windrow's state on a full file system. Renaming needs no space.
     machine.sh(&format!(
         "systemctl stop rke2-server.service windrow.service; mkdir /srv/rancher; cp -a /var/lib/rancher/. /srv/rancher; \
          mount -t tmpfs -o size=4m full /var/lib/rancher; cp -a /srv/rancher/. /var/lib/rancher; \
@@ -495,10 +496,10 @@ fn on_a_full_disk_what_is_not_held_is_not_listed_as_held_and_every_release_works
         listed(machine, "held").is_empty()
     });
     let said = messages(&machine, &journal, WARNING).join("\n");
-    assert!(!said.contains("removed by somebody else"), "{said}");
+    assert!(!said.contains("removed by someone else"), "{said}");
     let daemons = 2;
     let told = said.matches("late.yaml not held").count();
-    assert!(told <= daemons, "told once: {said}");
+    assert!(told <= daemons, "reported once: {said}");
     machine.sh("rm /var/lib/rancher/fill; systemctl start rke2-server.service");
     for name in ["late.yaml", "other.yaml", "vm.yaml", "widget.yaml"] {
         machine.wait_until(format!("RKE2 applies {name}"), |machine| {

@@ -114,7 +114,7 @@ impl fmt::Display for Component {
 /// One gate that the configuration asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateRequest {
-    /// Of which component.
+    /// The component.
     pub component: Component,
     /// The gate's name as written.
     pub gate: String,

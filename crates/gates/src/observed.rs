@@ -1,4 +1,4 @@
-//! What a component says of its own feature gates, and what its static pod was told.
+//! What a component says of its own feature gates, and the arguments of its static pod.
 
 use std::collections::BTreeMap;
 

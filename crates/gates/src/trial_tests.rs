@@ -12,7 +12,7 @@ enum Gates {
     Ignored,
 }
 
-/// A node: what is on its disk, and a server that restarts when it is told to.
+/// A node: what is on its disk, and a server that restarts when it is asked to.
 #[derive(Debug)]
 struct Node {
     gates: Gates,

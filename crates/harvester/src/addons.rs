@@ -76,7 +76,7 @@ pub enum AddonState {
         why: String,
     },
     /// Proved: the Job has ended and is older than the Addon's `InProgress.lastUpdateTime`, so that
-    /// Harvester waits for a newer one for ever, and refuses every change meanwhile.
+    /// Harvester waits for a newer one forever, and refuses every change meanwhile.
     Stuck {
         /// The Job.
         job: String,

@@ -36,7 +36,7 @@ pub fn preset_storage_network(config: &Node) -> Option<u32> {
         .then_some(preset.line)
 }
 
-/// How the installer was told to find the VIP's address: `dhcp` or `static`.
+/// How the installer was configured to find the VIP's address: `dhcp` or `static`.
 pub fn vip_mode(config: &Node) -> Option<&str> {
     let named = |node: &'_ Node, names: &[&str]| {
         let mut entries = node.entries().iter();

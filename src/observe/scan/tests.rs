@@ -248,7 +248,7 @@ fn markers_are_found_in_every_directory_with_the_mark_in_them() {
     let dir = TempDir::new().unwrap();
     let at = dir.path();
     create_dir_all(at.join("sub/d.yaml.skip")).unwrap();
-    write(at.join("a.yaml.skip"), "somebody's").unwrap();
+    write(at.join("a.yaml.skip"), "foreign").unwrap();
     write(at.join("b.yaml.skip"), vec![b'x'; 200_000]).unwrap();
     write(at.join("c.yaml.SKIP"), "").unwrap();
     write(at.join("sub/e.yaml.skip"), mark("e.yaml").to_json()).unwrap();

@@ -95,7 +95,7 @@ impl Token {
                 .mode();
             if mode & 0o007 != 0 {
                 return Err(format!(
-                    "{shown} can be read by everybody (mode {:04o}): chmod 0600 {shown}",
+                    "{shown} can be read by every user (mode {:04o}): chmod 0600 {shown}",
                     mode & 0o7777
                 ));
             }

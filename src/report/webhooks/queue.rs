@@ -1,7 +1,7 @@
 //! Which console gets which event, and when: a state machine with the time passed in. Pure.
 //!
 //! ```text
-//!            the event comes to be true            answered 2xx
+//!            the event becomes true                answered 2xx
 //!   waiting ───────────────────────────> pending ──────────────> delivered
 //!      ^                                 │     ^                     │
 //!      │ something else is true now      │     │ pause, doubled      │ a new occurrence

@@ -115,7 +115,7 @@ fn a_node_is_told_of_when_it_changes_and_not_in_between() {
     assert_eq!(
         see(Readiness::Ready, "b1", 5),
         [""; 0],
-        "nothing was told in between"
+        "nothing was sent in between"
     );
     assert_eq!(see(Readiness::Degraded, "b1", 6), ["NODE_DEGRADED"]);
     assert_eq!(see(Readiness::Failed, "b1", 7), ["NODE_FAILED"]);
@@ -234,7 +234,7 @@ fn staging_is_told_of_once_for_each_file_that_gets_stuck() {
     assert_eq!(
         see(&mut queue, &status, 305),
         0,
-        "it was told before the restart"
+        "it was sent before the restart"
     );
     status.staging.failed.clear();
     status.staging.applied = vec![released("f.yaml")];

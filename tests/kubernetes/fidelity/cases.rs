@@ -1,9 +1,9 @@
-//! Every known way to deadlock (`tests/cases`) and the example, as directories: what the deploy controller would find on the node,
-//! taken out of the files of an image builder by the program's own reading.
+//! Every known way to deadlock (`tests/cases`) and the example, as directories: what the deploy controller would find
+//! on the node, extracted from an image builder's files by the program's own reader.
 //!
-//! Many of them are in one cluster at a time, and most make a `default/one` or a `Widget`. So the names that a file gives, its
-//! own namespaces and the groups that it defines itself begin with `@`; each is changed in the line where the program saw it, and
-//! everything else is what the case has.
+//! Many of them share one cluster, and most make a `default/one` or a `Widget`. So the names that a file gives, its own
+//! namespaces and the groups that it defines itself begin with `@`; each is changed in the line where the program found
+//! it, and everything else is the case's own.
 //!
 //! Two passes go without the kinds that RKE2 does not have, then Harvester's charts bring them, and two more follow.
 
@@ -21,7 +21,7 @@ use super::simulated::is_served_by_rke2;
 /// A file: its path below the manifests directory, and its text.
 type File = (String, String);
 
-/// All of them; those that the deploy controller sees no difference between once.
+/// All of them; those that look the same to the deploy controller only once.
 pub(crate) fn cases() -> Vec<Directory> {
     let mut seen = BTreeSet::new();
     inputs()
@@ -37,13 +37,13 @@ pub(crate) fn cases() -> Vec<Directory> {
         .collect()
 }
 
-/// Does helm-controller bring what the file or its neighbours need? Beside the real deploy controller nobody plays it: there
-/// `tests/kubernetes/staging.rs` does.
+/// Does helm-controller bring what the file or its neighbours need? It is not played beside the real deploy controller
+/// here, only in `tests/kubernetes/staging.rs`.
 fn installs(text: &str) -> bool {
     text.contains("targetNamespace:")
 }
 
-/// Every file or directory that a case is rehearsed with, and how it is called.
+/// Every file or directory that a case is rehearsed with, and its name.
 fn inputs() -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut inputs = Vec::new();
@@ -155,12 +155,12 @@ fn directory(name: String, files: &[File]) -> Directory {
     }
 }
 
-/// Directories are as constant as those that are written down.
+/// Directories live as long as those in the source code.
 fn leak(text: String) -> &'static str {
     text.leak()
 }
 
-/// What a case brings itself, and what therefore bears its name.
+/// What a case brings itself, and what is therefore named after it.
 struct Own {
     namespaces: BTreeSet<String>,
     groups: BTreeSet<String>,

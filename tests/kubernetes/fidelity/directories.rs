@@ -1,21 +1,21 @@
-//! Manifests directories, and what is done to them between the deploy controller's passes: the inputs on which the
-//! simulated controller is held to the real one.
+//! Manifests directories, and their changes between the deploy controller's passes: the inputs on which the simulated
+//! controller is held to the real one.
 //!
-//! `@` stands for the directory's name, so that all of them can be in one cluster at a time. What a definition brings is used
-//! in the same pass only in its own file, or so many objects later that it is served by then (`behind`): whether it is served a moment later is
-//! chance, here and in the simulation.
+//! `@` stands for the directory's name, so that all of them can be in one cluster at a time. What a definition brings
+//! is used in the same pass only in its own file, or after enough further objects that it is served by then
+//! (`behind`): whether it is served a moment later is chance, here and in the simulation.
 
 /// One change of a directory.
 #[derive(Clone, Copy)]
 pub(crate) enum Edit {
     /// Writes a file.
     Write(&'static str, &'static str),
-    /// Takes an entry away.
+    /// Removes an entry.
     Remove(&'static str),
-    /// Puts a link in place that leads nowhere.
+    /// Makes a link that leads nowhere.
     Dangle(&'static str),
-    /// Somebody else brings kinds. All directories that need some wait here for one another: a kind is there for all of them or
-    /// for none.
+    /// Kinds come from outside. All directories that need some wait here for one another: a kind comes for all of them
+    /// or for none.
     Bring(&'static [Kind]),
 }
 
@@ -50,15 +50,15 @@ const fn own(kind: &'static str) -> Kind {
 /// A directory.
 #[derive(Clone, Copy)]
 pub(crate) struct Directory {
-    /// Its name, which all its Addons' and objects' names begin with.
+    /// Its name, with which all its Addons' and objects' names begin.
     pub(crate) name: &'static str,
-    /// Kinds that are looked for in the end, beside Kubernetes' most common ones.
+    /// Kinds to look for in the end, beside Kubernetes' most common ones.
     pub(crate) kinds: &'static [Kind],
-    /// Changes, and how many passes are awaited after them.
+    /// Changes, and how many passes to wait for after them.
     pub(crate) steps: &'static [(&'static [Edit], usize)],
 }
 
-/// The last file of every directory: it is applied in the last pass, and after everything else in it.
+/// The last file of every directory: it is applied in the last pass, after everything else in it.
 pub(crate) const END: Edit = Write(
     "@-zz.yaml",
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: @-zz, namespace: default}\n",
@@ -132,7 +132,7 @@ macro_rules! three {
 
 /// Every directory.
 pub(crate) const DIRECTORIES: &[Directory] = &[
-    // One file needs a kind that a later file brings, three need kinds that nobody brings.
+    // One file needs a kind that a later file brings, three need kinds that nothing brings.
     Directory {
         name: "storm",
         kinds: &[own("Pear")],

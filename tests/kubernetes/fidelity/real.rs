@@ -26,7 +26,7 @@ pub(super) struct Real<'a> {
     folder: PathBuf,
 }
 
-/// Where directories wait for one another, and what is brought when all are there.
+/// Where directories wait for one another, and what comes when all are there.
 pub(super) struct Meeting {
     barrier: Barrier,
     kinds: Vec<Kind>,
@@ -51,7 +51,7 @@ impl Meeting {
         }
     }
 
-    /// Waits until the kinds are there for everybody.
+    /// Waits until the kinds are served to every client.
     async fn bring(&self, cluster: &Cluster) {
         if self.barrier.wait().await.is_leader() {
             let client = cluster.client(Who::Admin).await;
@@ -63,7 +63,7 @@ impl Meeting {
                 };
                 let gvk = (kind.group, kind.version, kind.kind);
                 objects::serve(&client, gvk, scope).await;
-                // The deploy controller asks for what is served, and hears of it a moment later.
+                // The deploy controller caches discovery, and notices a moment later.
                 eventually("discovery lists the kind", DEADLINE, async || {
                     let all = Discovery::new(client.clone()).run_aggregated().await.ok()?;
                     let version = format!("{}/{}", kind.group, kind.version);
@@ -97,7 +97,7 @@ impl<'a> Real<'a> {
         }
     }
 
-    /// What came of it, and the objects; `None` when there is no controller here.
+    /// The result, and the objects; `None` when there is no controller here.
     pub(super) async fn run(&self) -> Option<(Outcome, BTreeMap<String, Value>)> {
         let mut controller = None;
         let mut due = 0;
@@ -117,7 +117,7 @@ impl<'a> Real<'a> {
                 .await;
             }
         }
-        // It writes its events behind its own back, in order; the last of them is about the last file of all.
+        // It writes its events asynchronously, in order; the last one is about the last file.
         let end = format!("{}-zz", self.directory.name);
         eventually(&format!("the last event of {end}"), DEADLINE, async || {
             let events = self.recorder.about(&end);
@@ -176,7 +176,7 @@ impl<'a> Real<'a> {
         path.display().to_string()
     }
 
-    /// The passes by the controller's log, and in each the events that bear its time. Passes are 15 s apart, events tell
+    /// The passes by the controller's log, and in each the events of its time. Passes are 15 s apart, and events have
     /// whole seconds.
     fn passes(&self, log: &str) -> Vec<Pass> {
         let mut passes: Vec<(u64, Pass)> = Vec::new();
@@ -215,7 +215,7 @@ impl<'a> Real<'a> {
         passes
     }
 
-    /// A message as RKE2 would write it: its directory is another one.
+    /// A message as RKE2 would write it: its directory is a different one.
     fn without_folder(&self, message: &str) -> String {
         let folder = self.folder.display().to_string();
         message.replace(&folder, "/var/lib/rancher/rke2/server/manifests")
@@ -259,7 +259,7 @@ impl<'a> Real<'a> {
         found
     }
 
-    /// Every object of a kind; none when the kind is not there.
+    /// Every object of a kind; none when the kind does not exist.
     async fn list(&self, kind: &GroupVersionKind) -> Vec<DynamicObject> {
         let client = self.cluster.client(Who::Admin).await;
         let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(kind));
@@ -270,7 +270,7 @@ impl<'a> Real<'a> {
         }
     }
 
-    /// What the controller of this folder calls itself.
+    /// The name of this folder's controller in its messages.
     fn program(&self) -> String {
         format!("deploy-{}", self.directory.name)
     }
@@ -287,7 +287,7 @@ impl<'a> Real<'a> {
     }
 }
 
-/// How many passes are over. However many do nothing for the same reason, one after the other, they are one.
+/// How many passes are over. Consecutive passes that do nothing for the same reason count as one.
 fn over(controller: &DeployController) -> usize {
     let (mut passes, mut aborted, mut before) = (0, None, None);
     for line in controller.log().lines() {

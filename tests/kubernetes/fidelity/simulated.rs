@@ -21,7 +21,7 @@ pub(super) struct Simulated<'a> {
     files: SimulatedDirectory,
 }
 
-/// What RKE2 alone serves, as the simulation has it.
+/// What RKE2 alone serves, in the simulation.
 pub(super) fn is_served_by_rke2(kind: &GroupKind) -> bool {
     SimulatedNode::new(scenario(), 1)
         .cluster()
@@ -41,7 +41,7 @@ impl<'a> Simulated<'a> {
         for ((edits, _), before) in steps {
             for edit in *edits {
                 if let Edit::Bring(kinds) = edit {
-                    // Found out with a node that is not used any more.
+                    // Looked up on a second node, which is then dropped.
                     let mut node = Self::of(directory, scenario.clone());
                     node.steps(before);
                     scenario.arrivals.push(node.arrival(kinds));
@@ -77,7 +77,7 @@ impl<'a> Simulated<'a> {
         }
     }
 
-    /// The first so many steps.
+    /// The first steps, this many.
     fn steps(&mut self, steps: usize) {
         let mut due = 0;
         for (edits, passes) in &self.directory.steps[..steps] {

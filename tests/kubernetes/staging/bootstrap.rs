@@ -1,4 +1,4 @@
-//! One bootstrap on a cluster of its own, with Windrow or without it, and what it cost.
+//! One bootstrap on its own cluster, with Windrow or without it, and its cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,21 +21,21 @@ use crate::support::cluster::{Cluster, DeployController, Spec, Who, Write, event
 /// Far longer than any bootstrap here takes.
 const END: Duration = Duration::from_secs(3600);
 
-/// What it cost.
+/// The cost.
 #[derive(Debug, Default)]
 pub(crate) struct Cost {
     /// Files taken up, counted each time.
     pub(crate) applies: i32,
-    /// Of these, those that failed.
+    /// Those that failed.
     pub(crate) failed: i32,
-    /// Of these, those that repeated what had been applied already.
+    /// Those that repeated what was applied already.
     pub(crate) repeated: i32,
-    /// What the deploy controller wrote without events, and how much of it was refused.
+    /// The deploy controller's writes without events, and how many of them were refused.
     pub(crate) writes: usize,
     pub(crate) refused: usize,
     /// Events written.
     pub(crate) events: usize,
-    /// How far etcd's revision moved.
+    /// How far etcd's revision advanced.
     pub(crate) revisions: u64,
     /// From the deploy controller's start until every file was applied.
     pub(crate) time: Duration,
@@ -45,7 +45,7 @@ pub(crate) struct Cost {
     pub(crate) created: Vec<(String, String)>,
 }
 
-/// A node under way.
+/// A node during its bootstrap.
 pub(crate) struct Bootstrap {
     // Declared in the order in which they must end.
     daemon: Option<Daemon>,
@@ -107,7 +107,7 @@ impl Bootstrap {
         })
     }
 
-    /// Waits until every file is applied as it is, and tells what it cost.
+    /// Waits until every file is applied in its current form, and returns the cost.
     pub(crate) async fn end(self) -> Cost {
         let digests: BTreeMap<String, String> = self
             .files
@@ -154,7 +154,7 @@ impl Bootstrap {
         }
         let time = self.began.elapsed();
         let passes = self.passes();
-        // A pass without anything to do: all events of the last one are written, and nothing comes after.
+        // An idle pass: all events of the last one are written, and no more come.
         self.controller.next_pass().await;
         Cost {
             time,
@@ -283,7 +283,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Plays the kubelet: every pod runs and is ready as soon as it is there.
+/// Plays the kubelet: every pod runs and is ready as soon as it exists.
 fn kubelet(client: kube::Client) -> JoinHandle<()> {
     let pods: Api<Pod> = Api::all(client.clone());
     let mut changes = watcher(pods, watcher::Config::default())
@@ -317,7 +317,7 @@ fn kubelet(client: kube::Client) -> JoinHandle<()> {
     })
 }
 
-/// Where etcd stands: every list tells.
+/// etcd's revision: every list has it.
 async fn revision(client: &kube::Client) -> u64 {
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     let list = pods.list(&ListParams::default()).await.unwrap();

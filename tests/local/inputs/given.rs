@@ -1,4 +1,4 @@
-//! Files that are given to the real binary, and what it says.
+//! Files that are given to the real binary, and its output.
 
 use std::fs;
 use std::io::Write as _;
@@ -65,7 +65,7 @@ impl Given {
     }
 }
 
-/// One run of a verb on a text: the exit code, and words of what it says.
+/// One run of a verb on a text: the exit code, and words of the output.
 pub(crate) fn says(text: impl AsRef<[u8]>, args: &[&str], exit: i32, words: &[&str]) {
     let given = Given::new("c.yaml", text.as_ref());
     let ran = given.run(&[args, &["c.yaml"]].concat());

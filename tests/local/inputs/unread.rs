@@ -1,4 +1,4 @@
-//! What no verb passes as green without having looked at it.
+//! A verb never passes as green what it has not looked at.
 
 use std::fs;
 

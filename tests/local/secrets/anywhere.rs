@@ -1,6 +1,6 @@
-//! Secrets of random forms in every field of every input (`inputs/*.yaml`), held to what docs/report.md promises:
-//! a secret where secrets belong does not come out, whatever its form (`@S`, `@A`, `@B`), and one of a known
-//! shape does not, whatever text it stands in.
+//! Secrets of random forms in every field of every input (`inputs/*.yaml`), held to the promises of docs/report.md: a
+//! secret where secrets belong does not come out, whatever its form (`@S`, `@A`, `@B`), and one of a known shape does
+//! not, whatever text it stands in.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ const KUBECONFIG: &str = include_str!("inputs/kubeconfig.yaml");
 const WINDROW: &str = include_str!("inputs/windrow.yaml");
 const RULES: &str = include_str!("inputs/rules.yaml");
 
-/// Keys whose texts are shown as they are, because they say of what is spoken: docs/report.md has them.
+/// Keys whose texts are shown unchanged, because they name what a message is about: docs/report.md lists them.
 const NAMES: &[&str] = &[
     "apiVersion",
     "kind",
@@ -46,7 +46,7 @@ const NAMES: &[&str] = &[
     "chart",
 ];
 
-/// A tree of which each place for a secret holds one.
+/// A tree with a secret in each of its places for secrets.
 fn planted(tree: &mut Value, planter: &mut Planter, place: &str) {
     match tree {
         Value::String(text) if text == "@S" => *text = planter.secret(place),
@@ -83,7 +83,7 @@ fn texts(tree: &Value, at: &str, all: &mut Vec<String>) {
         _ => return,
     };
     for (key, value) in below {
-        // A flag says what the next argument is.
+        // A flag's name tells what the next argument is.
         let is_flag = value.as_str().is_some_and(|text| text.starts_with("--"));
         if !NAMES.contains(&key.as_str()) && !is_flag {
             let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
@@ -93,7 +93,7 @@ fn texts(tree: &Value, at: &str, all: &mut Vec<String>) {
     }
 }
 
-/// The documents of an input, planted, and in one place of each something of a known shape.
+/// The documents of an input, planted, each with a secret of a known shape in one place.
 fn input(text: &str, planter: &mut Planter, place: &str, disturb: bool) -> String {
     let mut out = String::new();
     for document in text.split("\n---\n") {
@@ -136,7 +136,7 @@ fn node(planter: &mut Planter, disturb: bool) -> Node {
         ("/etc/windrow/conf.d/50-site.yaml", WINDROW),
         ("/etc/windrow/rules.d/90-site.yaml", RULES),
     ] {
-        // A rule pack is kept whole in the flight, and says so: docs/report.md.
+        // A rule pack is kept whole in the flight, as docs/report.md says.
         let whole = input(text, planter, path, disturb && text != RULES);
         let head = if text.starts_with("#cloud") {
             "#cloud-config\n"
@@ -148,7 +148,7 @@ fn node(planter: &mut Planter, disturb: bool) -> Node {
     node
 }
 
-/// What commands say of it.
+/// What commands print about it.
 fn commands(node: &Node, said: &mut Said) {
     for arguments in [
         &["report", "-o", "-"][..],
@@ -189,7 +189,7 @@ fn commands(node: &Node, said: &mut Said) {
     }
 }
 
-/// Few cases, always the same: more of them are for `PROPTEST_CASES` and a seed by hand.
+/// Only a few cases, always the same: use `PROPTEST_CASES` and a seed for more.
 fn cases(few: u32) -> Config {
     let number = |name: &str| std::env::var(name).ok().and_then(|one| one.parse().ok());
     Config {

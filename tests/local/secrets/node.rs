@@ -43,7 +43,7 @@ pub(crate) fn harvester(planter: &mut Planter, place: &str) -> Value {
     })
 }
 
-/// A tree as a YAML text: JSON is YAML, a key a line.
+/// A tree as a YAML text: JSON is YAML, with one key per line.
 pub(crate) fn yaml(tree: &Value) -> String {
     let entries = tree.as_object().unwrap().iter();
     entries

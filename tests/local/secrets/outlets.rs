@@ -1,5 +1,5 @@
-//! What a daemon says of a node with secrets in all its files, whose API quotes secrets back, on every outlet
-//! that it has; and what each command says of the same files.
+//! The outlets of a daemon with secrets in all its files and an API that quotes secrets back, and the output of each
+//! command on the same files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,11 +17,11 @@ use super::plant::{Class, Planter, corpus, lines};
 use super::support::Node;
 use super::windrow;
 
-/// Far longer than anything takes: passing it is a failure, not a measurement.
+/// Far longer than anything takes: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(600);
 const HARVESTER: &str = "/oem/harvester.config";
 
-/// What was said, and where.
+/// A text and the outlet that it came from.
 pub(crate) type Said = Vec<(String, Vec<u8>)>;
 
 pub(crate) fn nothing_in(planter: &Planter, said: &Said) {
@@ -29,7 +29,7 @@ pub(crate) fn nothing_in(planter: &Planter, said: &Said) {
     planter.nothing_in(texts.map(|(of, text)| (of.clone(), text.as_slice())));
 }
 
-/// Everything that a command says.
+/// Everything that a command prints.
 pub(crate) fn say(node: &Node, said: &mut Said, arguments: &[&str]) {
     let output = windrow(node, arguments);
     let of = arguments.join(" ");
@@ -58,7 +58,7 @@ pub(crate) fn files(below: &Path) -> BTreeSet<PathBuf> {
     all
 }
 
-/// Manifests that nobody can read, each because of something else, with a secret where it is wrong or beside it.
+/// Manifests that cannot be read, each for a different reason, with a secret at the fault or beside it.
 fn unreadable(planter: &mut Planter, node: &Node) {
     let mut secret = |what: &str| planter.password(&format!("unreadable: {what}"));
     let head = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n";
@@ -187,7 +187,7 @@ fn unreadable(planter: &mut Planter, node: &Node) {
     }
 }
 
-/// Files that wait for an object each, of which the API says something with secrets in it: a refusal, or a condition.
+/// Files that each wait for an object about which the API quotes secrets, in a refusal or a condition.
 fn quoted_back(planter: &mut Planter, node: &Node, server: &ApiServer) -> usize {
     let mut messages: Vec<String> = corpus()
         .iter()
@@ -266,7 +266,7 @@ fn nothing_planted_comes_out_of_any_outlet_of_the_daemon() {
             .cloned()
             .unwrap_or_default()
     };
-    daemon.eventually("every answer of the API to be told", || {
+    daemon.eventually("every answer of the API to be reported", || {
         let told = held()
             .iter()
             .filter(|held| {
@@ -308,7 +308,7 @@ fn nothing_planted_comes_out_of_any_outlet_of_the_daemon() {
         let file = held["file"].as_str().unwrap();
         let why = loop {
             match bus.method(Who::Nobody, "Why", &[&format!("string:{file}")]) {
-                // There are more files than a user may ask for at once.
+                // There are more files than a user may ask about at once.
                 Err(refused) if refused.contains("LimitsExceeded") => {}
                 answered => break answered.unwrap(),
             }
@@ -330,7 +330,7 @@ fn nothing_planted_comes_out_of_any_outlet_of_the_daemon() {
     ] {
         say(&node, &mut said, arguments);
     }
-    // Everything that it wrote: status, markers, ledger, flight, what a login shows.
+    // Everything that it wrote: status, markers, ledger, flight, login screens.
     let written: Vec<PathBuf> = files(node.root.path())
         .difference(&before)
         .cloned()
@@ -435,7 +435,7 @@ fn nothing_planted_comes_out_of_a_command_that_reads_the_files() {
     nothing_in(&planter, &said);
 }
 
-/// A configuration of Windrow that is right, with everything in it.
+/// A valid configuration of Windrow, with everything in it.
 fn right() -> Value {
     json!({
         "staging": {"enabled": true, "rescan": "1h", "blindDeadline": "1s"},

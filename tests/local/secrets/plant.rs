@@ -1,5 +1,4 @@
-//! Secrets made from the corpus (`corpus.tsv`), each planted in one place of its own, and the search for
-//! them in whatever came out.
+//! Secrets made from the corpus (`corpus.tsv`), each planted in its own place, and the search for them in the output.
 
 use aho_corasick::AhoCorasick;
 use base64::Engine as _;
@@ -7,10 +6,10 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 const CORPUS: &str = include_str!("corpus.tsv");
-/// A piece that is shorter is met by chance.
+/// A shorter piece may occur by chance.
 const SHORTEST: usize = 7;
 
-/// What an entry of the corpus is.
+/// The kind of a corpus entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     Shape,
@@ -55,7 +54,7 @@ pub(crate) fn corpus() -> Vec<Entry> {
         .collect()
 }
 
-/// Numbers that are the same for a seed: splitmix64.
+/// Numbers that depend only on the seed: splitmix64.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -100,11 +99,11 @@ impl Random {
     }
 }
 
-/// Something that must not come out.
+/// A secret that must not come out.
 struct Needle {
-    /// A piece of the secret, or the whole of it.
+    /// A piece of the secret, or the whole secret.
     text: String,
-    /// What it is of, and where it was planted.
+    /// Its kind, and where it was planted.
     of: String,
 }
 
@@ -117,7 +116,7 @@ pub(crate) struct Planter {
 }
 
 impl Planter {
-    /// One with the seed of the environment, or else always the same.
+    /// With the seed of the environment, or else a fixed one.
     pub(crate) fn new() -> Self {
         let seed = std::env::var("WINDROW_SEED").ok();
         Self::with(seed.and_then(|seed| seed.parse().ok()).unwrap_or(1))
@@ -132,12 +131,12 @@ impl Planter {
         }
     }
 
-    /// A new secret of this kind, as it is written: with the text around it, where it has one.
+    /// A new secret of this kind with the text around it, if it has one.
     pub(crate) fn plant(&mut self, entry: &Entry, place: &str) -> String {
         let of = format!("{:?} {} in {place}", entry.class, entry.name);
         let mut written = String::new();
         let mut secret = String::new();
-        // Without {} all of it is the secret; a JSON text has braces of its own.
+        // Without {} all of it is the secret; a JSON text has its own braces.
         let bounds = entry
             .template
             .find("{<")
@@ -193,7 +192,7 @@ impl Planter {
         made
     }
 
-    /// A secret of any form that people choose or programs make: what is written is all of it.
+    /// A secret of any form that people choose or programs make; it is written as it is.
     pub(crate) fn secret(&mut self, place: &str) -> String {
         const FORMS: &[(&str, usize)] = &[
             ("pw", 18),
@@ -209,7 +208,7 @@ impl Planter {
         ];
         let (alphabet, length) = FORMS[self.random.below(FORMS.len())];
         let mut made = self.random.text(alphabet, length);
-        // What begins like a flag is the next flag.
+        // A text that begins like a flag is the next flag.
         if made.starts_with(['-', '+', '/', '_']) {
             made.replace_range(..1, "x");
         }
@@ -221,7 +220,7 @@ impl Planter {
         made
     }
 
-    /// One of a known shape.
+    /// A secret of a known shape.
     pub(crate) fn shape(&mut self, place: &str) -> String {
         let shapes: Vec<Entry> = corpus()
             .into_iter()
@@ -254,7 +253,7 @@ impl Planter {
         self.planted
     }
 
-    /// What of them is in these texts, each with its name.
+    /// Which of them occur in these texts, by name.
     pub(crate) fn leaks<'t>(
         &self,
         texts: impl IntoIterator<Item = (String, &'t [u8])>,
@@ -285,7 +284,7 @@ impl Planter {
         found.into_values().collect()
     }
 
-    /// Fails when any of them is in these texts.
+    /// Fails when any of them occurs in these texts.
     pub(crate) fn nothing_in<'t>(&self, texts: impl IntoIterator<Item = (String, &'t [u8])>) {
         let leaks = self.leaks(texts);
         assert!(
@@ -374,7 +373,7 @@ pub(crate) fn lines(planter: &mut Planter, place: &str, lead: &str) -> Vec<Strin
     lines
 }
 
-/// Everything that stands in commands.
+/// Everything that may occur in commands.
 pub(crate) fn commands(planter: &mut Planter, place: &str) -> Vec<String> {
     let corpus = corpus();
     let all = corpus.iter().filter(|entry| entry.class != Class::Alias);

@@ -41,7 +41,7 @@ pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
         .join("current");
     let node = cache.join("assets/node/current");
     let mut places = Vec::new();
-    // A user's own binaries are of one version; it stands in for the current one.
+    // A user's own binaries are of one version, which counts as the current one.
     if minor == Minor::V1_36 {
         places.extend(env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from));
     }

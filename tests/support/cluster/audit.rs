@@ -1,4 +1,4 @@
-//! What was written to the API server, by whom, in order: its own audit log.
+//! The writes to the API server in order, with their authors: its own audit log.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 ";
 
-/// Reading is not recorded; of a write, who wrote what and how it was answered.
+/// Reads are not recorded; of a write, its author, the object and the answer.
 const WRITES: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -37,7 +37,7 @@ pub(crate) struct Write {
 }
 
 impl Write {
-    /// Whether it was done.
+    /// Whether it succeeded.
     pub(crate) fn done(&self) -> bool {
         self.code < 300
     }
@@ -62,7 +62,7 @@ fn log(path: &Path, policy: &str) -> [String; 2] {
     ]
 }
 
-/// What was asked and refused (403), by anybody, in a log of every request: who asked, and for what.
+/// The requests that were refused (403), in a log of every request: who asked, and for what.
 pub(crate) fn refused(path: &Path) -> Vec<(String, String)> {
     let log = fs::read_to_string(path).expect("kube-apiserver writes its log");
     log.lines()

@@ -1,6 +1,6 @@
 //! The deploy controller's events in the order in which they were written.
 //!
-//! A list would not do: it has one Event with a count for what was said several times.
+//! A list would not do: it has one Event with a count for a repeated message.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts to record; what is said from now on is recorded.
+    /// Records events from now on.
     pub(crate) async fn start(client: Client) -> Self {
         let api: Api<Event> = Api::namespaced(client, "kube-system");
         let params = WatchParams::default().timeout(LONGEST);
@@ -40,17 +40,19 @@ impl Recorder {
                 };
                 let component = event.source.as_ref().and_then(|by| by.component.as_deref());
                 if component == Some("deploy") {
-                    seen.lock().expect("nobody panics with it").push(event);
+                    seen.lock()
+                        .expect("its other user does not panic")
+                        .push(event);
                 }
             }
         });
         Self { events, task }
     }
 
-    /// What the deploy controllers said about Addons whose names begin so.
+    /// The deploy controllers' events about Addons whose names begin with this prefix.
     pub(crate) fn about(&self, prefix: &str) -> Vec<Event> {
         assert!(!self.task.is_finished(), "the watch of events has ended");
-        let events = self.events.lock().expect("nobody panics with it");
+        let events = self.events.lock().expect("its other user does not panic");
         let name = |event: &Event| event.involved_object.name.clone().unwrap_or_default();
         events
             .iter()

@@ -1,11 +1,11 @@
 //! A test cluster: etcd and the real kube-apiserver on loopback, with certificates of its own, and on request
 //! kube-controller-manager and the deploy controller of RKE2 on a folder.
 //!
-//! Knows how a cluster is put together, started and ended; knows nothing of what Windrow should do with it. Every process
-//! ends with its value, or, should this process die, with the pipe that it holds (see `process`). One cluster can serve all
-//! tests of a file: [`shared`].
+//! Knows how a cluster is put together, started and ended, but nothing of Windrow. Every process ends with its value,
+//! or, if this process dies, with the pipe that it holds (see `process`). One cluster can serve all tests of a file:
+//! [`shared`].
 
-// Each test file takes what it needs of it.
+// Each test file uses a part of it.
 #![allow(dead_code, unused_imports)]
 
 pub(crate) mod assets;
@@ -39,9 +39,9 @@ use pki::Pki;
 pub(crate) use pki::Who;
 use process::{Janitor, Process};
 
-/// Far longer than anything takes here: passing it is a failure, not a measurement.
+/// Far longer than anything takes here: reaching it is a failure, not a measurement.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(900);
-/// The wait between two looks at something that does not tell of its changes.
+/// The wait between two looks at something that does not report its changes.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// What a cluster consists of.
@@ -51,7 +51,7 @@ pub(crate) struct Spec {
     pub(crate) minor: Minor,
     /// Whether controllers run: Deployments make pods, namespaces terminate, service accounts appear.
     pub(crate) controller_manager: bool,
-    /// Whether pods get nodes. Nobody plays a kubelet, so the controllers leave silent nodes alone then.
+    /// Whether pods get nodes. Without a kubelet, the controllers leave silent nodes alone then.
     pub(crate) scheduler: bool,
     /// Whether kube-apiserver keeps a record of every write: [`Cluster::writes`].
     pub(crate) audit: bool,
@@ -91,7 +91,7 @@ pub(crate) fn missing(minor: Minor) -> Option<String> {
         .find_map(|name| assets::find(minor, name).err())
 }
 
-/// Says why a test is skipped, or panics where `WINDROW_REQUIRE_CLUSTER` forbids skipping. True when it is skipped.
+/// Prints why a test is skipped, or panics where `WINDROW_REQUIRE_CLUSTER` forbids skipping. True when it is skipped.
 pub(crate) fn skipped(minor: Minor) -> bool {
     let Some(why) = missing(minor) else {
         return false;
@@ -117,8 +117,8 @@ pub(crate) async fn shared(cluster: &'static SharedCluster) -> Option<&'static C
         .as_ref()
 }
 
-/// What kube-apiserver of a version says to arguments that it refuses: its last line, or `None` if it took them. No
-/// cluster is needed: arguments are checked before etcd is asked for.
+/// kube-apiserver's message about arguments that it refuses: its last line, or `None` if it took them. No cluster is
+/// needed: arguments are checked before etcd is contacted.
 pub(crate) async fn refusal(minor: Minor, arguments: &[&str]) -> Option<String> {
     let dir = Janitor::new();
     let pki = Pki::create(dir.path());
@@ -284,8 +284,8 @@ impl Cluster {
         audit::writes(self.dir.path())
     }
 
-    /// A client with an identity, which asks again where a server that has only just started puts it off. It belongs to the runtime of
-    /// the test that asks.
+    /// A client with an identity, which tries again when a newly started server puts it off. It belongs to the runtime
+    /// of the calling test.
     pub(crate) async fn client(&self, who: Who) -> Client {
         let once = self.client_that_asks_once(who).await;
         let service = tower::service_fn(move |request: http::Request<Body>| {
@@ -296,7 +296,7 @@ impl Cluster {
         Client::new(again.layer(service), "default")
     }
 
-    /// The same, for which a refusal (429, 503) is an answer.
+    /// The same, but a refusal (429, 503) is an answer.
     pub(crate) async fn client_that_asks_once(&self, who: Who) -> Client {
         let api = ApiServer::connecting_within(DEADLINE);
         let client = api.client(&self.kubeconfig(who)).await;
@@ -308,7 +308,7 @@ impl Cluster {
         self.deploy_as("deploy-controller", folder)
     }
 
-    /// The same, under a name by which its writes are known: [`Write::program`].
+    /// The same, under a name that identifies its writes: [`Write::program`].
     pub(crate) fn deploy_as(&self, name: &str, folder: &Path) -> Option<DeployController> {
         let program = match assets::find(self.spec.minor, "deploy-controller") {
             Ok(program) => program,
@@ -330,7 +330,7 @@ impl Cluster {
             .keep();
         let called = logs.join(name);
         symlink(program, &called).expect("the cluster's directory is writable");
-        // In UTC its log can be laid beside the events.
+        // In UTC its log can be compared with the events.
         let environment = [("NODE_NAME", "node1"), ("TZ", "UTC")];
         Some(DeployController(Process::start(
             "deploy-controller",
@@ -382,7 +382,7 @@ impl Cluster {
 pub(crate) struct DeployController(Process);
 
 impl DeployController {
-    /// Waits until as many passes have ended, counted from the start of the controller.
+    /// Waits until this many passes have ended, counted from the start of the controller.
     pub(crate) async fn passed(&self, passes: usize) {
         eventually(
             &format!("the deploy controller ends pass {passes}"),
@@ -394,7 +394,7 @@ impl DeployController {
 
     /// Waits for the end of a pass that begins after now.
     pub(crate) async fn next_pass(&self) {
-        // One that is under way may have read the folder already.
+        // A running pass may have read the folder already.
         let begun = self.log().matches("pass begins").count();
         self.passed(begun + 1).await;
     }
@@ -413,7 +413,7 @@ impl Drop for DeployController {
     }
 }
 
-/// Looks until there is something, and fails with a sentence when there is nothing for too long.
+/// Looks until there is a value, and fails with a sentence when there is none for too long.
 pub(crate) async fn eventually<T>(
     what: &str,
     deadline: Duration,

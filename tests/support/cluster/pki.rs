@@ -8,7 +8,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 
-/// Who asks.
+/// The identity of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     /// `system:masters`: may do everything, as RKE2's admin kubeconfig.
@@ -45,7 +45,7 @@ pub(super) struct Pki {
 }
 
 impl Pki {
-    /// Makes everything below a directory.
+    /// Makes all files below a directory.
     pub(super) fn create(dir: &Path) -> Self {
         let pki = Self {
             dir: dir.join("pki"),

@@ -1,8 +1,8 @@
 //! Processes that cannot outlive the tests, and the directory they write to.
 //!
-//! A destructor does not run when a test process is killed, and never for a cluster that a static holds. So every child
-//! stands in a process group of its own together with a shell that reads from a pipe this process keeps open: at its end,
-//! whatever brings that about, the shell kills the group.
+//! A destructor does not run when a test process is killed, and never for a cluster in a static. So every child is in
+//! its own process group, together with a shell that reads from a pipe which this process keeps open: when the pipe
+//! ends, for whatever reason, the shell kills the group.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ const GUARD: &str = r#"exec 3<&0; ( read -r _ <&3; kill -KILL 0 ) & exec "$@" 3<
 
 /// A child with a log.
 pub(super) struct Process {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(super) name: String,
     child: Child,
     log: PathBuf,
@@ -78,7 +78,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         // The end of the pipe ends the group.
         drop(self.child.stdin.take());
-        // An error means that it has been waited for.
+        // An error means that it was waited for already.
         let _ = self.child.wait();
     }
 }
@@ -96,7 +96,7 @@ impl Janitor {
             .tempdir()
             .expect("the temporary directory is writable")
             .keep();
-        // A process that is just being killed may still write a file: try until the directory is gone.
+        // A process that is being killed may still write a file: try until the directory is gone.
         let shell = Command::new("sh")
             .args([
                 "-c",

@@ -116,8 +116,8 @@ impl<'s> Replay<'s> {
         }
     }
 
-    /// The same with further rule packs (name and text), each of which takes the place of a recorded
-    /// one of its base name.
+    /// The same with further rule packs (name and text), each replacing a
+    /// recorded one of its base name.
     pub fn with_rules(segment: &'s Segment, further: Vec<(String, String)>) -> Self {
         Self {
             further,

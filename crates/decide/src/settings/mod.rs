@@ -222,11 +222,11 @@ impl Default for StatusServer {
 pub struct Staging {
     /// Off: everything is observed and reported, nothing is held.
     pub enabled: bool,
-    /// How long a file may be held by a requirement that only orders, or by one for something that nothing known
-    /// brings.
+    /// How long a file may be held by a requirement that only orders, or by one for something that nothing here
+    /// creates.
     pub advisory_deadline: Duration,
     /// How long an inferred requirement may hold a file where RKE2 could already apply some of it, and something
-    /// known brings what it lacks.
+    /// here creates what it lacks.
     pub inferred_deadline: Duration,
     /// How long a file that RKE2 would refuse is kept from it.
     pub refused_deadline: Duration,

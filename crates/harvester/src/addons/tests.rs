@@ -10,7 +10,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// So many seconds after the Addon was last changed.
+/// This many seconds after the Addon was last changed.
 fn after(seconds: i64) -> Timestamp {
     at(ASKED) + SignedDuration::from_secs(seconds)
 }
@@ -29,7 +29,7 @@ fn chart(job: &str) -> Value {
     json!({"metadata": {"name": "harvester-seeder"}, "status": {"jobName": job}})
 }
 
-/// A Job made so many seconds after the Addon was last changed.
+/// A Job made this many seconds after the Addon was last changed.
 fn job(made: i64, status: &Value) -> Value {
     json!({"metadata": {"creationTimestamp": after(made).to_string()}, "status": status})
 }

@@ -13,7 +13,7 @@ use crate::addons::job_of;
 use crate::objects::{ObjectKind, Objects, Unlisted, is_true, named, text};
 use crate::objects::{last_ends, restarts, waiting};
 
-/// So many failed tries are no hiccup: a chart that needs another one first fails once or twice.
+/// This many failed tries are no hiccup: a chart that needs another one first fails once or twice.
 const MANY: u64 = 5;
 /// The label by which a Job's pods are known.
 const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";

@@ -28,7 +28,7 @@ pub struct OwnNode {
     /// What kube-vip said when it could not bind UDP port 68.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port_68_refused: Option<String>,
-    /// How the installer was told to find the VIP's address.
+    /// How the installer was configured to find the VIP's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vip_mode: Option<String>,
     /// Until when the kubelet's own certificate is good.
@@ -130,7 +130,7 @@ fn dhcp(own: &OwnNode) -> Vec<IncidentFinding> {
 }
 
 /// An expired credential: the kubelet cannot tell that the node is alive, and kube-apiserver calls it
-/// NotReady for ever. RKE2 renews it at a start, and only then.
+/// NotReady forever. RKE2 renews it at a start, and only then.
 fn credential(own: &OwnNode, now: Timestamp) -> Vec<IncidentFinding> {
     let Some(until) = own.kubelet_until.filter(|until| *until < now) else {
         return Vec::new();

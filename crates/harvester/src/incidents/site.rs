@@ -14,7 +14,7 @@ use crate::objects::{Objects, Unlisted, named, text};
 
 /// Steps that one rule's `when` may take in a look, on all objects.
 const MOST_STEPS: u64 = 2_000_000;
-/// So many objects of a rule are shown one by one.
+/// How many objects of a rule are shown one by one.
 const MOST_FINDINGS: usize = 20;
 
 /// The kinds that these rules look at.

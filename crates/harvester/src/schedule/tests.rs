@@ -171,7 +171,7 @@ fn affinity_asks_for_company_and_lets_the_first_one_in() {
         refused(without.find(&pod("db", "", gregarious.clone()), None)).len(),
         3
     );
-    // It means itself: somebody has to be the first.
+    // It means itself: one pod has to be the first.
     assert_eq!(
         fits(without.find(&pod("web-1", "", gregarious), None)).len(),
         3
@@ -196,7 +196,7 @@ fn a_cordoned_node_still_counts_as_an_empty_place_of_a_spread() {
         why[1].starts_with("spread by kubernetes.io/hostname: 2 there and 0"),
         "{why:?}"
     );
-    // Unless it is told to leave out nodes that the pod may not use.
+    // Unless it is configured to leave out nodes that the pod may not use.
     let mut honours = spec;
     honours["topologySpreadConstraints"][0]["nodeTaintsPolicy"] = json!("Honor");
     assert_eq!(

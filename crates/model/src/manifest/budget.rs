@@ -123,7 +123,7 @@ pub(super) fn cut(problems: &mut Vec<Problem>) {
             code: Code::LimitExceeded,
             line: None,
             message: format!(
-                "only the first {MOST_PROBLEMS} of its problems are told; mend these first"
+                "only the first {MOST_PROBLEMS} of its problems are reported; fix these first"
             ),
         });
     }

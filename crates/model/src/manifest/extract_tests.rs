@@ -1,4 +1,4 @@
-//! Manifests inside other files, and where their mistakes are told.
+//! Manifests inside other files, and where their mistakes are reported.
 
 use std::io::Write;
 

@@ -150,7 +150,7 @@ fn a_template_is_told_as_one() {
         assert!(message.contains("looks like a Helm template"), "{message}");
         assert!(message.contains("`helm template`"), "{message}");
     }
-    // Braces of somebody else, and a template in a text, are not Helm's.
+    // Braces of another program, and a template in a text, are not Helm's.
     let other = located_problems(map("{{ hostname }}")).remove(0).2;
     assert!(!other.contains("Helm"), "{other}");
     let quoted = format!("{}data:\n  a: |\n    {{{{- if .Values.x }}}}\n", map("a"));

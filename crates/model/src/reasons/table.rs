@@ -367,7 +367,7 @@ reasons! {
             "RKE2 keeps the objects of a removed file."
             "57fffbf03071493cafa4c97d86b8c34c";
         MarkerLost "marker-lost" Warning
-            "the marker of {file} was removed by somebody else"
+            "the marker of {file} was removed by someone else"
             "Windrow puts it back while the file still waits; use `windrow release FILE` to release it."
             "01da193b31044b948e042b255cc1019c";
         LedgerRebuilt "ledger-rebuilt" Warning

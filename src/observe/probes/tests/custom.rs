@@ -93,8 +93,8 @@ async fn an_answer_over_http_has_to_have_the_status_and_the_text() {
     assert_eq!(ask(text.clone()).await, ProbeOutcome::Passed);
     text.contains = Some("is bad".to_owned());
     assert!(failed(&ask(text).await).contains("does not contain `is bad`"));
-    let nobody = ask(http("http://127.0.0.1:1/")).await;
-    assert!(failed(&nobody).contains("refused"), "{nobody:?}");
+    let refused = ask(http("http://127.0.0.1:1/")).await;
+    assert!(failed(&refused).contains("refused"), "{refused:?}");
 }
 
 #[tokio::test]
@@ -173,14 +173,14 @@ async fn a_port_has_to_be_listened_at_and_the_message_is_the_authors() {
         port,
     };
     assert_eq!(ask(&place, at(server.port)).await, ProbeOutcome::Passed);
-    let mut nobody = probe(at(1));
-    nobody.message = Some("the SAN is gone, call storage".to_owned());
+    let mut unreachable = probe(at(1));
+    unreachable.message = Some("the SAN is gone, call storage".to_owned());
     let outcome = custom::ask(
         &place.context(),
         &PendingFiles::default(),
         NodeRole::FirstServer,
         "n1",
-        &nobody,
+        &unreachable,
     )
     .await;
     let said = failed(&outcome);

@@ -219,7 +219,11 @@ async fn kube_vips_own_words_tell_that_the_dhcp_clients_port_is_taken() {
         "/proc/net/udp",
         "sl local\n 1: 00000000:0044\n 2: 0A00000A:0044\n",
     );
-    assert_eq!(ask(), ProbeOutcome::Passed, "nobody asks DHCP for the VIP");
+    assert_eq!(
+        ask(),
+        ProbeOutcome::Passed,
+        "the VIP does not come from DHCP"
+    );
     place.write("/oem/harvester.config", "install: {vipmode: static}\n");
     assert_eq!(ask(), ProbeOutcome::Passed);
     place.write("/oem/harvester.config", "install: {vipmode: dhcp}\n");

@@ -46,7 +46,7 @@ impl TestServer {
 
     /// The same behind a certificate that no authority has signed.
     pub(super) async fn https(says: impl Fn(&str) -> ServerReply + Send + Sync + 'static) -> Self {
-        Self::https_as("somebody.example", says).await.0
+        Self::https_as("someone.example", says).await.0
     }
 
     /// The same with a certificate for this name, and the certificate.

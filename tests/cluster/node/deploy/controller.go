@@ -108,7 +108,7 @@ func (c *Controller) applyFile(path string, evenIfKnown bool) error {
 		return err
 	}
 
-	// A FIFO blocks here for ever, and with it everything else: so it was seen with the real one.
+	// A FIFO blocks here forever, and with it everything else: the real one was seen to do so.
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return fail("ReadManifestFailed", "Read", err)

@@ -116,7 +116,7 @@ func (n *node) run(ctx context.Context) error {
 	if err != nil {
 		return causeOf(ctx, err)
 	}
-	// A FIFO can hold a pass for ever, as it does in RKE2; the node must still end when it is told to.
+	// A FIFO can block a pass forever, as it does in RKE2; the node must still end on a signal.
 	go controller.Run(ctx)
 	<-ctx.Done()
 	return context.Cause(ctx)

@@ -229,7 +229,7 @@ func (n *node) register(ctx context.Context, config *rest.Config) error {
 	return err
 }
 
-// notify tells systemd, if it listens. Without NOTIFY_SOCKET there is nobody to tell.
+// notify tells systemd, if it listens: it does when NOTIFY_SOCKET is set.
 func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

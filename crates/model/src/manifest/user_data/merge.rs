@@ -124,7 +124,7 @@ fn lines_of(root: &Node, key: &str) -> Option<Range<usize>> {
     Some(start..end.max(start + 1))
 }
 
-/// Does the key begin a line, so that what stands below it can be told from the rest?
+/// Does the key begin a line, so that its lines can be separated from the rest?
 fn is_block(part: &ConfigPart, lines: &Range<usize>, key: &str) -> bool {
     let line = part.text.lines().nth(lines.start).unwrap_or_default();
     line.trim_start_matches(['"', '\'']).starts_with(key)

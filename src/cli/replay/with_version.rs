@@ -1,0 +1,74 @@
+//! `windrow replay --with VERSION`: the recorded files are rehearsed with another version.
+
+use std::io::Write as _;
+
+use windrow_decide::flight::Segment;
+use windrow_harvester::HarvesterVersion;
+use windrow_plan::version::Version;
+use windrow_simulate::rehearse::{Ending, Rehearsal, flown, modelled, rehearse};
+
+use super::super::{Exit, complain, style};
+use crate::render;
+
+/// How many courses of events are rehearsed with another version.
+const SEEDS: u64 = 20;
+
+/// Does this look like a version rather than a path?
+pub(super) fn is_version(text: &str) -> bool {
+    let plain = text.strip_prefix('v').unwrap_or(text);
+    plain.starts_with(|ch: char| ch.is_ascii_digit())
+}
+
+/// Rehearses the recorded files with another version, from power-on.
+pub(super) fn rehearse_recorded(
+    segments: &[Segment],
+    version: &str,
+    json: bool,
+) -> anyhow::Result<Exit> {
+    let Some(segment) = segments.last() else {
+        return Ok(Exit::Usage);
+    };
+    let refuse = |why: String| {
+        complain(&[format!("--with: {why}")]);
+        Ok(Exit::Usage)
+    };
+    let recorded = match flown::setup(segment, None, false) {
+        Ok(setup) => setup,
+        Err(why) => return refuse(why),
+    };
+    let (harvester, rke2) = match recorded.scenario.harvester {
+        Some(_) => match version.parse::<HarvesterVersion>() {
+            Ok(version) => (Some(version), version.rke2()),
+            Err(why) => return refuse(why),
+        },
+        None => match version.parse::<Version>() {
+            Ok(version) => (None, Some(version)),
+            Err(why) => return refuse(why.to_string()),
+        },
+    };
+    let rewrites = rke2.is_none_or(Version::rewrites_charts);
+    let setup = match flown::setup(segment, harvester, rewrites) {
+        Ok(setup) => setup,
+        Err(why) => return refuse(why),
+    };
+    let name = format!("the node of {}, with {version}", segment.head.at);
+    let mut node = rehearse(&name, &setup, SEEDS, Vec::new());
+    if setup.scenario.harvester.is_none() {
+        node.beyond.extend(rke2.and_then(modelled::rke2));
+    }
+    let rehearsal = Rehearsal::new(vec![node], Vec::new());
+    let text = match json {
+        false => render::rehearsal(&rehearsal, style()),
+        true => crate::printable::json_pretty(&rehearsal)? + "\n",
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // A closed pipe (`windrow replay | head`) is no error.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        result => result?,
+    }
+    Ok(match rehearsal.worst() {
+        Ending::Complete => Exit::Ok,
+        Ending::Unknown => Exit::Unknown,
+        _ => Exit::Failed,
+    })
+}

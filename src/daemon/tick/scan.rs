@@ -1,0 +1,89 @@
+//! A tick scans: the manifests directory, in parts if it is large, and the spools.
+
+use std::time::Duration;
+
+use windrow_decide::Directory;
+use windrow_model::manifest;
+use windrow_model::reasons::Code;
+
+use super::super::manifest_scanner::ScanOutcome;
+use super::super::repairs;
+use super::Daemon;
+use crate::observe::platform;
+use crate::report::journal;
+
+/// Parts of a large directory that are read at one look: 256 MiB with the default of `staging.limits.directoryBytes`.
+const MOST_PARTS: usize = 8;
+
+impl Daemon {
+    /// Scans the manifests directory and the spools, and takes in what they hold.
+    pub(super) fn scan(&mut self) {
+        self.find_platform();
+        let staging = &self.state.settings().staging;
+        let (limits, rescan) = (staging.limits.clone(), staging.rescan);
+        let path = self.layout.manifests().display().to_string();
+        // A large directory is read in parts, and no decision is made before all of them were read once.
+        for _ in 0..MOST_PARTS {
+            self.scan_part(&limits, rescan, &path);
+            if !self.scanner.is_partial() {
+                break;
+            }
+            self.feed_watchdog();
+        }
+        match self.scanner.trouble() {
+            Some(error) => {
+                let what = format!("watch {path} (it is read every few seconds instead)");
+                let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
+                self.tell_once("the watch", Code::ActionFailed, line);
+            }
+            None => self.untell("the watch"),
+        }
+        let taken =
+            self.requests
+                .take_spooled(&mut self.state, &self.layout.manifests(), self.clock.now());
+        for event in taken.events {
+            journal::write_event(&event);
+        }
+        for request in taken.repairs {
+            match repairs::note(&self.layout, &request) {
+                Ok(repaired) => {
+                    self.tell_event(repaired.event, repaired.message.clone());
+                    self.flight.repaired(repaired);
+                }
+                Err(why) => {
+                    let what = format!("record the repair {}", request.file);
+                    let line = Code::ActionFailed.say(&[("what", &what), ("error", &why)]);
+                    self.tell_event(Code::ActionFailed, line);
+                }
+            }
+        }
+        if taken.about_gates {
+            // Whoever edits the configuration and then asks for its gates expects them as the files are now.
+            self.reloading.begin(&self.root, false);
+        }
+    }
+
+    fn scan_part(&mut self, limits: &manifest::ReadLimits, rescan: Duration, path: &str) {
+        match self.scanner.scan(limits, rescan, self.clock.now()) {
+            ScanOutcome::Directory(directory) => {
+                self.flight.scanned(&directory, self.clock.now());
+                self.state.take_directory(directory);
+                if let Some(event) = self.state.set_cluster(platform::cluster(&self.layout)) {
+                    journal::write_event(&event);
+                }
+                self.untell("the directory");
+            }
+            ScanOutcome::Missing => {
+                self.flight.scanned(&Directory::default(), self.clock.now());
+                self.state.take_directory(Directory::default());
+                let line = Code::DirectoryMissing.say(&[("path", path)]);
+                self.tell_once("the directory", Code::DirectoryMissing, line);
+            }
+            ScanOutcome::Unreadable(error) => {
+                let what = format!("read the manifests directory {path}");
+                let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
+                self.tell_once("the directory", Code::ActionFailed, line);
+            }
+        }
+    }
+}
