@@ -255,9 +255,12 @@ impl Knowledge {
     }
 
     fn provider(&self, node: &NodeFacts, brings: impl Fn(&Brings) -> bool) -> Option<Provider> {
-        let mut maybe = None;
+        let (mut maybe, mut switched_off) = (None, None);
         for entry in self.entries.iter().filter(|entry| brings(&entry.brings)) {
             match entry.presence(node) {
+                Presence::There if entry.component().is_some_and(|name| node.is_disabled(name)) => {
+                    switched_off.get_or_insert_with(|| Provider::certain(&entry.by()));
+                }
                 Presence::There => {
                     return Some(Provider::certain(&entry.by()));
                 }
@@ -270,7 +273,7 @@ impl Knowledge {
                 Presence::Absent => {}
             }
         }
-        maybe
+        maybe.or(switched_off)
     }
 
     /// RKE2's charts that bring something, whether they are on a node or not.

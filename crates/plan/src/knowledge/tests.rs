@@ -161,3 +161,18 @@ fn the_schema_knows_every_key_that_is_read_and_no_other() {
         assert_eq!(known, read, "{definition}");
     }
 }
+
+#[test]
+fn a_chart_that_is_switched_off_is_named_only_where_nothing_else_brings_it() {
+    let kind = GroupKind::new("snapshot.storage.k8s.io", "VolumeSnapshot");
+    let by = |platform| {
+        let node = NodeFacts::from(Some(platform)).without(["rke2-snapshot-controller-crd"]);
+        let provider = Knowledge::shipped().provider_of_kind(&kind, &node);
+        provider.unwrap().by
+    };
+    assert_eq!(by(Platform::Harvester), "Harvester's CSI snapshotter");
+    assert_eq!(
+        by(Platform::Rke2),
+        "RKE2's chart rke2-snapshot-controller-crd"
+    );
+}
