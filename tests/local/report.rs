@@ -207,7 +207,9 @@ fn the_documents_of_a_file_are_reported_one_by_one() {
     // Each takes some 7 MiB of memory; together they take more than one document may.
     let items = "x,".repeat(110_000);
     let document = |number: usize| {
-        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{number}}}\ndata: [{items}]\n")
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: a{number}}}\nrules: [{{apiGroups: [''], resources: [pods], verbs: [{items}]}}]\n"
+        )
     };
     let text: Vec<String> = (0..3).map(document).collect();
     write(node.path(), path, &text.join("---\n"));

@@ -199,7 +199,7 @@ pub enum HttpStatus {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TcpProbeFile {
-    /// HOST:PORT or [IPV6]:PORT
+    /// `HOST:PORT` or `[IPV6]:PORT`
     pub address: String,
 }
 
