@@ -8,9 +8,7 @@ use windrow_plan::readiness::node::{
 
 use super::observation::Observation;
 use super::outcome::DecisionContext;
-use super::status::{
-    HeldFile, Holder, Phase, ProbeStatus, Readiness, StagingStatus, Status, StatusReason,
-};
+use super::status::{Phase, ProbeStatus, Readiness, StagingStatus, Status, StatusReason};
 
 /// What staging alone says.
 pub(super) type StagingVerdict = (Readiness, Phase, StatusReason);
@@ -80,7 +78,6 @@ fn manifests(status: &Status, seen: &NodeSeen, context: &DecisionContext<'_>) ->
                 message,
                 done: total,
                 total,
-                stuck: false,
                 moved: moved(staging, context.observation.started),
             },
         };
@@ -97,7 +94,6 @@ fn manifests(status: &Status, seen: &NodeSeen, context: &DecisionContext<'_>) ->
             message,
             done: staging.done(),
             total,
-            stuck: staging.held.iter().any(|held| stuck(held, context)),
             moved: moved(staging, context.observation.started),
         },
     }
@@ -142,20 +138,6 @@ fn trouble(seen: &NodeSeen, context: &DecisionContext<'_>) -> Option<KnownProble
                 None => finding.message.clone(),
             },
         })
-}
-
-/// A hold that nothing but a person can end: it stands in a cycle and has no deadline.
-fn stuck(held: &HeldFile, context: &DecisionContext<'_>) -> bool {
-    let in_cycle = || {
-        context
-            .plan
-            .findings
-            .iter()
-            .filter(|finding| finding.code == Code::RequiredCycle)
-            .flat_map(|finding| &finding.at)
-            .any(|at| held.file == at.file.as_str())
-    };
-    held.by == Holder::Windrow && held.deadline.is_none() && in_cycle()
 }
 
 fn moved(staging: &StagingStatus, started: Timestamp) -> Timestamp {

@@ -146,6 +146,42 @@ fn a_changed_file_of_rke2s_own_that_it_cannot_apply_keeps_the_node_from_being_re
 }
 
 #[test]
+fn a_file_in_a_cycle_that_waits_for_something_else_is_not_said_to_have_failed() {
+    // The cycle yields. That the ConfigMap comes can be hoped for.
+    let files = [
+        (
+            "a.yaml",
+            waits_for("a", "/namespaces/default/ConfigMap/b (exists)"),
+        ),
+        (
+            "b.yaml",
+            waits_for(
+                "b",
+                "/namespaces/default/ConfigMap/a (exists), /namespaces/default/ConfigMap/x (exists)",
+            ),
+        ),
+    ];
+    let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+    let mut node = Node::new(&files);
+    node.api();
+    node.observe(ClusterEvent::Object(config_map("x"), ObjectSeen::Absent));
+    healthy(&mut node, NodeRole::FirstServer);
+    let status = node.tick().status;
+    assert!(
+        status
+            .findings
+            .iter()
+            .any(|one| one.code == Code::RequiredCycle)
+    );
+    let held = &status.staging.held;
+    assert!(
+        held.iter()
+            .any(|file| file.file == "b.yaml" && file.deadline.is_none())
+    );
+    assert_eq!(status.readiness, Readiness::SettingUp);
+}
+
+#[test]
 fn a_node_whose_probes_are_switched_off_is_not_judged() {
     let mut node = Node::new(&[]);
     node.api();

@@ -9,7 +9,6 @@
 //! | a required probe fails, and a transition excuses it | SettingUp |
 //! | a required probe fails after the node was Ready in this boot | Failed |
 //! | a required probe fails (one of the last phase: once no manifest waits) | SettingUp |
-//! | manifests are proved to be stuck | Failed |
 //! | manifests are not all applied | SettingUp |
 //! | a required probe is unknown, or the role, or the manifests | Unknown |
 //! | something is found that cannot work as it is (a finding of severity error) | Degraded |
@@ -66,8 +65,6 @@ pub enum Manifests {
         done: usize,
         /// Out of how many.
         total: usize,
-        /// Is it proved that they never will be?
-        stuck: bool,
         /// When one of them last moved.
         moved: Timestamp,
     },
@@ -237,18 +234,9 @@ impl Judging<'_> {
                 _ => verdict_by_probe(Readiness::SettingUp, failing),
             };
         }
-        if let Manifests::Waiting {
-            code,
-            message,
-            stuck,
-            ..
-        } = manifests
-        {
-            let readiness = match stuck {
-                true => Readiness::Failed,
-                false => Readiness::SettingUp,
-            };
-            return verdict(readiness, Phase::Manifests, *code, message.clone());
+        if let Manifests::Waiting { code, message, .. } = manifests {
+            let setting_up = Readiness::SettingUp;
+            return verdict(setting_up, Phase::Manifests, *code, message.clone());
         }
         if let Some(unknown) = self.first(ProbeSeverity::Required, ProbeState::Unknown) {
             let (_, why, code) = as_of(unknown, self.question.now);
@@ -417,16 +405,10 @@ impl Judging<'_> {
             .map(|probe| probe.track.moved)
             .chain(seen.transitions.values().map(|one| one.since))
             .fold(seen.started, Timestamp::max);
-        let mut stuck = self.stuck().is_some();
-        if let Manifests::Waiting {
-            moved: last,
-            stuck: proved,
-            ..
-        } = manifests
-        {
+        if let Manifests::Waiting { moved: last, .. } = manifests {
             moved = moved.max(*last);
-            stuck |= verdict.phase == Phase::Manifests && *proved;
         }
+        let stuck = self.stuck().is_some();
         pace(verdict.phase, entered, moved, stuck, *now)
     }
 

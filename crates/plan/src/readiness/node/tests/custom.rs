@@ -101,7 +101,6 @@ fn one_of_the_last_phase_is_expected_only_once_no_manifest_waits() {
         message: "1 of 3 applied".to_owned(),
         done: 1,
         total: 3,
-        stuck: false,
         moved: node.now,
     };
     assert_eq!(

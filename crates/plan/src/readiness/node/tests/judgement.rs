@@ -245,7 +245,6 @@ fn a_node_that_is_not_ready_asks_to_be_woken_when_its_pace_changes_and_a_ready_o
         message: "vm.yaml: kind is not served".to_owned(),
         done: 2,
         total: 3,
-        stuck: false,
         moved: node.now,
     };
     let mut paces = vec![node.judge().pace];
@@ -261,15 +260,13 @@ fn a_node_that_is_not_ready_asks_to_be_woken_when_its_pace_changes_and_a_ready_o
 fn manifests_that_wait_are_the_last_phase_before_ready() {
     let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
     node.passes_but(&[]);
-    let waiting = |stuck, moved| Manifests::Waiting {
+    node.manifests = Manifests::Waiting {
         code: Code::WaitsForKind,
         message: "vm.yaml: kind is not served".to_owned(),
         done: 2,
         total: 3,
-        stuck,
-        moved,
+        moved: node.now,
     };
-    node.manifests = waiting(false, node.now);
     let judged = node.judge();
     assert_eq!(
         (judged.readiness, judged.phase, judged.code),
@@ -283,12 +280,13 @@ fn manifests_that_wait_are_the_last_phase_before_ready() {
         phase.map(|phase| (phase.state, phase.done, phase.total)),
         Some((PhaseState::Current, 2, 3))
     );
-    node.manifests = waiting(true, node.now);
-    let judged = node.judge();
+    node.fails("apiserver", "etcd failed");
     assert_eq!(
-        (judged.readiness, judged.pace),
-        (Readiness::Failed, Some(Pace::Stuck))
+        node.judge().phase,
+        Phase::Api,
+        "an earlier phase counts first"
     );
+    node.passes_but(&[]);
     node.manifests = Manifests::Unknown {
         code: Code::StateUnknown,
         message: "not listed".to_owned(),
@@ -341,24 +339,6 @@ fn the_wall_clock_being_set_makes_nothing_stale_and_nothing_stalled() {
         (judged.readiness, judged.pace),
         (Readiness::SettingUp, Some(Pace::Moving))
     );
-}
-
-#[test]
-fn that_files_will_never_be_applied_says_nothing_about_an_earlier_phase() {
-    let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
-    node.passes_but(&["apiserver"]);
-    node.fails("apiserver", "etcd failed");
-    node.manifests = Manifests::Waiting {
-        code: Code::WaitsForKind,
-        message: "vm.yaml: kind is not served".to_owned(),
-        done: 2,
-        total: 3,
-        stuck: true,
-        moved: node.now,
-    };
-    let judged = node.judge();
-    assert_eq!(judged.phase, Phase::Api);
-    assert_eq!(judged.pace, Some(Pace::Moving));
 }
 
 #[test]
