@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use markers::{Markers, show};
 use support::cluster::assets::Minor;
-use support::gate_node::{SERVER, WISHES, gates, node, wishes};
+use support::gate_node::{WISHES, gates, running_node, wishes};
 use support::machine::Machine;
 
 const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
@@ -53,16 +53,9 @@ fn during(machine: &Machine, run: &str, work: impl FnOnce()) -> Vec<Duration> {
 }
 
 fn main() {
-    let Some(node) = node(Minor::V1_36) else {
+    let Some(machine) = running_node(Minor::V1_36) else {
         return;
     };
-    let machine = node
-        .file(
-            "/etc/rancher/rke2/config.yaml.d/50-site.yaml",
-            "debug: false\n",
-        )
-        .boot();
-    machine.wait_unit(SERVER, "active");
     // RKE2 makes it; what stands in for it here does not.
     machine.sh(&format!("mkdir -p {MANIFESTS}"));
     let quiet = during(&machine, "quiet", || rest(Duration::from_secs(30)));

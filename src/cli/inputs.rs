@@ -16,14 +16,13 @@ use jiff::Timestamp;
 pub(super) use carried::{say_if_ambiguous, say_notes};
 pub(super) use destinations::rke2_files;
 pub(super) use facts::{disabled, node_facts};
-use gathered::manifest;
+use gathered::own_manifest;
 pub(super) use gathered::{Input, Inputs};
 pub(super) use markers::{ForeignMarker, skipped_by};
 pub(super) use own::{carried_configuration, rule_files, rules};
 pub(super) use sources::{STANDARD_INPUT, is_standard_input, other_configurations, standard_input};
 
 use windrow_model::manifest::{FileContent, MARKER_SUFFIX, ReadLimits, is_manifest_name};
-use windrow_plan::SourceMap;
 
 use super::Context;
 use super::document::now;
@@ -84,14 +83,7 @@ pub(super) fn nothing_in(path: &Path) -> String {
 /// A manifests directory, as RKE2 reads it.
 fn directory(inputs: &mut Inputs, path: &Path, limits: &ReadLimits, now: Timestamp) {
     for (file, shown, content) in manifests_in(inputs, path, limits, now) {
-        manifest(
-            inputs,
-            &file,
-            content,
-            SourceMap::itself(shown),
-            None,
-            limits,
-        );
+        own_manifest(inputs, &file, shown, content, limits);
     }
 }
 
@@ -100,14 +92,7 @@ fn named_directory(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     for (file, shown, content) in manifests_in(inputs, path, limits, now()) {
         match content {
             FileContent::Bytes(bytes) => carried::text(inputs, &file, shown, bytes, limits),
-            content => manifest(
-                inputs,
-                &file,
-                content,
-                SourceMap::itself(shown),
-                None,
-                limits,
-            ),
+            content => own_manifest(inputs, &file, shown, content, limits),
         }
     }
     let is_read = |name: &str| is_manifest_name(name) || name.ends_with(MARKER_SUFFIX);
@@ -175,14 +160,7 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
             let content = FileContent::TooLarge {
                 size: metadata.len(),
             };
-            manifest(
-                inputs,
-                name,
-                content,
-                SourceMap::itself(shown),
-                None,
-                limits,
-            );
+            own_manifest(inputs, name, shown, content, limits);
         }
         Ok(_) => match fs::read(path) {
             Ok(bytes) => carried::text(inputs, name, shown, bytes, limits),

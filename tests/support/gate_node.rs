@@ -71,6 +71,14 @@ pub(crate) fn node(minor: Minor) -> Option<Builder> {
     Some(node)
 }
 
+/// Such a node whose RKE2 runs, with a directory for drop-ins.
+pub(crate) fn running_node(minor: Minor) -> Option<Machine> {
+    let site = "/etc/rancher/rke2/config.yaml.d/50-site.yaml";
+    let machine = node(minor)?.file(site, "debug: false\n").boot();
+    machine.wait_unit(SERVER, "active");
+    Some(machine)
+}
+
 pub(crate) fn wishes(gates: &str) -> String {
     format!("featureGates:\n  kubeApiserver:\n{gates}")
 }

@@ -6,7 +6,8 @@
 
 use assets::Minor;
 use gate_node::{
-    DROP_IN, RKE2, SERVER, WISHES, findings, in_effect, node, rke2, status, wait_in_effect, wishes,
+    DROP_IN, RKE2, SERVER, WISHES, findings, in_effect, node, rke2, running_node, status,
+    wait_in_effect, wishes,
 };
 
 use crate::support::cluster::assets;
@@ -59,16 +60,9 @@ fn gates_are_in_place_before_the_first_start_and_what_an_upgrade_refuses_is_gone
 
 #[test]
 fn a_changed_configuration_waits_while_the_server_runs_and_is_written_once_it_does_not() {
-    let Some(node) = node(Minor::V1_36) else {
+    let Some(machine) = running_node(Minor::V1_36) else {
         return;
     };
-    let machine = node
-        .file(
-            "/etc/rancher/rke2/config.yaml.d/50-site.yaml",
-            "debug: false\n",
-        )
-        .boot();
-    machine.wait_unit(SERVER, "active");
     assert!(!machine.exists(DROP_IN), "nothing to set, no file");
     machine.write(WISHES, &wishes("    APIResponseCompression: false\n"));
     machine.sh("systemctl reload windrow");

@@ -9,7 +9,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::SourceMap;
 use windrow_simulate::Setup;
 
-use super::gathered::{Destination, Inputs, manifest};
+use super::gathered::{Destination, Inputs, manifest, own_manifest};
 use super::markers::ForeignMarker;
 
 /// A text whose kind is not known yet: a manifest, a configuration that carries manifests, or an envelope around
@@ -35,14 +35,7 @@ pub(super) fn text(
         }
     } else if is_manifest_name(name.rsplit('/').next().unwrap_or(name)) {
         let content = FileContent::Bytes(bytes);
-        manifest(
-            inputs,
-            name,
-            content,
-            SourceMap::itself(shown),
-            None,
-            limits,
-        );
+        own_manifest(inputs, name, shown, content, limits);
     } else {
         inputs.errors.push(format!(
             "{shown}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with \

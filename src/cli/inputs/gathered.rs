@@ -72,6 +72,24 @@ impl Input {
     }
 }
 
+/// Adds a manifest file that lies as it is: no configuration carries it.
+pub(super) fn own_manifest(
+    inputs: &mut Inputs,
+    path: &str,
+    shown: String,
+    content: FileContent,
+    limits: &ReadLimits,
+) {
+    manifest(
+        inputs,
+        path,
+        content,
+        SourceMap::itself(shown),
+        None,
+        limits,
+    );
+}
+
 /// Adds a manifest file.
 pub(super) fn manifest(
     inputs: &mut Inputs,

@@ -2,6 +2,7 @@
 
 use super::servers::{ServerReply, TestServer};
 use super::*;
+use crate::observe::probes::answer::ProbeAnswer;
 use crate::observe::probes::kubernetes::{Ask, Credential};
 use crate::observe::probes::upgrade::SignMemory;
 use crate::observe::probes::{cluster, components};
@@ -13,6 +14,19 @@ fn ready_node(status: &str) -> String {
         r#"{{"metadata": {{"name": "n1"}}, "spec": {{"taints": [{{"key": "kubevirt.io/drain"}}]}},
             "status": {{"conditions": [{{"type": "Ready", "status": "{status}", "reason": "KubeletNotReady"}}]}}}}"#
     )
+}
+
+async fn own_node(place: &TestNode, role: NodeRole) -> ProbeAnswer {
+    let memory = SignMemory::default();
+    cluster::own_node(&place.context(), &memory, role, "n1", None).await
+}
+
+fn in_words(outcome: ProbeOutcome) -> String {
+    match outcome {
+        ProbeOutcome::Passed => "passed".to_owned(),
+        ProbeOutcome::Failed { why, .. } => format!("failed: {why}"),
+        ProbeOutcome::Unknown { why, .. } => format!("unknown: {why}"),
+    }
 }
 
 #[tokio::test]
@@ -35,11 +49,7 @@ async fn the_health_endpoints_pass_fail_or_are_not_known() {
     ] {
         let server = TestServer::http(move |_| says.clone()).await;
         place.endpoints.kubelet.clone_from(&server.url);
-        let said = match components::kubelet(&place.context()).await {
-            ProbeOutcome::Passed => "passed".to_owned(),
-            ProbeOutcome::Failed { why, .. } => format!("failed: {why}"),
-            ProbeOutcome::Unknown { why, .. } => format!("unknown: {why}"),
-        };
+        let said = in_words(components::kubelet(&place.context()).await);
         assert!(said.starts_with(expected), "{said}, not {expected}");
     }
 }
@@ -77,14 +87,7 @@ async fn the_own_node_is_ready_by_its_condition_and_tells_of_a_drain() {
         let place = TestNode::new();
         let server = TestServer::http(move |_| ServerReply::ok(&ready_node(status))).await;
         place.admin(&server);
-        let asked = cluster::own_node(
-            &place.context(),
-            &SignMemory::default(),
-            NodeRole::FirstServer,
-            "n1",
-            None,
-        )
-        .await;
+        let asked = own_node(&place, NodeRole::FirstServer).await;
         match passed {
             true => assert_eq!(asked.outcome, ProbeOutcome::Passed),
             false => assert_eq!(failed(&asked.outcome), "KubeletNotReady"),
@@ -110,14 +113,7 @@ async fn a_refusal_says_who_asked_what_and_why_it_was_refused() {
     })
     .await;
     place.identity(&server);
-    let asked = cluster::own_node(
-        &place.context(),
-        &SignMemory::default(),
-        NodeRole::Agent,
-        "n1",
-        None,
-    )
-    .await;
+    let asked = own_node(&place, NodeRole::Agent).await;
     let said = unknown(&asked.outcome);
     assert_eq!(
         said,
@@ -166,19 +162,8 @@ async fn an_object_that_cannot_be_had_is_not_known_and_one_that_does_not_exist_f
         let place = TestNode::new();
         let server = TestServer::http(move |_| says.clone()).await;
         place.admin(&server);
-        let asked = cluster::own_node(
-            &place.context(),
-            &SignMemory::default(),
-            NodeRole::FirstServer,
-            "n1",
-            None,
-        )
-        .await;
-        let said = match asked.outcome {
-            ProbeOutcome::Passed => "passed".to_owned(),
-            ProbeOutcome::Failed { why, .. } => format!("failed: {why}"),
-            ProbeOutcome::Unknown { why, .. } => format!("unknown: {why}"),
-        };
+        let asked = own_node(&place, NodeRole::FirstServer).await;
+        let said = in_words(asked.outcome);
         assert!(said.starts_with(expected), "{said}, not {expected}");
     }
 }

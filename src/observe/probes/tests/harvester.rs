@@ -23,6 +23,12 @@ async fn joined(
     (place, server)
 }
 
+/// Harvester's readiness, as an agent's probe finds it.
+async fn readiness(place: &TestNode) -> ProbeOutcome {
+    let memory = VipMemory::default();
+    harvester::ready(&place.context(), &memory, NodeRole::Agent, "n1").await
+}
+
 fn release(place: &TestNode, version: &str) {
     place.write(
         "/etc/harvester-release.yaml",
@@ -33,13 +39,7 @@ fn release(place: &TestNode, version: &str) {
 #[tokio::test]
 async fn harvester_is_ready_when_it_says_so_and_its_own_words_are_told() {
     let (place, server) = joined(|_| ServerReply::ok(r#"{"ready": true}"#)).await;
-    let outcome = harvester::ready(
-        &place.context(),
-        &VipMemory::default(),
-        NodeRole::Agent,
-        "n1",
-    )
-    .await;
+    let outcome = readiness(&place).await;
     assert_eq!(outcome, ProbeOutcome::Passed);
     let asked = server.asked();
     assert!(asked[0].starts_with("GET /v1/harvester/readyz "));
@@ -48,13 +48,7 @@ async fn harvester_is_ready_when_it_says_so_and_its_own_words_are_told() {
     let (place, _server) =
         joined(|_| ServerReply::ok(r#"{"ready": false, "msg": "rkeControlPlane is not ready"}"#))
             .await;
-    let outcome = harvester::ready(
-        &place.context(),
-        &VipMemory::default(),
-        NodeRole::Agent,
-        "n1",
-    )
-    .await;
+    let outcome = readiness(&place).await;
     assert_eq!(failed(&outcome), "rkeControlPlane is not ready");
 }
 
@@ -66,13 +60,7 @@ async fn where_readyz_does_not_exist_or_refuses_the_consoles_question_is_asked_w
             _ => ServerReply::Http(status, String::new()),
         })
         .await;
-        let outcome = harvester::ready(
-            &place.context(),
-            &VipMemory::default(),
-            NodeRole::Agent,
-            "n1",
-        )
-        .await;
+        let outcome = readiness(&place).await;
         assert_eq!(outcome, ProbeOutcome::Passed);
         let asked = server.asked();
         assert_eq!(asked.len(), 2);
@@ -91,13 +79,7 @@ async fn before_1_8_and_where_the_version_is_not_known_the_token_is_not_sent() {
     ] {
         let (place, server) = joined(|_| ServerReply::ok(r#"{"ready": true}"#)).await;
         release(&place, version);
-        let outcome = harvester::ready(
-            &place.context(),
-            &VipMemory::default(),
-            NodeRole::Agent,
-            "n1",
-        )
-        .await;
+        let outcome = readiness(&place).await;
         assert_eq!(outcome, ProbeOutcome::Passed);
         let asked = server.asked();
         let token = asked.iter().any(|request| request.contains(TOKEN));
@@ -115,13 +97,7 @@ async fn the_token_is_never_in_an_outcome() {
         ServerReply::Http(401, TOKEN.to_owned()),
     ] {
         let (place, _server) = joined(move |_| says.clone()).await;
-        let outcome = harvester::ready(
-            &place.context(),
-            &VipMemory::default(),
-            NodeRole::Agent,
-            "n1",
-        )
-        .await;
+        let outcome = readiness(&place).await;
         assert_ne!(outcome, ProbeOutcome::Passed);
         assert!(!format!("{outcome:?}").contains(TOKEN), "{outcome:?}");
     }
