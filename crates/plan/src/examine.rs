@@ -16,6 +16,7 @@ use windrow_model::manifest::{
 };
 use windrow_model::reasons::Code;
 
+use self::slow_effects::{file_effects, object_effects};
 use super::installer::{Installing, what_it_installs};
 use super::{
     FileObstacle, FirstPass, Origin, PlanDocument, PlanFile, SlowEffect, SourceMap, builtin,
@@ -203,6 +204,8 @@ impl Examined {
 
     /// The file in a plan, with what its documents require.
     pub(super) fn to_plan_file(&self, documents: Vec<PlanDocument>) -> PlanFile {
+        let objects = self.objects.iter();
+        let objects = objects.map(|one| (&one.object, one.slow_effects.as_slice()));
         PlanFile {
             path: self.path.clone(),
             name: self.path.name(),
@@ -218,7 +221,7 @@ impl Examined {
             hold: self.hold.clone(),
             apply_once: self.apply_once,
             documents,
-            slow_effects: self.slow_effects(),
+            slow_effects: file_effects(objects),
             first_pass: FirstPass::default(),
         }
     }
@@ -356,11 +359,12 @@ impl Examined {
             true => (Installing::No, KnownBrings::default()),
             false => what_it_installs(object, &id, &rules.knowledge),
         };
+        let serves = serves(object);
         self.objects.push(ExaminedObject {
             line: object.line,
             is_name_generated: object.is_name_generated(),
-            serves: serves(object),
-            slow_effects: slow_effects::slow_effects(object, &id),
+            slow_effects: object_effects(object, &id, serves.as_ref().map(|(kind, _)| kind)),
+            serves,
             brings,
             installing,
             object: id,

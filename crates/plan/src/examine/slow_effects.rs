@@ -4,50 +4,52 @@ use std::collections::HashMap;
 
 use windrow_model::manifest::{GroupKind, Node, Object, ObjectRef};
 
-use super::{Examined, serves};
 use crate::SlowEffect;
 
 /// Group and kind of a CustomResourceDefinition.
 const DEFINITION: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
 
-impl Examined {
-    /// The slow effects of all its objects.
-    pub(super) fn slow_effects(&self) -> Vec<SlowEffect> {
-        let after = self.written_after_definitions();
-        let effects = self.objects.iter().flat_map(|one| &one.slow_effects);
-        let mut effects: Vec<SlowEffect> = effects.cloned().collect();
-        for effect in &mut effects {
-            if let SlowEffect::Defines { followed_by, .. } = effect {
-                *followed_by = after;
-            }
+/// The slow effects of all objects of a file, which are given with their names in the file's order.
+pub(super) fn file_effects<'o>(
+    objects: impl Iterator<Item = (&'o ObjectRef, &'o [SlowEffect])> + Clone,
+) -> Vec<SlowEffect> {
+    let after = written_after_definitions(objects.clone().map(|(id, _)| id));
+    let mut effects: Vec<SlowEffect> = objects.flat_map(|(_, effects)| effects).cloned().collect();
+    for effect in &mut effects {
+        if let SlowEffect::Defines { followed_by, .. } = effect {
+            *followed_by = after;
         }
-        effects
     }
-
-    /// How many of its objects RKE2 writes after its definitions: kinds are written in the order in which they first appear.
-    fn written_after_definitions(&self) -> usize {
-        let mut order: HashMap<GroupKind, usize> = HashMap::new();
-        let mut of_kind: Vec<usize> = Vec::new();
-        for object in &self.objects {
-            let next = order.len();
-            let place = *order.entry(object.object.group_kind()).or_insert(next);
-            if place == of_kind.len() {
-                of_kind.push(0);
-            }
-            of_kind[place] += 1;
-        }
-        let definitions = order.get(&GroupKind::new(DEFINITION.0, DEFINITION.1));
-        definitions.map_or(0, |place| of_kind[place + 1..].iter().sum())
-    }
+    effects
 }
 
-/// The slow effects of an object; `id` has its namespace filled in.
-pub(super) fn slow_effects(object: &Object, id: &ObjectRef) -> Vec<SlowEffect> {
+/// How many objects of a file RKE2 writes after its definitions: kinds are written in the order in which they first appear.
+fn written_after_definitions<'o>(objects: impl Iterator<Item = &'o ObjectRef>) -> usize {
+    let mut order: HashMap<GroupKind, usize> = HashMap::new();
+    let mut of_kind: Vec<usize> = Vec::new();
+    for object in objects {
+        let next = order.len();
+        let place = *order.entry(object.group_kind()).or_insert(next);
+        if place == of_kind.len() {
+            of_kind.push(0);
+        }
+        of_kind[place] += 1;
+    }
+    let definitions = order.get(&GroupKind::new(DEFINITION.0, DEFINITION.1));
+    definitions.map_or(0, |place| of_kind[place + 1..].iter().sum())
+}
+
+/// The slow effects of an object; `id` has its namespace filled in, and `defines` is the kind that it defines.
+pub(super) fn object_effects(
+    object: &Object,
+    id: &ObjectRef,
+    defines: Option<&GroupKind>,
+) -> Vec<SlowEffect> {
     match (id.group.as_str(), id.kind.as_str()) {
         DEFINITION => {
             let strategy = object.node.str_at(&["spec", "conversion", "strategy"]);
-            let defined = serves(object).map(|(kind, _)| SlowEffect::Defines {
-                kind,
+            let defined = defines.map(|kind| SlowEffect::Defines {
+                kind: kind.clone(),
                 converts: strategy == Some("Webhook"),
                 followed_by: 0,
             });
