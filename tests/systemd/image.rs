@@ -171,7 +171,7 @@ fn an_image_boots_from_its_boot_loader_and_holds_what_its_seed_brings_before_rke
     let written = moment("gates", &|entry| {
         entry["WINDROW_CODE"] == "gates-written" || says(entry, DROP_IN)
     });
-    let held = moment("hold", &|entry| says(entry, "30-database.yaml"));
+    let held = moment("hold", &|entry| says(entry, "10-app.yaml"));
     let ready: f64 = told("ready")[0]
         .split_once('=')
         .and_then(|(_, micros)| micros.parse::<f64>().ok())
@@ -190,10 +190,7 @@ fn an_image_boots_from_its_boot_loader_and_holds_what_its_seed_brings_before_rke
 
     // The disk says the same, after an orderly end.
     let read = disk.read_back(&[MANIFESTS, CONFIG]);
-    let marker = read
-        .path()
-        .join(&MANIFESTS[1..])
-        .join("30-database.yaml.skip");
+    let marker = read.path().join(&MANIFESTS[1..]).join("10-app.yaml.skip");
     let marker = std::fs::read(marker).expect("a marker on the disk");
     assert!(Mark::parse(&marker).is_some());
 }

@@ -177,6 +177,8 @@ impl Examined {
         }
         self.cut();
         self.wanted = HashSet::new();
+        // The daemon keeps it as long as the file, and most files have one object.
+        self.objects.shrink_to_fit();
         self
     }
 

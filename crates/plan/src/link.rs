@@ -65,9 +65,10 @@ impl Linker<'_> {
             for (document, object) in one.objects.iter().enumerate() {
                 let place = (file, document);
                 let wants = object.wants.iter();
-                let requires: Vec<Requirement> = wants
+                let mut requires: Vec<Requirement> = wants
                     .filter_map(|want| self.requirement(place, want))
                     .collect();
+                requires.shrink_to_fit();
                 for requirement in &requires {
                     self.check_requirement(place, requirement, &mut found);
                 }
