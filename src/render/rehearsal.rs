@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Severity;
-use windrow_simulate::rehearse::{Ending, NodeRehearsal, Rehearsal, Side, Span, Weight};
+use windrow_simulate::rehearse::{Delay, Ending, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
 use super::table::{Style, findings};
 use super::text::wrap;
@@ -58,6 +58,7 @@ fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
     ] {
         verdict(out, title, side, node, style);
     }
+    later(out, node, style);
     files(out, node, style);
     kept(out, &node.with, style);
     recognised(out, node, style);
@@ -119,6 +120,11 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
             }
         }
     }
+    if seeds == 0 {
+        let text = "  not known: no seed was played to its end";
+        let _ = writeln!(out, "{}\n", style.waiting(text));
+        return;
+    }
     if let Some(over) = side.over {
         let _ = writeln!(out, "  all is there after {}", span(over));
     }
@@ -137,6 +143,21 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
         range(work.least.failed, work.most.failed),
         range(work.least.writes, work.most.writes)
     );
+}
+
+/// By how much it takes longer with Windrow.
+fn later(out: &mut String, node: &NodeRehearsal, style: Style) {
+    let Some(Delay { file, seconds }) = &node.delay else {
+        return;
+    };
+    let text = format!(
+        "With Windrow the last file is applied {seconds:.0} s later than without it, which gets there too: {} is held longest",
+        printable(file)
+    );
+    for line in wrap(&text, style.width) {
+        let _ = writeln!(out, "{}", style.waiting(&line));
+    }
+    out.push('\n');
 }
 
 /// What the node runs.

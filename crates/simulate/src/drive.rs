@@ -44,16 +44,44 @@ impl PreparedSetup {
 
     /// The same without Windrow.
     pub fn without_windrow(&self, setup: &Setup, seed: u64) -> Run {
-        run_alone(setup, self, seed)
+        run_alone(setup, self, seed, &|| true).0
+    }
+
+    /// The bootstrap with Windrow as long as there is time, which is asked at each step; `None` where it is up before the end.
+    pub fn with_windrow_while(
+        &self,
+        setup: &Setup,
+        seed: u64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Option<Run> {
+        let (run, _, ended) = Drive::new(setup, self, Faults::NONE, seed).fly(go_on);
+        ended.then_some(run)
+    }
+
+    /// The bootstrap without Windrow as long as there is time.
+    pub fn without_windrow_while(
+        &self,
+        setup: &Setup,
+        seed: u64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Option<Run> {
+        let (run, ended) = run_alone(setup, self, seed, go_on);
+        ended.then_some(run)
     }
 }
 
 /// The bootstrap as it goes without Windrow.
 pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
-    run_alone(setup, &PreparedSetup::read(setup), seed)
+    run_alone(setup, &PreparedSetup::read(setup), seed, &|| true).0
 }
 
-fn run_alone(setup: &Setup, known: &PreparedSetup, seed: u64) -> Run {
+/// The run, and whether it was played to its end.
+fn run_alone(
+    setup: &Setup,
+    known: &PreparedSetup,
+    seed: u64,
+    go_on: &dyn Fn() -> bool,
+) -> (Run, bool) {
     let mut node = fleet(setup, seed);
     let mut disks = known.disks.clone();
     let mut changes = DueChanges::new(setup, &mut Chance::new(seed).branch(3));
@@ -63,6 +91,9 @@ fn run_alone(setup: &Setup, known: &PreparedSetup, seed: u64) -> Run {
         let Some(next) = next.filter(|next| *next < end) else {
             break;
         };
+        if !go_on() {
+            return (ended(seed, node, disks), false);
+        }
         node.advance(next, &disks[..]);
         for signal in node.signals() {
             write_again(known, signal, &mut node, &mut disks, next);
@@ -72,7 +103,7 @@ fn run_alone(setup: &Setup, known: &PreparedSetup, seed: u64) -> Run {
             break;
         }
     }
-    ended(seed, node, disks)
+    (ended(seed, node, disks), true)
 }
 
 /// The bootstrap with Windrow, started before RKE2 as its unit is.
@@ -93,7 +124,8 @@ pub fn recorded(
     let mut tape = Tape::new(packs);
     tape.begin(setup, setup.scenario.start);
     drive.daemons[0].tape = Some(tape);
-    drive.fly()
+    let (run, lines, _) = drive.fly(&|| true);
+    (run, lines)
 }
 
 fn fleet(setup: &Setup, seed: u64) -> SimulatedNode {
@@ -203,14 +235,16 @@ impl<'a> Drive<'a> {
     }
 
     fn run(self) -> Run {
-        self.fly().0
+        self.fly(&|| true).0
     }
 
-    fn fly(mut self) -> (Run, Vec<FlightLine>) {
+    /// The run, what the flight recorder wrote of it, and whether it was played to its end.
+    fn fly(mut self, go_on: &dyn Fn() -> bool) -> (Run, Vec<FlightLine>, bool) {
         let mut now = self.setup.scenario.start;
         let end = now + LIMIT;
         let calm = now + self.faults.until;
         self.turns(now);
+        let mut at_end = true;
         loop {
             let daemons = self.daemons.iter();
             let daemons = daemons
@@ -224,6 +258,10 @@ impl<'a> Drive<'a> {
             let Some(next) = next.filter(|next| *next < end) else {
                 break;
             };
+            if !go_on() {
+                at_end = false;
+                break;
+            }
             now = now.max(next);
             self.node.advance(now, &self.disks[..]);
             self.signals(now);
@@ -260,7 +298,7 @@ impl<'a> Drive<'a> {
         for (joined, mut daemon) in run.joined.iter_mut().zip(daemons) {
             joined.status = daemon.status();
         }
-        (run, lines)
+        (run, lines, at_end)
     }
 
     /// Takes over what the node did to the disks. When the machine restarts, Windrow does too.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use windrow_simulate::Setup;
-use windrow_simulate::rehearse::PartialRehearsal;
+use windrow_simulate::rehearse::{PartialRehearsal, Progress};
 
 /// What takes less time shows no progress.
 const SILENT: Duration = Duration::from_secs(1);
@@ -18,12 +18,18 @@ pub(super) fn play(setup: &Setup, seeds: u64, timeout: Duration) -> PartialRehea
         .map(|worker| worker * each + 1..=((worker + 1) * each).min(seeds))
         .filter(|range| !range.is_empty())
         .collect();
-    let progress = Progress::new(seeds, timeout);
+    let clock = RehearsalClock::new(seeds, timeout);
     let played = std::thread::scope(|scope| {
         let parts: Vec<_> = ranges
             .into_iter()
             .map(|range| {
-                scope.spawn(|| PartialRehearsal::play_while(setup, range, &|| progress.go_on()))
+                scope.spawn(|| {
+                    let asked = Progress {
+                        go_on: &|| clock.goes_on(),
+                        played: &|| clock.seed_played(),
+                    };
+                    PartialRehearsal::play_while(setup, range, &asked)
+                })
             })
             .collect();
         let mut all: Option<PartialRehearsal> = None;
@@ -39,12 +45,12 @@ pub(super) fn play(setup: &Setup, seeds: u64, timeout: Duration) -> PartialRehea
         }
         all.unwrap_or_else(|| PartialRehearsal::play(setup, 1..=seeds))
     });
-    progress.clear();
+    clock.clear();
     played
 }
 
 /// How far it is, and how long it may still take.
-struct Progress {
+struct RehearsalClock {
     began: Instant,
     timeout: Duration,
     seeds: u64,
@@ -53,7 +59,7 @@ struct Progress {
     terminal: bool,
 }
 
-impl Progress {
+impl RehearsalClock {
     fn new(seeds: u64, timeout: Duration) -> Self {
         Self {
             began: Instant::now(),
@@ -65,16 +71,18 @@ impl Progress {
         }
     }
 
-    /// Is there time for another seed?
-    fn go_on(&self) -> bool {
+    /// Is there time left?
+    fn goes_on(&self) -> bool {
+        self.began.elapsed() < self.timeout
+    }
+
+    fn seed_played(&self) {
         let played = self.played.fetch_add(1, Ordering::Relaxed) + 1;
-        let passed = self.began.elapsed();
-        if self.terminal && passed >= SILENT {
+        if self.terminal && self.began.elapsed() >= SILENT {
             self.shown.store(true, Ordering::Relaxed);
-            let seeds = self.seeds.max(played);
+            let seeds = self.seeds;
             self.write(&format!("\rwindrow: rehearsing: {played} of {seeds} seeds"));
         }
-        passed < self.timeout
     }
 
     fn clear(&self) {

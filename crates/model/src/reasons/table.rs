@@ -296,6 +296,10 @@ reasons! {
             "RKE2 fails to apply {files} up to {count} times before everything is there, and repeats its other files each time"
             "Look at `windrow rehearse`: the first failure names what was not there yet."
             "f29a0d4e25d945b7b9e94f4df869110f";
+        BootSlower "boot-slower" Warning
+            "with Windrow the last file is applied {seconds} s later than by RKE2 alone, which gets there too: {file} is held longest (the median of the seeds)"
+            "`windrow rehearse` shows what the file waits for. What sorts before it, or stands in a file of its own, can often spare the hold."
+            "35bdccc76b594e808dd7578ab60e874a";
         RehearsalCutShort "rehearsal-cut-short" Warning
             "the rehearsal was ended after {time}, with {played} of {seeds} seeds played"
             "Give it more time with --timeout, or fewer seeds with --seeds."

@@ -9,6 +9,7 @@
 mod agreement_tests;
 pub mod carriers;
 pub mod check;
+mod delay;
 pub mod fix;
 pub mod flown;
 pub mod guesses;
@@ -26,6 +27,8 @@ use std::ops::RangeInclusive;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::findings::Finding;
 
+pub use self::delay::Delay;
+use self::delay::Delays;
 use self::recognise::recognised;
 pub use self::rehearsal::{
     EndCount, Ending, FileFate, NodeRehearsal, RecognisedIncident, Rehearsal, Side, Span,
@@ -47,18 +50,32 @@ pub struct PartialRehearsal {
     sides: Vec<(summary::Summary, summary::Summary)>,
     /// With other versions of Harvester; none where there was no time for them.
     versions: Vec<(HarvesterVersion, Ending, Ending)>,
+    /// How much later the files come with Windrow.
+    delays: Delays,
     /// How many seeds.
     played: u64,
+}
+
+/// What a rehearsal asks and tells while it plays.
+pub struct Progress<'p> {
+    /// Is there time left? It is asked at each step of a seed, too: one that is not played to its end does not count.
+    pub go_on: &'p dyn Fn() -> bool,
+    /// A seed was played.
+    pub played: &'p dyn Fn(),
 }
 
 impl PartialRehearsal {
     /// Plays these seeds.
     pub fn play(setup: &Setup, seeds: RangeInclusive<u64>) -> Self {
-        Self::play_while(setup, seeds, &|| true)
+        let endless = Progress {
+            go_on: &|| true,
+            played: &|| {},
+        };
+        Self::play_while(setup, seeds, &endless)
     }
 
-    /// Plays the first of these seeds, and those after it as long as that is wanted: it is asked before each.
-    pub fn play_while(setup: &Setup, seeds: RangeInclusive<u64>, go_on: &dyn Fn() -> bool) -> Self {
+    /// Plays these seeds as long as there is time.
+    pub fn play_while(setup: &Setup, seeds: RangeInclusive<u64>, progress: &Progress<'_>) -> Self {
         let start = setup.scenario.start;
         let mut part = Self {
             sides: (0..=setup.joins.len())
@@ -70,15 +87,17 @@ impl PartialRehearsal {
                 })
                 .collect(),
             versions: Vec::new(),
+            delays: Delays::default(),
             played: 0,
         };
         let known = PreparedSetup::read(setup);
         for seed in seeds.clone() {
-            if part.played > 0 && !go_on() {
+            let Some((with, without)) = play_seed(setup, &known, seed, progress) else {
                 return part;
-            }
+            };
             part.played += 1;
-            let (with, without) = play_seed(setup, &known, seed);
+            (progress.played)();
+            part.delays.take(&with, &without);
             let (left_with, left_without) = (recognised(&with), recognised(&without));
             for side in &mut part.sides {
                 side.0.take(&with, &left_with);
@@ -92,11 +111,10 @@ impl PartialRehearsal {
             other.scenario.node = node.with_harvester(Some(&version.to_string()));
             let (mut with, mut without) = (Ending::Complete, Ending::Complete);
             for seed in seeds.clone().filter(|seed| *seed <= SEEDS_OF_A_VERSION) {
-                if !go_on() {
+                let Some(runs) = play_seed(&other, &known, seed, progress) else {
                     part.versions.clear();
                     return part;
-                }
-                let runs = play_seed(&other, &known, seed);
+                };
                 with = with.max(summary::ended(&runs.0));
                 without = without.max(summary::ended(&runs.1));
             }
@@ -112,6 +130,7 @@ impl PartialRehearsal {
             side.1.merge(more.1);
         }
         self.played += later.played;
+        self.delays.merge(later.delays);
         if self.versions.len() != later.versions.len() {
             self.versions.clear();
         }
@@ -134,7 +153,8 @@ impl PartialRehearsal {
             .as_ref()
             .is_some_and(|value| !value.trim().is_empty());
         let mut versions = self.versions;
-        if let (Some(asked), Some((with, without))) = (scenario.harvester, self.sides.first()) {
+        let first = self.sides.first().filter(|_| self.played > 0);
+        if let (Some(asked), Some((with, without))) = (scenario.harvester, first) {
             versions.push((asked, with.worst(), without.worst()));
         }
         versions.sort_unstable_by_key(|(version, ..)| *version);
@@ -146,14 +166,16 @@ impl PartialRehearsal {
                 with,
             })
             .collect();
+        let mut delay = self.delays.worst();
         let joined = setup.joins.iter().map(|node| &node.files);
         let files = std::iter::once(&setup.files).chain(joined);
         nodes
             .into_iter()
             .zip(self.sides)
             .zip(files)
+            .enumerate()
             .map(
-                |(((name, findings), (with, without)), files)| NodeRehearsal {
+                |(number, (((name, findings), (with, without)), files))| NodeRehearsal {
                     name,
                     harvester: scenario.harvester.map(|version| format!("v{version}")),
                     beyond: scenario
@@ -165,6 +187,9 @@ impl PartialRehearsal {
                     seeds: self.played,
                     without: without.side(files),
                     with: with.side(files),
+                    delay: delay
+                        .take_if(|(node, _)| *node == number)
+                        .map(|(_, delay)| delay),
                     versions: versions.clone(),
                     findings,
                 },
@@ -173,12 +198,16 @@ impl PartialRehearsal {
     }
 }
 
-/// A seed, with Windrow and without it.
-fn play_seed(setup: &Setup, known: &PreparedSetup, seed: u64) -> (Run, Run) {
-    (
-        known.with_windrow(setup, seed),
-        known.without_windrow(setup, seed),
-    )
+/// A seed, with Windrow and without it; `None` where the time is up before its end.
+fn play_seed(
+    setup: &Setup,
+    known: &PreparedSetup,
+    seed: u64,
+    progress: &Progress<'_>,
+) -> Option<(Run, Run)> {
+    let with = known.with_windrow_while(setup, seed, progress.go_on)?;
+    let without = known.without_windrow_while(setup, seed, progress.go_on)?;
+    Some((with, without))
 }
 
 /// The versions at which something turned, but for the one that is played anyway.

@@ -9,6 +9,7 @@ use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::Origin;
 
+use super::delay::Delay;
 use crate::DeployCounts;
 
 /// What came of a rehearsal.
@@ -57,6 +58,10 @@ pub struct NodeRehearsal {
     pub without: Side,
     /// And with it.
     pub with: Side,
+    /// How much longer it takes with Windrow, where a file of this node makes it take longer by more than RKE2's poll, and RKE2 alone
+    /// gets there too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delay>,
     /// The same node with other versions of Harvester.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionOutcome>,
@@ -291,10 +296,10 @@ impl NodeRehearsal {
     /// How it ends with Windrow at worst; what is proved to keep it from working counts.
     pub fn worst(&self) -> Ending {
         let ends = self.with.ends.iter().map(|end| end.verdict);
-        // Nothing comes up for certain that is only played like something else.
-        let beyond = self.beyond.first().map(|_| Ending::Unknown);
+        // Nothing comes up for certain that is only played like something else, or was not played.
+        let unknown = !self.beyond.is_empty() || self.seeds == 0;
         ends.chain(proved(&self.findings))
-            .chain(beyond)
+            .chain(unknown.then_some(Ending::Unknown))
             .max()
             .unwrap_or(Ending::Complete)
     }

@@ -1,9 +1,11 @@
+use std::cell::Cell;
+
 use jiff::Timestamp;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::reasons::Code;
 
 use super::*;
-use crate::FIRST_VM;
+use crate::{FIRST_VM, Scenario, SimulatedDirectory};
 
 fn start() -> Timestamp {
     // 2026-01-01T00:00:00Z
@@ -77,4 +79,79 @@ fn what_stays_held_for_ever_is_told_with_whose_rule_it_is() {
     assert_eq!(kept[0].file, "90-by-hand.yaml");
     assert_eq!(kept[0].rules[0].rule, "annotation/windrow.dev/depends-on");
     assert_eq!(kept[0].rules[0].at.line, Some(6));
+}
+
+#[test]
+fn a_seed_that_is_not_played_to_its_end_does_not_count_and_the_end_is_unknown() {
+    let setup = Setup::first_vm(start());
+    let play = |steps: u64| {
+        let left = Cell::new(steps);
+        let progress = Progress {
+            go_on: &|| left.replace(left.get().saturating_sub(1)) > 0,
+            played: &|| {},
+        };
+        PartialRehearsal::play_while(&setup, 1..=5, &progress)
+    };
+    let none = play(20);
+    assert_eq!(none.played(), 0);
+    let node = none
+        .nodes(&setup, vec![("n1".to_owned(), Vec::new())])
+        .remove(0);
+    assert_eq!((node.seeds, node.worst()), (0, Ending::Unknown));
+    assert_eq!(node.versions, []);
+    // The time of one seed, and a bit more.
+    let (with, without) = (Cell::new(0), Cell::new(0));
+    let known = PreparedSetup::read(&setup);
+    let count = |steps: &Cell<u64>| {
+        steps.set(steps.get() + 1);
+        true
+    };
+    known.with_windrow_while(&setup, 1, &|| count(&with));
+    known.without_windrow_while(&setup, 1, &|| count(&without));
+    assert_eq!(play(with.get() + without.get() - 1).played(), 0);
+    assert_eq!(play(with.get() + without.get() + 20).played(), 1);
+}
+
+/// Files of one ConfigMap each; every one but the last in the chain needs the next one.
+fn chain(names: &[&str]) -> Setup {
+    let mut setup = Setup::first_vm(start());
+    setup.scenario = Scenario::rke2(start());
+    setup.files = SimulatedDirectory::new();
+    for (number, name) in names.iter().enumerate() {
+        let needs = match number + 1 < names.len() {
+            true => format!(
+                "  annotations:\n    windrow.dev/depends-on: /namespaces/default/ConfigMap/m{}\n",
+                number + 1
+            ),
+            false => String::new(),
+        };
+        let map = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m{number}\n  namespace: default\n{needs}"
+        );
+        setup.files.write(*name, map, start());
+    }
+    setup
+}
+
+#[test]
+fn a_boot_that_takes_polls_longer_with_windrow_says_which_file_makes_it_so() {
+    // Each is released a poll after the one that sorts behind it.
+    let slow = chain(&["a.yaml", "b.yaml", "c.yaml", "d.yaml"]);
+    let node = rehearse("n1", &slow, 5, Vec::new());
+    assert_eq!(node.worst(), Ending::Complete);
+    let delay = node.delay.unwrap();
+    assert_eq!(delay.file, "a.yaml");
+    assert!((30.0..=60.0).contains(&delay.seconds), "{delay:?}");
+    // One poll is the price of any hold.
+    let quick = chain(&["a.yaml", "b.yaml"]);
+    let node = rehearse("n1", &quick, 5, Vec::new());
+    assert_eq!((node.with.files["a.yaml"].held_in, node.delay), (5, None));
+    // Where RKE2 alone does not get there nothing is too late.
+    let mut stuck = slow;
+    stuck.files.write(
+        "z.yaml",
+        "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n",
+        start(),
+    );
+    assert_eq!(rehearse("n1", &stuck, 2, Vec::new()).delay, None);
 }

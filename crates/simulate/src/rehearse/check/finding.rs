@@ -65,7 +65,11 @@ impl CheckedFinding {
     pub(super) fn rank(&self) -> impl Ord + use<> {
         let follows = matches!(
             self.finding.code,
-            Code::BootUnfinished | Code::BootUnknown | Code::BootNoisy | Code::RehearsalCutShort
+            Code::BootUnfinished
+                | Code::BootUnknown
+                | Code::BootNoisy
+                | Code::BootSlower
+                | Code::RehearsalCutShort
         );
         (
             Reverse(self.counts()),

@@ -6,6 +6,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
+use super::super::delay::Delay;
 use super::super::rehearsal::{EndCount, Ending, NodeRehearsal};
 
 /// A rehearsal that was ended before all of its seeds were played.
@@ -44,7 +45,21 @@ pub(super) fn findings(
         });
     }
     found.extend(noise(node, files));
+    found.extend(node.delay.as_ref().map(|delay| slower(delay, files)));
     found
+}
+
+/// A bootstrap that takes longer with Windrow.
+fn slower(delay: &Delay, files: &BTreeMap<ManifestPath, Location>) -> Finding {
+    let code = Code::BootSlower;
+    let seconds = format!("{:.0}", delay.seconds);
+    Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message: code.say(&[("file", &delay.file), ("seconds", &seconds)]),
+        at: files.get(&delay.file).cloned().into_iter().collect(),
+    }
 }
 
 /// The finding on a rehearsal that was ended early.

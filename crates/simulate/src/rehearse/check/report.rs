@@ -107,7 +107,9 @@ impl CheckReport {
             merged.add(CheckPart::Plan, finding.clone(), None);
         }
         if let Some(cut) = cut {
-            merged.add(CheckPart::Rehearsal, outcome::cut_short(cut), None);
+            // No node is known to come up in what was not played.
+            let unplayed = merged.add(CheckPart::Rehearsal, outcome::cut_short(cut), None);
+            verdicts.iter_mut().for_each(|own| own.push(unplayed));
         }
         for finding in std::mem::take(&mut acceptances.findings) {
             merged.add(CheckPart::Config, finding, None);
