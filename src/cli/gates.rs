@@ -15,6 +15,7 @@ pub(super) use self::node::judge_files;
 use self::node::{confirm, found_out, judge, observe};
 use super::document::now;
 use super::out::print_whole;
+use super::output::Output;
 use super::{Context, Exit, style};
 use crate::daemon::gates::hook;
 use crate::layout::Layout;
@@ -58,13 +59,6 @@ struct LookArgs {
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Table,
-    Json,
-    Yaml,
-}
-
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let (look, shows) = match args.verb {
         GatesVerb::Check(look) => (look, false),
@@ -78,7 +72,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     } else {
         GateInputs::gather(&look.paths)
     };
-    if let Some(exit) = inputs.refused() {
+    let refused = inputs.refused();
+    if let Some(exit) = refused
+        && inputs.is_empty()
+    {
         return Ok(exit);
     }
     let resolved = match look.target {
@@ -95,6 +92,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let on_node = look.paths.is_empty();
     let data_dir = inputs.data_dir.clone();
     let not_looked_at = inputs.not_looked_at;
+    let unread = inputs.unusable();
     let mut report = judge(inputs, &resolved);
     if on_node {
         confirm(context, &data_dir, &resolved, &mut report)?;
@@ -102,11 +100,12 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     if shows && on_node {
         observe(context, &data_dir, &mut report)?;
     }
-    print_whole(&match look.output {
-        Output::Table => report.to_table(style()),
-        Output::Json => report.to_json(),
-        Output::Yaml => crate::printable::yaml(&report)?,
-    })?;
+    report.leave_unread(unread);
+    let table = || report.to_table(style());
+    print_whole(&look.output.render(&report, table)?)?;
+    if let Some(exit) = refused {
+        return Ok(exit);
+    }
     Ok(match report.starts {
         _ if shows => Exit::Ok,
         Some(true) if not_looked_at => Exit::Unknown,

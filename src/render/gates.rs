@@ -28,6 +28,9 @@ pub struct GatesReport {
     pub because: String,
     /// Would every component start? Null when that is unknown.
     pub starts: Option<bool>,
+    /// What could not be read, a line each: the rest was checked all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
     /// The components that are given gates.
     pub components: Vec<ComponentReport>,
     /// Gates that the configuration asks for and Windrow does not write.
@@ -160,11 +163,20 @@ impl GatesReport {
                 (true, true) => None,
                 (true, false) => Some(true),
             },
+            unread: Vec::new(),
             components,
             left_out,
             findings: assessment.findings.clone(),
             trial: None,
         }
+    }
+
+    /// Adds what could not be read. Then nobody knows that every component would start.
+    pub fn leave_unread(&mut self, unread: Vec<String>) {
+        if !unread.is_empty() && self.starts == Some(true) {
+            self.starts = None;
+        }
+        self.unread = unread;
     }
 
     /// Adds a component's own report of its gates, and its static pod's arguments.
@@ -191,12 +203,6 @@ impl GatesReport {
         view.unobserved = observed.err();
     }
 
-    /// The document as text.
-    pub fn to_json(&self) -> String {
-        // A struct of strings and enums always serialises.
-        crate::printable::json_pretty(self).unwrap_or_default() + "\n"
-    }
-
     /// The same as a table.
     pub fn to_table(&self, style: Style) -> String {
         let mut out = String::new();
@@ -220,6 +226,9 @@ impl GatesReport {
         let verdict = match self.starts {
             Some(true) => style.good("Every component would start."),
             Some(false) => style.bad("Not every component would start, or a request is wrong."),
+            None if !self.unread.is_empty() => style.waiting(
+                "Whether every component would start cannot be said: not everything could be read.",
+            ),
             None => style.waiting("Whether every component would start cannot be said."),
         };
         let _ = writeln!(out, "\n{verdict}");

@@ -264,3 +264,47 @@ fn on_a_node_the_installed_kubelet_has_the_last_word_when_it_is_of_the_version_t
     let taken = windrow(root.path(), &["check"]);
     assert_eq!(code(&taken), 0, "{}", text(&taken));
 }
+
+#[test]
+fn what_can_be_read_beside_an_unreadable_file_is_checked_all_the_same() {
+    let root = tempfile::tempdir().unwrap();
+    let bad = "kube-apiserver-arg:\n- feature-gates=AuthorizeNodeWithSelectors=false\n";
+    write(root.path(), "d/50-api.yaml", bad);
+    std::os::unix::fs::symlink("nowhere", root.path().join("d/60-lost.yaml")).unwrap();
+    fs::write(root.path().join("d/70-binary.yaml"), b"a: \xff\n").unwrap();
+    let check = |version: &str, more: &[&str]| {
+        windrow(
+            root.path(),
+            &[&["check", "--target", version, "d"], more].concat(),
+        )
+    };
+    let output = check("v1.34", &[]);
+    assert_eq!(code(&output), 64, "{}", text(&output));
+    for expected in [
+        "d/50-api.yaml:2",
+        "d/60-lost.yaml: cannot be read",
+        "d/70-binary.yaml: cannot be read",
+        "Not every component would start",
+    ] {
+        assert!(text(&output).contains(expected), "{}", text(&output));
+    }
+    // What could be read is fine, and nobody knows of the rest.
+    let output = check("v1.33", &["-o", "json"]);
+    assert_eq!(code(&output), 64);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["starts"], serde_json::Value::Null, "{report}");
+    assert_eq!(report["unread"].as_array().unwrap().len(), 2, "{report}");
+    let said = check("v1.33", &[]);
+    assert!(text(&said).contains("not everything could be read"));
+    // Wrong settings beside gates are the configuration's fault.
+    let own = "featureGates:\n  kubeApiserver: {ImageVolume: maybe}\n";
+    write(root.path(), "e/windrow.yaml", own);
+    write(root.path(), "e/50-api.yaml", bad);
+    let output = windrow(root.path(), &["check", "--target", "v1.34", "e"]);
+    assert_eq!(code(&output), 78, "{}", text(&output));
+    assert!(
+        text(&output).contains("e/50-api.yaml:2"),
+        "{}",
+        text(&output)
+    );
+}

@@ -11,11 +11,11 @@ use windrow_model::manifest::{Problem, ReadLimits, yaml};
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read};
 
-use crate::cli::Exit;
 use crate::cli::inputs::{
     STANDARD_INPUT, carried_configuration, is_standard_input, other_configurations,
     say_if_ambiguous, say_notes, standard_input,
 };
+use crate::cli::{Exit, complain};
 use crate::configuration;
 use crate::files::read_bytes;
 use crate::layout::Layout;
@@ -227,15 +227,23 @@ impl GateInputs {
         });
     }
 
-    /// Prints what cannot be used, if anything.
+    /// What cannot be read or used, a line each.
+    pub(super) fn unusable(&self) -> Vec<String> {
+        self.errors.iter().chain(&self.wrong).cloned().collect()
+    }
+
+    /// Prints what cannot be used, if anything, and says how the verb ends because of it.
     pub(super) fn refused(&self) -> Option<Exit> {
-        for line in self.errors.iter().chain(&self.wrong) {
-            eprintln!("windrow: {line}");
-        }
+        complain(&self.unusable());
         if !self.errors.is_empty() {
             return Some(Exit::Usage);
         }
         (!self.wrong.is_empty()).then_some(Exit::Configuration)
+    }
+
+    /// Is there nothing that could be checked?
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.requests.is_empty()
     }
 }
 
