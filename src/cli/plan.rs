@@ -4,14 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windrow_decide::settings::{self, ConfigError, ConfigFiles, Loaded};
+use windrow_model::findings::Finding;
 use windrow_model::manifest::ReadLimits;
+use windrow_model::reasons::Code;
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::{ApiCheck, Outlook, Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::proofs::switched_off;
 
-use super::inputs::{self, Inputs, skipped_by};
+use super::inputs::{self, Inputs, NamedVersions, Versions, skipped_by};
 use super::out::print_whole;
+use super::output::{as_json, as_yaml};
 use super::{Context, Exit, complain, style};
 use crate::observe::platform::detect;
 use crate::render;
@@ -26,9 +29,11 @@ pub(super) struct Args {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-    /// What the manifests are for; a Harvester configuration says so itself
-    #[arg(long, value_enum)]
+    /// What the manifests are for; a Harvester configuration and --harvester say so themselves
+    #[arg(long, value_enum, conflicts_with = "harvester")]
     platform: Option<PlatformArg>,
+    #[command(flatten)]
+    versions: NamedVersions,
     /// A directory or file with further rule packs or knowledge; can be repeated
     #[arg(long, value_name = "DIR")]
     rules: Vec<PathBuf>,
@@ -90,13 +95,15 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         complain(&errors);
         return Ok(Exit::Configuration);
     }
+    let is_harvester = inputs.harvester || args.versions.harvester.is_some();
     let platform = args
         .platform
         .map(Platform::from)
-        .or(inputs.harvester.then_some(Platform::Harvester))
+        .or(is_harvester.then_some(Platform::Harvester))
         .or(loaded.settings.platform)
         .or_else(|| on_node.then(|| detect(&context.layout)).flatten());
-    let plan = plan_inputs(inputs, &rules, platform);
+    let versions = Versions::new(&args.versions, inputs.harvester);
+    let plan = plan_inputs(inputs, &rules, platform, &versions);
     print(&plan, args.output)?;
     Ok(exit_of(&plan))
 }
@@ -112,15 +119,20 @@ pub(super) fn plan_node(
         return Err(errors);
     }
     let platform = loaded.settings.platform.or_else(|| detect(&context.layout));
-    Ok(plan_inputs(inputs, &rules, platform))
+    let versions = Versions::new(&NamedVersions::default(), inputs.harvester);
+    Ok(plan_inputs(inputs, &rules, platform, &versions))
 }
 
-fn plan_inputs(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> Plan {
+fn plan_inputs(
+    inputs: Inputs,
+    rules: &RuleSet,
+    platform: Option<Platform>,
+    versions: &Versions,
+) -> Plan {
     let limits = ReadLimits::default();
     let disabled = inputs::disabled(&inputs, &limits);
-    let facts = inputs::node_facts(&inputs, platform, &disabled);
-    // Which version of Kubernetes it is for is not known here.
-    let mut api = ApiCheck::new(None, platform);
+    let facts = versions.facts(&inputs, platform, &disabled);
+    let mut api = ApiCheck::new(versions.kubernetes(), platform);
     for file in &inputs.files {
         if skipped_by(&inputs.markers, &file.path).is_none() {
             api.add(&file.manifest(), &file.shown);
@@ -140,6 +152,14 @@ fn plan_inputs(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> P
     plan.add_findings(api.finish().findings);
     plan.findings.extend(switched_off(&plan, &disabled));
     let carriers = inputs.carriers.iter();
+    let beyond = versions.beyond().into_iter().map(|how| Finding {
+        incident: None,
+        code: Code::BootUnknown,
+        severity: Code::BootUnknown.severity(),
+        message: Code::BootUnknown.say(&[("how", &how)]),
+        at: Vec::new(),
+    });
+    plan.findings.extend(beyond);
     let slips = carriers.flat_map(|(shown, text)| carriers::findings(shown, text, &limits));
     plan.findings.splice(0..0, slips);
     plan.findings.splice(0..0, inputs.findings);
@@ -149,8 +169,8 @@ fn plan_inputs(inputs: Inputs, rules: &RuleSet, platform: Option<Platform>) -> P
 fn print(plan: &Plan, output: Output) -> anyhow::Result<()> {
     print_whole(&match output {
         Output::Table => render::table(plan, style()),
-        Output::Json => render::PlanReport::from_plan(plan).to_json(),
-        Output::Yaml => crate::printable::yaml(&render::PlanReport::from_plan(plan))?,
+        Output::Json => as_json(&render::PlanReport::from_plan(plan))?,
+        Output::Yaml => as_yaml(&render::PlanReport::from_plan(plan))?,
         Output::Dot => render::dot(plan),
         Output::Mermaid => render::mermaid(plan),
         Output::Svg => render::svg(plan),

@@ -132,6 +132,22 @@ fn what_rke2_brings_depends_on_its_configuration_and_its_version() {
     assert_eq!((ended.0, ended.1), (0, 0), "{}", ended.2);
 }
 
+#[test]
+fn a_plan_knows_as_much_of_a_version_as_a_rehearsal() {
+    let class = object("resource.k8s.io/v1", "DeviceClass", "name: a") + "spec: {}\n";
+    let on = |class: &str, version: &[&str]| exits(&[("a.yaml", class)], version, version);
+    for (version, exit) in [("v1.33.1", 4), ("v1.35.0", 0), ("v1.99.0", 5)] {
+        let ended = on(&class, &["--rke2", version]);
+        assert_eq!((ended.0, ended.1), (exit, exit), "{version}: {}", ended.2);
+    }
+    let ended = on(&class, &["--harvester", "v1.6.0"]);
+    assert_eq!((ended.0, ended.1), (4, 4), "Kubernetes 1.33: {}", ended.2);
+    let directory = TempDir::new().unwrap();
+    fs::write(directory.path().join("a.yaml"), class).unwrap();
+    let both = ["--platform", "rke2", "--harvester", "v1.6.0", "a.yaml"];
+    assert_eq!(run(&directory, "plan", &both).0, 64);
+}
+
 fn chart(name: &str, spec: &str) -> String {
     let metadata = format!("name: {name}, namespace: kube-system");
     object("helm.cattle.io/v1", "HelmChart", &metadata) + &format!("spec: {{{spec}}}\n")

@@ -60,6 +60,10 @@ impl Plan {
         if codes.any(|code| code == Code::NotLookedAt) {
             unless.insert("nothing is wrong with what was not looked at".to_owned());
         }
+        let mut codes = self.findings.iter().map(|finding| finding.code);
+        if codes.any(|code| code == Code::BootUnknown) {
+            unless.insert("the version that is named is like the one it is taken for".to_owned());
+        }
         match unless.is_empty() {
             true => Outlook::Works,
             false => Outlook::Unknown {

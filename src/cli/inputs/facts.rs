@@ -20,7 +20,7 @@ pub(in crate::cli) fn disabled(inputs: &Inputs, limits: &ReadLimits) -> Vec<(Str
 }
 
 /// What is known of the node.
-pub(in crate::cli) fn node_facts(
+pub(super) fn node_facts(
     inputs: &Inputs,
     platform: Option<Platform>,
     disabled: &[(String, Location)],

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_harvester::HarvesterVersion;
 use windrow_plan::rules::parse_duration;
-use windrow_plan::version::Version;
 
 use crate::cli::Exit;
+use crate::cli::inputs::NamedVersions;
 
 /// How the verb ends on wrong use or a file that cannot be read, and what it says.
 pub(super) type UnusableInput = (Exit, Vec<String>);
@@ -22,7 +21,7 @@ pub(in crate::cli) struct Args {
     #[command(flatten)]
     pub(super) setup: SetupArgs,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub(super) output: Output,
 }
 
@@ -36,14 +35,8 @@ pub(in crate::cli) struct SetupArgs {
     /// One of several nodes of a cluster and its configuration; once for each file of it
     #[arg(long, value_name = "NAME=CONFIG", value_parser = node, conflicts_with = "paths")]
     pub(in crate::cli) node: Vec<(String, PathBuf)>,
-    /// Harvester's version [default: the newest that is modelled, where a Harvester configuration is
-    /// given]
-    #[arg(long, value_name = "VERSION")]
-    pub(super) harvester: Option<HarvesterVersion>,
-    /// RKE2's version: feature gates are checked against it, and up to 1.35 it rewrites HelmCharts
-    /// [default: that of --harvester]
-    #[arg(long, value_name = "VERSION")]
-    pub(super) rke2: Option<Version>,
+    #[command(flatten)]
+    pub(super) versions: NamedVersions,
     /// Restart a node (the first one, or the one that is named) so long after power-on; can be
     /// repeated
     #[arg(long, value_name = "[NODE=]TIME", value_parser = reboot)]
@@ -77,7 +70,8 @@ impl SetupArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Output {
-    Text,
+    #[value(alias = "text")]
+    Table,
     Json,
     Yaml,
     /// A page of its own, to be looked at in a browser

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use windrow_decide::settings::{self, ConfigError, ConfigFiles, Loaded, Settings};
 use windrow_gates::{ResolvedVersion, TargetVersion};
-use windrow_harvester::HarvesterVersion;
-use windrow_model::findings::{Finding, Location};
+use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ManifestFile};
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::{Platform, RuleSet};
@@ -23,14 +22,15 @@ use windrow_simulate::rehearse::proofs::{
 };
 use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
-use super::super::inputs::{self, ForeignMarker, Input, Inputs, rke2_files, skipped_by};
+use super::super::inputs::{
+    self, ForeignMarker, Input, Inputs, Versions, rke2_files, skipped_by, text_of,
+};
 use super::args::{POWER_ON, SetupArgs, UnusableInput};
 use super::findings::NodeFindings;
 use super::fix::{sources, write_corrected};
 use super::fleet::{LaidManifest, ReadNode};
 use crate::cli::Exit;
 use crate::cli::gates::judge_files;
-use crate::files::read_text;
 
 /// What cloud-init and yip write when units have started already: the earliest delay, and how much later it can be. Modelled.
 const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(50));
@@ -48,9 +48,13 @@ pub(super) fn read_node(
         return Err((Exit::Usage, inputs.errors));
     }
     let (loaded, rules, configuration) = configuration(args, &inputs);
-    let versions = Versions::new(args, inputs.harvester);
+    let versions = Versions::new(&args.versions, inputs.harvester);
+    let platform = match versions.harvester {
+        Some(_) => Platform::Harvester,
+        None => Platform::Rke2,
+    };
     let disabled = inputs::disabled(&inputs, &limits);
-    let facts = versions.facts(&inputs, &disabled);
+    let facts = versions.facts(&inputs, Some(platform), &disabled);
     let plan = plan(&inputs, &rules, &facts);
 
     let mut findings = std::mem::take(&mut inputs.findings);
@@ -69,7 +73,7 @@ pub(super) fn read_node(
         .iter()
         .map(|(file, read)| (*read, &file.shown))
         .collect();
-    let mut api = ApiCheck::new(versions.kubernetes(), Some(versions.platform()));
+    let mut api = ApiCheck::new(versions.kubernetes(), Some(platform));
     for (manifest, shown) in &read {
         api.add(manifest, shown);
     }
@@ -101,7 +105,7 @@ pub(super) fn read_node(
         refused: api.refused,
         asked: asked(&read),
         node: facts,
-        ..versions.scenario(inputs.storage_network.as_deref())
+        ..scenario(&versions, inputs.storage_network.as_deref())
     };
     add_what_comes(&mut scenario, &plan, &rules);
     let laid = unhidden
@@ -153,61 +157,16 @@ fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, RuleSet, Vec<Con
     (loaded, rules, errors)
 }
 
-/// Which versions run on the node.
-struct Versions {
-    /// `None` where it is a plain RKE2 node.
-    harvester: Option<HarvesterVersion>,
-    /// The same, where the command line names it.
-    named_harvester: Option<HarvesterVersion>,
-    /// RKE2's, where the command line names it or a version of Harvester that has it.
-    named_rke2: Option<Version>,
-}
-
-impl Versions {
-    fn new(args: &SetupArgs, is_harvester: bool) -> Self {
-        Self {
-            harvester: args
-                .harvester
-                .or(is_harvester.then_some(HarvesterVersion::LATEST)),
-            named_harvester: args.harvester,
-            named_rke2: args
-                .rke2
-                .or(args.harvester.and_then(HarvesterVersion::rke2)),
-        }
-    }
-
-    fn platform(&self) -> Platform {
-        match self.harvester {
-            Some(_) => Platform::Harvester,
-            None => Platform::Rke2,
-        }
-    }
-
-    /// RKE2's, and so Kubernetes'.
-    fn kubernetes(&self) -> Option<Version> {
-        self.named_rke2
-            .or(self.harvester.and_then(HarvesterVersion::rke2))
-    }
-
-    /// What is known of the node. A version that nothing names is not known.
-    fn facts(&self, inputs: &Inputs, disabled: &[(String, Location)]) -> NodeFacts {
-        let harvester = self.named_harvester.map(|version| version.to_string());
-        inputs::node_facts(inputs, Some(self.platform()), disabled)
-            .with_kubernetes(self.named_rke2)
-            .with_harvester(harvester.as_deref())
-    }
-
-    fn scenario(&self, storage_network: Option<&str>) -> Scenario {
-        let rke2 = self.kubernetes();
-        let scenario = match self.harvester {
-            Some(version) => Scenario::harvester(version, storage_network, POWER_ON),
-            None => Scenario::rke2(POWER_ON),
-        };
-        Scenario {
-            // Up to 1.35 RKE2 rewrites charts. An unknown version is taken to do so.
-            rewrites_charts: rke2.is_none_or(Version::rewrites_charts),
-            ..scenario
-        }
+/// The node as it is simulated.
+fn scenario(versions: &Versions, storage_network: Option<&str>) -> Scenario {
+    let scenario = match versions.harvester {
+        Some(version) => Scenario::harvester(version, storage_network, POWER_ON),
+        None => Scenario::rke2(POWER_ON),
+    };
+    Scenario {
+        // Up to 1.35 RKE2 rewrites charts. An unknown version is taken to do so.
+        rewrites_charts: versions.kubernetes().is_none_or(Version::rewrites_charts),
+        ..scenario
     }
 }
 
@@ -235,10 +194,7 @@ fn plan(inputs: &Inputs, rules: &RuleSet, node: &NodeFacts) -> Plan {
 fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, UnusableInput> {
     let mut images = BTreeSet::new();
     for list in lists {
-        let text = read_text(list).map_err(|error| {
-            let message = format!("{}: cannot be read: {error}", list.display());
-            (Exit::Usage, vec![message])
-        })?;
+        let text = text_of(list).map_err(|error| (Exit::Usage, vec![error]))?;
         images.extend(image_list(&text));
     }
     Ok((!lists.is_empty()).then_some(images))

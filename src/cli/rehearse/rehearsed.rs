@@ -11,7 +11,7 @@ use super::findings::FoundOnNode;
 use super::fleet::{Fleet, join_nodes};
 use super::play::play;
 use super::read_node::read_node;
-use crate::cli::Exit;
+use crate::cli::{Exit, inputs};
 use crate::render::lasted;
 
 /// What came of a rehearsal, and what was found on the way.
@@ -56,7 +56,8 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
     });
     let mut rehearsed = played.nodes(&setup, named.collect());
     for node in &mut rehearsed {
-        node.beyond.extend(args.rke2.and_then(modelled::rke2));
+        node.beyond
+            .extend(args.versions.rke2.and_then(modelled::rke2));
     }
     Ok(Rehearsed {
         rehearsal: Rehearsal::new(rehearsed, findings),
@@ -85,9 +86,6 @@ fn named_nodes(args: &SetupArgs) -> Vec<(String, Vec<PathBuf>)> {
 }
 
 fn name_of(paths: &[PathBuf]) -> String {
-    let names: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
+    let names: Vec<String> = paths.iter().map(|path| inputs::name_of(path)).collect();
     names.join(", ")
 }

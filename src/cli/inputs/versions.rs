@@ -1,0 +1,77 @@
+//! Which versions run on the node, as far as the command line and the inputs say so. `check`, `rehearse` and `plan` share it, so that
+//! they know the same.
+
+use windrow_harvester::HarvesterVersion;
+use windrow_model::findings::Location;
+use windrow_plan::knowledge::NodeFacts;
+use windrow_plan::rules::Platform;
+use windrow_plan::version::Version;
+use windrow_simulate::rehearse::modelled;
+
+use super::facts::node_facts;
+use super::gathered::Inputs;
+
+/// The versions that the command line names.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(in crate::cli) struct NamedVersions {
+    /// Harvester's version [default: the newest that is modelled, where a Harvester configuration is
+    /// given]
+    #[arg(long, value_name = "VERSION")]
+    pub(in crate::cli) harvester: Option<HarvesterVersion>,
+    /// RKE2's version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked
+    /// against it, and up to 1.35 it rewrites HelmCharts [default: that of --harvester]
+    #[arg(long, value_name = "VERSION")]
+    pub(in crate::cli) rke2: Option<Version>,
+}
+
+/// The versions of a node.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) struct Versions {
+    /// Harvester's; `None` where it is not known to run there.
+    pub(in crate::cli) harvester: Option<HarvesterVersion>,
+    /// The same, where the command line names it.
+    named_harvester: Option<HarvesterVersion>,
+    /// RKE2's, where the command line names it or a version of Harvester that has it.
+    pub(in crate::cli) named_rke2: Option<Version>,
+}
+
+impl Versions {
+    /// Those of a node that runs Harvester or not.
+    pub(in crate::cli) fn new(named: &NamedVersions, is_harvester: bool) -> Self {
+        Self {
+            harvester: named
+                .harvester
+                .or(is_harvester.then_some(HarvesterVersion::LATEST)),
+            named_harvester: named.harvester,
+            named_rke2: named
+                .rke2
+                .or(named.harvester.and_then(HarvesterVersion::rke2)),
+        }
+    }
+
+    /// RKE2's, and so Kubernetes'.
+    pub(in crate::cli) fn kubernetes(&self) -> Option<Version> {
+        self.named_rke2
+            .or(self.harvester.and_then(HarvesterVersion::rke2))
+    }
+
+    /// Versions that there is no model of, a sentence each.
+    pub(in crate::cli) fn beyond(&self) -> Vec<String> {
+        let harvester = self.harvester.and_then(modelled::harvester);
+        let rke2 = self.named_rke2.and_then(modelled::rke2);
+        harvester.into_iter().chain(rke2).collect()
+    }
+
+    /// What is known of the node. A version that nothing names is not known.
+    pub(in crate::cli) fn facts(
+        &self,
+        inputs: &Inputs,
+        platform: Option<Platform>,
+        disabled: &[(String, Location)],
+    ) -> NodeFacts {
+        let harvester = self.named_harvester.map(|version| version.to_string());
+        node_facts(inputs, platform, disabled)
+            .with_kubernetes(self.named_rke2)
+            .with_harvester(harvester.as_deref())
+    }
+}
