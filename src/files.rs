@@ -90,7 +90,7 @@ fn without_name(error: io::Error) -> io::Error {
 }
 
 /// Largest configuration file that is read, in bytes.
-const LARGEST_TEXT: u64 = 4 << 20;
+pub(crate) const LARGEST_TEXT: u64 = 4 << 20;
 
 /// Reads a configuration file; anything but a regular file must neither block nor fill the memory.
 ///

@@ -14,6 +14,7 @@ use windrow_simulate::rehearse::check::{
 pub(super) use self::args::Args;
 use self::args::{FailOn, Output};
 use super::out::print_whole;
+use super::output::{as_json, as_yaml};
 use super::rehearse::{FoundOnNode, Rehearsed, rehearse};
 use super::{Context, Exit, complain, style};
 use crate::files::{Durability, replace};
@@ -89,8 +90,8 @@ fn rendered(
 ) -> anyhow::Result<String> {
     Ok(match format {
         Output::Table => render::check_table(report, style()),
-        Output::Json => crate::printable::json_pretty(report)? + "\n",
-        Output::Yaml => crate::printable::yaml(report)?,
+        Output::Json => as_json(report)?,
+        Output::Yaml => as_yaml(report)?,
         Output::Sarif => render::check_sarif(report)?,
         Output::Junit => render::check_junit(report, args.fail_on.verdict()),
         Output::Github => render::check_github(report),

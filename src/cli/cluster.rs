@@ -8,28 +8,22 @@ use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::manifest::GroupKind;
 
 use super::document::now;
+use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit};
 use crate::apiserver::ApiServer;
 use crate::kubeconfig::KubeconfigFiles;
-use crate::observe::objects::{Room, ask_by_name, list, reach, saved};
+use crate::observe::objects::{LARGEST, Room, ask_by_name, list, reach, saved, saved_in};
 
 /// Where a cluster's objects come from.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ObjectSource {
     /// Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a
-    /// directory of lists, as `kubectl get KIND -A -o json` writes them
+    /// directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`
     #[arg(long, value_name = "REPORT")]
     from: Option<PathBuf>,
     /// The admin credential; when not given, what KUBECONFIG names, or else RKE2's own
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     kubeconfig: Option<PathBuf>,
-}
-
-/// How such a verb prints its findings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Output {
-    Table,
-    Json,
 }
 
 impl ObjectSource {
@@ -44,7 +38,13 @@ impl ObjectSource {
         context: &Context,
     ) -> anyhow::Result<Result<ClusterObjects, Exit>> {
         if let Some(path) = &self.from {
-            return Ok(saved(path)
+            let found = match is_standard_input(path) {
+                true => standard_input(LARGEST)
+                    .and_then(|bytes| saved_in(STANDARD_INPUT, &bytes))
+                    .map_err(|error| vec![error]),
+                false => saved(path),
+            };
+            return Ok(found
                 .map(|found| ClusterObjects {
                     objects: found.objects,
                     at: found.at.unwrap_or_else(now),
@@ -151,14 +151,4 @@ pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-}
-
-/// Prints to standard output.
-pub(super) fn print(text: &str) -> anyhow::Result<()> {
-    use std::io::Write as _;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // A closed pipe (`windrow diagnose | head`) is no error.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result?),
-    }
 }

@@ -7,8 +7,11 @@ use std::path::PathBuf;
 use serde::Serialize;
 use windrow_decide::settings::{Loaded, ValueOrigin};
 
+use super::out::print_whole;
+use super::output::Output;
 use super::{Context, Exit, complain};
 use crate::observe::unit_sandbox;
+use crate::printable::printable_lines;
 
 /// Show and check the configuration
 #[derive(Debug, clap::Args)]
@@ -39,14 +42,8 @@ struct ShowArgs {
     #[arg(long)]
     origin: bool,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
@@ -59,10 +56,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let mut closed = None;
     match args.verb {
         ConfigVerb::Show(show) => {
-            match show.output {
-                Output::Text => print!("{}", table(&loaded, show.origin)),
-                Output::Json => println!("{}", crate::printable::json_pretty(&report(&loaded))?),
-            }
+            let table = || printable_lines(&table(&loaded, show.origin));
+            print_whole(&show.output.render(&report(&loaded), table)?)?;
             complain(&loaded.errors);
         }
         ConfigVerb::Check(_) => {

@@ -7,7 +7,9 @@ use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::reasons::Severity;
 use windrow_plan::rules::Platform;
 
-use super::cluster::{ClusterObjects, ObjectSource, Output, print};
+use super::cluster::{ClusterObjects, ObjectSource};
+use super::out::print_whole;
+use super::output::Output;
 use super::{Context, Exit, style};
 use crate::daemon::node_findings::read_own_node;
 use crate::observe::platform;
@@ -55,10 +57,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         Err(exit) => return Ok(exit),
     }
     let found = summed_up(looked, at);
-    print(&match args.output {
-        Output::Table => diagnosis_table(&found, style()),
-        Output::Json => crate::printable::json_pretty(&found)? + "\n",
-    })?;
+    let text = args
+        .output
+        .render(&found, || diagnosis_table(&found, style()))?;
+    print_whole(&text)?;
     let wrong = |severity| found.findings.iter().any(|one| one.severity >= severity);
     Ok(match wrong(Severity::Error) {
         true => Exit::Failed,

@@ -13,8 +13,12 @@ use windrow_decide::{
 };
 use windrow_model::reasons::Code;
 
+use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit};
 use crate::observe::process;
+
+/// Largest document that is read from standard input, in bytes.
+const LARGEST: u64 = 64 << 20;
 
 /// The result of reading it.
 pub(super) enum FoundStatus {
@@ -63,10 +67,21 @@ pub(super) fn read(path: &Path) -> Result<Status, String> {
         ),
         _ => format!("{} cannot be read: {error}", path.display()),
     })?;
-    serde_json::from_slice(&text).map_err(|error| {
+    parse(&path.display().to_string(), &text)
+}
+
+/// Reads one that a person names, or standard input.
+pub(super) fn read_named(path: &Path) -> Result<Status, String> {
+    match is_standard_input(path) {
+        true => parse(STANDARD_INPUT, &standard_input(LARGEST)?),
+        false => read(path),
+    }
+}
+
+fn parse(shown: &str, text: &[u8]) -> Result<Status, String> {
+    serde_json::from_slice(text).map_err(|error| {
         format!(
-            "{}:{}: not a status document that this version of windrow can read: {error}",
-            path.display(),
+            "{shown}:{}: not a status document that this version of windrow can read: {error}",
             error.line()
         )
     })

@@ -3,7 +3,9 @@
 use windrow_harvester::drain::{Drain, KINDS, check};
 use windrow_harvester::objects::{ObjectKind, Objects, text};
 
-use super::cluster::{ObjectSource, Output, print};
+use super::cluster::ObjectSource;
+use super::out::print_whole;
+use super::output::Output;
 use super::{Context, Exit, style};
 use crate::render::drain_table;
 
@@ -42,10 +44,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     }
     let checked = check(&objects, &node);
-    print(&match args.output {
-        Output::Table => drain_table(&checked, style()),
-        Output::Json => crate::printable::json_pretty(&checked)? + "\n",
-    })?;
+    let text = args
+        .output
+        .render(&checked, || drain_table(&checked, style()))?;
+    print_whole(&text)?;
     Ok(match checked.drain {
         Drain::Finishes => Exit::Ok,
         Drain::Blocked => Exit::Failed,

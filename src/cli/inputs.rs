@@ -7,6 +7,7 @@ mod gathered;
 mod markers;
 mod own;
 mod sources;
+mod versions;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +16,15 @@ use jiff::Timestamp;
 
 pub(super) use carried::{say_if_ambiguous, say_notes};
 pub(super) use destinations::rke2_files;
-pub(super) use facts::{disabled, node_facts};
+pub(super) use facts::disabled;
 use gathered::own_manifest;
 pub(super) use gathered::{Input, Inputs};
 pub(super) use markers::{ForeignMarker, skipped_by};
 pub(super) use own::{carried_configuration, rule_files, rules};
-pub(super) use sources::{STANDARD_INPUT, is_standard_input, other_configurations, standard_input};
+pub(super) use sources::{
+    STANDARD_INPUT, is_standard_input, name_of, other_configurations, standard_input, text_of,
+};
+pub(super) use versions::{NamedVersions, Versions};
 
 use windrow_model::manifest::{FileContent, MARKER_SUFFIX, ReadLimits, is_manifest_name};
 

@@ -21,6 +21,7 @@ mod gates;
 mod hold;
 mod inputs;
 mod manual;
+mod output;
 mod plan;
 mod rehearse;
 mod release;

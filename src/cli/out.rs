@@ -25,13 +25,6 @@ macro_rules! print {
     };
 }
 
-/// A text for a terminal, with its colours.
-macro_rules! print_table {
-    ($($words:tt)*) => {
-        std::print!("{}", $crate::printable::printable_colours(&format!($($words)*)))
-    };
-}
-
 macro_rules! eprintln {
     ($($words:tt)*) => {
         std::eprintln!("{}", $crate::printable::printable_lines(&format!($($words)*)))

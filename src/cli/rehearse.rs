@@ -15,6 +15,7 @@ pub(super) use self::args::{Args, SetupArgs};
 pub(super) use self::findings::FoundOnNode;
 pub(super) use self::rehearsed::{Rehearsed, rehearse};
 use super::out::print_whole;
+use super::output::{as_json, as_yaml};
 use super::{Context, Exit, complain, style};
 use crate::render;
 
@@ -48,9 +49,9 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
 
 fn print(rehearsal: &Rehearsal, output: Output) -> anyhow::Result<()> {
     print_whole(&match output {
-        Output::Text => render::rehearsal(rehearsal, style()),
-        Output::Json => crate::printable::json_pretty(rehearsal)? + "\n",
-        Output::Yaml => crate::printable::yaml(rehearsal)?,
+        Output::Table => render::rehearsal(rehearsal, style()),
+        Output::Json => as_json(rehearsal)?,
+        Output::Yaml => as_yaml(rehearsal)?,
         Output::Html => render::page(rehearsal),
     })
 }

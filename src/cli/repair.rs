@@ -9,9 +9,10 @@ use tokio::time::{Instant, sleep};
 use windrow_harvester::incidents::{IncidentFinding, diagnose, kinds};
 use windrow_model::reasons::{Code, REASONS};
 
-use super::cluster::{chosen_by_variable, complain_of_cluster, kubeconfig, print, runtime};
+use super::cluster::{chosen_by_variable, complain_of_cluster, kubeconfig, runtime};
 use super::document::now;
 use super::manual::who;
+use super::out::print_whole;
 use super::{Context, Exit, style};
 use crate::act::repair::{Record, Records, Worker, carry_out};
 use crate::act::{Turn, lease_on_repairs};
@@ -102,7 +103,7 @@ impl Repair<'_> {
         found.retain(|one| one.subject.contains(part));
         found.retain(|one| !begun.iter().any(|record| record.subject == one.subject));
         if begun.is_empty() && found.is_empty() {
-            print(&format!(
+            print_whole(&format!(
                 "Nothing to repair: {} is not recognised.\n",
                 self.code
             ))?;
@@ -193,14 +194,14 @@ impl Repair<'_> {
     async fn cure(&self, record: &mut Record, turn: &mut Turn<'_>) -> Result<(), String> {
         let subject = record.subject.clone();
         // A closed output is no reason to stop the repair.
-        let _ = print(&format!("\n{subject}: {}\n", record.cure.summary));
-        let _ = print(&format!(
+        let _ = print_whole(&format!("\n{subject}: {}\n", record.cure.summary));
+        let _ = print_whole(&format!(
             "saved in {}\n",
             self.records.path(record).display()
         ));
         let work = async {
             let done = carry_out(&self.client, &self.records, record, now, |number, step| {
-                let _ = print(&format!("{}. {}\n", number + 1, step.say));
+                let _ = print_whole(&format!("{}. {}\n", number + 1, step.say));
             });
             done.await.map_err(|error| error.to_string())
         };
@@ -227,7 +228,7 @@ impl Repair<'_> {
             }
         }
         if exit == Exit::Ok {
-            print("Done, and verified: it is recognised no longer.\n")?;
+            print_whole("Done, and verified: it is recognised no longer.\n")?;
         }
         Ok(exit)
     }
@@ -246,24 +247,24 @@ impl Repair<'_> {
 
 fn show_begun(begun: &[Record]) -> anyhow::Result<()> {
     for record in begun {
-        print(&format!(
+        print_whole(&format!(
             "{}: begun at {}, {} of {} steps are done; it goes on from there.\n",
             record.subject,
             record.started,
             record.done,
             record.cure.steps.len()
         ))?;
-        print(&cure_text(&record.cure, style()))?;
+        print_whole(&cure_text(&record.cure, style()))?;
     }
     Ok(())
 }
 
 fn show_found(found: &[IncidentFinding]) -> anyhow::Result<()> {
     for finding in found {
-        print(&format!("{}\n", finding.message))?;
+        print_whole(&format!("{}\n", finding.message))?;
         match &finding.cure {
-            Some(cure) => print(&cure_text(cure, style()))?,
-            None => print(&format!("Windrow has no cure for it: {}\n", finding.advice))?,
+            Some(cure) => print_whole(&cure_text(cure, style()))?,
+            None => print_whole(&format!("Windrow has no cure for it: {}\n", finding.advice))?,
         }
     }
     Ok(())
@@ -275,7 +276,7 @@ fn agreed() -> anyhow::Result<bool> {
         eprintln!("windrow: there is no terminal to ask at: --yes does it, --dry-run shows it");
         return Ok(false);
     }
-    print("\nDo this? Write yes: ")?;
+    print_whole("\nDo this? Write yes: ")?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(answer.trim() == "yes")

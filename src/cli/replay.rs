@@ -4,7 +4,7 @@
 mod with_version;
 
 use std::fs;
-use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -17,7 +17,9 @@ use windrow_decide::flight::{
 };
 use windrow_plan::rules::{RuleSet, parse_duration};
 
-use super::inputs::rule_files;
+use super::inputs::{is_standard_input, rule_files, standard_input};
+use super::out::print_whole;
+use super::output::Output;
 use super::{Context, Exit, complain, why};
 use crate::files::{Durability, replace};
 
@@ -51,14 +53,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "PATH")]
     save_test: Option<PathBuf>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +111,13 @@ struct Different {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let text = read(&args.flight)?;
+    let text = match read(&args) {
+        Ok(text) => text,
+        Err(why) => {
+            complain(&[why]);
+            return Ok(Exit::Usage);
+        }
+    };
     let flights = match Flights::read(&text) {
         Ok(flights) => flights,
         Err(why) => {
@@ -138,8 +140,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         && !with.exists()
         && let Some(version) = with.to_str().filter(|text| with_version::is_version(text))
     {
-        let json = args.output == Output::Json;
-        return with_version::rehearse_recorded(segments, version, json);
+        return with_version::rehearse_recorded(segments, version, args.output);
     }
     let further = match packs(&args.with) {
         Ok(further) => further,
@@ -161,14 +162,14 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             break;
         }
     }
-    if args.output == Output::Json {
+    if args.output != Output::Table {
         let report = Report {
             api_version: "windrow.dev/v1",
             kind: "Replay",
             flights: flown,
             damage: flights.damage.clone(),
         };
-        println!("{}", crate::printable::json_pretty(&report)?);
+        print_whole(&args.output.render(&report, String::new)?)?;
         return Ok(verdict(&report.flights));
     }
     if let Some(place) = &args.save_test {
@@ -182,13 +183,18 @@ fn verdict(flown: &[Flown]) -> Exit {
     if same { Exit::Ok } else { Exit::Failed }
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
-    if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text)?;
-        return Ok(text);
-    }
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+fn read(args: &Args) -> Result<String, String> {
+    let path = &args.flight;
+    let bytes = match is_standard_input(path) {
+        true if args.step => {
+            return Err(
+                "--step waits for Enter on standard input: write the flight to a file".to_owned(),
+            );
+        }
+        true => standard_input(u64::MAX)?,
+        false => fs::read(path)
+            .map_err(|error| format!("{}: cannot be read: {error}", path.display()))?,
+    };
     // A torn line may end in the middle of a character.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -294,7 +300,7 @@ impl Show<'_> {
     }
 
     fn say(&self, line: &str) -> std::io::Result<()> {
-        if self.args.output == Output::Json {
+        if self.args.output != Output::Table {
             return Ok(());
         }
         match writeln!(std::io::stdout(), "{line}") {
@@ -429,7 +435,7 @@ impl Show<'_> {
 fn save(place: &Path, flight: &Path, segments: &[Segment]) -> anyhow::Result<()> {
     let name = flight
         .file_name()
-        .filter(|_| flight.as_os_str() != "-")
+        .filter(|_| !is_standard_input(flight))
         .map_or_else(|| "flight.jsonl".into(), PathBuf::from);
     let path = match place.is_dir() {
         true => place.join(name),

@@ -16,7 +16,8 @@ use windrow_model::manifest::extract::{FileKind, kind_of};
 use windrow_model::reasons::Code;
 use windrow_simulate::{FIRST_VM, Setup};
 
-use super::{Context, Exit};
+use super::inputs::{name_of, text_of};
+use super::{Context, Exit, complain};
 use crate::act::Lock;
 use crate::apiserver::ApiServer;
 use crate::configuration::Configuration;
@@ -43,7 +44,7 @@ pub(super) struct Args {
           value_parser = clap::value_parser!(u32).range(1..=600))]
     speed: u32,
     /// Harvester configuration with which the sandbox's node is installed [default: one with a
-    /// virtual machine and a preset storage network]
+    /// virtual machine and a preset storage network]; or `-`
     #[arg(long, value_name = "FILE", requires = "sandbox")]
     config: Option<PathBuf>,
     /// Which of the possible courses of events the sandbox takes
@@ -197,13 +198,18 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
             "first-vm/harvester-config.yaml".to_owned(),
             FIRST_VM.to_owned(),
         ),
-        Some(path) => (
-            path.display().to_string(),
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
-        ),
+        Some(path) => match text_of(path) {
+            Ok(text) => (name_of(path), text),
+            Err(error) => {
+                complain(&[error]);
+                return Ok(Exit::Usage);
+            }
+        },
     };
     if kind_of(&text) != FileKind::HarvesterConfig {
-        bail!("{name} is not a Harvester configuration (`os.writeFiles`)");
+        let why = format!("{name} is not a Harvester configuration (`os.writeFiles`)");
+        complain(&[why]);
+        return Ok(Exit::Usage);
     }
     let clock = Clock::sped_up(args.speed);
     let setup = Setup::harvester_config(&name, &text, HarvesterVersion::LATEST, clock.now());

@@ -15,6 +15,7 @@ use windrow_model::manifest::{
 use windrow_model::reasons::{Code, Severity};
 
 use super::document::{daemon_runs, now};
+use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit, complain};
 use crate::act::{MarkerOutcome, Markers};
 use crate::daemon::manual_holds::{list_manifests, marker_of};
@@ -24,9 +25,12 @@ use crate::observe::scan::ScannedDirectory;
 /// Add manifests to a running node without a race
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files to add; each keeps its base name
+    /// Files to add; each keeps its base name. `-` has none: --name says it
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// The name of what comes from standard input
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Add even what RKE2 would refuse
     #[arg(long)]
     force: bool,
@@ -49,7 +53,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let limits = context.settings().settings.staging.limits;
     let found = list_manifests(&manifests, now)?;
     let mut errors = Vec::new();
-    let files = read_all(&args.files, &limits, &mut errors);
+    let files = read_all(&args, &limits, &mut errors);
     for file in &files {
         check(file, &args, &limits, &manifests, &found, &mut errors);
     }
@@ -79,10 +83,30 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn read_all(paths: &[PathBuf], limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<Staged> {
+fn read_all(args: &Args, limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<Staged> {
     let mut files = Vec::new();
-    for path in paths {
+    if args.name.is_some() && !args.files.iter().any(|path| is_standard_input(path)) {
+        errors.push("--name is for what comes from standard input (`-`)".to_owned());
+    }
+    for path in &args.files {
         let shown = path.display();
+        if is_standard_input(path) {
+            let Some(name) = args.name.as_ref().filter(|name| !name.contains('/')) else {
+                errors.push(format!(
+                    "{STANDARD_INPUT}: --name has to say what the file is called, without a directory"
+                ));
+                continue;
+            };
+            match standard_input(limits.file_bytes) {
+                Ok(bytes) => files.push(Staged {
+                    from: STANDARD_INPUT.into(),
+                    path: name.as_str().into(),
+                    bytes,
+                }),
+                Err(error) => errors.push(error),
+            }
+            continue;
+        }
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
             errors.push(format!("{shown}: not a file name that RKE2 can use"));
             continue;

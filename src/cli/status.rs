@@ -11,8 +11,10 @@ use windrow_plan::readiness::node::ProbeState;
 
 use super::document::{self, FoundStatus, age, exit_of, now};
 use super::follow::Follow;
+use super::out::print_whole;
+use super::output::Output;
 use super::{Context, Exit, style};
-use crate::printable::printable;
+use crate::printable::{printable, printable_colours};
 use crate::render::{Style, fit, wrap};
 
 /// Show the node's state and its causes
@@ -21,12 +23,24 @@ pub(super) struct Args {
     /// Show every change, until interrupted
     #[arg(long)]
     watch: bool,
-    /// Print the status document
-    #[arg(long, conflicts_with = "console")]
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// Print the status document: the same as `-o json`
+    #[arg(long, conflicts_with = "output")]
     json: bool,
     /// Print one line of at most 65 characters
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "output"])]
     console: bool,
+}
+
+impl Args {
+    fn format(&self) -> Output {
+        match self.json {
+            true => Output::Json,
+            false => self.output,
+        }
+    }
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
@@ -34,18 +48,22 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return watch(&args, context);
     }
     let found = document::current(context);
-    print_table!("{}", text(&args, &found));
+    print_whole(&text(&args, &found)?)?;
     Ok(exit_of(found.shown().readiness))
 }
 
 fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let mut follow = Follow::file(&context.layout.status())?;
     let mut out = std::io::stdout();
-    let full_screen = out.is_terminal() && !args.json && !args.console;
+    let full_screen = out.is_terminal() && args.format() == Output::Table && !args.console;
     let mut shown = String::new();
     loop {
         let found = document::current(context);
-        let next = text(args, &found);
+        let mut next = text(args, &found)?;
+        if args.format() == Output::Yaml {
+            // One document behind another.
+            next.insert_str(0, "---\n");
+        }
         // Ages change every second; only a change of the state is worth a new text.
         let known = serde_json::to_string(&found.shown())?;
         if known != shown {
@@ -63,16 +81,17 @@ fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
-fn text(args: &Args, found: &FoundStatus) -> String {
+fn text(args: &Args, found: &FoundStatus) -> anyhow::Result<String> {
     let status = found.shown();
-    if args.json {
-        // A document that was read can be written.
-        return crate::printable::json_pretty(&status).unwrap_or_default() + "\n";
-    }
     if args.console {
-        return one_line(&status) + "\n";
+        return Ok(one_line(&status) + "\n");
     }
-    let mut text = people(&status, now(), style());
+    let table = || printable_colours(&table(&status, found));
+    args.format().render(&status, table)
+}
+
+fn table(status: &Status, found: &FoundStatus) -> String {
+    let mut text = people(status, now(), style());
     if let FoundStatus::Stale {
         last: Some(last), ..
     } = found

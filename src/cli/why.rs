@@ -9,8 +9,10 @@ use windrow_model::findings::Finding;
 use windrow_plan::readiness::node::{ProbeSeverity, ProbeState};
 
 use super::document::{self, age, now};
+use super::out::print_whole;
+use super::output::Output;
 use super::{Context, Exit, style};
-use crate::printable::printable;
+use crate::printable::{printable, printable_colours};
 use crate::render::{Style, wrap};
 use crate::report::why::{ExplainedBlocker, ExplainedFile, ExplainedProbe, WhyAnswer, explain};
 
@@ -22,9 +24,9 @@ pub(super) struct Args {
     #[arg(value_name = "FILE|OBJECT|PROBE|CODE", required = true, num_args = 1..=2)]
     what: Vec<String>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-    /// Explain from this status document, whoever wrote it and whenever
+    /// Explain from this status document, whoever wrote it and whenever, or from `-`
     #[arg(long, value_name = "FILE")]
     status: Option<PathBuf>,
     /// Also show the expressions that objects have to fulfil
@@ -32,17 +34,11 @@ pub(super) struct Args {
     verbose: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Text,
-    Json,
-}
-
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let asked = args.what.join(" ");
     let (status, at) = match &args.status {
         // A document from elsewhere is explained as of its own time.
-        Some(path) => match document::read(path) {
+        Some(path) => match document::read_named(path) {
             Ok(status) => {
                 let at = last_moment(&status);
                 (status, at)
@@ -69,10 +65,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         );
         return Ok(Exit::Unknown);
     };
-    match args.output {
-        Output::Json => println!("{}", crate::printable::json_pretty(&answer)?),
-        Output::Text => print_table!("{}", people(&answer, at, args.verbose, style())),
-    }
+    let table = || printable_colours(&people(&answer, at, args.verbose, style()));
+    print_whole(&args.output.render(&answer, table)?)?;
     Ok(exit_of(&answer))
 }
 

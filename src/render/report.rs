@@ -156,12 +156,6 @@ impl PlanReport {
             findings: plan.findings.clone(),
         }
     }
-
-    /// The document as text.
-    pub fn to_json(&self) -> String {
-        // A struct of strings and enums always serialises.
-        crate::printable::json_pretty(self).unwrap_or_default() + "\n"
-    }
 }
 
 fn name_report(plan: &Plan) -> Option<NameReport> {

@@ -2,6 +2,7 @@
 
 use super::samples::{broken, first_vm, wide};
 use super::{PlanReport, Style, dot, mermaid, svg, table};
+use crate::printable::json_pretty;
 
 #[test]
 fn a_table_never_goes_beyond_100_columns() {
@@ -34,7 +35,7 @@ fn the_table_of_a_plan_that_cannot_work() {
 
 #[test]
 fn the_json_of_a_plan_that_cannot_work() {
-    insta::assert_snapshot!(PlanReport::from_plan(&broken()).to_json());
+    insta::assert_snapshot!(json_pretty(&PlanReport::from_plan(&broken())).unwrap() + "\n");
 }
 
 #[test]

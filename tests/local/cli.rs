@@ -731,7 +731,7 @@ fn kept_by_this_test(status: &str) -> String {
     status.to_string()
 }
 
-const STATUS: &str = r#"{
+pub(super) const STATUS: &str = r#"{
   "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 7,
   "readiness": "SettingUp", "phase": "staging", "since": "2026-01-01T00:00:00Z",
   "reason": {"code": "waits-for-namespace", "message": "disk.yaml: Namespace shop does not exist yet"},

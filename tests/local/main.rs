@@ -29,4 +29,5 @@ mod removal_on_disk;
 mod report;
 mod sandbox;
 mod secrets;
+mod verbs;
 mod words;

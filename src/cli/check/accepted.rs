@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 
-use super::super::inputs::is_standard_input;
+use super::super::inputs::{STANDARD_INPUT, is_standard_input, text_of};
 use super::args::Args;
 use crate::files::read_text;
 
@@ -18,6 +18,9 @@ pub(super) fn read(args: &Args) -> Result<Acceptances, String> {
         Some(path) => (path.clone(), true),
         None => (beside(&args.setup.first_input()), false),
     };
+    if is_standard_input(&path) {
+        return text_of(&path).map(|text| Acceptances::read(STANDARD_INPUT, &text));
+    }
     match read_text(&path) {
         Ok(text) => Ok(Acceptances::read(&path.display().to_string(), &text)),
         Err(error) if !named && error.kind() == ErrorKind::NotFound => Ok(Acceptances::default()),

@@ -9,6 +9,7 @@ use windrow_model::findings::Location;
 use windrow_model::manifest::extract::{Extracted, InnerLines};
 use windrow_plan::rules::{RuleError, RuleSet};
 
+use super::sources::{STANDARD_INPUT, is_standard_input, text_of};
 use crate::layout::Layout;
 
 /// This machine's rules, those of the given directories and files, and those that follow from a preset storage network;
@@ -107,8 +108,12 @@ pub(in crate::cli) fn carried_configuration(configuration: &[Extracted]) -> Vec<
     files.into_values().filter_map(|(_, file)| file).collect()
 }
 
-/// The rule packs of a directory or a file: name and text.
+/// The rule packs of a directory, a file or standard input: name and text.
 pub(in crate::cli) fn rule_files(path: &Path) -> std::io::Result<Vec<(String, String)>> {
+    if is_standard_input(path) {
+        let text = text_of(path).map_err(std::io::Error::other)?;
+        return Ok(vec![(STANDARD_INPUT.to_owned(), text)]);
+    }
     let mut paths = vec![path.to_owned()];
     if path.is_dir() {
         paths = fs::read_dir(path)?

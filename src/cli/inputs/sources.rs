@@ -4,35 +4,60 @@
 use std::fs;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use windrow_model::manifest::user_data::is_configuration;
 
-use crate::files::read_bytes;
+use crate::files::{LARGEST_TEXT, read_bytes, read_text};
 
 /// The name of standard input in messages.
 pub(in crate::cli) const STANDARD_INPUT: &str = "standard input";
+
+/// How a file that is named is called in messages.
+pub(in crate::cli) fn name_of(path: &Path) -> String {
+    match is_standard_input(path) {
+        true => STANDARD_INPUT.to_owned(),
+        false => path.display().to_string(),
+    }
+}
 
 /// Is this path standard input?
 pub(in crate::cli) fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+/// Was standard input read? It can be read once.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
 /// All of it, up to this many bytes; or why it cannot be read.
 pub(in crate::cli) fn standard_input(limit: u64) -> Result<Vec<u8>, String> {
+    if TAKEN.swap(true, Ordering::Relaxed) {
+        let twice = "`-` stands twice on the command line, and it can be read only once";
+        return Err(format!("{STANDARD_INPUT}: {twice}"));
+    }
     if stdin_is_terminal() {
         eprintln!("windrow: reading from the terminal; end with Ctrl-D");
     }
     let mut bytes = Vec::new();
-    let read = std::io::stdin().take(limit + 1).read_to_end(&mut bytes);
+    let longest = limit.saturating_add(1);
+    let read = std::io::stdin().take(longest).read_to_end(&mut bytes);
     let wrong = match read {
-        Ok(size) if size as u64 > limit => {
-            format!("more than {limit} bytes; raise staging.limits.fileBytes")
-        }
+        Ok(size) if size as u64 > limit => format!("more than {limit} bytes"),
         Ok(_) if bytes.trim_ascii().is_empty() => "it is empty: nothing was looked at".to_owned(),
         Ok(_) => return Ok(bytes),
         Err(error) => format!("cannot be read: {error}"),
     };
     Err(format!("{STANDARD_INPUT}: {wrong}"))
+}
+
+/// A small file, or standard input, as text; or what is wrong with it, under its name.
+pub(in crate::cli) fn text_of(path: &Path) -> Result<String, String> {
+    if !is_standard_input(path) {
+        return read_text(path)
+            .map_err(|error| format!("{}: cannot be read: {error}", path.display()));
+    }
+    let bytes = standard_input(LARGEST_TEXT)?;
+    String::from_utf8(bytes).map_err(|_| format!("{STANDARD_INPUT}: it is not UTF-8 text"))
 }
 
 /// Configurations in a directory under names that are not read there: user-data is often called `user-data`.

@@ -1,12 +1,12 @@
 //! `windrow replay --with VERSION`: the recorded files are rehearsed with another version.
 
-use std::io::Write as _;
-
 use windrow_decide::flight::Segment;
 use windrow_harvester::HarvesterVersion;
 use windrow_plan::version::Version;
 use windrow_simulate::rehearse::{Ending, Rehearsal, flown, modelled, rehearse};
 
+use super::super::out::print_whole;
+use super::super::output::Output;
 use super::super::{Exit, complain, style};
 use crate::render;
 
@@ -23,7 +23,7 @@ pub(super) fn is_version(text: &str) -> bool {
 pub(super) fn rehearse_recorded(
     segments: &[Segment],
     version: &str,
-    json: bool,
+    output: Output,
 ) -> anyhow::Result<Exit> {
     let Some(segment) = segments.last() else {
         return Ok(Exit::Usage);
@@ -57,15 +57,8 @@ pub(super) fn rehearse_recorded(
         node.beyond.extend(rke2.and_then(modelled::rke2));
     }
     let rehearsal = Rehearsal::new(vec![node], Vec::new());
-    let text = match json {
-        false => render::rehearsal(&rehearsal, style()),
-        true => crate::printable::json_pretty(&rehearsal)? + "\n",
-    };
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // A closed pipe (`windrow replay | head`) is no error.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-        result => result?,
-    }
+    let table = || render::rehearsal(&rehearsal, style());
+    print_whole(&output.render(&rehearsal, table)?)?;
     Ok(match rehearsal.worst() {
         Ending::Complete => Exit::Ok,
         Ending::Unknown => Exit::Unknown,

@@ -9,4 +9,4 @@ mod live;
 mod saved;
 
 pub use live::{Room, ask, ask_by_name, escaped, list, reach};
-pub use saved::{SavedObjects, saved};
+pub use saved::{LARGEST, SavedObjects, saved, saved_in};

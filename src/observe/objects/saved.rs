@@ -12,10 +12,13 @@ use windrow_harvester::objects::{KindListing, Objects, text};
 use windrow_model::manifest::GroupKind;
 
 use super::item::complete;
-use crate::archive::{Archive, OWN_NODE};
+use crate::archive::{Archive, OWN_NODE, ReadError};
 
 /// Largest saved file that is read, in bytes.
-const LARGEST: u64 = 256 << 20;
+pub const LARGEST: u64 = 256 << 20;
+/// How a gzip file begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const NO_LIST: &str = "no list of objects in it: save them with `kubectl get KIND -A -o json`";
 /// How deep directories are searched.
 const DEEPEST: usize = 4;
 
@@ -39,16 +42,9 @@ pub struct SavedObjects {
 pub fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
     match is_packed(path) {
         true => {
-            let told = |why: String| vec![format!("{}: {why}", path.display())];
-            let file = fs::File::open(path).map_err(|error| told(error.to_string()))?;
-            let archive = Archive::read(file).map_err(|error| told(error.to_string()))?;
-            Ok(SavedObjects {
-                at: Some(archive.index.created),
-                own: archive
-                    .json(OWN_NODE)
-                    .and_then(|own| serde_json::from_value(own).ok()),
-                objects: of_archive(&archive),
-            })
+            let wrong = |why: String| vec![format!("{}: {why}", path.display())];
+            let file = fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
+            packed(file).map_err(|error| wrong(error.to_string()))
         }
         false => lists(path).map(|objects| SavedObjects {
             objects,
@@ -58,12 +54,44 @@ pub fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
     }
 }
 
+/// The same from the bytes of one file: an archive, or a list.
+///
+/// # Errors
+///
+/// Why it cannot be read. `shown` is its name.
+pub fn saved_in(shown: &str, bytes: &[u8]) -> Result<SavedObjects, String> {
+    if bytes.starts_with(&GZIP) {
+        return packed(bytes).map_err(|error| format!("{shown}: {error}"));
+    }
+    let value = parse(bytes).map_err(|error| format!("{shown}: {error}"))?;
+    let mut objects = Objects::default();
+    match take(&mut objects, value) {
+        true => Ok(SavedObjects {
+            objects,
+            at: None,
+            own: None,
+        }),
+        false => Err(format!("{shown}: {NO_LIST}")),
+    }
+}
+
+fn packed(archive: impl io::Read) -> Result<SavedObjects, ReadError> {
+    let archive = Archive::read(archive)?;
+    Ok(SavedObjects {
+        at: Some(archive.index.created),
+        own: archive
+            .json(OWN_NODE)
+            .and_then(|own| serde_json::from_value(own).ok()),
+        objects: of_archive(&archive),
+    })
+}
+
 /// Does a file begin as gzip does?
 fn is_packed(path: &Path) -> bool {
     let mut begin = [0; 2];
     let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
     let opened = is_file.then(|| fs::File::open(path).ok()).flatten();
-    opened.is_some_and(|mut file| file.read_exact(&mut begin).is_ok()) && begin == [0x1f, 0x8b]
+    opened.is_some_and(|mut file| file.read_exact(&mut begin).is_ok()) && begin == GZIP
 }
 
 /// The lists of an archive. A kind that its index calls not served has no objects; one that was cut off or is missing
@@ -118,10 +146,7 @@ fn lists(path: &Path) -> Result<Objects, Vec<String>> {
         }
     }
     if errors.is_empty() && !found {
-        errors.push(format!(
-            "{}: no list of objects in it: save them with `kubectl get KIND -A -o json`",
-            path.display()
-        ));
+        errors.push(format!("{}: {NO_LIST}", path.display()));
     }
     if errors.is_empty() {
         Ok(objects)
@@ -148,9 +173,12 @@ fn read(path: &Path) -> io::Result<Value> {
     if fs::metadata(path)?.len() > LARGEST {
         return Err(io::Error::other("it is larger than 256 MiB"));
     }
-    let content = fs::read(path)?;
+    parse(&fs::read(path)?)
+}
+
+fn parse(content: &[u8]) -> io::Result<Value> {
     // The parser's message does not quote the text.
-    serde_json::from_slice(&content).map_err(|error| {
+    serde_json::from_slice(content).map_err(|error| {
         io::Error::other(format!(
             "it is no JSON (line {}, column {})",
             error.line(),
