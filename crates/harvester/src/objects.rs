@@ -56,12 +56,22 @@ kinds! {
     SETTING "harvesterhci.io" "v1beta1" "settings" "Setting";
     /// Harvester's upgrades.
     UPGRADE "harvesterhci.io" "v1beta1" "upgrades" "Upgrade";
+    /// The versions of Harvester to which an upgrade could go.
+    VERSION "harvesterhci.io" "v1beta1" "versions" "Version";
+    /// Images of machines.
+    VM_IMAGE "harvesterhci.io" "v1beta1" "virtualmachineimages" "VirtualMachineImage";
+    /// Backups of machines.
+    VM_BACKUP "harvesterhci.io" "v1beta1" "virtualmachinebackups" "VirtualMachineBackup";
+    /// Backups of machines that are made again and again.
+    SCHEDULE_VM_BACKUP "harvesterhci.io" "v1beta1" "schedulevmbackups" "ScheduleVMBackup";
     /// KubeVirt's own configuration.
     KUBEVIRT "kubevirt.io" "v1" "kubevirts" "KubeVirt";
     /// Virtual machines.
     VM "kubevirt.io" "v1" "virtualmachines" "VirtualMachine";
     /// Virtual machines that run.
     VMI "kubevirt.io" "v1" "virtualmachineinstances" "VirtualMachineInstance";
+    /// Machines that move to another node.
+    MIGRATION "kubevirt.io" "v1" "virtualmachineinstancemigrations" "VirtualMachineInstanceMigration";
     /// Longhorn's volumes.
     LONGHORN_VOLUME "longhorn.io" "v1beta2" "volumes" "Volume";
     /// Longhorn's engines: where a volume is attached.
@@ -70,10 +80,38 @@ kinds! {
     LONGHORN_REPLICA "longhorn.io" "v1beta2" "replicas" "Replica";
     /// Longhorn's settings: what it allows a drain.
     LONGHORN_SETTING "longhorn.io" "v1beta2" "settings" "Setting";
+    /// Longhorn's nodes: their disks and the space on them.
+    LONGHORN_NODE "longhorn.io" "v1beta2" "nodes" "Node";
+    /// Longhorn's processes on a node, each kept by a disruption budget.
+    INSTANCE_MANAGER "longhorn.io" "v1beta2" "instancemanagers" "InstanceManager";
+    /// What Longhorn found that nothing uses any more.
+    ORPHAN "longhorn.io" "v1beta2" "orphans" "Orphan";
+    /// Who serves a volume that several pods share.
+    SHARE_MANAGER "longhorn.io" "v1beta2" "sharemanagers" "ShareManager";
     /// Rancher's feature flags.
     FEATURE "management.cattle.io" "v3" "features" "Feature";
     /// Rancher's node drivers.
     NODE_DRIVER "management.cattle.io" "v3" "nodedrivers" "NodeDriver";
+    /// Rancher's charts of Harvester.
+    MANAGED_CHART "management.cattle.io" "v3" "managedcharts" "ManagedChart";
+    /// What Fleet installs.
+    BUNDLE "fleet.cattle.io" "v1alpha1" "bundles" "Bundle";
+    /// What Fleet installs in one cluster.
+    BUNDLE_DEPLOYMENT "fleet.cattle.io" "v1alpha1" "bundledeployments" "BundleDeployment";
+    /// system-upgrade-controller's plans.
+    PLAN "upgrade.cattle.io" "v1" "plans" "Plan";
+    /// Clusters as Rancher makes them.
+    PROVISIONING_CLUSTER "provisioning.cattle.io" "v1" "clusters" "Cluster";
+    /// The control plane of such a cluster.
+    RKE_CONTROL_PLANE "rke.cattle.io" "v1" "rkecontrolplanes" "RKEControlPlane";
+    /// Clusters of Cluster API. Rancher up to v2.14 serves this version, and Harvester up to v1.8 uses it.
+    CAPI_CLUSTER "cluster.x-k8s.io" "v1beta1" "clusters" "Cluster";
+    /// Nodes of Cluster API.
+    CAPI_MACHINE "cluster.x-k8s.io" "v1beta1" "machines" "Machine";
+    /// Deployments.
+    DEPLOYMENT "apps" "v1" "deployments" "Deployment";
+    /// Who leads.
+    LEASE "coordination.k8s.io" "v1" "leases" "Lease";
     /// The deploy controller's add-ons: one a manifest file.
     MANIFEST_ADDON "k3s.cattle.io" "v1" "addons" "Addon";
     /// What happened.
@@ -114,13 +152,19 @@ impl ObjectKind {
         }
     }
 
-    /// Which of its objects are asked for, as a query: of these kinds only some are ever read.
-    pub fn query(self) -> &'static str {
+    /// Which of its objects are asked for, as queries that are asked one after the other: of these kinds only some are
+    /// ever read. Some of Harvester's Settings hold passwords and keys: they are named one by one.
+    pub fn queries(self) -> &'static [&'static str] {
         match self {
-            ObjectKind::SETTING => "&fieldSelector=metadata.name%3Dstorage-network",
-            ObjectKind::UPGRADE => "&labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue",
-            ObjectKind::EVENT => "&fieldSelector=involvedObject.kind%3DAddon",
-            _ => "",
+            ObjectKind::SETTING => &[
+                "&fieldSelector=metadata.name%3Dstorage-network",
+                "&fieldSelector=metadata.name%3Dserver-version",
+            ],
+            ObjectKind::UPGRADE => &["&labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue"],
+            ObjectKind::EVENT => &["&fieldSelector=involvedObject.kind%3DAddon"],
+            // Every kubelet has one there and renews it every ten seconds.
+            ObjectKind::LEASE => &["&fieldSelector=metadata.namespace%21%3Dkube-node-lease"],
+            _ => &[""],
         }
     }
 }
@@ -399,5 +443,18 @@ mod tests {
     #[test]
     fn no_secret_is_ever_listed() {
         assert!(ObjectKind::ALL.iter().all(|kind| kind.plural != "secrets"));
+        // Harvester's Settings hold a private key, a registry's password and the credentials of backups.
+        for query in ObjectKind::SETTING.queries() {
+            assert!(query.contains("metadata.name%3D"), "{query}");
+        }
+    }
+
+    #[test]
+    fn no_kind_stands_twice_in_the_table() {
+        let mut seen = std::collections::BTreeSet::new();
+        for kind in ObjectKind::ALL {
+            assert!(seen.insert(kind.group_kind()), "{}", kind.group_kind());
+            assert!(!kind.queries().is_empty(), "{}", kind.kind);
+        }
     }
 }

@@ -8,6 +8,7 @@ use http::Request;
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
+use windrow_harvester::objects::ObjectKind;
 
 use super::collection::{CollectedPart, Collection, LARGEST, LARGEST_OF_ALL};
 use super::reduce;
@@ -31,11 +32,11 @@ struct ListedKind {
     kind: &'static str,
     /// The resource, with the namespace before it where only one is read.
     resource: &'static str,
-    /// A selector, where not all objects are wanted.
-    selector: &'static str,
-    /// A second selector: objects that match either are wanted.
-    also: &'static str,
+    /// Which objects are wanted: those that any of these selectors finds.
+    selectors: &'static [&'static str],
 }
+
+const EVERY_OBJECT: &[&str] = &[""];
 
 const fn kind(
     group: &'static str,
@@ -48,25 +49,37 @@ const fn kind(
         version,
         kind,
         resource,
-        selector: "",
-        also: "",
+        selectors: EVERY_OBJECT,
     }
 }
 
-/// All that is read with the admin's credential. No Secrets.
-const KINDS: &[ListedKind] = &[
-    kind("", "v1", "Node", "nodes"),
-    kind("", "v1", "Namespace", "namespaces"),
-    kind("", "v1", "Pod", "pods"),
+/// A kind that diagnosis looks at. A report has more of some.
+fn diagnosed(kind: ObjectKind) -> ListedKind {
     ListedKind {
-        selector: "&fieldSelector=type%3DWarning",
-        // RKE2's own: some incidents are recognised by events of success.
-        also: "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
-        ..kind("", "v1", "Event", "events")
-    },
-    kind("", "v1", "Service", "namespaces/kube-system/services"),
+        group: kind.group,
+        version: kind.version,
+        kind: kind.kind,
+        resource: kind.plural,
+        selectors: match kind {
+            ObjectKind::EVENT => &[
+                "&fieldSelector=type%3DWarning",
+                // RKE2's own: some incidents are recognised by events of success.
+                "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
+            ],
+            // People who read a report want all of these; what is secret in them is redacted.
+            ObjectKind::SETTING | ObjectKind::UPGRADE => EVERY_OBJECT,
+            _ => kind.queries(),
+        },
+    }
+}
+
+const SERVICES: ListedKind = kind("", "v1", "Service", "namespaces/kube-system/services");
+
+/// What people read in a report and diagnosis does not look at. No Secrets.
+const FOR_PEOPLE: &[ListedKind] = &[
+    SERVICES,
     ListedKind {
-        selector: "&fieldSelector=metadata.name%3Dvip",
+        selectors: &["&fieldSelector=metadata.name%3Dvip"],
         ..kind(
             "",
             "v1",
@@ -74,22 +87,8 @@ const KINDS: &[ListedKind] = &[
             "namespaces/harvester-system/configmaps",
         )
     },
-    kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
-    kind("", "v1", "PersistentVolume", "persistentvolumes"),
-    kind("longhorn.io", "v1beta2", "Volume", "volumes"),
-    kind("longhorn.io", "v1beta2", "Engine", "engines"),
-    kind("longhorn.io", "v1beta2", "Replica", "replicas"),
-    kind("longhorn.io", "v1beta2", "Setting", "settings"),
-    kind("apps", "v1", "Deployment", "deployments"),
     kind("apps", "v1", "DaemonSet", "daemonsets"),
     kind("apps", "v1", "StatefulSet", "statefulsets"),
-    kind("batch", "v1", "Job", "jobs"),
-    kind(
-        "policy",
-        "v1",
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-    ),
     kind("storage.k8s.io", "v1", "StorageClass", "storageclasses"),
     kind(
         "admissionregistration.k8s.io",
@@ -104,38 +103,11 @@ const KINDS: &[ListedKind] = &[
         "mutatingwebhookconfigurations",
     ),
     kind("apiregistration.k8s.io", "v1", "APIService", "apiservices"),
-    kind("k3s.cattle.io", "v1", "Addon", "addons"),
-    kind("helm.cattle.io", "v1", "HelmChart", "helmcharts"),
     kind(
         "helm.cattle.io",
         "v1",
         "HelmChartConfig",
         "helmchartconfigs",
-    ),
-    kind("upgrade.cattle.io", "v1", "Plan", "plans"),
-    kind("management.cattle.io", "v3", "Feature", "features"),
-    kind("management.cattle.io", "v3", "NodeDriver", "nodedrivers"),
-    kind(
-        "management.cattle.io",
-        "v3",
-        "ManagedChart",
-        "managedcharts",
-    ),
-    kind("fleet.cattle.io", "v1alpha1", "Bundle", "bundles"),
-    kind("provisioning.cattle.io", "v1", "Cluster", "clusters"),
-    kind("rke.cattle.io", "v1", "RKEControlPlane", "rkecontrolplanes"),
-    kind("cluster.x-k8s.io", "v1beta1", "Machine", "machines"),
-    kind("harvesterhci.io", "v1beta1", "Setting", "settings"),
-    kind("harvesterhci.io", "v1beta1", "Addon", "addons"),
-    kind("harvesterhci.io", "v1beta1", "Upgrade", "upgrades"),
-    kind("harvesterhci.io", "v1beta1", "Version", "versions"),
-    kind("kubevirt.io", "v1", "KubeVirt", "kubevirts"),
-    kind("kubevirt.io", "v1", "VirtualMachine", "virtualmachines"),
-    kind(
-        "kubevirt.io",
-        "v1",
-        "VirtualMachineInstance",
-        "virtualmachineinstances",
     ),
     kind(
         "k8s.cni.cncf.io",
@@ -196,10 +168,11 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
     }
     match node {
         None => {
-            for kind in KINDS {
-                collection.report_progress(&format!("the cluster's objects: {}", kind.kind));
-                let path = format!("{}{}", kind.path(), kind.selector);
-                list(collection, &client, kind, &path).await;
+            for kind in ObjectKind::ALL {
+                list_all(collection, &client, &diagnosed(*kind)).await;
+            }
+            for kind in FOR_PEOPLE {
+                list_all(collection, &client, kind).await;
             }
         }
         Some(node) => of_own_node(collection, &client, &node).await,
@@ -210,21 +183,17 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
 async fn of_own_node(collection: &mut Collection<'_>, client: &Client, node: &str) {
     let why = "this node's identity may not ask for them; make a report on a server too";
     collection.missing("most objects of the cluster", why);
-    for (one, path) in [
-        (
-            &KINDS[0],
-            format!("/api/v1/nodes?fieldSelector=metadata.name%3D{node}"),
-        ),
-        (
-            &KINDS[2],
-            format!("/api/v1/pods?limit={PAGE}&fieldSelector=spec.nodeName%3D{node}"),
-        ),
-        (
-            &KINDS[4],
-            format!("{}{}", KINDS[4].path(), KINDS[4].selector),
-        ),
+    let of_node = |kind: ObjectKind, selector: &str| {
+        let kind = diagnosed(kind);
+        let path = format!("{}&fieldSelector={selector}%3D{node}", kind.path());
+        (kind, path)
+    };
+    for (kind, path) in [
+        of_node(ObjectKind::NODE, "metadata.name"),
+        of_node(ObjectKind::POD, "spec.nodeName"),
+        (SERVICES, SERVICES.path()),
     ] {
-        list(collection, client, one, &path).await;
+        list(collection, client, &kind, &[path]).await;
     }
 }
 
@@ -250,16 +219,26 @@ async fn credential(
     None
 }
 
-async fn list(collection: &mut Collection<'_>, client: &Client, kind: &ListedKind, path: &str) {
+async fn list_all(collection: &mut Collection<'_>, client: &Client, kind: &ListedKind) {
+    collection.report_progress(&format!("the cluster's objects: {}", kind.kind));
+    let with = |selector| format!("{}{selector}", kind.path());
+    let paths: Vec<String> = kind.selectors.iter().map(with).collect();
+    list(collection, client, kind, &paths).await;
+}
+
+/// Lists what is at any of these paths.
+async fn list(
+    collection: &mut Collection<'_>,
+    client: &Client,
+    kind: &ListedKind,
+    paths: &[String],
+) {
     let what = format!("{} of {}", kind.kind, kind.api_version());
     let mut taken = ListedObjects::default();
-    let mut result = pages(collection, client, path, &mut taken).await;
-    if result.is_ok() && !kind.also.is_empty() {
-        let path = format!("{}{}", kind.path(), kind.also);
-        result = pages(collection, client, &path, &mut taken).await;
-    }
-    if let Err(why) = result {
-        return collection.missing(what, why);
+    for path in paths {
+        if let Err(why) = pages(collection, client, path, &mut taken).await {
+            return collection.missing(what, why);
+        }
     }
     let found = CollectedPart {
         truncated: taken.truncated,
@@ -269,7 +248,8 @@ async fn list(collection: &mut Collection<'_>, client: &Client, kind: &ListedKin
         )
     };
     let name = objects_path(kind.group, kind.kind);
-    collection.add(name, "objects of the cluster", format!("GET {path}"), found);
+    let source = format!("GET {}", paths.first().map_or("", String::as_str));
+    collection.add(name, "objects of the cluster", source, found);
 }
 
 /// The objects of a kind, as far as they were read.

@@ -3,16 +3,28 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::observe::objects::leave_out_secrets;
+
 /// An object without those fields.
 pub(super) fn reduce(kind: &str, mut object: Value) -> Value {
     drop(object.pointer_mut("/metadata"), &["managedFields"]);
+    leave_out_secrets(kind, &mut object);
     match kind {
         "Pod" => containers(object.pointer_mut("/spec")),
         "Deployment" | "DaemonSet" | "StatefulSet" | "Job" => {
             containers(object.pointer_mut("/spec/template/spec"));
         }
         // The packed manifests of a whole chart.
-        "Bundle" => drop(object.pointer_mut("/spec"), &["resources", "helm"]),
+        "Bundle" => drop(
+            object.pointer_mut("/spec"),
+            &["resources", "helm", "targets"],
+        ),
+        // A chart's values, which the ManagedChart has too.
+        "BundleDeployment" => {
+            for options in ["/spec/options", "/spec/stagedOptions"] {
+                drop(object.pointer_mut(options), &["helm"]);
+            }
+        }
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
             let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
             for webhook in webhooks.into_iter().flatten() {
@@ -96,10 +108,34 @@ mod tests {
     }
 
     #[test]
+    fn what_fleet_and_a_backup_hold_of_secrets_is_not_sent() {
+        let with_secrets = json!({
+            "spec": {"options": {"helm": {"values": {"password": "s3cret"}}}},
+            "status": {"modifiedStatus": [{"kind": "Secret", "name": "a", "patch": "s3cret"}]},
+        });
+        let sent = reduce("BundleDeployment", with_secrets);
+        assert_eq!(
+            sent,
+            json!({
+                "spec": {"options": {}},
+                "status": {"modifiedStatus": [{"kind": "Secret", "name": "a"}]},
+            })
+        );
+        let backup =
+            json!({"status": {"secretBackups": [{"name": "a", "data": {"x": "czNjcmV0"}}]}});
+        assert_eq!(
+            reduce("VirtualMachineBackup", backup),
+            json!({"status": {}})
+        );
+    }
+
+    #[test]
     fn what_an_object_does_not_have_is_not_made_up() {
         for kind in [
             "Node",
             "Bundle",
+            "BundleDeployment",
+            "VirtualMachineBackup",
             "APIService",
             "HelmChart",
             "ValidatingWebhookConfiguration",

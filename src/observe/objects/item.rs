@@ -1,6 +1,7 @@
 //! One object of a list.
 
 use serde_json::Value;
+use windrow_harvester::objects::text;
 use windrow_model::redact;
 
 /// An item with its version and kind, which the API sends once for the whole list. Its managed fields are dropped, and
@@ -14,6 +15,60 @@ pub(super) fn complete(mut item: Value, api_version: &str, kind: &str) -> Value 
             metadata.remove("managedFields");
         }
     }
+    let kind = text(&item, "/kind").to_owned();
+    leave_out_secrets(&kind, &mut item);
     redact::messages(&mut item);
     item
+}
+
+/// Takes away what objects of other kinds hold of Secrets: the copies in a machine's backup (Harvester,
+/// `pkg/apis/harvesterhci.io/v1beta1/backup.go`, `SecretBackup`), and how Fleet shows that a Secret was changed (Fleet,
+/// `bundledeployment_types.go`, `ModifiedStatus`).
+pub fn leave_out_secrets(kind: &str, object: &mut Value) {
+    match kind {
+        "VirtualMachineBackup" => {
+            let status = object.get_mut("status").and_then(Value::as_object_mut);
+            status.and_then(|status| status.remove("secretBackups"));
+        }
+        "Bundle" | "BundleDeployment" => leave_out_patches(object),
+        _ => {}
+    }
+}
+
+/// Takes away the patch of every Secret, at whatever depth it stands.
+fn leave_out_patches(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(leave_out_patches),
+        Value::Object(map) => {
+            if map.get("kind").and_then(Value::as_str) == Some("Secret") {
+                map.remove("patch");
+            }
+            map.values_mut().for_each(leave_out_patches);
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_backup_and_fleet_hold_of_secrets_is_taken_away() {
+        let backup = json!({"metadata": {"name": "b"}, "status": {"readyToUse": true,
+            "secretBackups": [{"name": "a", "data": {"userdata": "czNjcmV0"}}]}});
+        let read = complete(backup, "harvesterhci.io/v1beta1", "VirtualMachineBackup");
+        assert_eq!(read["status"], json!({"readyToUse": true}));
+
+        let changed = |kind: &str| json!({"kind": kind, "name": "a", "patch": "s3cret"});
+        let bundle = json!({"metadata": {"name": "b"}, "status": {"summary": {
+            "nonReadyResources": [{"modifiedStatus": [changed("Secret"), changed("Deployment")]}]}}});
+        let read = complete(bundle, "fleet.cattle.io/v1alpha1", "Bundle");
+        assert_eq!(
+            read["status"]["summary"]["nonReadyResources"][0]["modifiedStatus"],
+            json!([{"kind": "Secret", "name": "a"}, changed("Deployment")])
+        );
+    }
 }

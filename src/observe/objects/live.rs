@@ -190,7 +190,11 @@ async fn all(
 ) -> Result<Vec<Value>, ListFailure> {
     let version = kind.api_version();
     let named = (version.as_str(), kind.kind);
-    pages(client, &kind.path(), kind.query(), named, room).await
+    let mut found = Vec::new();
+    for query in kind.queries() {
+        found.extend(pages(client, &kind.path(), query, named, room).await?);
+    }
+    Ok(found)
 }
 
 async fn pages(
@@ -220,6 +224,7 @@ async fn pages(
         }
     }
 }
+
 /// Hands every object of a list to `take`, page by page.
 async fn every_page(
     client: &Client,
