@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use cases::cases;
-use directories::{DIRECTORIES, Directory, Kind};
+use directories::{DIRECTORIES, Directory, Kind, LATE};
 use kube::core::GroupVersionKind;
 use real::{Meeting, Real};
 use serde_json::Value;
@@ -79,12 +79,19 @@ impl Outcome {
 #[tokio::test]
 async fn the_simulated_deploy_controller_does_what_the_real_one_does() {
     let webhooks = cases().into_iter().filter(guards);
-    held_to_reality(DIRECTORIES.iter().copied().chain(webhooks)).await;
+    let directories = DIRECTORIES.iter().copied().chain(webhooks);
+    held_to_reality(directories, Promptness::Quick).await;
+}
+
+#[tokio::test]
+async fn a_kind_that_is_served_late_fares_as_on_an_api_server_that_waits_for_others() {
+    held_to_reality([LATE].into_iter(), Promptness::WaitsForOthers).await;
 }
 
 #[tokio::test]
 async fn the_manifests_of_every_known_way_to_deadlock_fare_as_on_a_real_api_server() {
-    held_to_reality(cases().into_iter().filter(|case| !guards(case))).await;
+    let cases = cases().into_iter().filter(|case| !guards(case));
+    held_to_reality(cases, Promptness::Quick).await;
 }
 
 /// Does it bring a webhook? That would be asked about the pods of all the others, and has to be in a cluster without any.
@@ -93,13 +100,27 @@ fn guards(case: &Directory) -> bool {
     case.kinds.iter().any(hook)
 }
 
-async fn held_to_reality(directories: impl Iterator<Item = Directory>) {
+/// How soon kube-apiserver serves the kind of a new definition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Promptness {
+    /// Some hundredths of a second later.
+    Quick,
+    /// Five seconds later: it believes that there are others, which have to hear of it first.
+    WaitsForOthers,
+}
+
+async fn held_to_reality(directories: impl Iterator<Item = Directory>, promptness: Promptness) {
     let only = std::env::var("WINDROW_DIRECTORY").ok();
     let chosen: Vec<Directory> = directories
         .filter(|directory| only.as_deref().is_none_or(|name| name == directory.name))
         .collect();
+    let arguments: &[&str] = match promptness {
+        Promptness::Quick => &[],
+        Promptness::WaitsForOthers => &["--apiserver-count=2"],
+    };
     let spec = Spec {
         audit: true,
+        arguments: arguments.iter().map(ToString::to_string).collect(),
         ..Spec::default()
     };
     let Some(cluster) = Cluster::start(spec).await else {
@@ -118,7 +139,7 @@ async fn held_to_reality(directories: impl Iterator<Item = Directory>) {
     let differences = futures::future::join_all(
         chosen
             .iter()
-            .map(|directory| difference(directory, &cluster, &recorder, &meeting)),
+            .map(|directory| difference(directory, promptness, &cluster, &recorder, &meeting)),
     )
     .await;
     drop(recorder);
@@ -134,11 +155,12 @@ async fn held_to_reality(directories: impl Iterator<Item = Directory>) {
 /// Where simulation and reality differ; empty when they do not, `None` when there is no controller here.
 async fn difference(
     directory: &Directory,
+    promptness: Promptness,
     cluster: &Cluster,
     recorder: &Recorder,
     meeting: &Meeting,
 ) -> Option<String> {
-    let mut simulated = Simulated::new(directory);
+    let mut simulated = Simulated::new(directory, promptness);
     let expected = simulated.run();
     let real = Real::new(directory, cluster, recorder, meeting);
     let (seen, contents) = real.run().await?;

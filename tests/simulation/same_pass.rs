@@ -2,7 +2,7 @@
 
 use windrow_simulate::{
     BootstrapVerdict, Chance, DirectoryChange, Faults, HappeningKind, Run, Setup, with_windrow,
-    without_windrow,
+    without_windrow, without_windrow_but_faults,
 };
 
 use super::bootstraps::{check, config_maps, custom, definition, rke2, seeds, timeline, try_seed};
@@ -186,6 +186,48 @@ fn with_faults_nothing_is_let_through_before_what_it_relies_on() {
         try_seed("rook", &rook("cluster.yaml"), &[], seed);
         try_seed("rook in one pass", &rook("zz-cluster.yaml"), &[], seed);
     }
+}
+
+/// kube-apiserver takes longer over some definitions than the rule reckons with.
+#[test]
+fn with_definitions_that_are_served_late_no_more_fails_than_without_windrow_and_all_is_applied() {
+    let faults = Faults {
+        slow_definitions: 3,
+        ..Faults::NONE
+    };
+    let mut too_late = 0;
+    for seed in seeds() {
+        for setup in [
+            rook("cluster.yaml"),
+            rook("zz-cluster.yaml"),
+            drawn(seed, true),
+        ] {
+            let run = with_windrow(&setup, &faults, seed);
+            let alone = without_windrow_but_faults(&setup, &faults, seed);
+            let told = || {
+                format!(
+                    "seed {seed}:\n{}\nalone:\n{}",
+                    timeline(&run),
+                    timeline(&alone)
+                )
+            };
+            assert_eq!(
+                run.outcome.verdict,
+                BootstrapVerdict::Complete,
+                "{}",
+                told()
+            );
+            assert!(run.counts.failed <= alone.counts.failed, "{}", told());
+            assert!(run.counts.repeated <= alone.counts.repeated, "{}", told());
+            // A file that sorts before its definition is held for a poll, and RKE2 may begin that pass before the kind is served.
+            assert!(passes(&run) <= passes(&alone) + 1, "{}", told());
+            too_late += run.counts.failed;
+        }
+    }
+    assert!(
+        too_late > 0 || seeds().count() < 60,
+        "no kind was later than the rule reckons with"
+    );
 }
 
 /// The file that brings the namespace goes, is skipped by somebody, and changes, all before RKE2 starts and after.

@@ -44,7 +44,7 @@ impl PreparedSetup {
 
     /// The same without Windrow.
     pub fn without_windrow(&self, setup: &Setup, seed: u64) -> Run {
-        run_alone(setup, self, seed, &|| true).0
+        run_alone(setup, self, &Faults::NONE, seed, &|| true).0
     }
 
     /// The bootstrap with Windrow as long as there is time, which is asked at each step; `None` where it is up before the end.
@@ -65,24 +65,30 @@ impl PreparedSetup {
         seed: u64,
         go_on: &dyn Fn() -> bool,
     ) -> Option<Run> {
-        let (run, ended) = run_alone(setup, self, seed, go_on);
+        let (run, ended) = run_alone(setup, self, &Faults::NONE, seed, go_on);
         ended.then_some(run)
     }
 }
 
 /// The bootstrap as it goes without Windrow.
 pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
-    run_alone(setup, &PreparedSetup::read(setup), seed, &|| true).0
+    without_windrow_but_faults(setup, &Faults::NONE, seed)
+}
+
+/// The same, with those of the faults that are the cluster's own.
+pub fn without_windrow_but_faults(setup: &Setup, faults: &Faults, seed: u64) -> Run {
+    run_alone(setup, &PreparedSetup::read(setup), faults, seed, &|| true).0
 }
 
 /// The run, and whether it was played to its end.
 fn run_alone(
     setup: &Setup,
     known: &PreparedSetup,
+    faults: &Faults,
     seed: u64,
     go_on: &dyn Fn() -> bool,
 ) -> (Run, bool) {
-    let mut node = fleet(setup, seed);
+    let mut node = fleet(setup, faults, seed);
     let mut disks = known.disks.clone();
     let mut changes = DueChanges::new(setup, &mut Chance::new(seed).branch(3));
     let end = setup.scenario.start + LIMIT;
@@ -128,13 +134,15 @@ pub fn recorded(
     (run, lines)
 }
 
-fn fleet(setup: &Setup, seed: u64) -> SimulatedNode {
+fn fleet(setup: &Setup, faults: &Faults, seed: u64) -> SimulatedNode {
     let joins: Vec<(&str, JoinRole)> = setup
         .joins
         .iter()
         .map(|join| (join.name.as_str(), join.role))
         .collect();
-    SimulatedNode::fleet(setup.scenario.clone(), &joins, seed)
+    let mut scenario = setup.scenario.clone();
+    scenario.slow_definitions = scenario.slow_definitions.or(faults.slow_definitions());
+    SimulatedNode::fleet(scenario, &joins, seed)
 }
 
 /// What comes of it, without Windrow.
@@ -224,7 +232,7 @@ impl<'a> Drive<'a> {
             faults,
             dice: Dice::new(Chance::new(seed).branch(2)),
             seed,
-            node: fleet(setup, seed),
+            node: fleet(setup, &faults, seed),
             disks: known.disks.clone(),
             changes: DueChanges::new(setup, &mut Chance::new(seed).branch(3)),
             daemons: (0..=setup.joins.len())

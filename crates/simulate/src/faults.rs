@@ -5,6 +5,8 @@ use std::time::Duration;
 use windrow_decide::ClusterEvent;
 
 use super::chance::Chance;
+use super::scenario::SlowDefinitions;
+use super::times;
 
 /// How often each fault happens: once in this many times; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub struct Faults {
     pub clock: u64,
     /// The node restarts.
     pub reboot: u64,
+    /// kube-apiserver takes long to establish a definition (once in this many definitions). It does so whenever the definition is created.
+    pub slow_definitions: u64,
     /// A file is written again, with the same bytes or others, or goes and comes back.
     pub files: u64,
 }
@@ -46,6 +50,7 @@ impl Faults {
         refused: 0,
         clock: 0,
         reboot: 0,
+        slow_definitions: 0,
         files: 0,
     };
 
@@ -61,8 +66,19 @@ impl Faults {
         refused: 12,
         clock: 25,
         reboot: 200,
+        slow_definitions: 6,
         files: 40,
     };
+}
+
+impl Faults {
+    /// Those of the cluster's own, which RKE2 meets without Windrow too.
+    pub(super) fn slow_definitions(&self) -> Option<SlowDefinitions> {
+        (self.slow_definitions > 0).then_some(SlowDefinitions {
+            one_in: self.slow_definitions,
+            delay: times::SLOW_DEFINITION,
+        })
+    }
 }
 
 /// Draws faults.

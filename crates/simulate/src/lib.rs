@@ -45,7 +45,7 @@ mod watch;
 pub use chance::Chance;
 pub use cluster::SimulatedCluster;
 pub use deploy::DeployController;
-pub use drive::{recorded, with_windrow, without_windrow};
+pub use drive::{recorded, with_windrow, without_windrow, without_windrow_but_faults};
 pub use example::FIRST_VM;
 pub use faults::Faults;
 pub use files::{DirectoryEntry, SimulatedDirectory};
@@ -53,7 +53,7 @@ pub use log::{DeployCounts, Happening, HappeningKind};
 pub use node::{BootstrapOutcome, BootstrapVerdict, Disks, SimulatedNode};
 pub use prepared::PreparedSetup;
 pub use run::{DirectoryChange, FileRelease, JoinedNode, JoiningNode, Run, Setup};
-pub use scenario::{Arrival, JoinRole, MayBring, Scenario, Supply, WebhookGate};
+pub use scenario::{Arrival, JoinRole, MayBring, Scenario, SlowDefinitions, Supply, WebhookGate};
 pub use watch::Watch;
 
 #[cfg(test)]

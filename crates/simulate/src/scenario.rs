@@ -11,6 +11,8 @@ use windrow_model::reasons::Code;
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::Platform;
 
+use super::chance::Chance;
+
 /// What is simulated.
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -42,8 +44,41 @@ pub struct Scenario {
     pub may_bring: BTreeMap<ObjectRef, MayBring>,
     /// Does RKE2 rewrite HelmChart files when it starts? Up to 1.35 it does.
     pub rewrites_charts: bool,
+    /// Definitions whose kinds are served late; none where kube-apiserver is quick.
+    pub slow_definitions: Option<SlowDefinitions>,
     /// Restarts: how long after power-on, and which node; 0 is the first.
     pub reboots: Vec<(Duration, usize)>,
+}
+
+/// Definitions that kube-apiserver takes long to establish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlowDefinitions {
+    /// One in so many: which ones, the seed and their names say.
+    pub one_in: u64,
+    /// How much longer, at least and at most.
+    pub delay: (Duration, Duration),
+}
+
+impl SlowDefinitions {
+    /// All of them, as where several kube-apiservers were counted: each then waits for the others
+    /// (`apiextensions-apiserver` v0.36, `pkg/apiserver/customresource_handler.go`: five seconds with `--apiserver-count` above 1).
+    pub const COUNTED: Self = Self {
+        one_in: 1,
+        delay: (Duration::from_secs(5), Duration::from_secs(5)),
+    };
+
+    /// How much longer this one takes, by the seed.
+    pub(super) fn delay_of(&self, definition: &str, chance: &Chance) -> Duration {
+        let letters = definition.bytes().map(u64::from);
+        let name = letters.fold(0, |sum: u64, letter| {
+            sum.wrapping_mul(31).wrapping_add(letter)
+        });
+        let mut chance = chance.branch(name);
+        match chance.one_in(self.one_in) {
+            true => chance.between(self.delay),
+            false => Duration::ZERO,
+        }
+    }
 }
 
 /// A webhook that fails closed, as far as one object is concerned.
@@ -139,6 +174,7 @@ impl Scenario {
             asked: BTreeMap::new(),
             may_bring: BTreeMap::new(),
             rewrites_charts: false,
+            slow_definitions: None,
             reboots: Vec::new(),
         }
     }

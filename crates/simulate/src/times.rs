@@ -32,6 +32,9 @@ pub(super) const PER_OBJECT: Duration = ms(10);
 /// files too early for their kinds as were seen with the real parts: a third to most of those right behind their definitions, few that come
 /// two objects later, none that come six later (1 to 25 definitions, a busy machine of two cores).
 pub(super) const ESTABLISHED: Range = (ms(6), ms(16));
+/// What a slow definition takes beside that: kube-apiserver is starved for a moment, or waits for others that were counted (five seconds:
+/// [`SlowDefinitions::COUNTED`](super::SlowDefinitions::COUNTED)).
+pub(super) const SLOW_DEFINITION: Range = (ms(50), ms(5_100));
 /// From Established until discovery lists the kind.
 pub(super) const DISCOVERED: Range = (ms(20), ms(60));
 /// A workload until its pods run. Modelled.

@@ -419,6 +419,34 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
             (&[END, Write("@-plum.yaml", config_map!("no-plum"))], 1),
         ],
     },
+    // On a node that has booted a file is called otherwise, and an object moves to another file: the new file of the one takes the objects
+    // over, and the old file of the other deletes what left it before the new one creates it again.
+    Directory {
+        name: "move",
+        kinds: &[],
+        steps: &[
+            (
+                &[
+                    Write("@-file.yaml", config_map!("whole")),
+                    Write(
+                        "@-split.yaml",
+                        concat!(config_map!("stays"), "---\n", config_map!("moves")),
+                    ),
+                ],
+                1,
+            ),
+            (
+                &[
+                    Remove("@-file.yaml"),
+                    Write("@-xx-file.yaml", config_map!("whole")),
+                    Write("@-split.yaml", config_map!("stays")),
+                    Write("@-xx-split.yaml", config_map!("moves")),
+                ],
+                1,
+            ),
+            (&[END], 1),
+        ],
+    },
     // Markers, before and after.
     Directory {
         name: "hold",
@@ -558,3 +586,22 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
         ],
     },
 ];
+
+/// A kind that is served too late for its pass, however many objects come before the file that needs it.
+pub(crate) const LATE: Directory = Directory {
+    name: "late",
+    kinds: &[own("Plum")],
+    steps: &[
+        (
+            &[
+                Write("@-c.yaml", definition!("Plum", "plums")),
+                Write("@-d1.yaml", three!("a1", "b1", "c1")),
+                Write("@-d2.yaml", three!("a2", "b2", "c2")),
+                Write("@-d3.yaml", three!("a3", "b3", "c3")),
+                Write("@-plum.yaml", custom!("Plum", "plum")),
+            ],
+            2,
+        ),
+        (&[END], 1),
+    ],
+};

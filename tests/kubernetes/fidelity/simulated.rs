@@ -8,11 +8,11 @@ use serde_json::Value;
 use windrow_decide::{Interests, Observation};
 use windrow_model::manifest::{FileContent, GroupKind, ObjectRef};
 use windrow_simulate::{
-    Arrival, HappeningKind, Scenario, SimulatedDirectory, SimulatedNode, Watch,
+    Arrival, HappeningKind, Scenario, SimulatedDirectory, SimulatedNode, SlowDefinitions, Watch,
 };
 
 use super::directories::{Directory, Edit, Kind};
-use super::{Outcome, Pass, called, is_left_alone, kinds, named, words};
+use super::{Outcome, Pass, Promptness, called, is_left_alone, kinds, named, words};
 
 /// The simulated node.
 pub(super) struct Simulated<'a> {
@@ -35,8 +35,12 @@ fn scenario() -> Scenario {
 }
 
 impl<'a> Simulated<'a> {
-    pub(super) fn new(directory: &'a Directory) -> Self {
-        let mut scenario = scenario();
+    pub(super) fn new(directory: &'a Directory, promptness: Promptness) -> Self {
+        let mut scenario = Scenario {
+            slow_definitions: (promptness == Promptness::WaitsForOthers)
+                .then_some(SlowDefinitions::COUNTED),
+            ..scenario()
+        };
         let steps = directory.steps.iter().zip(0..);
         for ((edits, _), before) in steps {
             for edit in *edits {

@@ -69,8 +69,11 @@ impl SimulatedCluster {
         if id.kind == "CustomResourceDefinition" && id.group == "apiextensions.k8s.io" {
             let takes = self.chance.between(times::ESTABLISHED);
             self.establishing = self.establishing.max(self.now) + takes;
-            self.agenda
-                .enter(self.establishing, Timer::Established(id.clone()));
+            // The others do not wait for one that takes longer.
+            let slow = self.slow_definitions;
+            let late = slow.map(|slow| slow.delay_of(&id.name, &self.slow_chance));
+            let at = self.establishing + late.unwrap_or_default();
+            self.agenda.enter(at, Timer::Established(id.clone()));
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use super::agenda::Agenda;
 use super::chance::Chance;
 use super::literals::static_json;
 use super::log::{DeployCounts, Happening, HappeningKind};
-use super::scenario::{MayBring, Supply, WebhookGate};
+use super::scenario::{MayBring, SlowDefinitions, Supply, WebhookGate};
 use super::timer::{ControllerStage, Timer};
 use super::times::{self, Range};
 pub(super) use stored::Stored;
@@ -52,6 +52,9 @@ pub struct SimulatedCluster {
     addons_at: u64,
     /// How often an application failed, as events tell it.
     failures_reported: u64,
+    /// Definitions that take longer, and what says which.
+    pub(super) slow_definitions: Option<SlowDefinitions>,
+    pub(super) slow_chance: Chance,
     /// When the last of the definitions that were created is Established.
     establishing: Timestamp,
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
@@ -98,6 +101,7 @@ pub(super) struct AddonRecord {
 
 impl SimulatedCluster {
     pub(super) fn new(now: Timestamp, chance: Chance) -> Self {
+        let slow_chance = chance.branch(1);
         let mut cluster = Self {
             now,
             agenda: Agenda::default(),
@@ -115,6 +119,8 @@ impl SimulatedCluster {
             served_at: 0,
             addons_at: 0,
             failures_reported: 0,
+            slow_definitions: None,
+            slow_chance,
             establishing: now,
             served: BTreeMap::new(),
             objects: BTreeMap::new(),

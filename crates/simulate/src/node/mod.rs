@@ -90,6 +90,7 @@ impl SimulatedNode {
         cluster.brings = Arc::new(std::mem::take(&mut scenario.brings));
         cluster.assumed = Arc::new(std::mem::take(&mut scenario.assumed));
         cluster.node = Arc::new(scenario.node.clone());
+        cluster.slow_definitions = scenario.slow_definitions;
         cluster.within(times::API_READY, Timer::ApiReady(0));
         if scenario.rewrites_charts {
             cluster.after(times::START, Timer::Start(0));
