@@ -321,6 +321,11 @@ fn print(title: &str, with: &Cost, without: &Cost) {
     row("revisions of etcd, all writers", &|cost| {
         cost.revisions.to_string()
     });
+    row("files held when RKE2 starts", &|cost| cost.held.to_string());
+    row("RKE2's passes", &|cost| cost.passes.to_string());
+    row("from the first pass to the end of the last", &|cost| {
+        format!("{:.1} s", cost.time_of_passes.as_secs_f64())
+    });
     row("until everything is applied", &|cost| {
         format!("{:.1} s", cost.time.as_secs_f64())
     });

@@ -39,8 +39,12 @@ pub(crate) struct Cost {
     pub(crate) revisions: u64,
     /// From the deploy controller's start until every file was applied.
     pub(crate) time: Duration,
+    /// From the beginning of its first pass until then.
+    pub(crate) time_of_passes: Duration,
     /// How many of its passes that took.
     pub(crate) passes: usize,
+    /// How many files were held when it started.
+    pub(crate) held: usize,
     /// What the deploy controller created, in order: resource and name.
     pub(crate) created: Vec<(String, String)>,
 }
@@ -56,6 +60,7 @@ pub(crate) struct Bootstrap {
     files: BTreeMap<String, String>,
     began: Instant,
     revision: u64,
+    held: usize,
 }
 
 impl Bootstrap {
@@ -91,6 +96,9 @@ impl Bootstrap {
             true => Some(Daemon::start(&root, &cluster.kubeconfig(Who::Admin)).await),
             false => None,
         };
+        let held = files.keys();
+        let held = held.filter(|name| manifests.join(format!("{name}.skip")).exists());
+        let held = held.count();
         let kubelet = kubelet(client.clone());
         let began = Instant::now();
         let revision = revision(&client).await;
@@ -104,6 +112,7 @@ impl Bootstrap {
             files,
             began,
             revision,
+            held,
         })
     }
 
@@ -123,7 +132,8 @@ impl Bootstrap {
             "kube-system",
             &ApiResource::from_gvk(&kind),
         );
-        let mut missing = BTreeSet::new();
+        // Until Addons can be listed, none is known to be applied.
+        let mut missing: BTreeSet<String> = digests.keys().cloned().collect();
         let until = self.began + END;
         loop {
             assert!(
@@ -154,11 +164,14 @@ impl Bootstrap {
         }
         let time = self.began.elapsed();
         let passes = self.passes();
+        let time_of_passes = time_of_passes(&self.controller.log(), passes);
         // An idle pass: all events of the last one are written, and no more come.
         self.controller.next_pass().await;
         Cost {
             time,
+            time_of_passes,
             passes,
+            held: self.held,
             ..self.cost().await
         }
     }
@@ -314,6 +327,26 @@ fn kubelet(client: kube::Client) -> JoinHandle<()> {
                 eprintln!("the kubelet's word about {namespace}/{name}: {error}");
             }
         }
+    })
+}
+
+/// From the beginning of the deploy controller's first pass to the end of this one, counted from 1, as its log says.
+fn time_of_passes(log: &str, passes: usize) -> Duration {
+    let at = |line: &str| -> Option<Duration> {
+        let (time, _) = line.split_once(' ')?;
+        let time = time.parse::<jiff::civil::Time>().ok()?;
+        time.duration_since(jiff::civil::Time::midnight())
+            .try_into()
+            .ok()
+    };
+    let first = log.lines().find(|line| line.contains("pass begins"));
+    let mut ends = log.lines().filter(|line| line.contains("pass ended"));
+    let last = ends.nth(passes.saturating_sub(1));
+    let (first, last) = (first.and_then(at), last.and_then(at));
+    let day = Duration::from_secs(24 * 3600);
+    // The log has the time of day alone.
+    first.zip(last).map_or(Duration::ZERO, |(first, last)| {
+        last.checked_sub(first).unwrap_or((last + day) - first)
     })
 }
 
