@@ -75,6 +75,7 @@ fn checked_node(node: FoundOnNode) -> CheckedNode {
             .map(by(CheckPart::Config))
             .chain(findings.files.into_iter().map(by(CheckPart::Plan)))
             .chain(findings.gates.into_iter().map(by(CheckPart::Gates)))
+            .chain(findings.layout.into_iter().map(by(CheckPart::Rehearsal)))
             .collect(),
         files,
         accepted: findings.accepted.entries,

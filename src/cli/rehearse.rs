@@ -4,6 +4,7 @@ mod args;
 mod findings;
 mod fix;
 mod fleet;
+mod layout;
 mod play;
 mod read_node;
 mod rehearsed;

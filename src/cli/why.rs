@@ -314,6 +314,13 @@ fn outlook(out: &mut String, file: &ExplainedFile, at: Timestamp, style: Style) 
         _ => "Released the moment that is met.".to_owned(),
     };
     lines(out, 0, &when, style);
+    if let Some(path) = &file.name_spares_hold {
+        let name = format!("Called {path} in the image, it would not have been held.");
+        lines(out, 0, &name, style);
+    } else if let Some(why) = &file.no_name_spares_hold {
+        let none = format!("No other name would have spared the hold: {why}.");
+        lines(out, 0, &none, style);
+    }
     if let Some(command) = &file.release {
         lines(out, 0, &format!("By hand: {command}"), style);
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{AddonName, ManifestPath, MarkerPath, ObjectRef};
 use windrow_plan::rules::Tier;
-use windrow_plan::{Origin, Plan, Requirement, SatisfiedBy};
+use windrow_plan::{FileId, HoldAdvice, Origin, Plan, Requirement, SatisfiedBy};
 use windrow_simulate::rehearse::check::CheckVerdict;
 
 use super::graph::BoxKind;
@@ -75,6 +75,12 @@ pub struct FileReport {
     /// What it needs and RKE2's first pass on a fresh node has applied before it reaches the file: it is not held for that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub met_in_same_pass: Vec<String>,
+    /// Where it is held: the path under which it would not be, on an image that has not booted yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_spares_hold: Option<ManifestPath>,
+    /// Where it is held: why no other name would spare that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_name_spares_hold: Option<String>,
     /// The marker that keeps the file from RKE2 and that Windrow did not make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<MarkerPath>,
@@ -122,30 +128,8 @@ impl PlanReport {
             kind: "Plan".to_owned(),
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
             verdict: CheckVerdict::from_findings(&plan.findings),
-            files: plan
-                .files
-                .iter()
-                .map(|file| FileReport {
-                    path: file.path.clone(),
-                    addon: file.addon.clone(),
-                    held: file.held_at_boot(),
-                    met_in_same_pass: file.met_in_first_pass().to_vec(),
-                    skipped: file.skipped.clone(),
-                    state: BoxKind::for_file(file).badge().to_owned(),
-                    documents: file
-                        .documents
-                        .iter()
-                        .map(|document| DocumentReport {
-                            line: document.line,
-                            object: document.object.clone(),
-                            requires: document
-                                .requires
-                                .iter()
-                                .map(|requirement| requirement_report(plan, requirement))
-                                .collect(),
-                        })
-                        .collect(),
-                })
+            files: (0..plan.files.len())
+                .map(|file| file_report(plan, file))
                 .collect(),
             names: name_report(plan),
             order: plan
@@ -158,8 +142,39 @@ impl PlanReport {
     }
 }
 
+fn file_report(plan: &Plan, id: FileId) -> FileReport {
+    let file = &plan.files[id];
+    let held = file.held_at_boot();
+    let (spares, none_spares) = match held.as_ref().map(|_| plan.advise_on_hold(id)) {
+        Some(HoldAdvice::Name(path)) => (Some(path), None),
+        Some(HoldAdvice::NoName(why)) => (None, Some(why.to_owned())),
+        None => (None, None),
+    };
+    let documents = file.documents.iter().map(|document| {
+        let requires = document.requires.iter();
+        DocumentReport {
+            line: document.line,
+            object: document.object.clone(),
+            requires: requires
+                .map(|requirement| requirement_report(plan, requirement))
+                .collect(),
+        }
+    });
+    FileReport {
+        path: file.path.clone(),
+        addon: file.addon.clone(),
+        held,
+        met_in_same_pass: file.met_in_first_pass().to_vec(),
+        name_spares_hold: spares,
+        no_name_spares_hold: none_spares,
+        skipped: file.skipped.clone(),
+        state: BoxKind::for_file(file).badge().to_owned(),
+        documents: documents.collect(),
+    }
+}
+
 fn name_report(plan: &Plan) -> Option<NameReport> {
-    let advice = plan.advise_names();
+    let advice = &plan.names;
     let renames = advice.renames.iter().map(|rename| RenameReport {
         file: plan.files[rename.file].path.clone(),
         to: rename.to.clone(),

@@ -5,7 +5,8 @@ use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, Tier};
 use windrow_plan::{
-    FirstPass, Need, Origin, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, SourceMap,
+    FirstPass, NameAdvice, Need, Origin, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy,
+    SourceMap,
 };
 
 pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
@@ -105,6 +106,7 @@ pub(super) fn first_vm() -> Plan {
         needs: Vec::new(),
         order: vec![1, 2, 3, 4, 0],
         findings: Vec::new(),
+        names: NameAdvice::default(),
     };
     let harvester = |by: &str| SatisfiedBy::Platform {
         by: by.to_owned(),

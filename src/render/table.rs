@@ -6,7 +6,8 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rules::{NeedCondition, Tier};
 use windrow_plan::{
-    NameAdvice, Outlook, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy, SourceMap,
+    HoldAdvice, NameAdvice, Outlook, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy,
+    SourceMap,
 };
 
 use super::graph::{BoxClass, BoxKind};
@@ -84,13 +85,17 @@ impl Style {
 pub fn table(plan: &Plan, style: Style) -> String {
     let mut out = String::new();
     head(&mut out, plan, style);
-    let advice = plan.advise_names();
+    let advice = &plan.names;
     let unordered = (0..plan.files.len()).filter(|file| !plan.order.contains(file));
     for (position, file) in plan.order.iter().copied().chain(unordered).enumerate() {
         let number = plan.order.contains(&file).then_some(position + 1);
         one_file(&mut out, plan, &plan.files[file], number, style);
-        if let Some(path) = advice.new_path_of(file) {
-            paragraph(&mut out, style, "name", &advise_name(path, &advice));
+        if waits_for_needs(&plan.files[file]) {
+            let text = match plan.advise_on_hold(file) {
+                HoldAdvice::Name(path) => advise_name(&path, advice),
+                HoldAdvice::NoName(why) => format!("no other spares the hold: {why}"),
+            };
+            paragraph(&mut out, style, "name", &text);
         }
     }
     out.push_str(&findings(&plan.findings, style));
@@ -175,6 +180,11 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
     if file.owner.is_none() {
         waiting(out, plan, file, style);
     }
+}
+
+/// Is a file held for what it needs, and for nothing else?
+fn waits_for_needs(file: &PlanFile) -> bool {
+    file.held_at_boot().is_some() && file.refused.is_none() && file.hold.is_none() && !file.harmful
 }
 
 /// What another name would spare.

@@ -64,6 +64,12 @@ pub struct ExplainedFile {
     /// What it is still waiting for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<ExplainedBlocker>,
+    /// The path under which it would not have been held, in the image of a node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_spares_hold: Option<ManifestPath>,
+    /// Why no other name would have spared the hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_name_spares_hold: Option<String>,
     /// How to release it by hand; absent when there is nothing to release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
@@ -220,6 +226,8 @@ fn explain_file(
         overdue: false,
         deadline: None,
         waits_for: Vec::new(),
+        name_spares_hold: None,
+        no_name_spares_hold: None,
         release: None,
     };
     if let Some(held) = staging.held.iter().find(|one| one.file == *file) {
@@ -296,6 +304,8 @@ fn explain_held_file(
         overdue: held.overdue,
         deadline: held.deadline,
         waits_for,
+        name_spares_hold: held.name_spares_hold.clone(),
+        no_name_spares_hold: held.no_name_spares_hold.clone(),
         release: ours.then(|| format!("windrow release {}", held.file)),
     }
 }

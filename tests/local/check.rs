@@ -224,3 +224,108 @@ fn json_and_yaml_say_the_same_and_standard_input_is_read() {
     assert_eq!(json["verdict"], "fine");
     assert_eq!(json["windrow"], env!("CARGO_PKG_VERSION"));
 }
+
+/// Two files that need each other: each has a namespace and a secret of the other's.
+const KNOT: [(&str, &str); 2] = [
+    (
+        "a.yaml",
+        "# ours\napiVersion: v1\nkind: Namespace\nmetadata: {name: t}\n---\n# of the other one\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: u}\n",
+    ),
+    (
+        "b.yaml",
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: u}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: t}\n",
+    ),
+];
+
+#[test]
+fn what_needs_fewer_passes_under_another_name_says_how_many_seconds_and_can_be_accepted() {
+    let files = directory(&[
+        (
+            "cluster.yaml",
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: t}\n",
+        ),
+        (
+            "common.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: t}\n",
+        ),
+    ]);
+    let (found, exit) = report(&[text(files.path()), "--seeds", "5"]);
+    assert_eq!((found.verdict, exit), (CheckVerdict::Slower, Some(0)));
+    let because = found.because.unwrap();
+    assert_eq!(because.finding.code, Code::NameSparesPass);
+    assert_eq!(
+        because.finding.message,
+        "cluster.yaml: named zz-cluster.yaml it is applied in RKE2's first pass: saves 15 s in every rehearsed boot"
+    );
+    assert!(because.finding.at[0].file.ends_with("cluster.yaml"));
+    assert!(because.advice.contains("has not booted yet"));
+
+    let copy = files.path().join("copy");
+    windrow(&[text(files.path()), "--fix", text(&copy)]);
+    assert!(copy.join("zz-cluster.yaml").exists());
+    let (mended, _) = report(&[text(&copy), "--seeds", "5"]);
+    assert_eq!(mended.verdict, CheckVerdict::Fine, "{:?}", mended.findings);
+
+    fs::remove_dir_all(&copy).unwrap();
+    let accept = "apiVersion: windrow.dev/v1\nkind: AcceptedFindings\naccept:\n- code: name-spares-pass\n  reason: the names are the vendor's\n";
+    fs::write(files.path().join(".windrow-accept.yaml"), accept).unwrap();
+    let (accepted, _) = report(&[text(files.path())]);
+    assert_eq!(
+        accepted.verdict,
+        CheckVerdict::Fine,
+        "{:?}",
+        accepted.findings
+    );
+}
+
+#[test]
+fn files_that_need_each_other_are_split_in_the_copy_with_every_document_as_it_was() {
+    let files = directory(&KNOT);
+    let (found, _) = report(&[text(files.path())]);
+    let split = |one: &&_| matches!(one, windrow_simulate::rehearse::check::CheckedFinding { finding, .. } if finding.code == Code::SplitSparesPass);
+    let finding = found.findings.iter().find(split).unwrap();
+    assert_eq!(
+        finding.finding.message,
+        "Secret u/s moved from a.yaml to zz-a.yaml: RKE2 needs one pass instead of 2: saves 15 s in every rehearsed boot"
+    );
+    assert!(
+        finding
+            .advice
+            .contains("deletes the objects that left the old file")
+    );
+
+    let copy = files.path().join("copy");
+    windrow(&[text(files.path()), "--fix", text(&copy)]);
+    let read = |name: &str| fs::read_to_string(copy.join(name)).unwrap();
+    let (stays, moves) = KNOT[0].1.split_once("---\n").unwrap();
+    assert_eq!(
+        (read("a.yaml").as_str(), read("zz-a.yaml").as_str()),
+        (stays, moves)
+    );
+    assert_eq!(read("b.yaml"), KNOT[1].1);
+    let (mended, _) = report(&[text(&copy)]);
+    assert_eq!(mended.verdict, CheckVerdict::Fine, "{:?}", mended.findings);
+}
+
+#[test]
+fn an_entry_of_a_configuration_is_split_like_a_file() {
+    let entry = |(name, content): (&str, &str)| {
+        let content = content.replace('\n', "\n    ");
+        format!(
+            "- path: /var/lib/rancher/rke2/server/manifests/{name}\n  content: |\n    {}\n",
+            content.trim_end()
+        )
+    };
+    let config = format!("#cloud-config\nwrite_files:\n{}", KNOT.map(entry).concat());
+    let files = directory(&[("user-data", &config)]);
+    let (given, copy) = (files.path().join("user-data"), files.path().join("copy"));
+    windrow(&[text(&given), "--fix", text(&copy)]);
+    let written = fs::read_to_string(copy.join("user-data")).unwrap();
+    let paths: Vec<&str> = written
+        .lines()
+        .filter_map(|line| line.strip_prefix("- path: /var/lib/rancher/rke2/server/manifests/"))
+        .collect();
+    assert_eq!(paths, ["a.yaml", "zz-a.yaml", "b.yaml"], "{written}");
+    let (mended, _) = report(&[text(&copy.join("user-data"))]);
+    assert_eq!(mended.verdict, CheckVerdict::Fine, "{:?}", mended.findings);
+}

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
-use windrow_plan::PlanFile;
 use windrow_plan::readiness::node::NodeMemory;
+use windrow_plan::{FileId, HoldAdvice, PlanFile};
 
 use super::ledger::{Cause, Ledger};
 use super::node::{self, StagingVerdict};
@@ -121,10 +121,11 @@ fn describe_files(
     after: &Ledger,
 ) -> StagingStatus {
     let mut staging = StagingStatus::default();
-    for (file, outcome) in context.plan.files.iter().zip(outcomes) {
+    for (id, (file, outcome)) in context.plan.files.iter().zip(outcomes).enumerate() {
         let entry = after.files.get(&file.path);
         let description = FileDescription {
             context,
+            id,
             file,
             since: entry.map_or(context.now, |entry| entry.since),
         };
@@ -136,6 +137,7 @@ fn describe_files(
 /// One file, to be described.
 struct FileDescription<'a> {
     context: &'a DecisionContext<'a>,
+    id: FileId,
     file: &'a PlanFile,
     since: Timestamp,
 }
@@ -215,13 +217,21 @@ impl FileDescription<'_> {
             overdue: false,
             deadline: None,
             blockers: Vec::new(),
+            name_spares_hold: None,
+            no_name_spares_hold: None,
         }
     }
 
     fn held_for(&self, hold: &FileHold) -> HeldFile {
         let now = self.context.now;
         let blockers = hold.blockers.iter();
+        let (spares, none_spares) = match self.context.plan.advise_on_hold(self.id) {
+            HoldAdvice::Name(path) => (Some(path), None),
+            HoldAdvice::NoName(why) => (None, Some(why.to_owned())),
+        };
         HeldFile {
+            name_spares_hold: spares,
+            no_name_spares_hold: none_spares,
             overdue: hold.overdue.is_some_and(|at| at <= now),
             deadline: hold.deadline,
             blockers: blockers

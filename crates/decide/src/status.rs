@@ -230,6 +230,7 @@ pub struct NotHeldFile {
 
 /// A held file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct HeldFile {
     /// Path below the manifests directory.
     pub file: ManifestPath,
@@ -249,6 +250,12 @@ pub struct HeldFile {
     pub deadline: Option<Timestamp>,
     /// Everything it still waits for.
     pub blockers: Vec<Blocker>,
+    /// The path under which it would not have been held, in the image of a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_spares_hold: Option<ManifestPath>,
+    /// Why no other name would have spared the hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_name_spares_hold: Option<String>,
 }
 
 /// Who holds a file.

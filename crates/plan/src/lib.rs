@@ -2,7 +2,8 @@
 //!
 //! - this root: [`examine`](fn@examine) (one file by itself) and [`link`](fn@link) (all of them) make a [`Plan`]: requirements, who satisfies them, cycles, an
 //!   order of release, findings.
-//! - [`NextPass`]: what RKE2 has applied by the time that it reaches a file; [`Plan::advise_names`]: names that spare holds.
+//! - [`NextPass`]: what RKE2 has applied by the time that it reaches a file; [`Plan::names`]: names that spare holds;
+//!   [`Plan::advise_split`]: documents that should stand in another file.
 //! - [`ApiCheck`]: what kube-apiserver would refuse of the objects, for who looks ahead.
 //! - [`rules`]: rule packs, and CEL.
 //! - [`readiness`]: is an object ready, is a need met; `readiness::node`: is the node, by its probes.
@@ -37,16 +38,18 @@ mod names;
 mod outlook;
 mod pass;
 mod source_map;
+mod split;
 #[cfg(test)]
 mod tests;
 
 pub use api::{ApiCheck, ApiVerdict};
 pub use examine::{Examined, examine, examine_content};
 pub use link::link;
-pub use names::{NameAdvice, Rename};
+pub use names::{HoldAdvice, NameAdvice, Rename};
 pub use outlook::Outlook;
 pub use pass::{FirstPass, NextPass, SlowEffect, TakenUp};
 pub use source_map::SourceMap;
+pub use split::MovedPart;
 
 use std::time::Duration;
 
@@ -80,6 +83,8 @@ pub struct Plan {
     pub order: Vec<FileId>,
     /// What is wrong, all of it.
     pub findings: Vec<Finding>,
+    /// Names with which RKE2 would need fewer passes on a fresh node.
+    pub names: NameAdvice,
 }
 
 impl Plan {

@@ -52,6 +52,7 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, node: impl Into<NodeFac
     order.retain(|file| files[*file].skipped.is_none());
     linker.plan.sort_findings();
     linker.plan.play_first_pass();
+    linker.plan.names = linker.plan.find_names();
     linker.plan
 }
 

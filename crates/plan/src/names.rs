@@ -4,14 +4,15 @@
 //! behind it is not. So a name is all that it takes, where the need is met by the order alone.
 //!
 //! A new name is for an image that has not booted yet. An Addon is called like its file: on a node that has booted, RKE2 takes the renamed file
-//! for a new one and leaves the Addon of the old name behind.
+//! for a new one, which takes over the objects, and leaves the Addon of the old name behind.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use windrow_model::manifest::{AddonName, ManifestPath};
 
-use super::{FileId, NextPass, Plan, PlanFile, SatisfiedBy, TakenUp};
+use super::{FileId, NextPass, Plan, PlanFile, Requirement, SatisfiedBy, TakenUp};
+use crate::rules::NeedTarget;
 
 /// From the end of one of RKE2's passes to the next (k3s `pkg/deploy/controller.go`, `start`).
 const POLL: Duration = Duration::from_secs(15);
@@ -45,16 +46,25 @@ impl NameAdvice {
         POLL * u32::try_from(self.passes - self.passes_then).unwrap_or(u32::MAX)
     }
 
-    /// The path that would spare a file its hold.
+    /// The path under which RKE2 would apply a file behind what it needs.
     pub fn new_path_of(&self, file: FileId) -> Option<&ManifestPath> {
         let rename = self.renames.iter().find(|rename| rename.file == file);
         rename.map(|rename| &rename.to)
     }
 }
 
+/// Would another name spare a file its hold?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HoldAdvice {
+    /// This one would.
+    Name(ManifestPath),
+    /// None would, for this reason.
+    NoName(&'static str),
+}
+
 impl Plan {
     /// Looks for names with which RKE2 needs fewer passes. Empty where there are none.
-    pub fn advise_names(&self) -> NameAdvice {
+    pub(super) fn find_names(&self) -> NameAdvice {
         let order: Vec<FileId> = (0..self.files.len()).collect();
         let passes = last(&self.passes(&order));
         let mut advice = NameAdvice {
@@ -66,9 +76,11 @@ impl Plan {
             return advice;
         }
         let moved = self.files_to_move(order.clone());
-        let Some(renames) = self.name_moved(&moved) else {
+        let Some(paths) = self.name_behind(&moved, &[]) else {
             return advice;
         };
+        let renames = moved.iter().zip(paths);
+        let renames = renames.map(|(&file, to)| Rename { file, to }).collect();
         let stays = |file: &FileId| !moved.contains(file);
         let then: Vec<FileId> = order
             .into_iter()
@@ -81,6 +93,32 @@ impl Plan {
             advice.passes_then = passes_then;
         }
         advice
+    }
+
+    /// Says of a file that is held on a fresh node whether a name would have spared it that.
+    pub fn advise_on_hold(&self, id: FileId) -> HoldAdvice {
+        if let Some(path) = self.names.new_path_of(id) {
+            return HoldAdvice::Name(path.clone());
+        }
+        let file = &self.files[id];
+        let mut requirements = file.requirements().filter(|one| one.takes_part());
+        let by_order = |requirement: &Requirement| {
+            requirement.at_once && matches!(requirement.satisfied_by, SatisfiedBy::File { .. })
+        };
+        HoldAdvice::NoName(match () {
+            () if !can_be_held(file) => "it is not what it needs that holds it",
+            () if !requirements.all(by_order) => {
+                "it waits for more than the order of the files can give"
+            }
+            () => "what it needs would not be there in an earlier pass either",
+        })
+    }
+
+    /// The files whose needs the directory itself meets: those that names can bring forward.
+    pub fn files_met_by_files(&self) -> impl Iterator<Item = FileId> {
+        let order: Vec<FileId> = (0..self.files.len()).collect();
+        let passes = self.passes(&order).into_iter().enumerate();
+        passes.filter_map(|(id, pass)| pass.map(|_| id))
     }
 
     /// In which pass RKE2 applies each file if it takes them up in this order and Windrow holds what is too early. `None` for a file that
@@ -115,16 +153,41 @@ impl Plan {
         })
     }
 
+    /// Does RKE2's first pass over a file fail under any name, because the file has a definition and objects of its kind?
+    fn fails_by_itself(&self, id: FileId) -> bool {
+        let mut requirements = self.files[id].requirements();
+        requirements.any(|requirement| {
+            let by_itself = matches!(requirement.satisfied_by, SatisfiedBy::SameFile { .. });
+            by_itself && requirement.at_once && self.is_kind(requirement)
+        })
+    }
+
+    /// Do any of these documents of a file need a kind that a file brings?
+    pub(super) fn needs_kinds(&self, id: FileId, chosen: impl Fn(usize) -> bool) -> bool {
+        let documents = self.files[id].documents.iter().enumerate();
+        let mut requirements = documents
+            .filter(|(number, _)| chosen(*number))
+            .flat_map(|(_, document)| &document.requires);
+        requirements.any(|requirement| requirement.at_once && self.is_kind(requirement))
+    }
+
+    pub(super) fn is_kind(&self, requirement: &Requirement) -> bool {
+        matches!(self.needs[requirement.need].target, NeedTarget::Kind(_))
+    }
+
     /// The files that would be in the first pass behind all others, each behind those that it needs.
     fn files_to_move(&self, mut order: Vec<FileId>) -> Vec<FileId> {
         let mut moved: Vec<FileId> = Vec::new();
         // Each file moves once: what is still too early at the end cannot be helped by a name.
         for _ in 0..MOST_MOVES {
             let passes = self.passes(&order);
-            let late = order.iter().filter(|file| !moved.contains(file));
-            let late = late.filter(|file| passes[**file].is_some_and(|pass| pass > 1));
-            // What waits least comes before what waits for it.
-            let Some(&file) = late.min_by_key(|file| passes[**file]) else {
+            let late = order.iter().filter(|file| {
+                let is_late = passes[**file].is_some_and(|pass| pass > 1);
+                is_late && !moved.contains(file) && !self.fails_by_itself(**file)
+            });
+            // What waits least comes before what waits for it, and what needs a kind comes last: the kind needs its time.
+            let key = |file: &&FileId| (passes[**file], self.needs_kinds(**file, |_| true));
+            let Some(&file) = late.min_by_key(key) else {
                 break;
             };
             order.retain(|other| *other != file);
@@ -136,8 +199,13 @@ impl Plan {
         order
     }
 
-    /// Names for these files that sort in this order and behind all others; `None` where there are none.
-    fn name_moved(&self, moved: &[FileId]) -> Option<Vec<Rename>> {
+    /// Names for what moves out of these files that sort in this order and behind all other files; `None` where there are none.
+    /// The files of `kept` keep a part of their documents under their own names, the others do not.
+    pub(super) fn name_behind(
+        &self,
+        moved: &[FileId],
+        kept: &[FileId],
+    ) -> Option<Vec<ManifestPath>> {
         if moved.is_empty() {
             return None;
         }
@@ -145,7 +213,7 @@ impl Plan {
         let is_ordered = moved.is_sorted_by_key(by_name);
         let digits = moved.len().to_string().len();
         ["zz", "zzz", "zzzz"].into_iter().find_map(|letters| {
-            let renames = moved.iter().enumerate().map(|(position, &file)| {
+            let paths = moved.iter().enumerate().map(|(position, &file)| {
                 let prefix = match is_ordered {
                     true => format!("{letters}-"),
                     false => format!("{letters}{:0digits$}-", position + 1),
@@ -155,35 +223,28 @@ impl Plan {
                     Some((directory, name)) => (format!("{directory}/"), name),
                     None => (String::new(), path),
                 };
-                let to = format!("{directory}{prefix}{name}").as_str().into();
-                Rename { file, to }
+                ManifestPath::from(format!("{directory}{prefix}{name}").as_str())
             });
-            let renames: Vec<Rename> = renames.collect();
-            self.are_usable(&renames).then_some(renames)
+            let paths: Vec<ManifestPath> = paths.collect();
+            let stays = |id: &FileId| kept.contains(id) || !moved.contains(id);
+            self.are_usable(&paths, stays).then_some(paths)
         })
     }
 
-    /// Do the new paths sort in this order and behind all other files, and is each Addon's name still its own?
-    fn are_usable(&self, renames: &[Rename]) -> bool {
-        let stays = |id: &FileId| !renames.iter().any(|rename| rename.file == *id);
-        let others = || {
-            (0..self.files.len())
-                .filter(stays)
-                .map(|id| &self.files[id])
-        };
-        let last = others().map(|file| &file.path).max();
-        let first = renames.first().map(|rename| &rename.to);
-        let mut addons: BTreeSet<AddonName> = others().map(|file| file.addon.clone()).collect();
-        last < first
-            && renames.is_sorted_by_key(|rename| rename.to.clone())
-            && renames
-                .iter()
-                .all(|rename| addons.insert(rename.to.addon()))
+    /// Do the new paths sort in this order and behind all files that stay, and is each Addon's name still its own?
+    fn are_usable(&self, paths: &[ManifestPath], stays: impl Fn(&FileId) -> bool) -> bool {
+        let stay = (0..self.files.len()).filter(stays);
+        let stay: Vec<&PlanFile> = stay.map(|id| &self.files[id]).collect();
+        let last = stay.iter().map(|file| &file.path).max();
+        let mut addons: BTreeSet<AddonName> = stay.iter().map(|file| file.addon.clone()).collect();
+        last < paths.first()
+            && paths.is_sorted()
+            && paths.iter().all(|path| addons.insert(path.addon()))
     }
 }
 
 /// Does only what it needs decide about a file?
-fn can_be_held(file: &PlanFile) -> bool {
+pub(super) fn can_be_held(file: &PlanFile) -> bool {
     file.owner.is_none()
         && file.skipped.is_none()
         && file.refused.is_none()

@@ -16,6 +16,8 @@ pub(in crate::cli) struct NodeFindings {
     pub(in crate::cli) files: Vec<Finding>,
     /// What is wrong with the feature gates.
     pub(in crate::cli) gates: Vec<Finding>,
+    /// Names, or files, with which the rehearsal was seen to need less time.
+    pub(in crate::cli) layout: Vec<Finding>,
     /// What annotations of the manifests accept.
     pub(in crate::cli) accepted: Acceptances,
 }
@@ -23,7 +25,7 @@ pub(in crate::cli) struct NodeFindings {
 impl NodeFindings {
     /// What a rehearsal shows.
     pub(super) fn all(&self) -> impl Iterator<Item = &Finding> {
-        self.files.iter().chain(&self.gates)
+        self.files.iter().chain(&self.gates).chain(&self.layout)
     }
 }
 

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ReadLimits};
-use windrow_plan::Plan;
-use windrow_simulate::rehearse::fix::{GivenFile, Lacking, corrected};
+use windrow_model::reasons::Code;
+use windrow_simulate::rehearse::fix::{Corrected, GivenFile, Lacking, corrected};
+use windrow_simulate::rehearse::layout::LayoutMove;
 
 use super::super::inputs::Inputs;
 use super::args::UnusableInput;
@@ -58,28 +59,39 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
     carried.chain(plain).collect()
 }
 
-/// Writes what can be corrected; the files themselves stay as they are.
-pub(super) fn write_corrected(
+/// What a corrected copy of one node's files is made of.
+pub(super) struct Correctable {
+    pub(super) sources: Vec<GivenFile>,
+    pub(super) lacking: Vec<Lacking>,
+}
+
+impl Correctable {
+    /// Writes what can be corrected; the files themselves stay as they are.
+    pub(super) fn write(
+        &self,
+        directory: &Path,
+        findings: &[Finding],
+        layout: &[LayoutMove],
+    ) -> Result<(), UnusableInput> {
+        let limits = ReadLimits::default();
+        let corrected = corrected(&self.sources, findings, &self.lacking, layout, &limits);
+        if !layout.is_empty() && !corrected.files.is_empty() {
+            let is_split = layout.iter().any(|one| !one.lines.is_empty());
+            let code = match is_split {
+                true => Code::SplitSparesPass,
+                false => Code::NameSparesPass,
+            };
+            eprintln!("windrow: {}", code.reason().advice);
+        }
+        write_copy(directory, &self.sources, corrected)
+    }
+}
+
+fn write_copy(
     directory: &Path,
     sources: &[GivenFile],
-    findings: &[Finding],
-    lacking: &[Lacking],
-    plan: &Plan,
-    limits: &ReadLimits,
+    corrected: Corrected,
 ) -> Result<(), UnusableInput> {
-    let advice = plan.advise_names();
-    let names = advice.renames.iter();
-    let names: Vec<_> = names
-        .map(|rename| (plan.files[rename.file].path.clone(), rename.to.clone()))
-        .collect();
-    let corrected = corrected(sources, findings, lacking, &names, limits);
-    if !names.is_empty() && !corrected.files.is_empty() {
-        eprintln!(
-            "windrow: with the new names RKE2 needs {} s less. Only for an image that has not booted yet: on a node that has, the Addons of \
-             the old names stay behind",
-            advice.saves().as_secs()
-        );
-    }
     for left in &corrected.left {
         eprintln!("windrow: {left}");
     }

@@ -9,11 +9,13 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{AddonName, ManifestFile, ManifestPath};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::RuleSet;
+use windrow_simulate::rehearse::layout::LayoutProposal;
 use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
 use windrow_simulate::{JoinRole, JoiningNode, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::Input;
 use super::findings::{FoundOnNode, NodeFindings};
+use super::fix::Correctable;
 
 /// How many control-plane nodes Harvester keeps, where there are as many nodes.
 const CONTROL_PLANES: usize = 3;
@@ -27,6 +29,10 @@ pub(super) struct ReadNode {
     pub(super) laid: Vec<LaidManifest>,
     pub(super) setup: Setup,
     pub(super) findings: NodeFindings,
+    /// Names and files that may spare time.
+    pub(super) proposals: Vec<LayoutProposal>,
+    /// What a corrected copy is made of, where one is asked for.
+    pub(super) correctable: Option<Correctable>,
 }
 
 /// A manifest that lies on a node.
@@ -54,13 +60,23 @@ impl LaidManifest {
 pub(super) struct NamedNode {
     pub(super) name: String,
     pub(super) found: FoundOnNode,
+    pub(super) correctable: Option<Correctable>,
 }
 
 impl NamedNode {
-    fn new(name: String, findings: NodeFindings, laid: Vec<LaidManifest>) -> Self {
+    fn new(
+        name: String,
+        findings: NodeFindings,
+        laid: Vec<LaidManifest>,
+        correctable: Option<Correctable>,
+    ) -> Self {
         let files = laid.into_iter().map(|file| (file.path, file.at)).collect();
         let found = FoundOnNode { findings, files };
-        Self { name, found }
+        Self {
+            name,
+            found,
+            correctable,
+        }
     }
 }
 
@@ -68,6 +84,8 @@ impl NamedNode {
 pub(super) struct Fleet {
     pub(super) setup: Setup,
     pub(super) nodes: Vec<NamedNode>,
+    /// Names and files that may spare time on the node that founds the cluster.
+    pub(super) proposals: Vec<LayoutProposal>,
     /// What is wrong between them.
     pub(super) findings: Vec<Finding>,
 }
@@ -140,14 +158,25 @@ pub(super) fn join_nodes(
             agent.then(|| unread(node, &servers)).flatten()
         })
         .collect();
-    let mut named = vec![NamedNode::new(first.name, first.findings, first.laid)];
+    let mut named = vec![NamedNode::new(
+        first.name,
+        first.findings,
+        first.laid,
+        first.correctable,
+    )];
     for (mut node, unread) in nodes.into_iter().zip(unread) {
         node.findings.files.extend(unread);
-        named.push(NamedNode::new(node.name, node.findings, node.laid));
+        named.push(NamedNode::new(
+            node.name,
+            node.findings,
+            node.laid,
+            node.correctable,
+        ));
     }
     Ok(Fleet {
         setup,
         nodes: named,
+        proposals: first.proposals,
         findings,
     })
 }
@@ -170,6 +199,8 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
             joins: Vec::new(),
         },
         findings: NodeFindings::default(),
+        proposals: Vec::new(),
+        correctable: None,
     }
 }
 

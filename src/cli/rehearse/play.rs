@@ -1,10 +1,12 @@
 //! All seeds of a setup, on every processor, within a bound, and with progress shown where somebody looks.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use windrow_simulate::Setup;
+use windrow_simulate::rehearse::layout::{LayoutProposal, LayoutTrial};
 use windrow_simulate::rehearse::{PartialRehearsal, Progress};
 
 /// What takes less time shows no progress.
@@ -12,6 +14,31 @@ const SILENT: Duration = Duration::from_secs(1);
 
 /// Plays the seeds, at most for so long. What comes of it is the same on any number of processors.
 pub(super) fn play(setup: &Setup, seeds: u64, timeout: Duration) -> PartialRehearsal {
+    let part =
+        |range, progress: &Progress<'_>| PartialRehearsal::play_while(setup, range, progress);
+    let played = in_parallel(seeds, timeout, part, PartialRehearsal::merge);
+    played.unwrap_or_else(|| PartialRehearsal::play(setup, 1..=seeds))
+}
+
+/// Plays a proposal beside what was given, at most for so long.
+pub(super) fn try_layout(
+    proposal: &LayoutProposal,
+    setups: (&Setup, &Setup),
+    seeds: u64,
+    timeout: Duration,
+) -> Option<LayoutTrial> {
+    let part =
+        |range, progress: &Progress<'_>| LayoutTrial::play_while(proposal, setups, range, progress);
+    in_parallel(seeds, timeout, part, LayoutTrial::merge)
+}
+
+/// Has every processor play a part of the seeds, and puts the parts together in the order of the seeds.
+fn in_parallel<Part: Send>(
+    seeds: u64,
+    timeout: Duration,
+    part: impl Fn(RangeInclusive<u64>, &Progress<'_>) -> Part + Sync,
+    merge: impl Fn(&mut Part, Part),
+) -> Option<Part> {
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let each = seeds.div_ceil(workers).max(1);
     let ranges: Vec<_> = (0..workers)
@@ -20,30 +47,31 @@ pub(super) fn play(setup: &Setup, seeds: u64, timeout: Duration) -> PartialRehea
         .collect();
     let clock = RehearsalClock::new(seeds, timeout);
     let played = std::thread::scope(|scope| {
+        let (part, clock) = (&part, &clock);
         let parts: Vec<_> = ranges
             .into_iter()
             .map(|range| {
-                scope.spawn(|| {
+                scope.spawn(move || {
                     let asked = Progress {
                         go_on: &|| clock.goes_on(),
                         played: &|| clock.seed_played(),
                     };
-                    PartialRehearsal::play_while(setup, range, &asked)
+                    part(range, &asked)
                 })
             })
             .collect();
-        let mut all: Option<PartialRehearsal> = None;
+        let mut all: Option<Part> = None;
         for part in parts {
             let part = match part.join() {
                 Ok(part) => part,
                 Err(panic) => std::panic::resume_unwind(panic),
             };
             match &mut all {
-                Some(all) => all.merge(part),
+                Some(all) => merge(all, part),
                 None => all = Some(part),
             }
         }
-        all.unwrap_or_else(|| PartialRehearsal::play(setup, 1..=seeds))
+        all
     });
     clock.clear();
     played

@@ -16,6 +16,7 @@ use windrow_plan::{ApiCheck, Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::guesses::add_what_comes;
+use windrow_simulate::rehearse::layout::LayoutProposal;
 use windrow_simulate::rehearse::membership::{Membership, membership};
 use windrow_simulate::rehearse::proofs::{
     ProofInputs, asked, image_list, lacking, not_bundled, proofs,
@@ -27,7 +28,7 @@ use super::super::inputs::{
 };
 use super::args::{POWER_ON, SetupArgs, UnusableInput};
 use super::findings::NodeFindings;
-use super::fix::{sources, write_corrected};
+use super::fix::{Correctable, sources};
 use super::fleet::{LaidManifest, ReadNode};
 use crate::cli::Exit;
 use crate::cli::gates::judge_files;
@@ -92,10 +93,10 @@ pub(super) fn read_node(
     for (read, shown) in &read {
         accepted.annotations(read, shown);
     }
-    if let Some(directory) = &args.fix {
-        let (sources, lacking) = (sources(&inputs), lacking(&given));
-        write_corrected(directory, &sources, &findings, &lacking, &plan, &limits)?;
-    }
+    let correctable = args.fix.is_some().then(|| Correctable {
+        sources: sources(&inputs),
+        lacking: lacking(&given),
+    });
 
     let mut scenario = Scenario {
         cannot_run: images
@@ -122,10 +123,13 @@ pub(super) fn read_node(
         name: name.to_owned(),
         membership,
         laid,
+        proposals: LayoutProposal::all(&plan),
+        correctable,
         findings: NodeFindings {
             configuration,
             files: findings,
             gates,
+            layout: Vec::new(),
             accepted,
         },
         setup: Setup {

@@ -1,6 +1,7 @@
 //! Nodes that were read, joined to one cluster and rehearsed.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use windrow_decide::settings::ConfigError;
 use windrow_simulate::rehearse::check::CutShort;
@@ -9,6 +10,7 @@ use windrow_simulate::rehearse::{Rehearsal, modelled};
 use super::args::{SetupArgs, UnusableInput};
 use super::findings::FoundOnNode;
 use super::fleet::{Fleet, join_nodes};
+use super::layout::improve;
 use super::play::play;
 use super::read_node::read_node;
 use crate::cli::{Exit, inputs};
@@ -43,13 +45,24 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
     for (name, paths) in named_nodes(args) {
         read.push(read_node(args, &name, &paths)?);
     }
+    let mut fleet = join_nodes(read, &args.reboot).map_err(|error| (Exit::Usage, vec![error]))?;
+    let began = Instant::now();
+    let played = play(&fleet.setup, args.seeds, args.timeout);
+    let seeds = played.played();
+    let layout = improve(&mut fleet, args, began);
     let Fleet {
         setup,
         nodes,
         findings,
-    } = join_nodes(read, &args.reboot).map_err(|error| (Exit::Usage, vec![error]))?;
-    let played = play(&setup, args.seeds, args.timeout);
-    let seeds = played.played();
+        ..
+    } = fleet;
+    if let Some(directory) = &args.fix {
+        for node in &nodes {
+            node.correctable.as_ref().map_or(Ok(()), |correctable| {
+                correctable.write(directory, &node.found.findings.files, &layout)
+            })?;
+        }
+    }
     let named = nodes.iter().map(|node| {
         let all = node.found.findings.all().cloned();
         (node.name.clone(), all.collect())

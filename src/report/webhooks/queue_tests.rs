@@ -173,6 +173,8 @@ fn held(file: &str, overdue: bool) -> HeldFile {
         overdue,
         deadline: None,
         blockers: Vec::new(),
+        name_spares_hold: None,
+        no_name_spares_hold: None,
     }
 }
 

@@ -214,3 +214,25 @@ fn a_failure_of_the_first_file_holds_nothing_longer_than_rke2_would() {
     node.tick();
     assert_eq!(node.held(), [""; 0]);
 }
+
+#[test]
+fn a_held_file_says_whether_another_name_would_have_spared_the_hold() {
+    let mut node = Node::new(&[
+        ("a.yaml", &object("o", "t")),
+        ("b.yaml", &space("t")),
+        ("c.yaml", &object("p", "elsewhere")),
+    ]);
+    let held = node.tick().status.staging.held;
+    let said: Vec<_> = held
+        .iter()
+        .map(|file| {
+            let (name, why) = (&file.name_spares_hold, &file.no_name_spares_hold);
+            (name.as_deref().map(str::to_owned), why.as_deref())
+        })
+        .collect();
+    let no = "it waits for more than the order of the files can give";
+    assert_eq!(
+        said,
+        [(Some("zz-a.yaml".to_owned()), None), (None, Some(no))]
+    );
+}

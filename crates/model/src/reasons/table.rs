@@ -300,6 +300,14 @@ reasons! {
             "with Windrow the last file is applied {seconds} s later than by RKE2 alone, which gets there too: {file} is held longest (the median of the seeds)"
             "`windrow rehearse` shows what the file waits for. What sorts before it, or stands in a file of its own, can often spare the hold."
             "35bdccc76b594e808dd7578ab60e874a";
+        NameSparesPass "name-spares-pass" Warning
+            "{change}: saves {time} in every rehearsed boot"
+            "`--fix DIR` writes it. Only for an image that has not booted yet: on a node that has, RKE2 takes the renamed file for a new one, which takes over the objects, and the Addon of the old name stays behind."
+            "1055188f34f24df29f3b19ba76b05510";
+        SplitSparesPass "split-spares-pass" Warning
+            "{change}: saves {time} in every rehearsed boot"
+            "`--fix DIR` writes it. Only for an image that has not booted yet: on a node that has, RKE2 first deletes the objects that left the old file, with everything in them, and then creates them again from the new one."
+            "ea12a9418102447795b544ffcdff26ac";
         RehearsalCutShort "rehearsal-cut-short" Warning
             "the rehearsal was ended after {time}, with {played} of {seeds} seeds played"
             "Give it more time with --timeout, or fewer seeds with --seeds."

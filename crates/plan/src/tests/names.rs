@@ -13,7 +13,7 @@ fn secret(name: &str, namespace: &str) -> String {
 /// The new names, how many passes there are without them and how many with them.
 fn advised(files: &[(&str, &str)]) -> (Vec<String>, usize, usize) {
     let plan = plan(files);
-    let advice = plan.advise_names();
+    let advice = &plan.names;
     let names = advice.renames.iter().map(|one| one.to.to_string());
     let names: Vec<String> = names.collect();
     // With the new names the plan is as it was said to be.
@@ -27,10 +27,7 @@ fn advised(files: &[(&str, &str)]) -> (Vec<String>, usize, usize) {
             (path.as_str(), *text)
         })
         .collect();
-    assert_eq!(
-        super::plan(&renamed).advise_names().passes,
-        advice.passes_then
-    );
+    assert_eq!(super::plan(&renamed).names.passes, advice.passes_then);
     (names, advice.passes, advice.passes_then)
 }
 
@@ -43,7 +40,7 @@ fn a_file_before_its_namespace_is_called_so_that_it_comes_last() {
     ];
     let expected = vec!["zz-cluster.yaml".to_owned()];
     assert_eq!(advised(&files), (expected, 2, 1));
-    let saved = plan(&files).advise_names().saves();
+    let saved = plan(&files).names.saves();
     assert_eq!(saved, Duration::from_secs(15));
 }
 
@@ -87,6 +84,10 @@ fn a_name_does_not_help_where_more_than_an_order_is_asked_for() {
         advised(&[("a.yaml", WIDGET), ("crds.yaml", CRD)]),
         (vec![], 2, 2)
     );
+    // A file that has both fails in its first pass under every name.
+    let both = format!("{CRD}---\n{WIDGET}---\n{}", secret("s", "t"));
+    let files = [("a.yaml", &*both), ("common.yaml", &*namespace("t"))];
+    assert_eq!(advised(&files), (vec![], 2, 2));
     // What waits for something else is not counted, and nor is what waits for that.
     let files = [
         ("a.yaml", &*format!("{}---\n{WIDGET}", namespace("t"))),
@@ -115,5 +116,109 @@ fn a_long_chain_costs_no_more_than_a_look() {
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: t3000}\n",
         )])
         .collect();
-    assert_eq!(plan(&files).advise_names(), NameAdvice::default());
+    assert_eq!(plan(&files).names, NameAdvice::default());
+}
+
+/// What should move: from which file, to which, the first word of the objects' lines.
+fn split(files: &[(&str, &str)]) -> Vec<(String, String, Vec<u32>)> {
+    let plan = plan(files);
+    let parts = plan.advise_split().into_iter().map(|part| {
+        let from = plan.files[part.file].path.to_string();
+        (from, part.to.to_string(), part.lines.into_iter().collect())
+    });
+    parts.collect()
+}
+
+fn part(from: &str, to: &str, lines: &[u32]) -> (String, String, Vec<u32>) {
+    (from.to_owned(), to.to_owned(), lines.to_vec())
+}
+
+#[test]
+fn files_that_need_each_other_are_split_where_that_parts_them() {
+    let first = format!("{}---\n{}", namespace("t"), secret("s", "u"));
+    let second = format!("{}---\n{}", namespace("u"), secret("s", "t"));
+    let files = [("a.yaml", &*first), ("b.yaml", &*second)];
+    // The second file comes behind the first one, and only the first one's secret is too early.
+    assert_eq!(split(&files), [part("a.yaml", "zz-a.yaml", &[5])]);
+}
+
+#[test]
+fn a_definition_and_its_objects_are_parted_and_what_nothing_needs_early_moves_as_a_whole() {
+    let both = format!("{CRD}---\n{WIDGET}");
+    let lines = u32::try_from(CRD.lines().count()).unwrap();
+    let files = [
+        ("a.yaml", &*both),
+        ("b.yaml", &*secret("s", "t")),
+        ("c.yaml", &*namespace("t")),
+    ];
+    assert_eq!(
+        split(&files),
+        [
+            part("b.yaml", "zz1-b.yaml", &[]),
+            part("a.yaml", "zz2-a.yaml", &[lines + 2]),
+        ],
+        "what needs a kind comes last"
+    );
+}
+
+#[test]
+fn what_moves_comes_behind_what_it_needs_of_another_file_that_is_split() {
+    let third = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: x}\n";
+    let first = format!("{}---\n{}", namespace("t"), secret("s", "u"));
+    let second = format!("{}---\n{}---\n{third}", namespace("v"), namespace("u"));
+    let fourth = format!("{}---\n{}", namespace("x"), secret("s", "v"));
+    let files = [
+        ("a.yaml", &*first),
+        ("b.yaml", &*second),
+        ("c.yaml", &*fourth),
+        ("d.yaml", &*secret("s", "t")),
+    ];
+    assert_eq!(
+        split(&files),
+        [
+            part("a.yaml", "zz-a.yaml", &[5]),
+            part("b.yaml", "zz-b.yaml", &[9]),
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_split_where_names_suffice_or_an_order_does_not() {
+    let files = [
+        ("a.yaml", &*secret("s", "t")),
+        ("common.yaml", &*namespace("t")),
+    ];
+    assert_eq!(split(&files), []);
+    let waits = depends_on("a", "/Namespace/t (exists)");
+    let first = format!("{}---\n{waits}", namespace("u"));
+    let second = format!("{}---\n{}", namespace("t"), secret("s", "u"));
+    assert_eq!(split(&[("a.yaml", &*first), ("b.yaml", &*second)]), []);
+}
+
+#[test]
+fn every_hold_says_whether_a_name_would_have_spared_it() {
+    let say = |files: &[(&str, &str)]| plan(files).advise_on_hold(0);
+    let (object, space) = (secret("s", "t"), namespace("t"));
+    assert_eq!(
+        say(&[("a.yaml", &object), ("common.yaml", &space)]),
+        HoldAdvice::Name("zz-a.yaml".into())
+    );
+    let no = |files: &[(&str, &str)]| match say(files) {
+        HoldAdvice::NoName(why) => why,
+        HoldAdvice::Name(path) => panic!("{path}"),
+    };
+    let waits = depends_on("a", "/Namespace/t (exists)");
+    assert_eq!(
+        no(&[("a.yaml", &waits), ("common.yaml", &space)]),
+        "it waits for more than the order of the files can give"
+    );
+    assert_eq!(
+        no(&[("a.yaml", WIDGET), ("crds.yaml", CRD)]),
+        "what it needs would not be there in an earlier pass either"
+    );
+    let hold = config_map("h", "windrow.dev/hold: not yet");
+    assert_eq!(
+        no(&[("a.yaml", &hold)]),
+        "it is not what it needs that holds it"
+    );
 }

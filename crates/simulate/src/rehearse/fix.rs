@@ -13,15 +13,17 @@ use windrow_model::reasons::Code;
 
 pub use self::source::{Corrected, GivenFile, Lacking};
 use self::split::NamedLines;
+pub(super) use self::split::cut;
 use super::carriers;
+use super::layout::LayoutMove;
 
-/// The same files without what `findings` say of them, with what some of them lack and under the names that `advised` gives them, as far as
+/// The same files without what `findings` say of them, with what some of them lack and as `layout` names and parts them, as far as
 /// that can be corrected.
 pub fn corrected(
     sources: &[GivenFile],
     findings: &[Finding],
     lacking: &[Lacking],
-    advised: &[(ManifestPath, ManifestPath)],
+    layout: &[LayoutMove],
     limits: &ReadLimits,
 ) -> Corrected {
     let mut left = Vec::new();
@@ -51,7 +53,7 @@ pub fn corrected(
                 brings: lines(copy, Code::SameFile),
                 needs: lines(copy, Code::InstallerInFile),
             };
-            split::manifests(copy, &named, limits)
+            split::manifests(copy, &named, layout, limits)
         })
         .collect();
     let split_paths: BTreeSet<ManifestPath> = split
@@ -80,11 +82,10 @@ pub fn corrected(
         }
     }
     // What a split file is to be called is not known before the next look.
-    let is_split = |path: &ManifestPath| split_paths.contains(path);
-    let advised: BTreeMap<_, _> = advised
-        .iter()
-        .filter(|(path, _)| !is_split(path))
-        .cloned()
+    let whole = layout.iter().filter(|one| one.lines.is_empty());
+    let advised: BTreeMap<_, _> = whole
+        .filter(|one| !split_paths.contains(&one.from))
+        .map(|one| (one.from.clone(), one.to.clone()))
         .collect();
     rename(&mut written, &advised);
     let before = sources
@@ -200,10 +201,7 @@ mod tests {
     #[test]
     fn an_advised_name_is_given_in_a_directory_and_in_a_configuration_and_not_to_a_file_that_is_split()
      {
-        let advised = [(
-            ManifestPath::from("cluster.yaml"),
-            ManifestPath::from("zz-cluster.yaml"),
-        )];
+        let advised = [LayoutMove::whole("cluster.yaml", "zz-cluster.yaml")];
         let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: t}\n";
         let manifest = |text: &str| GivenFile {
             name: "cluster.yaml".to_owned(),

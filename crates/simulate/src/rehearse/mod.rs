@@ -13,6 +13,9 @@ mod delay;
 pub mod fix;
 pub mod flown;
 pub mod guesses;
+pub mod layout;
+#[cfg(test)]
+mod layout_tests;
 pub mod membership;
 pub mod modelled;
 pub mod proofs;

@@ -9,6 +9,7 @@ use windrow_model::findings::Location;
 use windrow_model::manifest::extract::{InnerLines, extract};
 use windrow_model::manifest::{self, AddonName, FileContent, ManifestPath, ObjectRef, ReadLimits};
 
+use super::super::layout::LayoutMove;
 use super::source::GivenFile;
 
 /// A manifest that is to be split.
@@ -18,6 +19,27 @@ pub(super) struct ToSplit {
     /// What needs what an installer of the file brings: it goes into the second file. Empty where
     /// definitions and what they define are to be parted.
     pub(super) second: BTreeSet<ObjectRef>,
+    /// What the second file is called where that was played; the documents then keep their order.
+    pub(super) to: Option<ManifestPath>,
+}
+
+impl ToSplit {
+    /// A manifest whose objects of these lines move to a file of this name.
+    fn by_lines(
+        path: &ManifestPath,
+        content: &[u8],
+        lines: &BTreeSet<u32>,
+        to: &ManifestPath,
+        limits: &ReadLimits,
+    ) -> Self {
+        let file = manifest::read(path, &FileContent::Bytes(content.to_vec()), limits);
+        let moving = file.objects().filter(|object| lines.contains(&object.line));
+        Self {
+            path: path.clone(),
+            second: moving.map(|object| object.id.clone()).collect(),
+            to: Some(to.clone()),
+        }
+    }
 }
 
 /// The lines of a source that findings name.
@@ -74,6 +96,7 @@ fn parts(split: &ToSplit, text: &str, limits: &ReadLimits) -> SplitParts {
         };
         match () {
             () if is_second() => rest.push(lines),
+            () if split.to.is_some() => others.push(lines),
             () if is("Namespace") => first.push(lines),
             () if is("CustomResourceDefinition") => definitions.push(lines),
             () if !split.second.is_empty() => others.push(lines),
@@ -108,9 +131,41 @@ fn join(lines: &[&str], documents: &[Range<usize>], separator: &str) -> String {
     texts.join(separator)
 }
 
+/// A manifest in two: what stays, and the objects of these lines. Each document keeps its bytes and its comments. `None` where a document
+/// has some of them and others, or nothing would stay.
+pub(in crate::rehearse) fn cut(
+    path: &ManifestPath,
+    content: &[u8],
+    lines: &BTreeSet<u32>,
+    limits: &ReadLimits,
+) -> Option<(String, String)> {
+    let text = std::str::from_utf8(content).ok()?;
+    let split = ToSplit::by_lines(path, content, lines, path, limits);
+    let SplitParts { first, rest } = parts(&split, text, limits);
+    if first.is_empty() || rest.is_empty() {
+        return None;
+    }
+    let all: Vec<&str> = text.split_inclusive('\n').collect();
+    let (stays, moves) = (join(&all, &first, "---\n"), join(&all, &rest, "---\n"));
+    let ids = |text: &str| {
+        let content = FileContent::Bytes(text.as_bytes().to_vec());
+        let file = manifest::read(path, &content, limits);
+        let ids = file
+            .objects()
+            .map(|one| (one.id.clone(), one.node.to_json()));
+        ids.collect::<Vec<_>>()
+    };
+    let is_second = |one: &&(ObjectRef, _)| split.second.contains(&one.0);
+    let (second, others): (Vec<_>, Vec<_>) = ids(text).into_iter().partition(|one| is_second(&one));
+    (ids(&stays) == others && ids(&moves) == second).then_some((stays, moves))
+}
+
 /// The path of the second file. Its Addon's name is one that no other file has.
-fn beside(path: &ManifestPath, addons: &mut BTreeSet<AddonName>) -> ManifestPath {
-    let other = path.objects_path(|addon| addons.contains(addon));
+fn beside(split: &ToSplit, addons: &mut BTreeSet<AddonName>) -> ManifestPath {
+    let other = match &split.to {
+        Some(to) => to.clone(),
+        None => split.path.objects_path(|addon| addons.contains(addon)),
+    };
     addons.insert(other.addon());
     other
 }
@@ -119,9 +174,17 @@ fn beside(path: &ManifestPath, addons: &mut BTreeSet<AddonName>) -> ManifestPath
 pub(super) fn manifests(
     source: &GivenFile,
     named: &NamedLines,
+    layout: &[LayoutMove],
     limits: &ReadLimits,
 ) -> Vec<ToSplit> {
-    if named.brings.is_empty() && named.needs.is_empty() {
+    let parted = |path: &ManifestPath| {
+        let mut moves = layout.iter();
+        moves.find(|one| one.from == *path && !one.lines.is_empty())
+    };
+    if named.brings.is_empty()
+        && named.needs.is_empty()
+        && !source.manifests().iter().any(|path| parted(path).is_some())
+    {
         return Vec::new();
     }
     let to_split = |path: ManifestPath, content: &[u8], lines: InnerLines| {
@@ -131,10 +194,16 @@ pub(super) fn manifests(
             .filter(|object| named.needs.contains(&lines.outer(object.line)))
             .map(|object| object.id.clone())
             .collect();
+        if second.is_empty()
+            && let Some(LayoutMove { lines, to, .. }) = parted(&path)
+        {
+            return Some(ToSplit::by_lines(&path, content, lines, to, limits));
+        }
         let count = u32::try_from(String::from_utf8_lossy(content).lines().count());
         let mut own = 1..=count.unwrap_or(u32::MAX);
         let brings = own.any(|line| named.brings.contains(&lines.outer(line)));
-        (brings || !second.is_empty()).then_some(ToSplit { path, second })
+        let to = None;
+        (brings || !second.is_empty()).then_some(ToSplit { path, second, to })
     };
     if source.carries.is_empty() {
         let lines = InnerLines::Follow { first: 1 };
@@ -173,7 +242,7 @@ pub(super) fn file(
         ..copy.clone()
     }];
     if !parts.rest.is_empty() {
-        let name = beside(&split.path, addons).to_string();
+        let name = beside(split, addons).to_string();
         written.push(GivenFile {
             shown: name.clone(),
             name,
@@ -256,7 +325,7 @@ fn two_entries(
     text.push_str(&written(&parts.first));
     let mut more = None;
     if !parts.rest.is_empty() {
-        let other = beside(path, addons);
+        let other = beside(split, addons);
         let (from, to) = (
             format!("/server/manifests/{path}"),
             format!("/server/manifests/{other}"),
@@ -357,6 +426,7 @@ mod tests {
         let manifests = [ToSplit {
             path: "a.yaml".into(),
             second: BTreeSet::new(),
+            to: None,
         }];
         let mut addons = BTreeSet::from(["a".into()]);
         let limits = ReadLimits::default();

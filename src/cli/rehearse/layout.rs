@@ -1,0 +1,47 @@
+//! Names, and files, with which the same manifests need less time: each proposal is played beside what was given.
+
+use std::time::{Duration, Instant};
+
+use windrow_model::manifest::ReadLimits;
+use windrow_simulate::rehearse::layout::{LayoutMove, LayoutProposal, LayoutTrial};
+
+use super::args::SetupArgs;
+use super::fleet::Fleet;
+use super::play::try_layout;
+
+/// Plays the proposals, and adds what was better in every seed to the findings of the nodes that have these files. Returns what is better,
+/// in the order in which RKE2 applies it.
+pub(super) fn improve(fleet: &mut Fleet, args: &SetupArgs, began: Instant) -> Vec<LayoutMove> {
+    let limits = ReadLimits::default();
+    let mut best: Option<(LayoutProposal, LayoutTrial)> = None;
+    for proposal in std::mem::take(&mut fleet.proposals) {
+        let left = args.timeout.saturating_sub(began.elapsed());
+        if left == Duration::ZERO {
+            break;
+        }
+        let Some(other) = proposal.lay_out(&fleet.setup, &limits) else {
+            continue;
+        };
+        let setups = (&fleet.setup, &other);
+        let better = try_layout(&proposal, setups, args.seeds, left)
+            .filter(|trial| trial.is_better_in_all(args.seeds));
+        let Some(trial) = better else {
+            continue;
+        };
+        // Of two that spare as many passes the one that changes less is enough.
+        let spares_more = |known: &LayoutTrial| trial.least_saved() > known.least_saved() + 5.0;
+        if best.as_ref().is_none_or(|(_, known)| spares_more(known)) {
+            best = Some((proposal, trial));
+        }
+    }
+    let Some((proposal, trial)) = best else {
+        return Vec::new();
+    };
+    for node in &mut fleet.nodes {
+        let finding = proposal.finding(&trial, &node.found.files);
+        if !finding.at.is_empty() {
+            node.found.findings.layout.push(finding);
+        }
+    }
+    proposal.moves
+}
