@@ -12,6 +12,7 @@ pub(crate) struct KnownKind {
     /// `apps/v1`
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,
+    pub(crate) namespaced: bool,
     /// Its definition; `None` where it is not served unless kube-apiserver is told to.
     pub(crate) definition: Option<&'static str>,
     pub(crate) minors: Minors,
@@ -36,40 +37,50 @@ pub(crate) struct Field {
     pub(crate) minors: Minors,
 }
 
+/// The facts that stand before the definitions. A daemon asks for them, and for nothing that follows them.
 #[derive(Debug, Default)]
-pub(crate) struct Catalogue {
+pub(crate) struct Facts {
     pub(crate) kinds: Vec<KnownKind>,
     pub(crate) removed: Vec<RemovedKind>,
     pub(crate) cluster_roles: BTreeSet<&'static str>,
+}
+
+/// The fields of every definition.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue {
     definitions: BTreeMap<&'static str, Vec<Field>>,
 }
 
-/// What is known. The data is part of the program and is whole: a test reads every line of it.
-pub(crate) static CATALOGUE: LazyLock<Catalogue> =
-    LazyLock::new(|| Catalogue::read(include_str!("../data/kubernetes.txt")).unwrap_or_default());
+const DATA: &str = include_str!("../data/kubernetes.txt");
 
-impl Catalogue {
-    /// Reads the data; the line that cannot be read, where there is one.
-    pub(crate) fn read(text: &'static str) -> Result<Self, &'static str> {
-        let mut catalogue = Self::default();
-        let mut definition = None;
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let read = match line.strip_prefix("= ") {
-                Some(name) => {
-                    definition = Some(name);
-                    catalogue.definitions.entry(name).or_default();
-                    Some(())
-                }
-                None => match definition {
-                    Some(name) => read_field(line).map(|field| {
-                        catalogue.definitions.entry(name).or_default().push(field);
-                    }),
-                    None => catalogue.read_fact(line),
-                },
-            };
-            read.ok_or(line)?;
+/// What is known. The data is part of the program and is whole: a test reads every line of it.
+pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| Facts::read(DATA).unwrap_or_default());
+pub(crate) static CATALOGUE: LazyLock<Catalogue> =
+    LazyLock::new(|| Catalogue::read(DATA).unwrap_or_default());
+
+/// The lines of the facts, and those of the definitions.
+fn parts(
+    text: &'static str,
+) -> (
+    impl Iterator<Item = &'static str>,
+    impl Iterator<Item = &'static str>,
+) {
+    let is_definition = |line: &&str| line.starts_with("= ");
+    let lines = || text.lines().filter(|line| !line.starts_with('#'));
+    (
+        lines().take_while(move |line| !is_definition(line)),
+        lines().skip_while(move |line| !is_definition(line)),
+    )
+}
+
+impl Facts {
+    /// Reads the facts of the data; the line that cannot be read, where there is one.
+    fn read(text: &'static str) -> Result<Self, &'static str> {
+        let mut facts = Self::default();
+        for line in parts(text).0 {
+            facts.read_fact(line).ok_or(line)?;
         }
-        Ok(catalogue)
+        Ok(facts)
     }
 
     fn read_fact(&mut self, line: &'static str) -> Option<()> {
@@ -79,7 +90,12 @@ impl Catalogue {
                 self.kinds.push(KnownKind {
                     api_version,
                     kind,
-                    definition: (*scope != "off").then_some(definition),
+                    namespaced: match *scope {
+                        "namespaced" => true,
+                        "cluster" => false,
+                        _ => return None,
+                    },
+                    definition: (*definition != "-").then_some(definition),
                     minors: read_minors(minors.first())?,
                 });
             }
@@ -97,6 +113,28 @@ impl Catalogue {
             _ => return None,
         }
         Some(())
+    }
+}
+
+impl Catalogue {
+    /// Reads the definitions of the data; the line that cannot be read, where there is one.
+    fn read(text: &'static str) -> Result<Self, &'static str> {
+        let mut catalogue = Self::default();
+        let mut definition = "";
+        for line in parts(text).1 {
+            match line.strip_prefix("= ") {
+                Some(name) => {
+                    definition = name;
+                    catalogue.definitions.entry(name).or_default();
+                }
+                None => {
+                    let field = read_field(line).ok_or(line)?;
+                    let fields = catalogue.definitions.entry(definition).or_default();
+                    fields.push(field);
+                }
+            }
+        }
+        Ok(catalogue)
     }
 
     /// The fields of a definition; none of one that is not known.
@@ -137,10 +175,11 @@ mod tests {
 
     #[test]
     fn every_line_of_the_data_is_read_and_every_reference_leads_somewhere() {
-        let catalogue = Catalogue::read(include_str!("../data/kubernetes.txt")).unwrap();
-        assert!(catalogue.kinds.len() > 80);
-        assert!(catalogue.removed.len() > 50);
-        assert!(catalogue.cluster_roles.contains("cluster-admin"));
+        let catalogue = Catalogue::read(DATA).unwrap();
+        let facts = Facts::read(DATA).unwrap();
+        assert!(facts.kinds.len() > 80);
+        assert!(facts.removed.len() > 50);
+        assert!(facts.cluster_roles.contains("cluster-admin"));
         let known: BTreeSet<&str> = catalogue.definitions().map(|(name, _)| name).collect();
         let lead = |shape: &Shape| {
             let mut inner = shape;
@@ -154,7 +193,7 @@ mod tests {
                 assert!(lead(&field.shape), "{name} {}", field.name);
             }
         }
-        for kind in &catalogue.kinds {
+        for kind in &facts.kinds {
             assert!(
                 kind.definition.is_none_or(|name| known.contains(name)),
                 "{kind:?}"

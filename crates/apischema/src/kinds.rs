@@ -3,7 +3,7 @@
 use windrow_model::manifest::Object;
 use windrow_model::suggest;
 
-use crate::catalogue::{CATALOGUE, KnownKind, RemovedKind};
+use crate::catalogue::{FACTS, KnownKind, RemovedKind};
 use crate::minors::Minors;
 use crate::problem::{Problem, ProblemKind};
 
@@ -22,11 +22,11 @@ pub(crate) enum Found {
 
 /// Does kube-apiserver itself serve this group?
 pub fn is_built_in_group(group: &str) -> bool {
-    CATALOGUE
+    FACTS
         .kinds
         .iter()
         .any(|known| group_of(known.api_version) == group)
-        || CATALOGUE
+        || FACTS
             .removed
             .iter()
             .any(|removed| group_of(removed.api_version) == group)
@@ -35,16 +35,71 @@ pub fn is_built_in_group(group: &str) -> bool {
 /// Does every cluster have this ClusterRole?
 pub fn is_default_cluster_role(name: &str) -> bool {
     // Those of controllers, and those that a feature gate brings, are many and change.
-    name.starts_with("system:") || CATALOGUE.cluster_roles.contains(name)
+    name.starts_with("system:") || FACTS.cluster_roles.contains(name)
 }
 
 /// The kinds that some of the minors serve without being asked for, with their group and version.
 pub fn served_kinds(minors: Minors) -> impl Iterator<Item = (&'static str, &'static str)> {
-    CATALOGUE
+    FACTS
         .kinds
         .iter()
         .filter(move |known| known.definition.is_some() && !known.minors.and(minors).is_empty())
         .map(|known| (known.api_version, known.kind))
+}
+
+/// A kind of kube-apiserver's own, whichever versions its group has it in.
+#[derive(Debug, Clone, Copy)]
+pub struct BuiltInKind {
+    /// Its group.
+    pub group: &'static str,
+    /// Its name.
+    pub kind: &'static str,
+    /// Do its objects live in namespaces?
+    pub namespaced: bool,
+    by_default: Minors,
+    on_request: Minors,
+}
+
+impl BuiltInKind {
+    /// Does kube-apiserver of some of these minors serve it without being told to?
+    pub fn is_served_by(&self, minors: Minors) -> bool {
+        !self.by_default.and(minors).is_empty()
+    }
+
+    /// Does every known minor serve it without being told to?
+    pub fn is_served_by_all(&self) -> bool {
+        self.by_default.covers(Minors::ALL)
+    }
+
+    /// Does kube-apiserver of some of these minors serve it where `runtime-config` asks for it?
+    pub fn is_offered_by(&self, minors: Minors) -> bool {
+        !self.on_request.and(minors).is_empty()
+    }
+}
+
+/// Every kind of kube-apiserver's own, each once.
+pub fn built_in_kinds() -> Vec<BuiltInKind> {
+    let mut all: Vec<BuiltInKind> = Vec::new();
+    for known in &FACTS.kinds {
+        let group = group_of(known.api_version);
+        let same = |one: &BuiltInKind| (one.group, one.kind) == (group, known.kind);
+        let place = all.iter().position(same).unwrap_or_else(|| {
+            all.push(BuiltInKind {
+                group,
+                kind: known.kind,
+                namespaced: known.namespaced,
+                by_default: Minors::NONE,
+                on_request: Minors::NONE,
+            });
+            all.len() - 1
+        });
+        let minors = match known.definition {
+            Some(_) => &mut all[place].by_default,
+            None => &mut all[place].on_request,
+        };
+        *minors = minors.or(known.minors);
+    }
+    all
 }
 
 pub(crate) fn find(object: &Object, minors: Minors) -> Found {
@@ -57,7 +112,7 @@ pub(crate) fn find(object: &Object, minors: Minors) -> Found {
         return Found::Foreign;
     }
     let same = |known: &&KnownKind| known.api_version == api_version && known.kind == kind;
-    let entries: Vec<&KnownKind> = CATALOGUE.kinds.iter().filter(same).collect();
+    let entries: Vec<&KnownKind> = FACTS.kinds.iter().filter(same).collect();
     let mut here = entries
         .iter()
         .filter(|known| !known.minors.and(minors).is_empty());
@@ -103,7 +158,7 @@ pub(crate) fn find(object: &Object, minors: Minors) -> Found {
     }
     let now = served_versions(&object.id.group, kind, minors);
     let same = |one: &&RemovedKind| one.api_version == api_version && one.kind == kind;
-    if let Some(removed) = CATALOGUE.removed.iter().find(same) {
+    if let Some(removed) = FACTS.removed.iter().find(same) {
         let now = match (now.is_empty(), removed.replacement) {
             (true, Some(replacement)) => vec![replacement],
             _ => now,
@@ -151,7 +206,7 @@ fn unknown(group: &str, api_version: &str, kind: &str, minors: Minors) -> String
     let head = format!("Kubernetes has no kind {kind} in {api_version}");
     let on =
         |known: &&KnownKind| known.definition.is_some() && !known.minors.and(minors).is_empty();
-    let all = || CATALOGUE.kinds.iter().filter(on);
+    let all = || FACTS.kinds.iter().filter(on);
     let elsewhere: Vec<&str> = all()
         .filter(|known| known.kind == kind)
         .map(|known| known.api_version)
@@ -182,7 +237,7 @@ fn served_versions(group: &str, kind: &str, minors: Minors) -> Vec<&'static str>
             && known.definition.is_some()
             && !known.minors.and(minors).is_empty()
     };
-    let mut versions: Vec<&str> = CATALOGUE
+    let mut versions: Vec<&str> = FACTS
         .kinds
         .iter()
         .filter(serves)

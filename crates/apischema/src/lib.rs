@@ -3,13 +3,13 @@
 //!
 //! - [`check`]: one object of a built-in kind.
 //! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition of the same input brings.
-//! - [`is_default_cluster_role`], [`served_kinds`]: facts that other checks need.
+//! - [`built_in_kinds`], [`is_default_cluster_role`], [`served_kinds`]: facts that other checks need.
 //!
 //! May know: the crate `model`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/enforced.txt` and
 //! `data/values.txt`), held to a running kube-apiserver by `tests/kubernetes/api_schema.rs`.
 //!
 //! Invariants: where in doubt, nothing is said. What is called wrong is refused by every minor that is asked about. The data is read
-//! at the first check; a daemon that checks nothing never touches it.
+//! at the first question: the fields of objects at the first check, which a daemon never makes.
 #![forbid(unsafe_code)]
 
 mod catalogue;
@@ -29,7 +29,9 @@ mod values;
 mod walk;
 
 pub use custom::CustomKind;
-pub use kinds::{is_built_in_group, is_default_cluster_role, served_kinds};
+pub use kinds::{
+    BuiltInKind, built_in_kinds, is_built_in_group, is_default_cluster_role, served_kinds,
+};
 pub use minors::Minors;
 pub use problem::{Problem, ProblemKind};
 

@@ -12,6 +12,15 @@ impl Minors {
     /// All that are known.
     pub const ALL: Self = Self((1 << (LAST - FIRST + 1)) - 1);
 
+    /// None of them.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// The known minor that is nearest to 1.`minor`; the newest where that is not known.
+    pub fn nearest(minor: Option<u16>) -> Self {
+        let minor = minor.unwrap_or(LAST).clamp(FIRST, LAST);
+        Self(1 << (minor - FIRST))
+    }
+
     /// The minor 1.`minor`; all that are known where this one is not. What they agree on has not changed for years.
     pub fn of_version(minor: u16) -> Self {
         Self::range(minor, minor).unwrap_or(Self::ALL)
@@ -76,6 +85,15 @@ mod tests {
         assert!(!minors.covers(Minors::of_version(34)));
         assert!(minors.covers(Minors::of_version(35)));
         assert_eq!(Minors::parse("30-31"), None);
+    }
+
+    #[test]
+    fn the_nearest_minor_is_a_known_one() {
+        let nearest = |minor| Minors::nearest(minor).first();
+        assert_eq!(nearest(Some(29)), 31);
+        assert_eq!(nearest(Some(34)), 34);
+        assert_eq!(nearest(Some(40)), 36);
+        assert_eq!(nearest(None), 36);
     }
 
     #[test]

@@ -1,50 +1,98 @@
-//! Kubernetes' own kinds, by what is known of kube-apiserver and of RKE2 itself.
+//! The kinds that are served before any manifest is applied: those of kube-apiserver, which the crate `windrow-apischema` knows with
+//! their versions, and those of RKE2 itself.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use smol_str::SmolStr;
+use windrow_apischema::{BuiltInKind, Minors, built_in_kinds};
 
-use super::{Bringer, Knowledge, NodeFacts, VersionRange};
+use super::{Bringer, Knowledge, NodeFacts, Presence};
 
-/// Kinds by group and name: in which versions they are served, and whether they are namespaced.
-type KubernetesKinds = HashMap<SmolStr, HashMap<SmolStr, (VersionRange, bool)>>;
+/// Who serves a kind from the start.
+#[derive(Debug, Clone, Copy)]
+enum ServedKind {
+    /// kube-apiserver, in some versions.
+    Kubernetes(BuiltInKind),
+    /// RKE2 itself, before it looks at manifests; namespaced or not.
+    Rke2 { namespaced: bool },
+}
 
-static KINDS: LazyLock<KubernetesKinds> = LazyLock::new(|| {
-    let mut kinds = KubernetesKinds::new();
-    for entry in Knowledge::shipped().entries() {
-        if !matches!(
-            entry.bringer,
-            Bringer::Kubernetes { optional: false }
-                | Bringer::Rke2 {
-                    component: None,
-                    ..
-                }
-        ) {
-            continue;
-        }
+/// Kinds by group and name.
+type ServedKinds = HashMap<SmolStr, HashMap<SmolStr, ServedKind>>;
+
+static KINDS: LazyLock<ServedKinds> = LazyLock::new(|| {
+    let mut kinds = ServedKinds::new();
+    let mut add = |group: SmolStr, kind: SmolStr, served| {
+        kinds.entry(group).or_default().insert(kind, served);
+    };
+    for known in built_in_kinds() {
+        let served = ServedKind::Kubernetes(known);
+        add(known.group.into(), known.kind.into(), served);
+    }
+    let itself = |bringer: &Bringer| matches!(bringer, Bringer::Rke2 { component, .. } if component.is_none());
+    let entries = Knowledge::shipped().entries().iter();
+    for entry in entries.filter(|entry| itself(&entry.bringer)) {
         for known in &entry.brings.kinds {
-            let group = kinds.entry(known.kind.group.clone()).or_default();
-            group.insert(known.kind.kind.clone(), (entry.versions, known.namespaced));
+            let namespaced = known.namespaced;
+            let served = ServedKind::Rke2 { namespaced };
+            add(known.kind.group.clone(), known.kind.kind.clone(), served);
         }
     }
     kinds
 });
 
+fn served_kind(group: &str, kind: &str) -> Option<ServedKind> {
+    KINDS.get(group)?.get(kind).copied()
+}
+
+/// The minor of a node. One that is not known is taken for the newest, as everywhere.
+fn minors(node: &NodeFacts) -> Minors {
+    let minor = node.kubernetes().map(|[_, minor, _]| minor);
+    Minors::nearest(minor.map(|minor| u16::try_from(minor).unwrap_or(u16::MAX)))
+}
+
 /// Is this kind served from the start by this node's Kubernetes, and is it namespaced? `None` for a kind that a
 /// CustomResourceDefinition has to bring. A version that is not known is taken for the newest.
 pub fn kubernetes_scope(group: &str, kind: &str, node: &NodeFacts) -> Option<bool> {
-    let (versions, namespaced) = KINDS.get(group)?.get(kind)?;
-    versions.includes(node.kubernetes()).then_some(*namespaced)
+    match served_kind(group, kind)? {
+        ServedKind::Kubernetes(known) => {
+            known.is_served_by(minors(node)).then_some(known.namespaced)
+        }
+        ServedKind::Rke2 { namespaced } => Some(namespaced),
+    }
+}
+
+/// Does kube-apiserver of this node serve a kind of its own? `None` for a kind that it does not have.
+pub(super) fn kubernetes_presence(group: &str, kind: &str, node: &NodeFacts) -> Option<Presence> {
+    let ServedKind::Kubernetes(known) = served_kind(group, kind)? else {
+        return None;
+    };
+    let minors = minors(node);
+    Some(if known.is_served_by(minors) {
+        Presence::There
+    } else if known.is_offered_by(minors) {
+        Presence::Where("its `runtime-config` switches it on".into())
+    } else {
+        Presence::Absent
+    })
 }
 
 /// Is this kind served from the start by every version of Kubernetes that is known?
 pub(crate) fn serves_every_version(group: &str, kind: &str) -> bool {
-    let known = KINDS.get(group).and_then(|kinds| kinds.get(kind));
-    known.is_some_and(|(versions, _)| *versions == VersionRange::default())
+    match served_kind(group, kind) {
+        Some(ServedKind::Kubernetes(known)) => known.is_served_by_all(),
+        Some(ServedKind::Rke2 { .. }) => true,
+        None => false,
+    }
 }
 
-/// Is this group served from the start?
+/// Is anything of this group served from the start by some version?
 pub fn is_kubernetes_group(group: &str) -> bool {
-    KINDS.contains_key(group)
+    KINDS.get(group).is_some_and(|kinds| {
+        kinds.values().any(|served| match served {
+            ServedKind::Kubernetes(known) => known.is_served_by(Minors::ALL),
+            ServedKind::Rke2 { .. } => true,
+        })
+    })
 }

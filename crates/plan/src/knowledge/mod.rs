@@ -15,16 +15,21 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use smol_str::SmolStr;
+use windrow_apischema::is_default_cluster_role;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
 pub(crate) use self::chart::{InstalledChart, installed_chart};
+use self::kubernetes::kubernetes_presence;
 pub(crate) use self::kubernetes::serves_every_version;
 pub use self::kubernetes::{is_kubernetes_group, kubernetes_scope};
 pub(crate) use self::load::add_file;
 pub use self::node::NodeFacts;
 pub use self::range::VersionRange;
 use crate::rules::RuleError;
+
+/// Who brings Kubernetes' own kinds, in words.
+const KUBE_APISERVER: &str = "kube-apiserver";
 
 /// The files that come with Windrow.
 const SHIPPED: &[(&str, &str)] = &[
@@ -235,6 +240,16 @@ impl Knowledge {
 
     /// Who of the platform brings a kind; one that is known to be there before others.
     pub fn provider_of_kind(&self, kind: &GroupKind, node: &NodeFacts) -> Option<Provider> {
+        match kubernetes_presence(&kind.group, &kind.kind, node) {
+            Some(Presence::There) => return Some(Provider::certain(KUBE_APISERVER)),
+            Some(Presence::Where(condition)) => {
+                return Some(Provider {
+                    by: KUBE_APISERVER.to_owned(),
+                    condition: Some(condition),
+                });
+            }
+            Some(Presence::Absent) | None => {}
+        }
         let known = self.provider(node, |brings| brings.brings_kind(kind));
         known.or_else(|| {
             // Another version of it may have more.
@@ -251,6 +266,10 @@ impl Knowledge {
 
     /// Who of the platform brings an object.
     pub fn provider_of_object(&self, object: &ObjectRef, node: &NodeFacts) -> Option<Provider> {
+        let is_role = object.group == "rbac.authorization.k8s.io" && object.kind == "ClusterRole";
+        if is_role && is_default_cluster_role(&object.name) {
+            return Some(Provider::certain(KUBE_APISERVER));
+        }
         self.provider(node, |brings| brings.objects.contains(object))
     }
 
@@ -359,7 +378,7 @@ impl KnowledgeEntry {
     /// Who brings it, in words.
     pub fn by(&self) -> String {
         match &self.bringer {
-            Bringer::Kubernetes { .. } => "kube-apiserver".to_owned(),
+            Bringer::Kubernetes { .. } => KUBE_APISERVER.to_owned(),
             Bringer::Rke2 {
                 component: Some(component),
                 ..
