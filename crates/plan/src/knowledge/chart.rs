@@ -27,7 +27,7 @@ pub(crate) fn installed_chart(object: &Object) -> Option<InstalledChart> {
         .str_at(&["chartContent"])
         .map(|_| object.id.name.as_str());
     let (name, in_name) = split(written.or(content)?);
-    let stated = spec.str_at(&["version"]).and_then(numbers);
+    let stated = spec.str_at(&["version"]).and_then(upstream_version);
     let values = spec.str_at(&["valuesContent"]);
     let values = values.and_then(|text| yaml::parse_configuration(text).ok().flatten());
     Some(InstalledChart {
@@ -41,6 +41,14 @@ pub(crate) fn installed_chart(object: &Object) -> Option<InstalledChart> {
     })
 }
 
+/// The version of a chart. Of one that Rancher packages again (`104.1.0+up57.0.3`, rancher/charts) that of the original.
+fn upstream_version(text: &str) -> Option<Numbers> {
+    numbers(
+        text.split_once("+up")
+            .map_or(text, |(_, upstream)| upstream),
+    )
+}
+
 /// A chart's name without its repository, and the version in an archive's name.
 fn split(chart: &str) -> (&str, Option<Numbers>) {
     let name = chart
@@ -52,7 +60,7 @@ fn split(chart: &str) -> (&str, Option<Numbers>) {
         return (name.split(':').next().unwrap_or(name), None);
     };
     let version = archive.match_indices('-').find_map(|(at, _)| {
-        let version = numbers(&archive[at + 1..])?;
+        let version = upstream_version(&archive[at + 1..])?;
         Some((&archive[..at], Some(version)))
     });
     version.unwrap_or((archive, None))
@@ -112,6 +120,11 @@ mod tests {
                 "https://example.com/a/cert-manager-v1.16.2.tgz",
                 "cert-manager",
                 Some([1, 16, 2]),
+            ),
+            (
+                "https://example.com/a/longhorn-crd-104.1.0+up1.6.2.tgz",
+                "longhorn-crd",
+                Some([1, 6, 2]),
             ),
             (
                 "%{KUBERNETES_API}%/static/charts/rancher.tgz",

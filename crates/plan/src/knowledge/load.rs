@@ -23,6 +23,8 @@ pub(super) const ENTRY_KEYS: &[&str] = &[
     "after",
     "source",
 ];
+/// The keys of the kinds of a group.
+pub(super) const KIND_KEYS: &[&str] = &["group", "namespaced", "cluster", "versions"];
 /// The keys of who brings it.
 pub(super) const BY_KEYS: &[&str] = &[
     "kubernetes",
@@ -65,29 +67,29 @@ pub(crate) fn add_file(knowledge: &mut Knowledge, document: &Node, errors: &mut 
     let name = file.name(errors);
     let mut seen = Vec::new();
     for node in file.list("entries", errors) {
-        let Some(entry) = entry(node, name, errors) else {
+        let Some(parts) = entry(node, name, errors) else {
             continue;
         };
-        if seen.contains(&entry.name) {
+        let Some(name) = parts.first().map(|part| part.name.clone()) else {
+            continue;
+        };
+        if seen.contains(&name) {
             errors.at(
                 node.line,
-                format!("`{}` stands twice in this file; rename one", entry.name),
+                format!("`{name}` stands twice in this file; rename one"),
             );
             continue;
         }
-        seen.push(entry.name.clone());
-        match knowledge
-            .entries
-            .iter_mut()
-            .find(|known| known.name == entry.name)
-        {
-            Some(known) => *known = entry,
-            None => knowledge.entries.push(entry),
-        }
+        let place = knowledge.entries.iter().position(|one| one.name == name);
+        knowledge.entries.retain(|known| known.name != name);
+        let place = place.unwrap_or(knowledge.entries.len());
+        knowledge.entries.splice(place..place, parts);
+        seen.push(name);
     }
 }
 
-fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<KnowledgeEntry> {
+/// An entry as one part for each range of versions: those of the entry, and those of kinds that have their own.
+fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<KnowledgeEntry>> {
     let before = errors.count();
     let fields = Fields::new(node, "the entry", ENTRY_KEYS, errors)?;
     let name = fields.required("name", errors);
@@ -99,43 +101,69 @@ fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<KnowledgeEn
             None
         }
     };
-    let mut versions = VersionRange::default();
-    if let Some(text) = fields.text("versions", errors) {
-        match VersionRange::parse(text) {
-            Ok(range) => versions = range,
-            Err(why) => errors.at(
-                fields.line_of("versions"),
-                format!("`versions`: {why}; write it like \">=1.5 <1.8\""),
-            ),
-        }
-    }
+    let versions = ranges(&fields, errors);
     let brings = brings(&fields, errors);
     let after = fields.get("after").and_then(|node| span(node, errors));
     (errors.count() == before).then_some(())?;
-    Some(KnowledgeEntry {
-        name: format!("{file}/{}", name?),
+    let (name, bringer, source) = (format!("{file}/{}", name?), bringer?, source?);
+    let part = |(versions, brings)| KnowledgeEntry {
+        name: name.clone(),
         at: errors.location(fields.line()),
-        bringer: bringer?,
+        bringer: bringer.clone(),
         versions,
         brings,
         after,
-        source: source?.to_owned(),
+        source: source.to_owned(),
+    };
+    let (always, later) = brings;
+    let common = versions
+        .into_iter()
+        .filter(|_| always != Brings::default())
+        .map(|range| (range, always.clone()));
+    Some(common.chain(later).map(part).collect())
+}
+
+/// The ranges of `versions`, which `||` separates.
+fn ranges(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<VersionRange> {
+    let Some(text) = fields.text("versions", errors) else {
+        return vec![VersionRange::default()];
+    };
+    let parsed: Result<Vec<VersionRange>, String> =
+        text.split("||").map(VersionRange::parse).collect();
+    parsed.unwrap_or_else(|why| {
+        let at = fields.line_of("versions");
+        errors.at(
+            at,
+            format!("`versions`: {why}; write it like \">=1.5 <1.8\""),
+        );
+        Vec::new()
     })
 }
 
-/// What an entry brings, which has to be something.
-fn brings(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Brings {
+/// What an entry brings, which has to be something: in all of its versions, and in those that some kinds have of their own.
+fn brings(fields: &Fields<'_>, errors: &mut Errors<'_>) -> (Brings, Vec<(VersionRange, Brings)>) {
     let mut brings = Brings::default();
+    let mut later: Vec<(VersionRange, Brings)> = Vec::new();
     for node in fields.list("kinds", errors) {
-        let keys = ["group", "namespaced", "cluster"];
-        let Some(kinds) = Fields::new(node, "the group of kinds", &keys, errors) else {
+        let Some(kinds) = Fields::new(node, "the group of kinds", KIND_KEYS, errors) else {
             continue;
         };
-        let group = kinds.group("group", errors).unwrap_or_default();
-        for (key, namespaced) in [("namespaced", true), ("cluster", false)] {
-            for (kind, _) in kinds.texts(key, errors) {
-                let kind = GroupKind::new(group, kind);
-                brings.kinds.push(KnownKind { kind, namespaced });
+        let known = known_kinds(&kinds, errors);
+        if kinds.get("versions").is_none() {
+            brings.kinds.extend(known);
+            continue;
+        }
+        for range in ranges(&kinds, errors) {
+            match later.iter_mut().find(|(of, _)| *of == range) {
+                Some((_, brings)) => brings.kinds.extend(known.iter().cloned()),
+                None => {
+                    let kinds = known.clone();
+                    let brings = Brings {
+                        kinds,
+                        ..Brings::default()
+                    };
+                    later.push((range, brings));
+                }
             }
         }
     }
@@ -152,11 +180,24 @@ fn brings(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Brings {
     brings
         .objects
         .extend(objects.iter().filter_map(|node| object(node, errors)));
-    if brings == Brings::default() {
+    if brings == Brings::default() && later.is_empty() {
         let words = "`kinds`, `groups`, `namespaces` or `objects`: it brings nothing";
         fields.lacks(words, errors);
     }
-    brings
+    (brings, later)
+}
+
+/// The kinds of one group, with their scope.
+fn known_kinds(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<KnownKind> {
+    let group = fields.group("group", errors).unwrap_or_default();
+    let mut found = Vec::new();
+    for (key, namespaced) in [("namespaced", true), ("cluster", false)] {
+        for (kind, _) in fields.texts(key, errors) {
+            let kind = GroupKind::new(group, kind);
+            found.push(KnownKind { kind, namespaced });
+        }
+    }
+    found
 }
 
 fn bringer(node: &Node, errors: &mut Errors<'_>) -> Option<Bringer> {

@@ -25,7 +25,9 @@ fn what_is_shipped_loads_without_an_error_and_names_its_source() {
                 .count()
         })
         .sum();
-    assert_eq!(knowledge.entries.len(), written);
+    let names = knowledge.entries.iter().map(|entry| &entry.name);
+    let names: std::collections::BTreeSet<&String> = names.collect();
+    assert_eq!(names.len(), written);
     for entry in &knowledge.entries {
         assert!(
             entry.source.contains(char::is_numeric) || entry.source.contains('/'),
@@ -43,6 +45,21 @@ fn a_kind_has_one_scope_in_everything_that_is_shipped() {
         for known in &entry.brings.kinds {
             let scope = scopes.entry(known.kind.clone()).or_insert(known.namespaced);
             assert_eq!(*scope, known.namespaced, "{} in {}", known.kind, entry.name);
+        }
+    }
+}
+
+/// They stand in the data of the crate `windrow-apischema`, with the minors that serve them, and nowhere else.
+#[test]
+fn kinds_of_kube_apiserver_are_listed_by_no_entry_that_is_shipped() {
+    for entry in Knowledge::shipped().entries() {
+        if matches!(entry.bringer, Bringer::Kubernetes { .. }) {
+            assert_eq!(entry.brings.kinds, [], "{}", entry.name);
+        }
+        for known in &entry.brings.kinds {
+            let scope =
+                kubernetes_presence(&known.kind.group, &known.kind.kind, &NodeFacts::default());
+            assert_eq!(scope, None, "{} in {}", known.kind, entry.name);
         }
     }
 }
@@ -95,6 +112,11 @@ fn what_brings_a_kind_depends_on_platform_versions_and_configuration() {
     let newer = by("longhorn.io", "Shard", &harvester).unwrap();
     assert!(newer.condition.is_some(), "{newer:?}");
     assert_eq!(by("apps", "Deploymnt", &rke2), None);
+    // A kind that kube-apiserver has, but not in this version.
+    let old = rke2
+        .clone()
+        .with_kubernetes(Some("v1.31.0".parse().unwrap()));
+    assert_eq!(by("scheduling.k8s.io", "Workload", &old), None);
 }
 
 #[test]
@@ -105,13 +127,20 @@ fn a_sites_entry_takes_the_place_of_a_shipped_one_of_its_name_and_adds_others() 
     let (rules, errors) = RuleSet::load(&[("site.yaml".to_owned(), text)]);
     assert_eq!(errors, []);
     let entries = rules.knowledge.entries();
-    assert_eq!(entries.len(), Knowledge::shipped().entries().len() + 1);
-    let metallb = entries
-        .iter()
-        .find(|entry| entry.name == "charts/metallb")
-        .unwrap();
+    let of_name = |entries: &[KnowledgeEntry]| {
+        let named = entries
+            .iter()
+            .filter(|entry| entry.name == "charts/metallb");
+        named.cloned().collect::<Vec<_>>()
+    };
+    // The shipped one has a part for each range of versions, and all of them go.
+    let shipped = Knowledge::shipped().entries();
+    assert!(of_name(shipped).len() > 1);
+    let metallb = of_name(entries);
+    assert_eq!(metallb.len(), 1);
+    assert_eq!(entries.len(), shipped.len() - of_name(shipped).len() + 2);
     assert_eq!(
-        metallb.brings.objects,
+        metallb[0].brings.objects,
         [ObjectRef::cluster("", "Namespace", "ours")]
     );
     let kind = GroupKind::new("ours.example.com", "Thing");
@@ -129,6 +158,7 @@ fn every_mistake_is_an_error_with_its_line() {
         "  - {name: e, by: {chart: a}, versions: '1.5', groups: [g]}\n",
         "  - {name: f, by: {harvester: x, phase: late}, groups: [g], source: s}\n",
         "  - {name: g, by: {chart: a}, groups: [g], after: {from: 2m, to: 1m}, source: s}\n",
+        "  - {name: h, by: {chart: a}, kinds: [{group: g, cluster: [K], versions: '>=1 || 2'}], source: s}\n",
     ));
     let expected = [
         "site.yaml:5: the entry has no key `kind`; did you mean `kinds`?",
@@ -140,8 +170,31 @@ fn every_mistake_is_an_error_with_its_line() {
         "site.yaml:9: `versions`: `1.5` is neither `>=VERSION` nor `<VERSION`; write it like \">=1.5 <1.8\"",
         "site.yaml:10: `phase` is `late`, expected rancher or definitions or operators",
         "site.yaml:11: `from` of `after` is longer than `to`",
+        "site.yaml:12: `versions`: `2` is neither `>=VERSION` nor `<VERSION`; write it like \">=1.5 <1.8\"",
     ];
     assert_eq!(said, expected);
+}
+
+/// Versions of one chart: what it brought once, what it brings from a version on, and what in two lines of versions.
+#[test]
+fn kinds_of_an_entry_may_have_versions_of_their_own() {
+    let text = HEAD.to_owned()
+        + "  - name: ours\n    by: {kubernetes: always}\n    source: our wiki\n    kinds:\n"
+        + "      - {group: o.example.com, namespaced: [Always]}\n"
+        + "      - {group: o.example.com, namespaced: [Once], versions: \"<1.33\"}\n"
+        + "      - {group: o.example.com, namespaced: [Later], versions: \">=1.32.5 <1.33 || >=1.33.2\"}\n";
+    let (rules, errors) = RuleSet::load(&[("site.yaml".to_owned(), text)]);
+    assert_eq!(errors, []);
+    let sure = |kind: &str, version: &str| {
+        let node = NodeFacts::default().with_kubernetes(Some(version.parse().unwrap()));
+        let provider = rules.provider_of_kind(&GroupKind::new("o.example.com", kind), &node);
+        provider.is_some_and(|one| one.condition.is_none())
+    };
+    let brought = |version: &str| ["Always", "Once", "Later"].map(|kind| sure(kind, version));
+    assert_eq!(brought("v1.32.4"), [true, true, false]);
+    assert_eq!(brought("v1.32.5"), [true, true, true]);
+    assert_eq!(brought("v1.33.1"), [true, false, false]);
+    assert_eq!(brought("v1.33.2"), [true, false, true]);
 }
 
 /// The schema is written by hand: its keys are those that are read.
@@ -152,7 +205,11 @@ fn the_schema_knows_every_key_that_is_read_and_no_other() {
         "/../../docs/knowledge.schema.json"
     ));
     let schema: serde_json::Value = serde_json::from_str(&text.unwrap()).unwrap();
-    for (definition, keys) in [("entry", load::ENTRY_KEYS), ("by", load::BY_KEYS)] {
+    for (definition, keys) in [
+        ("entry", load::ENTRY_KEYS),
+        ("by", load::BY_KEYS),
+        ("kinds", load::KIND_KEYS),
+    ] {
         let properties = schema["definitions"][definition]["properties"].as_object();
         let mut known: Vec<&str> = properties.unwrap().keys().map(String::as_str).collect();
         let mut read = keys.to_vec();
