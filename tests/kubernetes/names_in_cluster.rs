@@ -140,7 +140,7 @@ async fn a_name_is_called_refused_exactly_when_kube_apiserver_refuses_it() {
     let Some(new) = refused(Minor::V1_36).await else {
         return;
     };
-    let Some(old) = refused(Minor::V1_33).await else {
+    let Some(old) = refused(Minor::V1_31).await else {
         return;
     };
     let mut wrong = Vec::new();
@@ -150,7 +150,7 @@ async fn a_name_is_called_refused_exactly_when_kube_apiserver_refuses_it() {
             let by = [&old, &new].map(|all| all.contains(&(*kind, name.clone())));
             if told != (by == [true, true]) {
                 wrong.push(format!(
-                    "{kind} {name:?}: told {told}, refused by 1.33, 1.36: {by:?}"
+                    "{kind} {name:?}: told {told}, refused by 1.31, 1.36: {by:?}"
                 ));
             }
         }

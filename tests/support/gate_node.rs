@@ -19,6 +19,7 @@ pub(crate) const SERVER: &str = "rke2-server.service";
 /// does.
 pub(crate) fn rke2(minor: Minor) -> String {
     let version = match minor {
+        Minor::V1_31 => "v1.31.14+rke2r1",
         Minor::V1_33 => "v1.33.13+rke2r1",
         Minor::V1_36 => "v1.36.3+rke2r1",
     };

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 /// The Kubernetes versions that a cluster can be made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Minor {
+    /// 1.31: the oldest that is judged. Only kube-apiserver.
+    V1_31,
     /// 1.33: the last minor that lets KEP-4601 be switched off.
     V1_33,
     /// 1.36: the current one.
@@ -17,6 +19,7 @@ impl Minor {
     /// The minor as it is written, `1.36`.
     pub(crate) fn text(self) -> &'static str {
         match self {
+            Self::V1_31 => "1.31",
             Self::V1_33 => "1.33",
             Self::V1_36 => "1.36",
         }
