@@ -149,6 +149,7 @@ fn plan_inputs(
         })
         .collect();
     let mut plan = link(&examined, rules, facts);
+    api.add_brought(&plan);
     plan.add_findings(api.finish().findings);
     plan.findings.extend(switched_off(&plan, &disabled));
     let carriers = inputs.carriers.iter();

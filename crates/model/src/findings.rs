@@ -62,6 +62,17 @@ pub struct Finding {
     pub incident: Option<Box<Incident>>,
 }
 
+impl Finding {
+    /// Does it say that something is not known? What objects lack is only a notice where something else may bring it.
+    pub fn is_unknown(&self) -> bool {
+        let code = matches!(
+            self.code,
+            Code::RoleWithoutProvider | Code::ClaimWithoutClass
+        );
+        code && self.severity == Severity::Notice
+    }
+}
+
 /// A finding as a document shows it: with what to do about it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AdvisedFinding<'f> {

@@ -10,10 +10,10 @@ use windrow_model::findings::Finding;
 use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
 use windrow_model::reasons::Code;
 
-use crate::SourceMap;
 use crate::cross_check::CrossCheck;
 use crate::rules::Platform;
 use crate::version::Version;
+use crate::{Plan, SourceMap};
 
 /// Most findings of one file.
 const MOST_FINDINGS: usize = 100;
@@ -77,6 +77,14 @@ impl ApiCheck {
             } else {
                 self.custom.push((object.clone(), shown.clone()));
             }
+        }
+    }
+
+    /// Takes in what is known to come of the objects of a plan.
+    pub fn add_brought(&mut self, plan: &Plan) {
+        let documents = plan.files.iter().flat_map(|file| &file.documents);
+        for known in documents.filter_map(|document| document.brings.as_ref()) {
+            self.across.add_brought(&known.brings);
         }
     }
 

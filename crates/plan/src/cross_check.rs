@@ -1,17 +1,18 @@
 //! Objects that name each other across files: what cannot be right, whatever else the cluster has. For who looks ahead, as `api`.
 //!
-//! Objects that an operator or a chart of the files may bring are not missed.
+//! Of an object that an operator or a chart of the files may bring, it is not known whether it comes: a notice, and the verdict unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use windrow_apischema::is_default_cluster_role;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, Object};
-use windrow_model::reasons::Code;
+use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest;
 
 use crate::SourceMap;
 use crate::installer::{Installing, installing};
+use crate::knowledge::Brings;
 use crate::rke2::PACKAGED;
 use crate::rules::Platform;
 
@@ -25,8 +26,8 @@ pub(super) struct CrossCheck {
     charts: BTreeSet<String>,
     classes: BTreeSet<String>,
     has_default_class: bool,
-    /// Something here may bring objects that are not here.
-    has_installer: bool,
+    /// What of these files may bring objects that are not here; the first one.
+    installer: Option<Location>,
     bindings: Vec<Binding>,
     configs: Vec<(String, String, Location)>,
     claims: Vec<Claim>,
@@ -57,12 +58,16 @@ impl CrossCheck {
         let id = &object.id;
         let name = id.name.to_string();
         let namespace = id.namespace.as_deref().unwrap_or("default").to_owned();
-        self.has_installer |= match installing(object, id) {
+        let installs = match installing(object, id) {
             Installing::Yes => true,
             Installing::Role { may_install, .. } => may_install,
             Installing::Binding { role, .. } => role == "cluster-admin",
             Installing::No | Installing::ActsAs(_) => false,
         };
+        if installs {
+            let place = || shown.at(Some(object.line));
+            self.installer.get_or_insert_with(place);
+        }
         match (id.group.as_str(), id.kind.as_str()) {
             (RBAC, "ClusterRole") => drop(self.cluster_roles.insert(name)),
             (RBAC, "Role") => drop(self.roles.insert((namespace, name))),
@@ -108,14 +113,37 @@ impl CrossCheck {
 
     pub(super) fn finish(self, platform: Option<Platform>) -> Vec<Finding> {
         let mut findings = self.forgotten_namespaces();
-        if platform != Some(Platform::Harvester) && !self.has_installer {
+        if platform != Some(Platform::Harvester) {
             findings.extend(self.missing_roles());
         }
         findings.extend(self.configs_without_chart());
-        if platform == Some(Platform::Rke2) && !self.has_installer {
+        if platform == Some(Platform::Rke2) {
             findings.extend(self.claims_without_class());
         }
         findings
+    }
+
+    /// Takes in what charts of these files are known to bring.
+    pub(super) fn add_brought(&mut self, brings: &Brings) {
+        for object in &brings.objects {
+            if object.group == "storage.k8s.io" && object.kind == "StorageClass" {
+                self.classes.insert(object.name.to_string());
+            }
+        }
+        self.has_default_class |= brings.classes.iter().any(|class| class.is_default);
+    }
+
+    /// What nothing here brings: a warning, or not known where something here may bring it.
+    fn missing(&self, code: Code, object: &str, what: &str, why: String, at: &Location) -> Finding {
+        let Some(installer) = &self.installer else {
+            return finding(code, why, vec![at.clone()]);
+        };
+        let words = [("what", what), ("file", &*installer.file)];
+        Finding {
+            severity: Severity::Notice,
+            message: format!("{object}: {}", Code::MayBeBrought.say(&words)),
+            ..finding(code, String::new(), vec![at.clone(), installer.clone()])
+        }
     }
 
     /// A published manifest that is meant for `kubectl apply -n NAMESPACE`: what it binds lies in `default`.
@@ -176,8 +204,8 @@ impl CrossCheck {
                 };
                 let role = format!("{kind} {}", binding.role);
                 let words = [("object", &*binding.object), ("role", &role)];
-                let message = Code::RoleWithoutProvider.say(&words);
-                finding(Code::RoleWithoutProvider, message, vec![binding.at.clone()])
+                let code = Code::RoleWithoutProvider;
+                self.missing(code, &binding.object, &role, code.say(&words), &binding.at)
             })
             .collect()
     }
@@ -209,26 +237,26 @@ impl CrossCheck {
     }
 
     fn claims_without_class(&self) -> Vec<Finding> {
-        let why = |claim: &Claim| match &claim.class {
+        let missing = |claim: &Claim| match &claim.class {
             None if self.has_default_class => None,
-            None => Some("names no StorageClass, and RKE2 alone has no default one".to_owned()),
+            None => Some((
+                "a default StorageClass".to_owned(),
+                "names no StorageClass, and RKE2 alone has no default one".to_owned(),
+            )),
             // A claim with an empty class is bound to a volume by hand.
             Some(class) if class.is_empty() || self.classes.contains(class) => None,
-            Some(class) => Some(format!(
-                "names StorageClass {class}, which nothing here creates"
+            Some(class) => Some((
+                format!("StorageClass {class}"),
+                format!("names StorageClass {class}, which nothing here creates"),
             )),
         };
         let claims = self.claims.iter();
         claims
             .filter_map(|claim| {
-                let why = why(claim)?;
-                let message =
-                    Code::ClaimWithoutClass.say(&[("object", &claim.object), ("why", &why)]);
-                Some(finding(
-                    Code::ClaimWithoutClass,
-                    message,
-                    vec![claim.at.clone()],
-                ))
+                let (what, why) = missing(claim)?;
+                let code = Code::ClaimWithoutClass;
+                let message = code.say(&[("object", &claim.object), ("why", &why)]);
+                Some(self.missing(code, &claim.object, &what, message, &claim.at))
             })
             .collect()
     }
@@ -286,6 +314,7 @@ mod tests {
     use windrow_model::manifest::{self, FileContent, ReadLimits};
 
     use super::*;
+    use crate::knowledge::KnownStorageClass;
 
     fn found(text: &str, platform: Option<Platform>) -> Vec<String> {
         let content = FileContent::Bytes(text.as_bytes().to_vec());
@@ -297,7 +326,14 @@ mod tests {
         }
         let findings = check.finish(platform).into_iter();
         findings
-            .map(|one| format!("{}: {}", one.at[0], one.message))
+            .map(|one| {
+                let unknown = if one.severity == Severity::Notice {
+                    "unknown: "
+                } else {
+                    ""
+                };
+                format!("{unknown}{}: {}", one.at[0], one.message)
+            })
             .collect()
     }
 
@@ -322,7 +358,12 @@ mod tests {
             assert_eq!(found(&bound(role), None), [""; 0], "{role}");
         }
         let with_chart = bound("no-such-role") + CHART;
-        assert_eq!(found(&with_chart, None), [""; 0]);
+        assert_eq!(
+            found(&with_chart, None),
+            [
+                "unknown: a.yaml:4: ClusterRoleBinding b: nothing here creates ClusterRole no-such-role; a.yaml may"
+            ]
+        );
         let own = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: no-such-role}\n";
         assert_eq!(found(&(bound("no-such-role") + own), None), [""; 0]);
         assert_eq!(
@@ -378,11 +419,31 @@ mod tests {
         for class in ["", ", storageClassName: nowhere"] {
             assert_eq!(found(&claim(class), rke2).len(), 1, "{class}");
             assert_eq!(found(&claim(class), None), [""; 0], "{class}");
-            assert_eq!(found(&(claim(class) + CHART), rke2), [""; 0], "{class}");
+            let with_chart = found(&(claim(class) + CHART), rke2);
+            assert!(
+                with_chart.len() == 1 && with_chart[0].starts_with("unknown: a.yaml:4: "),
+                "{with_chart:?}"
+            );
         }
         for class in [", storageClassName: \"\"", ", volumeName: a"] {
             assert_eq!(found(&claim(class), rke2), [""; 0], "{class}");
         }
+        let mut check = CrossCheck::default();
+        let content = FileContent::Bytes((claim("") + CHART).into_bytes());
+        let file = manifest::read("a.yaml", &content, &ReadLimits::default());
+        for object in file.objects() {
+            check.add(object, &SourceMap::itself("a.yaml"));
+        }
+        // What the chart is known to bring.
+        check.add_brought(&Brings {
+            classes: vec![KnownStorageClass {
+                name: "a".into(),
+                provisioner: "a".into(),
+                is_default: true,
+            }],
+            ..Brings::default()
+        });
+        assert_eq!(check.finish(rke2), []);
         let default = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: a\n\
                        metadata: {name: nowhere, annotations: {storageclass.kubernetes.io/is-default-class: \"true\"}}\n";
         for class in ["", ", storageClassName: nowhere"] {

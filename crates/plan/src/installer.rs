@@ -173,6 +173,11 @@ fn add_chart(known: &mut KnownBrings, chart: &InstalledChart, knowledge: &Knowle
     for entry in knowledge.brought_by_chart(chart) {
         known.brings.add(&entry.brings);
         known.after = known.after.or(entry.after);
+        for webhook in entry.guarding(chart) {
+            let objects = [&webhook.configuration, &webhook.backend];
+            known.brings.objects.extend(objects.map(Clone::clone));
+            known.webhooks.push(webhook);
+        }
         is_closed = true;
     }
     is_closed && !chart.carries_objects() && !knowledge.installs_others(chart)

@@ -64,6 +64,8 @@ impl Plan {
         if codes.any(|code| code == Code::BootUnknown) {
             unless.insert("the version that is named is like the one it is taken for".to_owned());
         }
+        let missed = self.findings.iter().filter(|finding| finding.is_unknown());
+        unless.extend(missed.map(|finding| finding.message.clone()));
         match unless.is_empty() {
             true => Outlook::Works,
             false => Outlook::Unknown {

@@ -258,21 +258,9 @@ fn objects(cluster: &mut SimulatedCluster) {
         static_json!({"apiVersion": "network.harvesterhci.io/v1beta1", "kind": "ClusterNetwork",
             "status": {"conditions": [{"type": "ready", "status": "True"}]}}),
     );
-    for class in [
-        "harvester-longhorn",
-        "longhorn-static",
-        "vmstate-persistence",
-    ] {
-        cluster.put(
-            literals::object("storage.k8s.io", "StorageClass", None, class),
-            static_json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
-                "provisioner": "driver.longhorn.io"}),
-        );
-    }
 }
 
-/// Kinds, namespaces and classes come. Other objects are made by what makes them in this model: storage classes with their
-/// provisioner, Settings by the pod.
+/// Kinds, namespaces and classes come. Other objects are made by what makes them in this model: Settings by the pod.
 fn bring(brings: &Brings, cluster: &mut SimulatedCluster) {
     for known in &brings.kinds {
         cluster.serve(known.kind.clone(), known.namespaced);
@@ -283,6 +271,14 @@ fn bring(brings: &Brings, cluster: &mut SimulatedCluster) {
         } else if object.kind.ends_with("Class") && object.kind != "StorageClass" {
             cluster.appears(object.clone());
         }
+    }
+    for class in &brings.classes {
+        let id = ObjectRef::cluster("storage.k8s.io", "StorageClass", class.name.clone());
+        cluster.put(
+            id,
+            json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+                "provisioner": class.provisioner}),
+        );
     }
 }
 

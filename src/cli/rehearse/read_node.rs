@@ -78,6 +78,7 @@ pub(super) fn read_node(
     for (manifest, shown) in &read {
         api.add(manifest, shown);
     }
+    api.add_brought(&plan);
     let api = api.finish();
     let given = ProofInputs {
         files: &read,
@@ -104,7 +105,7 @@ pub(super) fn read_node(
             .map(|images| not_bundled(&read, images))
             .unwrap_or_default(),
         refused: api.refused,
-        asked: asked(&read),
+        asked: asked(&read, &plan),
         node: facts,
         ..scenario(&versions, inputs.storage_network.as_deref())
     };

@@ -8,6 +8,10 @@ use super::range::{Numbers, numbers};
 #[derive(Debug)]
 pub(crate) struct InstalledChart {
     name: String,
+    /// The release: the HelmChart's own name.
+    release: String,
+    /// Where its objects go.
+    namespace: String,
     /// Its repository, or the whole address of the chart.
     address: String,
     version: Option<Numbers>,
@@ -30,8 +34,12 @@ pub(crate) fn installed_chart(object: &Object) -> Option<InstalledChart> {
     let stated = spec.str_at(&["version"]).and_then(upstream_version);
     let values = spec.str_at(&["valuesContent"]);
     let values = values.and_then(|text| yaml::parse_configuration(text).ok().flatten());
+    let own = object.id.namespace.as_deref().unwrap_or("default");
+    let target = spec.str_at(&["targetNamespace"]);
     Some(InstalledChart {
         name: name.to_owned(),
+        release: object.id.name.to_string(),
+        namespace: target.unwrap_or(own).to_owned(),
         address: [spec.str_at(&["repo"]), written]
             .into_iter()
             .flatten()
@@ -83,16 +91,32 @@ impl InstalledChart {
         keys.any(|key| key.starts_with("extra"))
     }
 
+    /// Where its objects go.
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// What Helm's templates usually call a release of this chart: `helm create` writes that rule into every chart.
+    pub(super) fn fullname(&self) -> String {
+        match self.release.contains(&self.name) {
+            true => self.release.clone(),
+            false => format!("{}-{}", self.release, self.name),
+        }
+    }
+
+    /// A value that is set: the key of `spec.set`, or the place in the values.
+    pub(super) fn value(&self, path: &str) -> Option<&Node> {
+        let keys: Vec<&str> = path.split('.').collect();
+        let mut set = self.values.iter().filter_map(|root| root.get(path));
+        let mut written = self.values.iter().filter_map(|root| root.at(&keys));
+        set.next().or_else(|| written.next())
+    }
+
     /// Is one of these values true, if any has to be?
     pub(super) fn sets_one_of(&self, values: &[String]) -> bool {
         let is_true =
             |value: &Node| value.as_bool() == Some(true) || value.as_str() == Some("true");
-        let sets = |path: &String| {
-            let keys: Vec<&str> = path.split('.').collect();
-            let mut flat = self.values.iter().filter_map(|root| root.get(path));
-            let mut nested = self.values.iter().filter_map(|root| root.at(&keys));
-            flat.any(is_true) || nested.any(is_true)
-        };
+        let sets = |path: &String| self.value(path).is_some_and(is_true);
         values.is_empty() || values.iter().any(sets)
     }
 }

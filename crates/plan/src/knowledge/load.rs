@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use windrow_model::manifest::{GroupKind, Node, ObjectRef, yaml};
 
+use super::webhook::webhooks;
 use super::{
-    Bringer, Brings, Knowledge, KnowledgeEntry, KnownKind, Phase, Selection, VersionRange,
+    Bringer, Brings, Knowledge, KnowledgeEntry, KnownKind, KnownStorageClass, Phase, Selection,
+    VersionRange,
 };
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::parts::{object, required_kind};
@@ -20,11 +22,15 @@ pub(super) const ENTRY_KEYS: &[&str] = &[
     "groups",
     "namespaces",
     "objects",
+    "storageClasses",
+    "webhooks",
     "after",
     "source",
 ];
 /// The keys of the kinds of a group.
 pub(super) const KIND_KEYS: &[&str] = &["group", "namespaced", "cluster", "versions"];
+/// The keys of a storage class.
+pub(super) const CLASS_KEYS: &[&str] = &["name", "provisioner", "default"];
 /// The keys of who brings it.
 pub(super) const BY_KEYS: &[&str] = &[
     "kubernetes",
@@ -103,6 +109,12 @@ fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<Knowled
     };
     let versions = ranges(&fields, errors);
     let brings = brings(&fields, errors);
+    let webhooks = webhooks(&fields, errors);
+    let is_chart = matches!(bringer, None | Some(Bringer::Chart { .. }));
+    if !webhooks.is_empty() && !is_chart {
+        let at = fields.line_of("webhooks");
+        errors.at(at, "`webhooks` goes only with `chart`");
+    }
     let after = fields.get("after").and_then(|node| span(node, errors));
     (errors.count() == before).then_some(())?;
     let (name, bringer, source) = (format!("{file}/{}", name?), bringer?, source?);
@@ -112,6 +124,7 @@ fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<Knowled
         bringer: bringer.clone(),
         versions,
         brings,
+        webhooks: Vec::new(),
         after,
         source: source.to_owned(),
     };
@@ -120,11 +133,15 @@ fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<Knowled
         .into_iter()
         .filter(|_| always != Brings::default())
         .map(|range| (range, always.clone()));
-    Some(common.chain(later).map(part).collect())
+    let mut parts: Vec<KnowledgeEntry> = common.chain(later).map(part).collect();
+    if let Some(first) = parts.first_mut() {
+        first.webhooks = webhooks;
+    }
+    Some(parts)
 }
 
 /// The ranges of `versions`, which `||` separates.
-fn ranges(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<VersionRange> {
+pub(super) fn ranges(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<VersionRange> {
     let Some(text) = fields.text("versions", errors) else {
         return vec![VersionRange::default()];
     };
@@ -180,11 +197,28 @@ fn brings(fields: &Fields<'_>, errors: &mut Errors<'_>) -> (Brings, Vec<(Version
     brings
         .objects
         .extend(objects.iter().filter_map(|node| object(node, errors)));
+    for node in fields.list("storageClasses", errors) {
+        if let Some(class) = storage_class(node, errors) {
+            let object = ObjectRef::cluster("storage.k8s.io", "StorageClass", class.name.clone());
+            brings.objects.push(object);
+            brings.classes.push(class);
+        }
+    }
     if brings == Brings::default() && later.is_empty() {
-        let words = "`kinds`, `groups`, `namespaces` or `objects`: it brings nothing";
+        let words =
+            "`kinds`, `groups`, `namespaces`, `objects` or `storageClasses`: it brings nothing";
         fields.lacks(words, errors);
     }
     (brings, later)
+}
+
+fn storage_class(node: &Node, errors: &mut Errors<'_>) -> Option<KnownStorageClass> {
+    let fields = Fields::new(node, "the storage class", CLASS_KEYS, errors)?;
+    Some(KnownStorageClass {
+        name: fields.required("name", errors)?.into(),
+        provisioner: fields.required("provisioner", errors)?.into(),
+        is_default: fields.flag("default", false, errors),
+    })
 }
 
 /// The kinds of one group, with their scope.

@@ -10,6 +10,7 @@ mod node;
 mod range;
 #[cfg(test)]
 mod tests;
+mod webhook;
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub use self::kubernetes::{is_kubernetes_group, kubernetes_scope};
 pub(crate) use self::load::add_file;
 pub use self::node::NodeFacts;
 pub use self::range::VersionRange;
+pub use self::webhook::{GuardingWebhook, KnownWebhook};
 use crate::rules::RuleError;
 
 /// Who brings Kubernetes' own kinds, in words.
@@ -71,6 +73,8 @@ pub struct KnowledgeEntry {
     pub versions: VersionRange,
     /// What is brought.
     pub brings: Brings,
+    /// The webhooks that come with it.
+    pub webhooks: Vec<KnownWebhook>,
     /// After how long at least and at most: from when its Job is complete or its controller has seen its object.
     pub after: Option<(Duration, Duration)>,
     /// Which project says so, in which version and file.
@@ -160,6 +164,19 @@ pub struct Brings {
     pub groups: Vec<SmolStr>,
     /// Namespaces, classes, webhooks and other objects.
     pub objects: Vec<ObjectRef>,
+    /// What is known of the storage classes among them.
+    pub classes: Vec<KnownStorageClass>,
+}
+
+/// A storage class that is brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownStorageClass {
+    /// Its name.
+    pub name: SmolStr,
+    /// What makes its volumes.
+    pub provisioner: SmolStr,
+    /// Is it the one of claims that name none?
+    pub is_default: bool,
 }
 
 /// What is known to come of an object of a manifest.
@@ -171,6 +188,8 @@ pub struct KnownBrings {
     pub deployment: Option<String>,
     /// After how long at least and at most, where that is known.
     pub after: Option<(Duration, Duration)>,
+    /// Webhooks that come with it, and refuse objects until their pods answer.
+    pub webhooks: Vec<GuardingWebhook>,
 }
 
 /// A kind and its scope.
@@ -188,6 +207,7 @@ impl Brings {
         self.kinds.extend(more.kinds.iter().cloned());
         self.groups.extend(more.groups.iter().cloned());
         self.objects.extend(more.objects.iter().cloned());
+        self.classes.extend(more.classes.iter().cloned());
     }
 
     /// Is this kind, or all of its group, brought?
@@ -365,6 +385,12 @@ impl KnowledgeEntry {
             },
             Bringer::Chart { .. } | Bringer::Operator { .. } => Presence::Absent,
         }
+    }
+
+    /// The webhooks that refuse objects until the pods of this release answer.
+    pub(crate) fn guarding(&self, chart: &InstalledChart) -> impl Iterator<Item = GuardingWebhook> {
+        let webhooks = self.webhooks.iter();
+        webhooks.filter_map(|webhook| webhook.of_release(chart))
     }
 
     /// The name of the chart that RKE2 packages, where it is one.

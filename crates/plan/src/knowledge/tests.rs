@@ -162,7 +162,7 @@ fn every_mistake_is_an_error_with_its_line() {
     ));
     let expected = [
         "site.yaml:5: the entry has no key `kind`; did you mean `kinds`?",
-        "site.yaml:5: the entry lacks `kinds`, `groups`, `namespaces` or `objects`: it brings nothing",
+        "site.yaml:5: the entry lacks `kinds`, `groups`, `namespaces`, `objects` or `storageClasses`: it brings nothing",
         "site.yaml:6: `by` names exactly one of kubernetes, rke2, harvester, chart, operator",
         "site.yaml:7: `cni` does not go with `chart`",
         "site.yaml:8: `versions` of the entry is a number, expected a string; put it in quotes",
@@ -197,6 +197,63 @@ fn kinds_of_an_entry_may_have_versions_of_their_own() {
     assert_eq!(brought("v1.33.2"), [true, false, true]);
 }
 
+fn helm_chart(text: &str) -> InstalledChart {
+    let content = windrow_model::manifest::FileContent::Bytes(text.as_bytes().to_vec());
+    let limits = windrow_model::manifest::ReadLimits::default();
+    let file = windrow_model::manifest::read("a.yaml", &content, &limits);
+    installed_chart(file.objects().next().unwrap()).unwrap()
+}
+
+/// What guards the kinds of a release: webhook, configuration and Deployment.
+fn guarding(chart: &str) -> Vec<String> {
+    let chart = helm_chart(chart);
+    let entries = Knowledge::shipped().brought_by_chart(&chart);
+    let webhooks = entries.flat_map(|entry| entry.guarding(&chart));
+    webhooks
+        .map(|one| format!("{} {} {}", one.name, one.configuration.name, one.backend))
+        .collect()
+}
+
+#[test]
+fn a_chart_s_webhooks_are_named_after_its_release_and_refuse_only_where_they_fail_closed() {
+    let chart = |name: &str, spec: &str| {
+        format!(
+            "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {{name: {name}, namespace: kube-system}}\nspec: {{{spec}}}\n"
+        )
+    };
+    let certs = "chart: cert-manager, targetNamespace: certs, set: {crds.enabled: true}";
+    assert_eq!(
+        guarding(&chart("cert-manager", certs)),
+        ["webhook.cert-manager.io cert-manager-webhook Deployment certs/cert-manager-webhook"]
+    );
+    assert_eq!(
+        guarding(&chart("tls", certs)),
+        [
+            "webhook.cert-manager.io tls-cert-manager-webhook Deployment certs/tls-cert-manager-webhook"
+        ]
+    );
+    let database = |version: &str| {
+        guarding(&chart(
+            "pg",
+            &format!("chart: cloudnative-pg, version: {version}"),
+        ))
+    };
+    assert_eq!(database("0.24.0").len(), database("0.23.0").len() + 1);
+    assert!(!guarding(&chart("metallb", "chart: metallb")).is_empty());
+    for lets_pass in [
+        "chart: metallb, set: {crds.validationFailurePolicy: Ignore}",
+        "chart: metallb, valuesContent: '{crds: {validationFailurePolicy: Ignore}}'",
+        "chart: cloudnative-pg, set: {webhook.validating.create: false}",
+        // Its pods make the configuration.
+        "chart: kyverno",
+        // They ignore failures.
+        "chart: keda",
+        "chart: gatekeeper",
+    ] {
+        assert_eq!(guarding(&chart("a", lets_pass)), [""; 0], "{lets_pass}");
+    }
+}
+
 /// The schema is written by hand: its keys are those that are read.
 #[test]
 fn the_schema_knows_every_key_that_is_read_and_no_other() {
@@ -209,6 +266,8 @@ fn the_schema_knows_every_key_that_is_read_and_no_other() {
         ("entry", load::ENTRY_KEYS),
         ("by", load::BY_KEYS),
         ("kinds", load::KIND_KEYS),
+        ("webhook", webhook::WEBHOOK_KEYS),
+        ("storageClass", load::CLASS_KEYS),
     ] {
         let properties = schema["definitions"][definition]["properties"].as_object();
         let mut known: Vec<&str> = properties.unwrap().keys().map(String::as_str).collect();

@@ -315,11 +315,16 @@ impl SimulatedCluster {
         if object.group.is_empty() && object.kind == "Namespace" {
             return self.create_namespace(object.name);
         }
-        if !self.has(&object) {
-            let json = json!({"kind": object.kind, "status": {"conditions": [
-                {"type": "Ready", "status": "True", "reason": "Simulated"}]}});
-            self.put(object, json);
+        if self.has(&object) {
+            return;
         }
+        // The pods of a Deployment come after it.
+        let json = match (object.group.as_str(), object.kind.as_str()) {
+            ("apps", "Deployment") => json!({"kind": "Deployment", "spec": {"replicas": 1}}),
+            _ => json!({"kind": object.kind, "status": {"conditions": [
+                {"type": "Ready", "status": "True", "reason": "Simulated"}]}}),
+        };
+        self.put(object, json);
     }
 
     /// An installer has done its work.

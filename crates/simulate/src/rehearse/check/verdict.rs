@@ -38,6 +38,7 @@ impl CheckVerdict {
     pub fn from_finding(finding: &Finding) -> Self {
         match (finding.code, finding.severity) {
             (_, Severity::Error) => Self::CannotWork,
+            _ if finding.is_unknown() => Self::Unknown,
             (
                 Code::NotLookedAt
                 | Code::BootUnknown

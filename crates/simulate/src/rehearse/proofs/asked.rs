@@ -1,4 +1,5 @@
-//! Objects that a fail-closed webhook of the same files is asked about before what answers it runs.
+//! Objects that a fail-closed webhook is asked about before what answers it runs: one of the same files, or one that a chart of these
+//! files is known to bring.
 //!
 //! Kubernetes orders nothing here: RKE2 applies the webhook, its Deployment and the objects in one pass,
 //! and kube-apiserver refuses the objects until a pod answers. It is a race that ends by itself, and
@@ -10,10 +11,11 @@ use std::collections::BTreeMap;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
+use windrow_plan::knowledge::GuardingWebhook;
 use windrow_plan::rules::NeedTarget;
 use windrow_plan::{Plan, SourceMap};
 
-use super::given::{ProofInputs, add_finding, objects};
+use super::given::{ProofInputs, add_finding};
 use super::pods::{DeclaredPods, namespace_of};
 use super::selector;
 use crate::WebhookGate;
@@ -29,14 +31,18 @@ struct WebhookQuestion {
     asked: WebhookGate,
 }
 
-fn questions(files: &[(&ManifestFile, &SourceMap)]) -> Vec<WebhookQuestion> {
+fn questions(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQuestion> {
+    let mut found = questions_of_charts(files, plan);
     let all = || {
         let files = files.iter();
         files.flat_map(|(file, shown)| file.objects().map(move |object| (*file, object, *shown)))
     };
+    // Few files have a webhook at all.
+    if !all().any(|(_, object, _)| is_webhook(object)) {
+        return found;
+    }
     let pods = DeclaredPods::from_objects(all().map(|(_, object, shown)| (object, shown)));
     let plurals = plurals(all().map(|(_, object, _)| object));
-    let mut found = Vec::new();
     for (_, webhook, _) in all().filter(|(_, object, _)| is_webhook(object)) {
         for hook in webhook.node.get("webhooks").map_or(&[][..], Node::items) {
             let Some((service, asked)) = answers(webhook, hook, &pods) else {
@@ -66,6 +72,61 @@ fn questions(files: &[(&ManifestFile, &SourceMap)]) -> Vec<WebhookQuestion> {
     found
 }
 
+/// What the webhooks are asked about that charts of these files are known to bring.
+fn questions_of_charts(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQuestion> {
+    let mut found: Vec<WebhookQuestion> = Vec::new();
+    for document in plan.files.iter().flat_map(|file| &file.documents) {
+        let webhooks = document.brings.iter().flat_map(|known| &known.webhooks);
+        for webhook in webhooks {
+            for (file, shown) in files {
+                // In its own file it cannot wait: RKE2 applies a file as a whole.
+                if has_chart(file, &document.object) {
+                    continue;
+                }
+                for object in file.objects() {
+                    let is_known = found.iter().any(|one| one.object == object.id);
+                    let guarded = webhook.guards.contains(&object.id.group_kind());
+                    let metadata = object.node.entry("metadata");
+                    if let Some(metadata) = metadata.filter(|_| guarded && !is_known) {
+                        found.push(WebhookQuestion {
+                            object: object.id.clone(),
+                            metadata: shown.at(Some(metadata.line)),
+                            name: webhook.name.clone(),
+                            asked: gate(webhook),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+fn has_chart(file: &ManifestFile, chart: &ObjectRef) -> bool {
+    file.objects().any(|one| {
+        let (namespace, own) = (namespace_of(&one.id), namespace_of(chart));
+        one.id.group_kind() == chart.group_kind() && one.id.name == chart.name && namespace == own
+    })
+}
+
+fn gate(webhook: &GuardingWebhook) -> WebhookGate {
+    let namespace = namespace_of(&webhook.backend);
+    WebhookGate {
+        webhook: webhook.configuration.clone(),
+        backend: webhook.backend.clone(),
+        refusal: refusal(&webhook.name, &webhook.service, namespace, ""),
+    }
+}
+
+/// What kube-apiserver says while no pod answers.
+fn refusal(name: &str, service: &str, namespace: &str, path: &str) -> String {
+    format!(
+        "Internal error occurred: failed calling webhook \"{name}\": failed to call webhook: Post \
+         \"https://{service}.{namespace}.svc:443{path}?timeout=10s\": no endpoints available for \
+         service \"{service}\""
+    )
+}
+
 pub(super) fn is_webhook(object: &Object) -> bool {
     matches!(
         object.id.kind.as_str(),
@@ -93,11 +154,7 @@ fn answers(
     let name = hook.str_at(&["name"]).unwrap_or(&webhook.id.name);
     let path = of("path").unwrap_or_default();
     runs.then(|| {
-        let refusal = format!(
-            "Internal error occurred: failed calling webhook \"{name}\": failed to call webhook: Post \
-             \"https://{service}.{namespace}.svc:443{path}?timeout=10s\": no endpoints available for \
-             service \"{service}\""
-        );
+        let refusal = refusal(name, service, namespace, path);
         let asked = WebhookGate {
             webhook: webhook.id.clone(),
             backend: pod.owner.clone(),
@@ -152,8 +209,11 @@ fn is_asked(
 }
 
 /// What kube-apiserver refuses until the webhook answers.
-pub fn asked(files: &[(&ManifestFile, &SourceMap)]) -> BTreeMap<ObjectRef, WebhookGate> {
-    let questions = questions(files).into_iter();
+pub fn asked(
+    files: &[(&ManifestFile, &SourceMap)],
+    plan: &Plan,
+) -> BTreeMap<ObjectRef, WebhookGate> {
+    let questions = questions(files, plan).into_iter();
     questions.map(|one| (one.object, one.asked)).collect()
 }
 
@@ -174,11 +234,7 @@ fn not_awaited<'q>(
 }
 
 pub(super) fn findings(given: &ProofInputs<'_>, found: &mut Vec<windrow_model::findings::Finding>) {
-    // Few files have a webhook at all.
-    if !objects(given).any(|(object, _)| is_webhook(object)) {
-        return;
-    }
-    for question in not_awaited(&questions(given.files), given.plan) {
+    for question in not_awaited(&questions(given.files, given.plan), given.plan) {
         let message = Code::WebhookNotAwaited.say(&[
             ("what", &question.object.to_string()),
             ("name", &question.name),
@@ -196,7 +252,7 @@ pub(super) fn findings(given: &ProofInputs<'_>, found: &mut Vec<windrow_model::f
 
 /// The annotations that these objects lack.
 pub fn lacking(given: &ProofInputs<'_>) -> Vec<Lacking> {
-    not_awaited(&questions(given.files), given.plan)
+    not_awaited(&questions(given.files, given.plan), given.plan)
         .map(|question| {
             let ObjectRef {
                 group, kind, name, ..

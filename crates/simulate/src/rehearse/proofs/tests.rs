@@ -308,6 +308,42 @@ metadata:
   namespace: default
 ";
 
+const CERT_MANAGER: &str = "\
+apiVersion: helm.cattle.io/v1
+kind: HelmChart
+metadata: {name: cert-manager, namespace: kube-system}
+spec: {chart: cert-manager, targetNamespace: certs, createNamespace: true, set: {crds.enabled: true}}
+";
+const ISSUER: &str = "\
+apiVersion: cert-manager.io/v1
+kind: ClusterIssuer
+metadata:
+  name: own
+";
+
+#[test]
+fn an_object_that_does_not_wait_for_the_webhook_of_a_known_chart_is_found() {
+    let with = |chart: &str, issuer: &str| {
+        let mut all = proved(&[("a.yaml", chart), ("b.yaml", issuer)], &[], None);
+        all.retain(|(code, _)| *code == Code::WebhookNotAwaited);
+        all
+    };
+    let found = [(Code::WebhookNotAwaited, "b.yaml:3".to_owned())];
+    assert_eq!(with(CERT_MANAGER, ISSUER), found);
+    let waits = format!(
+        "{ISSUER}  annotations:\n    windrow.dev/depends-on: apps/namespaces/certs/Deployment/cert-manager-webhook\n"
+    );
+    assert_eq!(with(CERT_MANAGER, &waits), []);
+    let other = ISSUER.replace("ClusterIssuer", "Certificate2");
+    assert_eq!(with(CERT_MANAGER, &other), []);
+    // In one file it cannot wait.
+    assert_eq!(with(&format!("{CERT_MANAGER}---\n{ISSUER}"), POOL), []);
+    // Its pods make the configuration: nothing is refused before they answer.
+    let kyverno = CERT_MANAGER.replace("cert-manager", "kyverno");
+    let policy = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata:\n  name: own\n";
+    assert_eq!(with(&kyverno, policy), []);
+}
+
 #[test]
 fn an_object_that_does_not_wait_for_its_webhook_is_found_and_its_healthy_neighbours_are_not() {
     let with =

@@ -1,0 +1,155 @@
+//! Webhooks that guard kinds: while their pods do not answer, kube-apiserver refuses what they are asked about.
+
+use windrow_model::manifest::{GroupKind, Node, ObjectRef};
+
+use super::VersionRange;
+use super::chart::InstalledChart;
+use super::load::ranges;
+use crate::rules::fields::{Errors, Fields};
+
+/// The keys of a webhook.
+pub(super) const WEBHOOK_KEYS: &[&str] = &[
+    "name",
+    "guards",
+    "failurePolicy",
+    "failurePolicyValue",
+    "enabledValue",
+    "registeredBy",
+    "configuration",
+    "service",
+    "answeredBy",
+    "versions",
+];
+
+/// A webhook, as an entry has it. Names may have `{fullname}`, Helm's usual name for a release of the chart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownWebhook {
+    /// What kube-apiserver calls it when it refuses.
+    name: String,
+    /// The kinds that it is asked about.
+    guards: Vec<GroupKind>,
+    /// What happens to them while nothing answers.
+    fails_closed: bool,
+    /// The chart's value that says so as well.
+    policy_value: Option<String>,
+    /// The chart's value that leaves it out where it is false.
+    enabled_value: Option<String>,
+    /// Do its pods register it? Then it is there only once they answer.
+    registered_by_pods: bool,
+    configuration: String,
+    service: String,
+    /// The Deployment whose pods answer.
+    answered_by: String,
+    versions: VersionRange,
+}
+
+/// A webhook that comes with a chart of a directory, is there before its pods answer, and fails closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardingWebhook {
+    /// What kube-apiserver calls it when it refuses.
+    pub name: String,
+    /// The kinds that it is asked about.
+    pub guards: Vec<GroupKind>,
+    /// Its configuration.
+    pub configuration: ObjectRef,
+    /// The Deployment whose pods answer.
+    pub backend: ObjectRef,
+    /// The Service that leads to them.
+    pub service: String,
+}
+
+impl KnownWebhook {
+    /// The webhook of this release, where it can refuse anything.
+    pub(super) fn of_release(&self, chart: &InstalledChart) -> Option<GuardingWebhook> {
+        let enabled = self.enabled_value.as_ref();
+        let enabled = enabled.and_then(|path| chart.value(path));
+        if enabled
+            .is_some_and(|value| value.as_bool() == Some(false) || value.as_str() == Some("false"))
+        {
+            return None;
+        }
+        let set = self
+            .policy_value
+            .as_ref()
+            .and_then(|path| chart.value(path));
+        let fails_closed = match set.and_then(Node::as_str) {
+            Some(policy) => policy == "Fail",
+            None => self.fails_closed,
+        };
+        if !fails_closed || self.registered_by_pods || !self.versions.includes(chart.version()) {
+            return None;
+        }
+        let fullname = chart.fullname();
+        let named = |text: &str| text.replace("{fullname}", &fullname);
+        Some(GuardingWebhook {
+            name: self.name.clone(),
+            guards: self.guards.clone(),
+            configuration: ObjectRef::cluster(
+                "admissionregistration.k8s.io",
+                "ValidatingWebhookConfiguration",
+                named(&self.configuration),
+            ),
+            backend: ObjectRef {
+                group: "apps".into(),
+                kind: "Deployment".into(),
+                namespace: Some(chart.namespace().into()),
+                name: named(&self.answered_by).into(),
+            },
+            service: named(&self.service),
+        })
+    }
+}
+
+/// The webhooks of an entry.
+pub(super) fn webhooks(entry: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<KnownWebhook> {
+    let nodes = entry.list("webhooks", errors).iter();
+    nodes.flat_map(|node| webhook(node, errors)).collect()
+}
+
+/// One webhook, once for each range of versions.
+fn webhook(node: &Node, errors: &mut Errors<'_>) -> Vec<KnownWebhook> {
+    let Some(fields) = Fields::new(node, "the webhook", WEBHOOK_KEYS, errors) else {
+        return Vec::new();
+    };
+    let mut guards = Vec::new();
+    for node in fields.list("guards", errors) {
+        let keys = ["group", "kinds"];
+        let Some(guarded) = Fields::new(node, "the guarded group", &keys, errors) else {
+            continue;
+        };
+        let group = guarded.group("group", errors).unwrap_or_default();
+        let kinds = guarded.texts("kinds", errors).into_iter();
+        guards.extend(kinds.map(|(kind, _)| GroupKind::new(group, kind)));
+    }
+    if guards.is_empty() {
+        fields.lacks("`guards`: the kinds that it is asked about", errors);
+    }
+    let policies = [("Fail", true), ("Ignore", false)];
+    let registrars = [("chart", false), ("pods", true)];
+    let fails_closed = fields.word("failurePolicy", &policies, errors);
+    let by_pods = fields.word("registeredBy", &registrars, errors);
+    let mut text = |key| fields.required(key, errors).unwrap_or_default().to_owned();
+    let (name, configuration) = (text("name"), text("configuration"));
+    let (service, answered_by) = (text("service"), text("answeredBy"));
+    let policy_value = fields.text("failurePolicyValue", errors).map(str::to_owned);
+    let enabled_value = fields.text("enabledValue", errors).map(str::to_owned);
+    let known = KnownWebhook {
+        name,
+        guards,
+        fails_closed: fails_closed.unwrap_or(true),
+        policy_value,
+        enabled_value,
+        registered_by_pods: by_pods.unwrap_or(false),
+        configuration,
+        service,
+        answered_by,
+        versions: VersionRange::default(),
+    };
+    let ranges = ranges(&fields, errors).into_iter();
+    ranges
+        .map(|versions| KnownWebhook {
+            versions,
+            ..known.clone()
+        })
+        .collect()
+}
