@@ -50,11 +50,6 @@ async fn the_catalogue_equals(minor: Minor) {
 }
 
 #[tokio::test]
-async fn the_catalogue_equals_what_kube_apiserver_1_31_knows_with_its_defaults() {
-    the_catalogue_equals(Minor::V1_31).await;
-}
-
-#[tokio::test]
 async fn the_catalogue_equals_what_kube_apiserver_1_33_knows_with_its_defaults() {
     the_catalogue_equals(Minor::V1_33).await;
 }
