@@ -51,10 +51,10 @@ pub(crate) fn installed_chart(object: &Object) -> Option<InstalledChart> {
 
 /// The version of a chart. Of one that Rancher packages again (`104.1.0+up57.0.3`, rancher/charts) that of the original.
 fn upstream_version(text: &str) -> Option<Numbers> {
-    numbers(
-        text.split_once("+up")
-            .map_or(text, |(_, upstream)| upstream),
-    )
+    match text.split_once("+up") {
+        Some((own, upstream)) => numbers(own).and_then(|_| numbers(upstream)),
+        None => numbers(text),
+    }
 }
 
 /// A chart's name without its repository, and the version in an archive's name.

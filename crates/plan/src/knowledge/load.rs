@@ -153,7 +153,7 @@ pub(super) fn ranges(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<Versio
             at,
             format!("`versions`: {why}; write it like \">=1.5 <1.8\""),
         );
-        Vec::new()
+        vec![VersionRange::default()]
     })
 }
 
