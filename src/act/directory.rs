@@ -65,9 +65,15 @@ impl ParentDirectory {
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
     }
 
+    /// Device and inode: two paths may lead to one directory.
+    pub(super) fn id(&self) -> nix::Result<(u64, u64)> {
+        let stat = nix::sys::stat::fstat(&self.fd)?;
+        Ok((stat.st_dev, stat.st_ino))
+    }
+
     /// Puts the directory's entries on disk.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        Ok(nix::unistd::fsync(&self.fd)?)
+    pub(super) fn sync(&self) -> nix::Result<()> {
+        nix::unistd::fsync(&self.fd)
     }
 }
 

@@ -5,6 +5,7 @@
 //! file may be held once more after a restart.
 
 use std::collections::BTreeMap;
+use std::mem::discriminant;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use windrow_model::manifest::BaseName;
 use windrow_model::reasons::Code;
 
 use super::ledger::save_ledger;
-use super::markers::{MarkerOutcome, Markers};
+use super::markers::{MarkerError, MarkerOutcome, Markers};
 
 /// First pause after a failure; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -77,33 +78,29 @@ impl Executor {
         let waits = self.again.is_some_and(|again| now < again);
         let saves = |action: &Action| matches!(action, Action::SaveLedger(_));
         let left = self.unsaved.take().filter(|_| !actions.iter().any(saves));
+        let all = actions.into_iter().chain(left.map(Action::SaveLedger));
+        let (waiting, due): (Vec<Action>, Vec<Action>) =
+            all.partition(|action| waits && self.failing.contains_key(&self.what(action)));
+        let results = self.carry_out_runs(&due);
         let mut tried = false;
-        for action in actions.into_iter().chain(left.map(Action::SaveLedger)) {
-            let what = self.what(&action);
-            let known = self.failing.get(&what).filter(|_| waits).cloned();
-            let failure = match known {
-                Some(known) => Some(known),
-                None => match self.carry_out_action(&action) {
-                    Ok(true) => {
-                        carried.surprised = true;
-                        None
-                    }
-                    Ok(false) => {
-                        carried.done.push(action.clone());
-                        None
-                    }
-                    Err(why) => {
-                        tried = true;
-                        Some(failure(&what, &action, why))
-                    }
-                },
-            };
-            if let Some(failure) = failure {
-                if let Action::SaveLedger(ledger) = action {
-                    self.unsaved = Some(ledger);
+        for (action, result) in due.into_iter().zip(results) {
+            match result {
+                Ok(true) => carried.surprised = true,
+                Ok(false) => carried.done.push(action),
+                Err(why) => {
+                    tried = true;
+                    let what = self.what(&action);
+                    let failure = failure(&what, &action, why);
+                    failures.insert(what, failure);
+                    self.keep_unsaved(action);
                 }
-                failures.insert(what, failure);
             }
+        }
+        for action in waiting {
+            let what = self.what(&action);
+            let known = self.failing.get(&what).cloned();
+            failures.extend(known.map(|failure| (what, failure)));
+            self.keep_unsaved(action);
         }
         for (what, failure) in &failures {
             if self.failing.get(what) != Some(failure) {
@@ -122,10 +119,15 @@ impl Executor {
         carried
     }
 
-    /// Carries one action out at once, outside the order of a decision. If it fails, the next decision asks for it
-    /// again and reports it.
-    pub fn at_once(&self, action: &Action) -> bool {
-        matches!(self.carry_out_action(action), Ok(false))
+    /// Makes a marker at once, outside the order of a decision, unless one is there. If it fails, the next decision asks
+    /// for it again and reports it. True when there is one of ours.
+    pub fn hold_at_once(&self, hold: &Action) -> bool {
+        let Action::Hold { path, mark } = hold else {
+            return false;
+        };
+        let made = self.markers.create_missing(&[(path, mark)]);
+        made.into_iter()
+            .all(|made| matches!(outcome(made), Ok(false)))
     }
 
     /// Markers that could not be made or removed, by the base name that they hide.
@@ -141,21 +143,34 @@ impl Executor {
         self.unsaved.is_some()
     }
 
-    /// Carries one action out; true when the directory had changed since the scan.
-    fn carry_out_action(&self, action: &Action) -> Result<bool, String> {
-        let outcome = match action {
-            Action::Hold { path, mark } => self.markers.create(path, mark),
-            Action::Lift { path } => self.markers.remove(path),
-            Action::SaveLedger(ledger) => {
-                return save_ledger(&self.ledger_path, ledger)
-                    .map(|()| false)
-                    .map_err(|error| error.to_string());
+    /// Carries actions out in their order. For each, true when the directory had changed since the scan. Markers that
+    /// are made one after the other come onto the disk together, and so do those that are removed.
+    fn carry_out_runs(&self, actions: &[Action]) -> Vec<Result<bool, String>> {
+        let mut results = Vec::with_capacity(actions.len());
+        for run in actions.chunk_by(|one, next| discriminant(one) == discriminant(next)) {
+            let mut holds = Vec::new();
+            let mut lifts = Vec::new();
+            for action in run {
+                match action {
+                    Action::Hold { path, mark } => holds.push((path, &**mark)),
+                    Action::Lift { path } => lifts.push(path),
+                    Action::SaveLedger(ledger) => {
+                        let saved = save_ledger(&self.ledger_path, ledger);
+                        results.push(saved.map(|()| false).map_err(|error| error.to_string()));
+                    }
+                }
             }
-        };
-        match outcome {
-            Ok(MarkerOutcome::Foreign | MarkerOutcome::NoDirectory) => Ok(true),
-            Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => Ok(false),
-            Err(error) => Err(error.why()),
+            let held = self.markers.create_all(&holds).into_iter();
+            let lifted = self.markers.remove_all(&lifts).into_iter();
+            results.extend(held.chain(lifted).map(outcome));
+        }
+        results
+    }
+
+    /// A ledger that is not written waits for the next try.
+    fn keep_unsaved(&mut self, action: Action) {
+        if let Action::SaveLedger(ledger) = action {
+            self.unsaved = Some(ledger);
         }
     }
 
@@ -169,6 +184,15 @@ impl Executor {
             }
             Action::SaveLedger(_) => format!("write the ledger {}", self.ledger_path.display()),
         }
+    }
+}
+
+/// True when the directory had changed since the scan.
+fn outcome(changed: Result<MarkerOutcome, MarkerError>) -> Result<bool, String> {
+    match changed {
+        Ok(MarkerOutcome::Foreign | MarkerOutcome::NoDirectory) => Ok(true),
+        Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => Ok(false),
+        Err(error) => Err(error.why()),
     }
 }
 
@@ -272,7 +296,7 @@ mod tests {
             path: path.clone(),
             mark: mark(&file).into(),
         };
-        assert!(!executor.at_once(&hold));
+        assert!(!executor.hold_at_once(&hold));
         let carried = executor.carry_out(vec![hold], Instant::now());
         assert!(carried.done.is_empty() && !carried.surprised);
         let message = &carried.events[0].message;
@@ -295,7 +319,6 @@ mod tests {
         let lift = Action::Lift {
             path: ManifestPath::from("a.yaml").marker(),
         };
-        assert!(!executor.at_once(&lift));
         let carried = executor.carry_out(vec![lift], Instant::now());
         assert!(carried.surprised && carried.done.is_empty());
         assert_eq!((carried.events.len(), carried.retry), (0, None));

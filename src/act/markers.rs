@@ -4,23 +4,26 @@
 //! say `"by": "windrow"` is foreign (Harvester makes them during upgrades) and stays as it is. The check and the
 //! removal are two steps: if our marker is replaced within the microseconds between them, the new one is lost.
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstatat};
-use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 use thiserror::Error;
 use windrow_decide::Mark;
 use windrow_model::manifest::MarkerPath;
 
 use super::directory::ParentDirectory;
-use crate::files::temporary_in;
+use super::marker_files::{MarkerChange, NewMarker, make, sync_directories};
 
 /// Longest name in any file system that a node runs on, in bytes.
 const NAME_MAX: usize = 255;
+/// Most markers that are changed together: each has two files open meanwhile.
+const MOST_TOGETHER: usize = 64;
+const CREATE: &str = "create the marker";
+const REMOVE: &str = "remove the marker";
 
 /// The markers of one manifests directory.
 #[derive(Debug, Clone)]
@@ -63,6 +66,13 @@ enum There {
     Foreign,
 }
 
+/// What to do with a marker of ours that says something else.
+#[derive(Clone, Copy)]
+enum OtherMark {
+    Replace,
+    Keep,
+}
+
 impl Markers {
     /// The markers below a manifests directory. It need not exist.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
@@ -76,42 +86,96 @@ impl Markers {
         self.directory.join(path.as_str())
     }
 
-    /// Creates the marker at `path`, or brings ours up to date.
+    /// Creates the marker at `path`, or brings ours up to date. It is on disk when this returns.
     ///
     /// # Errors
     ///
     /// Those of the file system, with the path.
     pub fn create(&self, path: &MarkerPath, mark: &Mark) -> Result<MarkerOutcome, MarkerError> {
-        self.in_place(path, "create the marker", |place| {
-            match look_at(place, path)? {
-                There::Foreign => Ok(MarkerOutcome::Foreign),
-                There::Ours(known) if known == *mark => Ok(MarkerOutcome::Unchanged),
-                There::Ours(_) => write(place, mark, true),
-                There::Nothing => write(place, mark, false),
-            }
-        })
+        let mut results = self.make(&[(path, mark)], OtherMark::Replace);
+        results.pop().unwrap_or(Ok(MarkerOutcome::Unchanged))
     }
 
-    /// Removes the marker at `path` if it is ours.
+    /// Creates markers or brings ours up to date, as [`create`](Self::create) does, with fewer syncs. One result for
+    /// each, in their order; all are on disk when this returns.
+    pub fn create_all(
+        &self,
+        marks: &[(&MarkerPath, &Mark)],
+    ) -> Vec<Result<MarkerOutcome, MarkerError>> {
+        self.make(marks, OtherMark::Replace)
+    }
+
+    /// The same, but a marker that is there stays as it is, whatever it says.
+    pub fn create_missing(
+        &self,
+        marks: &[(&MarkerPath, &Mark)],
+    ) -> Vec<Result<MarkerOutcome, MarkerError>> {
+        self.make(marks, OtherMark::Keep)
+    }
+
+    /// Removes the marker at `path` if it is ours. The removal is on disk when this returns.
     ///
     /// # Errors
     ///
     /// Those of the file system, with the path.
     pub fn remove(&self, path: &MarkerPath) -> Result<MarkerOutcome, MarkerError> {
-        self.in_place(path, "remove the marker", |place| {
-            match look_at(place, path)? {
-                There::Foreign => Ok(MarkerOutcome::Foreign),
-                There::Nothing => Ok(MarkerOutcome::Unchanged),
-                There::Ours(_) => {
-                    match unlinkat(place.fd(), place.name(), UnlinkatFlags::NoRemoveDir) {
-                        Ok(()) => place.sync()?,
-                        Err(Errno::ENOENT) => return Ok(MarkerOutcome::Unchanged),
-                        Err(error) => return Err(error.into()),
-                    }
-                    Ok(MarkerOutcome::Changed)
-                }
+        let mut results = self.remove_all(&[path]);
+        results.pop().unwrap_or(Ok(MarkerOutcome::Unchanged))
+    }
+
+    /// Removes those of the markers that are ours, as [`remove`](Self::remove) does, with fewer syncs. One result for
+    /// each, in their order.
+    pub fn remove_all(&self, paths: &[&MarkerPath]) -> Vec<Result<MarkerOutcome, MarkerError>> {
+        let mut results = Vec::with_capacity(paths.len());
+        for paths in paths.chunks(MOST_TOGETHER) {
+            let changes = paths.iter().map(|path| self.unlink(path)).collect();
+            let done = sync_directories(changes).into_iter().zip(paths);
+            results.extend(done.map(|(done, path)| self.result(REMOVE, path, done)));
+        }
+        results
+    }
+
+    fn make(
+        &self,
+        marks: &[(&MarkerPath, &Mark)],
+        other: OtherMark,
+    ) -> Vec<Result<MarkerOutcome, MarkerError>> {
+        let mut results = Vec::with_capacity(marks.len());
+        for marks in marks.chunks(MOST_TOGETHER) {
+            let written = marks
+                .iter()
+                .map(|(path, mark)| self.write(path, mark, other));
+            let done = make(written.collect()).into_iter().zip(marks);
+            results.extend(done.map(|(done, (path, _))| self.result(CREATE, path, done)));
+        }
+        results
+    }
+
+    /// Writes the marker under a temporary name, if there is something to be made.
+    fn write(&self, path: &MarkerPath, mark: &Mark, other: OtherMark) -> io::Result<NewMarker> {
+        let Some(directory) = ParentDirectory::find(&self.directory, path)? else {
+            return Ok(NewMarker::Nothing(MarkerOutcome::NoDirectory));
+        };
+        match (look_at(&directory, path)?, other) {
+            (There::Foreign, _) => Ok(NewMarker::Nothing(MarkerOutcome::Foreign)),
+            (There::Ours(known), OtherMark::Replace) if known != *mark => {
+                NewMarker::write(directory, mark, true)
             }
-        })
+            (There::Ours(_), _) => Ok(NewMarker::Nothing(MarkerOutcome::Unchanged)),
+            (There::Nothing, _) => NewMarker::write(directory, mark, false),
+        }
+    }
+
+    /// Takes the marker's name away if it is ours.
+    fn unlink(&self, path: &MarkerPath) -> io::Result<MarkerChange> {
+        let Some(directory) = ParentDirectory::find(&self.directory, path)? else {
+            return Ok(MarkerOutcome::NoDirectory.into());
+        };
+        match look_at(&directory, path)? {
+            There::Foreign => Ok(MarkerOutcome::Foreign.into()),
+            There::Nothing => Ok(MarkerOutcome::Unchanged.into()),
+            There::Ours(_) => MarkerChange::remove(directory),
+        }
     }
 
     /// The marker at `path`, if it is ours.
@@ -132,18 +196,13 @@ impl Markers {
         }
     }
 
-    fn in_place(
+    fn result(
         &self,
-        path: &MarkerPath,
         what: &'static str,
-        act: impl FnOnce(&ParentDirectory) -> io::Result<MarkerOutcome>,
+        path: &MarkerPath,
+        done: io::Result<MarkerOutcome>,
     ) -> Result<MarkerOutcome, MarkerError> {
-        match ParentDirectory::find(&self.directory, path) {
-            Ok(Some(place)) => act(&place),
-            Ok(None) => Ok(MarkerOutcome::NoDirectory),
-            Err(error) => Err(error),
-        }
-        .map_err(|source| self.error(what, path, source))
+        done.map_err(|source| self.error(what, path, source))
     }
 
     fn error(&self, what: &'static str, path: &MarkerPath, source: io::Error) -> MarkerError {
@@ -185,45 +244,6 @@ fn look_at(place: &ParentDirectory, path: &MarkerPath) -> io::Result<There> {
     };
     let mark = Mark::read(file, path, Timestamp::UNIX_EPOCH)?;
     Ok(mark.map_or(There::Foreign, There::Ours))
-}
-
-/// Writes a marker under a temporary name and links it into place, so that its name never stands for half a content,
-/// which would look like a foreign marker.
-fn write(place: &ParentDirectory, mark: &Mark, over_ours: bool) -> io::Result<MarkerOutcome> {
-    let mut file = temporary_in(&place.path(), 0o600)?;
-    // Not through the temporary, which would put its own name, another one each time, into an error.
-    file.as_file_mut().write_all(mark.to_json().as_bytes())?;
-    file.as_file().sync_all()?;
-    if over_ours {
-        file.persist(place.path().join(place.name()))
-            .map_err(|error| error.error)?;
-    } else {
-        let temporary = file
-            .path()
-            .file_name()
-            .map(Path::new)
-            .ok_or_else(|| io::Error::other("the temporary file has no name"))?
-            .to_owned();
-        match linkat(
-            place.fd(),
-            &temporary,
-            place.fd(),
-            place.name(),
-            AtFlags::empty(),
-        ) {
-            Ok(()) => {}
-            // Another process was quicker. Either way the file is hidden.
-            Err(Errno::EEXIST) => return Ok(MarkerOutcome::Foreign),
-            // A file system without hard links: the name is free, so renaming replaces nothing.
-            Err(Errno::EPERM | Errno::EOPNOTSUPP) => {
-                file.persist_noclobber(place.path().join(place.name()))
-                    .map_err(|error| error.error)?;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    place.sync()?;
-    Ok(MarkerOutcome::Changed)
 }
 
 #[cfg(test)]
@@ -271,6 +291,76 @@ pub(super) mod tests {
         assert_eq!(markers.remove(path).unwrap(), MarkerOutcome::Changed);
         assert_eq!(markers.remove(path).unwrap(), MarkerOutcome::Unchanged);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn markers_that_are_changed_together_have_each_its_own_result() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("sub")).unwrap();
+        fs::write(directory.path().join("theirs.yaml.skip"), "").unwrap();
+        let markers = Markers::new(directory.path());
+        let many = (0..MOST_TOGETHER).map(|number| format!("{number}.yaml"));
+        let others = [
+            "a.yaml",
+            "theirs.yaml",
+            "no/where.yaml",
+            &"a".repeat(251),
+            "sub/a.yaml",
+        ];
+        let names: Vec<String> = others.map(str::to_owned).into_iter().chain(many).collect();
+        let paths: Vec<MarkerPath> = names
+            .iter()
+            .map(|name| marker(&format!("{name}.skip")))
+            .collect();
+        let marks: Vec<Mark> = names.iter().map(|name| mark(name)).collect();
+        let expected = |outcome: MarkerOutcome| {
+            let mut all = vec![Some(outcome); names.len()];
+            all[1] = Some(MarkerOutcome::Foreign);
+            all[2] = Some(MarkerOutcome::NoDirectory);
+            all[3] = None;
+            all
+        };
+        let outcomes = |results: Vec<Result<MarkerOutcome, MarkerError>>| {
+            let results = results.into_iter();
+            results.map(Result::ok).collect::<Vec<_>>()
+        };
+        let marks: Vec<_> = paths.iter().zip(&marks).collect();
+        let created = markers.create_all(&marks);
+        assert!(created[3].as_ref().is_err_and(|error| {
+            let said = error.to_string();
+            said.contains(paths[3].as_str()) && said.contains("shorter")
+        }));
+        assert_eq!(outcomes(created), expected(MarkerOutcome::Changed));
+        for (path, mark) in [&marks[0], &marks[4], &marks[names.len() - 1]] {
+            assert_eq!(markers.read(path).unwrap().as_ref(), Some(*mark));
+        }
+        assert_eq!(
+            outcomes(markers.create_all(&marks)),
+            expected(MarkerOutcome::Unchanged)
+        );
+        let paths: Vec<&MarkerPath> = paths.iter().collect();
+        assert_eq!(
+            outcomes(markers.remove_all(&paths)),
+            expected(MarkerOutcome::Changed)
+        );
+        let left = fs::read_dir(directory.path()).unwrap();
+        let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["sub", "theirs.yaml.skip"]);
+    }
+
+    #[test]
+    fn a_marker_that_is_there_is_kept_where_only_missing_ones_are_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let markers = Markers::new(directory.path());
+        let (held, new) = (marker("held.yaml.skip"), marker("new.yaml.skip"));
+        markers.create(&held, &mark("held.yaml")).unwrap();
+        let mut other = mark("held.yaml");
+        other.code = Code::Provisional;
+        let results = markers.create_missing(&[(&held, &other), (&new, &mark("new.yaml"))]);
+        let results: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+        assert_eq!(results, [MarkerOutcome::Unchanged, MarkerOutcome::Changed]);
+        assert_eq!(markers.read(&held).unwrap(), Some(mark("held.yaml")));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod gates;
 mod lease;
 mod ledger;
 mod lock;
+mod marker_files;
 mod markers;
 pub mod repair;
 #[cfg(test)]

@@ -235,7 +235,7 @@ impl Daemon {
     pub(super) fn note(&mut self, event: FileEvent) {
         if let Some(path) = self.scanner.note(event)
             && let Some(mark) = self.state.provisional_hold(&path, self.clock.now())
-            && self.executor.at_once(&mark)
+            && self.executor.hold_at_once(&mark)
         {
             self.state.record_done(&mark);
         }
