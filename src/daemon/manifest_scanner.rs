@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use windrow_decide::Directory;
 use windrow_model::manifest::{BaseName, FileContent, ManifestPath, ReadLimits};
 
+use super::marking_thread::{MarkingContext, MarkingThread, is_there};
 use crate::observe::files::{FileEvent, FileWatch};
 use crate::observe::scan::{FileStamps, ScanResult, scan};
 
@@ -28,6 +28,7 @@ const WITHOUT_EVENTS: Duration = Duration::from_secs(5);
 pub(super) struct ManifestScanner {
     directory: PathBuf,
     watch: Option<FileWatch>,
+    marking: MarkingThread,
     /// Why there are no events, until that is reported.
     untold: Option<String>,
     stamps: FileStamps,
@@ -50,18 +51,16 @@ pub(super) enum ScanOutcome {
 }
 
 impl ManifestScanner {
-    pub(super) fn new(
-        directory: PathBuf,
-        spools: [PathBuf; 2],
-        events: UnboundedSender<FileEvent>,
-    ) -> Self {
-        let (watch, untold) = match FileWatch::new(directory.clone(), spools, events) {
+    pub(super) fn new(directory: PathBuf, spools: [PathBuf; 2], context: MarkingContext) -> Self {
+        let (marking, hear) = MarkingThread::begin(directory.clone(), context);
+        let (watch, untold) = match FileWatch::new(directory.clone(), spools, hear) {
             Ok(watch) => (Some(watch), None),
             Err(error) => (None, Some(error.to_string())),
         };
         Self {
             directory,
             watch,
+            marking,
             untold,
             stamps: FileStamps::new(),
             unread: BTreeSet::new(),
@@ -71,8 +70,9 @@ impl ManifestScanner {
         }
     }
 
-    /// Takes a hint in. The path of a manifest file that has to be marked before anything else.
+    /// Takes a hint in. The path of a manifest file that needs a marker before anything else, if it has none.
     pub(super) fn note(&mut self, event: FileEvent) -> Option<ManifestPath> {
+        self.marking.heard(&event);
         self.next = Instant::now();
         let path = match event {
             FileEvent::Writing { path } => {
@@ -89,10 +89,7 @@ impl ManifestScanner {
             }
             FileEvent::Changed | FileEvent::Request => return None,
         };
-        // What is gone again needs no marker.
-        std::fs::symlink_metadata(self.directory.join(path.as_str()))
-            .is_ok()
-            .then_some(path)
+        is_there(&self.directory, &path).then_some(path)
     }
 
     /// Is it time to scan?
@@ -125,10 +122,12 @@ impl ManifestScanner {
         !self.unread.is_empty()
     }
 
-    /// Base names of files that are being written, or that were not read yet.
+    /// Base names of files that are being written, perhaps, or that were not read yet.
     pub(super) fn being_written(&self) -> BTreeSet<BaseName> {
         let paths = self.writing.keys().chain(&self.unread);
-        paths.map(ManifestPath::name).collect()
+        let mut names = self.marking.on_the_way();
+        names.extend(paths.map(ManifestPath::name));
+        names
     }
 
     /// Why events cannot be had, once.

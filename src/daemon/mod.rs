@@ -1,10 +1,10 @@
 //! The driver: one owner of the [`StagingState`](windrow_decide::StagingState), one loop.
 //!
 //! ```text
-//!   file events ─┐                          ┌─> markers, ledger
+//!   file events ─┐ marked beside it         ┌─> markers, ledger
 //!   cluster ─────┤                          ├─> journal
-//!   requests ────┼─> tick: mark ─> scan ────┼─> status, STATUS=
-//!   signals ─────┤         ─> decide ─> act ├─> interests (what to watch in the cluster)
+//!   requests ────┼─> tick: scan ─> decide ──┼─> status, STATUS=
+//!   signals ─────┤         ─> act           ├─> interests (what to watch in the cluster)
 //!   deadlines ───┘                          └─> READY=1 (the first), WATCHDOG=1
 //! ```
 //!
@@ -20,6 +20,7 @@ mod incident_look;
 pub mod incidents;
 mod manifest_scanner;
 pub mod manual_holds;
+mod marking_thread;
 pub mod node_findings;
 pub mod outlets;
 mod reloading;
@@ -143,12 +144,27 @@ impl Daemon {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::Arc;
 
     use super::*;
     use crate::configuration::Configuration;
     use crate::layout::Layout;
     use crate::observe::files::FileEvent;
+
+    #[tokio::test]
+    async fn a_new_file_is_marked_though_the_loop_does_not_get_to_it() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Layout::new(place.path());
+        let manifests = root.manifests();
+        fs::create_dir_all(&manifests).unwrap();
+        let configuration = Arc::new(Configuration::load(&root));
+        let mut daemon = Daemon::new(watch::channel(configuration).0, Clock::real(), link().0);
+        daemon.start();
+        fs::write(manifests.join("a.yaml"), "").unwrap();
+        while daemon.files.recv().await.unwrap().file().is_none() {}
+        assert!(manifests.join("a.yaml.skip").exists());
+    }
 
     #[tokio::test]
     async fn a_configuration_comes_into_force_while_files_change_without_a_pause() {

@@ -23,6 +23,7 @@ use super::data_dir::DataDir;
 use super::flight::FlightRecorder;
 use super::gates::GatesView;
 use super::manifest_scanner::ManifestScanner;
+use super::marking_thread::MarkingContext;
 use super::reloading::Reloading;
 use super::request_spool::spools;
 use super::requests::SpooledRequests;
@@ -65,7 +66,7 @@ pub struct Daemon {
     transitions: Transitions,
     manager: ServiceManager,
     pub(super) files: mpsc::UnboundedReceiver<FileEvent>,
-    file_events: mpsc::UnboundedSender<FileEvent>,
+    marking: MarkingContext,
     pub(super) link: Link,
     /// The reported states that still last.
     told: BTreeSet<String>,
@@ -110,11 +111,16 @@ impl Daemon {
             read.ledger,
             clock.now(),
         );
-        let (file_events, files) = mpsc::unbounded_channel();
+        let (to_loop, files) = mpsc::unbounded_channel();
+        let marking = MarkingContext {
+            configured: configuration.subscribe(),
+            clock: clock.clone(),
+            to_loop,
+        };
         let mut publisher = Publisher::new(layout.status(), process::this_process().ok());
         let transitions = Transitions::after(publisher.take_earlier().as_deref());
         Self {
-            scanner: ManifestScanner::new(layout.manifests(), spools(&layout), file_events.clone()),
+            scanner: ManifestScanner::new(layout.manifests(), spools(&layout), marking.clone()),
             data_dir: DataDir::default(),
             executor: Executor::new(layout.manifests(), layout.ledger()),
             requests: SpooledRequests::new(spools(&layout)),
@@ -128,7 +134,7 @@ impl Daemon {
             clock,
             state,
             files,
-            file_events,
+            marking,
             link,
             told: BTreeSet::new(),
             scanned_once: false,
@@ -231,13 +237,14 @@ impl Daemon {
         .fold(self.scanner.next(), Instant::min)
     }
 
-    /// An event in the directory: new files are marked at once, before they are read.
+    /// An event in the directory. A new file has its marker already, or gets it before it is read: one that was there may
+    /// have been lifted meanwhile.
     pub(super) fn note(&mut self, event: FileEvent) {
         if let Some(path) = self.scanner.note(event)
-            && let Some(mark) = self.state.provisional_hold(&path, self.clock.now())
-            && self.executor.hold_at_once(&mark)
+            && let Some(hold) = self.state.provisional_hold(&path, self.clock.now())
+            && self.executor.hold_at_once(&hold)
         {
-            self.state.record_done(&mark);
+            self.state.record_done(&hold);
         }
     }
 

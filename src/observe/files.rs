@@ -1,7 +1,7 @@
 //! Watches the manifests directory with inotify.
 //!
 //! ```text
-//!   inotify ──> FileEvent ──> the daemon: marks new files at once, then scans
+//!   inotify ──> FileEvent ──> the daemon: new files are marked at once, then it scans
 //! ```
 //!
 //! While the directory does not exist its nearest existing ancestor is watched. Events are hints:
@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::mpsc::UnboundedSender;
 use windrow_model::manifest::{MARKER_SUFFIX, ManifestPath, is_manifest_name};
 
 /// A hint that something changed.
@@ -39,6 +38,16 @@ pub enum FileEvent {
     Request,
 }
 
+impl FileEvent {
+    /// The manifest file that is new or was written.
+    pub fn file(&self) -> Option<&ManifestPath> {
+        match self {
+            Self::Writing { path } | Self::Written { path } => Some(path),
+            Self::Directory | Self::Changed | Self::Request => None,
+        }
+    }
+}
+
 /// The watch on one directory.
 pub struct FileWatch {
     directory: PathBuf,
@@ -57,8 +66,8 @@ struct Aim {
 }
 
 impl FileWatch {
-    /// A watch that sends `events` about everything below `directory`, once it is aimed, and about requests in
-    /// `spools`.
+    /// A watch that calls `hear`, on its own thread, about everything below `directory`, once it is aimed, and about
+    /// requests in `spools`. What `hear` takes long for may fill the system's queue of events.
     ///
     /// # Errors
     ///
@@ -66,7 +75,7 @@ impl FileWatch {
     pub fn new(
         directory: PathBuf,
         spools: [PathBuf; 2],
-        events: UnboundedSender<FileEvent>,
+        mut hear: impl FnMut(FileEvent) + Send + 'static,
     ) -> notify::Result<Self> {
         let below = directory.clone();
         let requests = spools.clone();
@@ -78,8 +87,7 @@ impl FileWatch {
                 Err(_) => Some(FileEvent::Changed),
             };
             if let Some(event) = event {
-                // The receiver is gone, and so is the daemon.
-                let _ = events.send(event);
+                hear(event);
             }
         };
         let config = notify::Config::default().with_follow_symlinks(false);

@@ -14,7 +14,6 @@ use windrow_model::findings::Finding;
 use windrow_model::manifest::{self, BaseName, FileContent, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::readiness::{self, ObjectSeen, ObservedCluster};
-use windrow_plan::rke2;
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 
@@ -304,8 +303,7 @@ impl StagingState {
     /// file until a scan has read it whole. `None` when there is a marker already, or the file is not ours
     /// to hold.
     pub fn provisional_hold(&self, path: &ManifestPath, now: Timestamp) -> Option<Action> {
-        if !self.settings.staging.enabled
-            || rke2::owner(path).is_some()
+        if !self.settings.staging.may_hold(path)
             || self.observation.markers.contains_key(&path.name())
         {
             return None;

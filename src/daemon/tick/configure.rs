@@ -58,7 +58,7 @@ impl Daemon {
             self.scanner = ManifestScanner::new(
                 self.layout.manifests(),
                 spools(&self.layout),
-                self.file_events.clone(),
+                self.marking.clone(),
             );
         }
         self.flight

@@ -32,9 +32,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_gates::GateRequest;
-use windrow_model::manifest::ReadLimits;
+use windrow_model::manifest::{ManifestPath, ReadLimits};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::CustomProbe;
+use windrow_plan::rke2;
 use windrow_plan::rules::Platform;
 
 /// Everything that can be configured, as domain types.
@@ -256,6 +257,13 @@ impl Default for Settings {
             webhooks: Vec::new(),
             status_server: StatusServer::default(),
         }
+    }
+}
+
+impl Staging {
+    /// May Windrow hold this file at all? Not when staging is off, and not what belongs to RKE2.
+    pub fn may_hold(&self, path: &ManifestPath) -> bool {
+        self.enabled && rke2::owner(path).is_none()
     }
 }
 

@@ -1,0 +1,288 @@
+//! Marks new files beside the daemon's loop, so that no tick, however long it takes, delays a marker.
+//!
+//! ```text
+//!   watch ──> the thread: a provisional marker where there is none ──> the loop: scans, decides, keeps or lifts it
+//! ```
+//!
+//! The thread never replaces or removes a marker. The loop lifts no marker of a file about which an event is still on its way. Without
+//! the thread the loop marks new files by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::iter;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SendError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::mpsc::UnboundedSender;
+use windrow_decide::Mark;
+use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
+
+use super::clock::Clock;
+use crate::act::Markers;
+use crate::configuration::Published;
+use crate::observe::files::FileEvent;
+
+/// Most events that are handled together: the loop hears of them once all of their files are marked.
+const MOST_TOGETHER: usize = 64;
+
+/// What the thread needs to know, and whom it passes events on to.
+#[derive(Debug, Clone)]
+pub(super) struct MarkingContext {
+    pub(super) configured: Published,
+    pub(super) clock: Clock,
+    pub(super) to_loop: UnboundedSender<FileEvent>,
+}
+
+/// The thread, as the loop sees it.
+#[derive(Debug)]
+pub(super) struct MarkingThread {
+    on_the_way: Arc<OnTheWay>,
+    thread: io::Result<JoinHandle<()>>,
+}
+
+impl MarkingThread {
+    /// Begins to mark the files of a directory. The watch calls what is returned with each event; the thread ends when
+    /// that is dropped.
+    pub(super) fn begin(
+        directory: PathBuf,
+        context: MarkingContext,
+    ) -> (Self, impl FnMut(FileEvent) + Send + 'static) {
+        let on_the_way = Arc::new(OnTheWay::default());
+        let to_loop = context.to_loop.clone();
+        let (to_thread, events) = channel();
+        let marking = Marking {
+            markers: Markers::new(&directory),
+            directory,
+            context,
+        };
+        let thread = thread::Builder::new()
+            .name("markers".to_owned())
+            .spawn(move || marking.run(&events));
+        let sent = Arc::clone(&on_the_way);
+        let hear = move |event: FileEvent| {
+            sent.add(&event);
+            // Without the thread the loop hears of it at once.
+            if let Err(SendError(event)) = to_thread.send(event) {
+                // The receiver is gone, and so is the daemon.
+                let _ = to_loop.send(event);
+            }
+        };
+        (Self { on_the_way, thread }, hear)
+    }
+
+    /// The loop has heard of an event.
+    pub(super) fn heard(&self, event: &FileEvent) {
+        self.on_the_way.remove(event);
+    }
+
+    /// Base names of files about which an event is on its way to the loop.
+    pub(super) fn on_the_way(&self) -> BTreeSet<BaseName> {
+        match &self.thread {
+            Ok(thread) if !thread.is_finished() => self.on_the_way.names(),
+            // What it had in hand does not come any more.
+            _ => BTreeSet::new(),
+        }
+    }
+}
+
+/// How many events about each file the loop has not heard of yet.
+#[derive(Debug, Default)]
+struct OnTheWay(Mutex<BTreeMap<ManifestPath, usize>>);
+
+impl OnTheWay {
+    fn add(&self, event: &FileEvent) {
+        if let Some(file) = event.file() {
+            *self.files().entry(file.clone()).or_default() += 1;
+        }
+    }
+
+    fn remove(&self, event: &FileEvent) {
+        let mut files = self.files();
+        if let Some(file) = event.file()
+            && let Some(events) = files.get_mut(file)
+        {
+            *events -= 1;
+            if *events == 0 {
+                files.remove(file);
+            }
+        }
+    }
+
+    fn names(&self) -> BTreeSet<BaseName> {
+        self.files().keys().map(ManifestPath::name).collect()
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<ManifestPath, usize>> {
+        // Counts are whole after a panic too.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread's part.
+struct Marking {
+    directory: PathBuf,
+    markers: Markers,
+    context: MarkingContext,
+}
+
+impl Marking {
+    fn run(self, events: &Receiver<FileEvent>) {
+        while let Ok(first) = events.recv() {
+            let more = events.try_iter().take(MOST_TOGETHER - 1);
+            let together: Vec<FileEvent> = iter::once(first).chain(more).collect();
+            self.mark(&together);
+            for event in together {
+                // The receiver is gone, and so is the daemon.
+                let _ = self.context.to_loop.send(event);
+            }
+        }
+    }
+
+    fn mark(&self, events: &[FileEvent]) {
+        let configuration = Arc::clone(&self.context.configured.borrow());
+        let staging = &configuration.settings().staging;
+        let files: BTreeSet<&ManifestPath> = events
+            .iter()
+            .filter_map(FileEvent::file)
+            .filter(|file| staging.may_hold(file) && is_there(&self.directory, file))
+            .collect();
+        let now = self.context.clock.now();
+        let marks: Vec<(MarkerPath, Mark)> = files
+            .into_iter()
+            .map(|file| (file.marker(), Mark::provisional(file, now)))
+            .collect();
+        let marks: Vec<_> = marks.iter().map(|(path, mark)| (path, mark)).collect();
+        // What fails is tried again by the loop, and reported there.
+        let _ = self.markers.create_missing(&marks);
+    }
+}
+
+/// Is there anything under this name? What is gone again needs no marker.
+pub(super) fn is_there(directory: &Path, file: &ManifestPath) -> bool {
+    fs::symlink_metadata(directory.join(file.as_str())).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+    use tokio::sync::watch;
+    use windrow_model::reasons::Code;
+
+    use super::*;
+    use crate::configuration::Configuration;
+    use crate::layout::Layout;
+
+    /// A manifests directory of a node, and what its events come to.
+    struct Directory {
+        root: tempfile::TempDir,
+        layout: Layout,
+    }
+
+    impl Directory {
+        fn with_configuration(text: &str) -> Self {
+            let root = tempfile::tempdir().unwrap();
+            let layout = Layout::new(root.path());
+            fs::create_dir_all(layout.manifests()).unwrap();
+            fs::create_dir_all(layout.path("/etc/windrow")).unwrap();
+            fs::write(layout.path("/etc/windrow/windrow.yaml"), text).unwrap();
+            Self { root, layout }
+        }
+
+        fn write(&self, name: &str) -> FileEvent {
+            fs::write(self.layout.manifests().join(name), "").unwrap();
+            FileEvent::Written { path: name.into() }
+        }
+
+        fn mark(&self, name: &str) -> Option<Mark> {
+            let marker = ManifestPath::from(name).marker();
+            Markers::new(self.layout.manifests()).read(&marker).unwrap()
+        }
+
+        fn begin(
+            &self,
+        ) -> (
+            MarkingThread,
+            impl FnMut(FileEvent) + use<>,
+            UnboundedReceiver<FileEvent>,
+        ) {
+            let (to_loop, heard) = unbounded_channel();
+            let configuration = Arc::new(Configuration::load(&Layout::new(self.root.path())));
+            let context = MarkingContext {
+                configured: watch::channel(configuration).1,
+                clock: Clock::real(),
+                to_loop,
+            };
+            let (thread, hear) = MarkingThread::begin(self.layout.manifests(), context);
+            (thread, hear, heard)
+        }
+    }
+
+    #[test]
+    fn a_file_is_marked_when_the_loop_hears_of_it_and_until_then_its_marker_stays() {
+        let directory = Directory::with_configuration("");
+        let (thread, mut hear, mut heard) = directory.begin();
+        let events = ["a.yaml", "b.yaml", "a.yaml"].map(|name| directory.write(name));
+        for event in &events {
+            hear(event.clone());
+        }
+        for event in &events {
+            assert_eq!(heard.blocking_recv().as_ref(), Some(event));
+            let file = event.file().unwrap();
+            assert_eq!(directory.mark(file).unwrap().code, Code::Provisional);
+            assert!(thread.on_the_way().contains(&file.name()), "{file}");
+            thread.heard(event);
+        }
+        assert_eq!(thread.on_the_way(), BTreeSet::new());
+    }
+
+    #[test]
+    fn no_marker_is_made_where_one_is_or_where_none_may_be() {
+        let directory = Directory::with_configuration("");
+        let markers = Markers::new(directory.layout.manifests());
+        let mut held = Mark::provisional(&"held.yaml".into(), jiff::Timestamp::UNIX_EPOCH);
+        held.code = Code::HeldByHand;
+        markers
+            .create(&ManifestPath::from("held.yaml").marker(), &held)
+            .unwrap();
+        let theirs = directory.layout.manifests().join("theirs.yaml.skip");
+        fs::write(&theirs, "").unwrap();
+        let gone = FileEvent::Written {
+            path: "gone.yaml".into(),
+        };
+        let names = ["held.yaml", "theirs.yaml", "rke2-canal.yaml", "last.yaml"];
+        let (_thread, mut hear, mut heard) = directory.begin();
+        hear(gone);
+        for event in names.map(|name| directory.write(name)) {
+            hear(event);
+        }
+        while heard.blocking_recv().unwrap().file() != Some(&"last.yaml".into()) {}
+        assert_eq!(directory.mark("held.yaml"), Some(held));
+        assert_eq!(fs::read(theirs).unwrap(), b"");
+        for name in ["gone.yaml", "rke2-canal.yaml"] {
+            assert_eq!(directory.mark(name), None, "{name}");
+        }
+        assert!(directory.mark("last.yaml").is_some());
+    }
+
+    #[test]
+    fn nothing_is_marked_while_staging_is_off() {
+        let directory = Directory::with_configuration("staging: {enabled: false}\n");
+        let (_thread, mut hear, mut heard) = directory.begin();
+        hear(directory.write("a.yaml"));
+        assert!(heard.blocking_recv().is_some());
+        assert_eq!(directory.mark("a.yaml"), None);
+    }
+
+    #[test]
+    fn without_the_thread_the_loop_hears_of_every_event_and_nothing_is_on_its_way() {
+        let directory = Directory::with_configuration("");
+        let (mut thread, mut hear, mut heard) = directory.begin();
+        thread.thread = Err(io::Error::other("no thread"));
+        hear(directory.write("a.yaml"));
+        assert!(heard.blocking_recv().is_some());
+        assert_eq!(thread.on_the_way(), BTreeSet::new());
+    }
+}
