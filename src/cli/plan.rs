@@ -161,6 +161,7 @@ fn plan_inputs(
         at: Vec::new(),
     });
     plan.findings.extend(beyond);
+    plan.findings.extend(versions.unread());
     let slips = carriers.flat_map(|(shown, text)| carriers::findings(shown, text, &limits));
     plan.findings.splice(0..0, slips);
     plan.findings.splice(0..0, inputs.findings);

@@ -1,5 +1,6 @@
 //! Committed files that are made from the program itself: reason table, journal catalogue, JSON schema, manual pages
-//! (also those of docs/configuration.md and docs/rules.md), completions, the picture of the first example.
+//! (also those of docs/configuration.md and docs/rules.md), completions, the page of Harvester's versions, the picture of the first
+//! example.
 //!
 //! `WINDROW_UPDATE=1 cargo test --test generated` writes them again.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
@@ -15,6 +16,7 @@ use windrow_model::reasons::REASONS;
 
 use crate::support::manual;
 use crate::support::verb_pages::{VERB_PAGES, rest_of_page};
+use crate::support::versions_page::versions_page;
 
 fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -116,6 +118,11 @@ fn journald_takes_every_entry_of_the_catalogue() {
         let line = format!("{} Windrow: Windrow: {}", reason.message_id, reason.id);
         assert!(listed.contains(&line), "{line}\n{listed}");
     }
+}
+
+#[test]
+fn the_page_of_harvesters_versions_is_current() {
+    current("docs/versions.md", versions_page().as_bytes());
 }
 
 #[test]

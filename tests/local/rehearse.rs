@@ -51,7 +51,7 @@ fn the_first_example_may_come_up_without_its_storage_network_and_never_does_with
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     for line in [
-        "Harvester v1.6.0, storage network preset, by 20 seeds",
+        "Harvester v1.8.2, storage network preset, by 20 seeds",
         "it comes up, but the storage network you preset is never configured, in ",
         "of 20 seeds (a race)",
         "Harvester configures a storage network only while every Longhorn volume is",
@@ -452,13 +452,18 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
     for (option, version, says) in [
         (
             "--harvester",
-            "v1.7.0",
-            "Harvester v1.7.0 is newer than what Windrow has a model of",
+            "v1.9.0",
+            "Harvester v1.9.0 is newer than what Windrow has a model of",
         ),
         (
             "--harvester",
             "v1.3.2",
             "Harvester v1.3.2 is older than what Windrow has a model of",
+        ),
+        (
+            "--harvester",
+            "v1.5.1-rc1",
+            "Harvester v1.5.1-rc1 came before v1.5.1, which starts otherwise",
         ),
         (
             "--rke2",
@@ -494,11 +499,17 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
             "{version}"
         );
     }
-    for (option, version) in [("--harvester", "v1.6.1"), ("--rke2", "v1.32.7+rke2r1")] {
+    for (option, version) in [("--harvester", "v1.7.3"), ("--rke2", "v1.32.7+rke2r1")] {
         let output = windrow(&[text(&path), "--seeds", "2", option, version]);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert!(!said(&output).contains("has a model of"), "{output:?}");
+        assert!(!said(&output).contains("was not read"), "{output:?}");
     }
+    // A patch whose neighbours start alike is told, and green.
+    let output = windrow(&[text(&path), "--seeds", "2", "--harvester", "v1.8.3"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = "Harvester v1.8.3 was not read in its sources: it is played like v1.8.2";
+    assert!(said(&output).contains(told), "{output:?}");
     for (option, version, says) in [
         ("--harvester", "v1.7", "write it like v1.5.1"),
         ("--harvester", "newest", "write it like v1.5.1"),

@@ -19,4 +19,5 @@ pub(crate) mod qemu;
 pub(crate) mod scenarios;
 pub(crate) mod stepwise;
 pub(crate) mod verb_pages;
+pub(crate) mod versions_page;
 pub(crate) mod widgets;

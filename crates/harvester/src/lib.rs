@@ -16,8 +16,9 @@ pub mod incidents;
 pub mod objects;
 pub mod schedule;
 mod version;
+pub mod versions;
 
-pub use version::HarvesterVersion;
+pub use version::{HarvesterVersion, ReleaseStage};
 
 use windrow_model::manifest::file_kind::field;
 use windrow_model::manifest::{Node, yaml};

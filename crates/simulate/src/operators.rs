@@ -30,7 +30,8 @@ pub(super) fn is_feature(id: &ObjectRef) -> bool {
 }
 
 /// Is the flag off, and does this Rancher switch the node driver off with it? Up to v2.10 nothing does
-/// (rancher#48920); from v2.11.0 on `pkg/controllers/management/feature/feature_handler.go` does.
+/// (rancher#48920); from v2.11.0 on `pkg/controllers/management/feature/feature_handler.go` does. By Harvester's
+/// version it is the fact `driver-follows-feature`.
 pub(super) fn switches_off(cluster: &SimulatedCluster, feature: &Stored) -> bool {
     let version = cluster.stored(&rancher_version());
     let follows = version.is_some_and(|setting| {

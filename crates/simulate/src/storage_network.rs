@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 use windrow_harvester::HarvesterVersion;
+use windrow_harvester::versions::Fact;
 use windrow_model::manifest::ObjectRef;
 
 use super::cluster::SimulatedCluster;
@@ -45,7 +46,7 @@ enum SettingPhase {
 pub(super) struct StorageNetwork {
     /// The preset of the installer's configuration; empty where there is none.
     preset: SmolStr,
-    /// Writes its message with a capital letter (Harvester before 1.6).
+    /// Writes its message with a capital letter, as Harvester did once.
     capital: bool,
     /// How the node is called.
     node: SmolStr,
@@ -63,7 +64,8 @@ impl StorageNetwork {
         Self {
             preset: preset.into(),
             node: node.into(),
-            capital: version.is_some_and(|version| version < HarvesterVersion::new(1, 6, 0)),
+            capital: version
+                .is_some_and(|version| Fact::StorageNetworkCapital.holds(version).assumed()),
             ..Self::default()
         }
     }

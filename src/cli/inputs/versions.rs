@@ -2,11 +2,11 @@
 //! they know the same.
 
 use windrow_harvester::HarvesterVersion;
-use windrow_model::findings::Location;
+use windrow_model::findings::{Finding, Location};
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::Platform;
 use windrow_plan::version::Version;
-use windrow_simulate::rehearse::modelled;
+use windrow_simulate::rehearse::modelled::{self, UnreadVersion};
 
 use super::facts::node_facts;
 use super::gathered::Inputs;
@@ -58,8 +58,15 @@ impl Versions {
     /// Versions that there is no model of, a sentence each.
     pub(in crate::cli) fn beyond(&self) -> Vec<String> {
         let harvester = self.harvester.and_then(modelled::harvester);
+        let harvester = harvester.and_then(UnreadVersion::unmodelled);
         let rke2 = self.named_rke2.and_then(modelled::rke2);
         harvester.into_iter().chain(rke2).collect()
+    }
+
+    /// The finding on a version of Harvester that was not read and is taken to be like its neighbours.
+    pub(in crate::cli) fn unread(&self) -> Option<Finding> {
+        let unread = self.harvester.and_then(modelled::harvester);
+        unread.and_then(UnreadVersion::finding)
     }
 
     /// What is known of the node. A version that nothing names is not known.

@@ -9,11 +9,10 @@ use windrow_model::reasons::Code;
 
 use super::cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
 use super::finding::IncidentFinding;
-use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text, texts};
+use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
+use crate::versions::{Fact, Holds, image_version, is_api_server};
 
 const SETTING: &str = "storage-network";
-/// The first release whose webhook lets the empty Setting pass (harvester#8390).
-const MENDED: [u32; 3] = [1, 5, 1];
 
 pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     if objects.get(ObjectKind::SETTING, "", SETTING)?.is_some() {
@@ -27,7 +26,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
     let crashing: Vec<&Value> = objects
         .all(ObjectKind::POD)?
         .iter()
-        .filter(|pod| is_server(pod) && crash(pod).is_some() && is_refused(pod))
+        .filter(|pod| is_api_server(pod) && crash(pod).is_some() && is_refused(pod))
         .collect();
     if crashing.is_empty() {
         return Ok(Vec::new());
@@ -68,34 +67,16 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
     Ok(vec![finding])
 }
 
-/// Is it one of Harvester's own API servers?
-fn is_server(pod: &Value) -> bool {
-    let labels = texts(pod, "/metadata/labels");
-    let is = |key: &str, value: &str| labels.get(key).map(String::as_str) == Some(value);
-    text(pod, "/metadata/namespace") == "harvester-system"
-        && is("app.kubernetes.io/name", "harvester")
-        && is("app.kubernetes.io/component", "apiserver")
-}
-
-/// Is it the Setting that this pod ends at? Its own words say so, or its image is of a release that does so.
-/// Of an image that is no release, and of one that is newer, only its words tell.
+/// Is it the Setting that this pod ends at? Its own words say so, or its image is of a release that does so. Of an
+/// image of which that is not known only its words tell.
 fn is_refused(pod: &Value) -> bool {
     let said = items(pod, "/status/containerStatuses")
         .iter()
         .any(|container| text(container, "/lastState/terminated/message").contains(SETTING));
     said || items(pod, "/spec/containers")
         .iter()
-        .filter_map(|container| release(text(container, "/image")))
-        .any(|release| release < MENDED)
-}
-
-/// The release that an image's tag names.
-fn release(image: &str) -> Option<[u32; 3]> {
-    let (_, tag) = image.rsplit_once(":v")?;
-    let plain = tag.split(['-', '+', '@']).next()?;
-    let mut parts = plain.split('.').map(|part| part.parse::<u32>().ok());
-    let release = [parts.next()??, parts.next()??, parts.next()??];
-    parts.next().is_none().then_some(release)
+        .filter_map(|container| image_version(text(container, "/image")))
+        .any(|version| Fact::StorageNetworkEmptyRefused.holds(version) == Holds::Yes)
 }
 
 /// How a pod crash-loops, in a line.

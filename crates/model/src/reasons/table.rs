@@ -292,6 +292,10 @@ reasons! {
             "{how}"
             "Give what is missing as files of its own, say in a rule pack (provides) who brings it, or name a version that there is a model of."
             "5bad0227ed8d43578e905896eedc86f5";
+        VersionUnread "version-unread" Notice
+            "{how}"
+            "Windrow takes it to start as the releases before and after it do. docs/versions.md says which were read."
+            "8061b96b3d4c4c75accb338605a55894";
         BootNoisy "boot-noisy" Warning
             "RKE2 fails to apply {files} up to {count} times before everything is there, and repeats its other files each time"
             "Look at `windrow rehearse`: the first failure names what was not there yet."

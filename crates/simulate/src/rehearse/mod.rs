@@ -32,6 +32,7 @@ use windrow_model::findings::Finding;
 
 pub use self::delay::Delay;
 use self::delay::Delays;
+use self::modelled::UnreadVersion;
 use self::recognise::recognised;
 pub use self::rehearsal::{
     EndCount, Ending, FileFate, NodeRehearsal, RecognisedIncident, Rehearsal, Side, Span,
@@ -39,11 +40,6 @@ pub use self::rehearsal::{
 };
 use crate::{PreparedSetup, Run, Setup};
 
-/// Versions since which Harvester's bootstrap behaves otherwise, the oldest first.
-const TURNS: [HarvesterVersion; 2] = [
-    HarvesterVersion::new(1, 5, 0),
-    HarvesterVersion::new(1, 5, 1),
-];
 /// How many seeds of another version are played.
 const SEEDS_OF_A_VERSION: u64 = 10;
 
@@ -170,6 +166,7 @@ impl PartialRehearsal {
             })
             .collect();
         let mut delay = self.delays.worst();
+        let unread = scenario.harvester.and_then(modelled::harvester);
         let joined = setup.joins.iter().map(|node| &node.files);
         let files = std::iter::once(&setup.files).chain(joined);
         nodes
@@ -181,9 +178,9 @@ impl PartialRehearsal {
                 |(number, (((name, findings), (with, without)), files))| NodeRehearsal {
                     name,
                     harvester: scenario.harvester.map(|version| format!("v{version}")),
-                    beyond: scenario
-                        .harvester
-                        .and_then(modelled::harvester)
+                    beyond: unread
+                        .clone()
+                        .and_then(UnreadVersion::unmodelled)
                         .into_iter()
                         .collect(),
                     storage_network,
@@ -194,7 +191,10 @@ impl PartialRehearsal {
                         .take_if(|(node, _)| *node == number)
                         .map(|(_, delay)| delay),
                     versions: versions.clone(),
-                    findings,
+                    findings: findings
+                        .into_iter()
+                        .chain(unread.clone().and_then(UnreadVersion::finding))
+                        .collect(),
                 },
             )
             .collect()
@@ -216,7 +216,7 @@ fn play_seed(
 /// The versions at which something turned, but for the one that is played anyway.
 fn other_versions(setup: &Setup) -> impl Iterator<Item = HarvesterVersion> {
     let asked = setup.scenario.harvester;
-    TURNS
+    modelled::turns()
         .into_iter()
         .filter(move |version| asked.is_some_and(|asked| asked != *version))
 }

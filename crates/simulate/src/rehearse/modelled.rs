@@ -1,27 +1,98 @@
-//! The versions that Windrow has a model of. Any other is played like the nearest of these, and what a rehearsal says of it
-//! is not known to be true.
+//! The versions that Windrow has a model of. Any other is played like the nearest of these. What a rehearsal says of it is not
+//! known to be true, unless the releases around it start alike.
 
 use windrow_gates::catalogue::Catalogue;
-use windrow_harvester::HarvesterVersion;
+use windrow_harvester::versions::{Fact, HarvesterVersions, Holds};
+use windrow_harvester::{HarvesterVersion, ReleaseStage};
+use windrow_model::findings::Finding;
+use windrow_model::reasons::Code;
 use windrow_plan::version::Version;
 
-/// The oldest Harvester whose start was read in its sources.
-const OLDEST: HarvesterVersion = HarvesterVersion::new(1, 4, 0);
+/// What differs by version in the bootstrap that is played. What comes when differs too: `plan`'s knowledge says how.
+pub const PLAYED: &[Fact] = &[
+    Fact::StorageNetworkEmptyRefused,
+    Fact::DriverFollowsFeature,
+    Fact::StorageNetworkCapital,
+];
 
-/// A sentence about a version of Harvester that there is no model of; `None` for the others.
-pub fn harvester(version: HarvesterVersion) -> Option<String> {
-    let newest = HarvesterVersion::LATEST;
-    let (relation, like) = if version < OLDEST {
-        ("older", OLDEST)
-    } else if (version.major, version.minor) > (newest.major, newest.minor) {
-        ("newer", newest)
-    } else {
+/// Of these, what a bootstrap's end depends on. The third one is the wording of a message.
+const DECIDES: &[Fact] = &[Fact::StorageNetworkEmptyRefused, Fact::DriverFollowsFeature];
+
+/// The releases since which the bootstrap can end otherwise, the oldest first.
+pub fn turns() -> Vec<HarvesterVersion> {
+    let turns = DECIDES.iter().flat_map(|fact| fact.known().turns());
+    let mut turns: Vec<_> = turns
+        .filter(|turn| *turn <= HarvesterVersion::LATEST)
+        .collect();
+    turns.sort_unstable();
+    turns.dedup();
+    turns
+}
+
+/// A version whose sources were not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnreadVersion {
+    /// It may start otherwise than it is played; a sentence.
+    Unmodelled(String),
+    /// The releases around it start alike; a sentence.
+    Alike(String),
+}
+
+impl UnreadVersion {
+    /// The sentence, where what comes up is not known.
+    pub fn unmodelled(self) -> Option<String> {
+        match self {
+            UnreadVersion::Unmodelled(why) => Some(why),
+            UnreadVersion::Alike(_) => None,
+        }
+    }
+
+    /// The finding, where the version starts like its neighbours.
+    pub fn finding(self) -> Option<Finding> {
+        let UnreadVersion::Alike(how) = self else {
+            return None;
+        };
+        let code = Code::VersionUnread;
+        Some(Finding {
+            incident: None,
+            code,
+            severity: code.severity(),
+            message: code.say(&[("how", &how)]),
+            at: Vec::new(),
+        })
+    }
+}
+
+/// What is to be said of a version of Harvester that was not read; `None` for the others.
+pub fn harvester(version: HarvesterVersion) -> Option<UnreadVersion> {
+    let known = HarvesterVersions::shipped();
+    if known.was_read(version) {
         return None;
+    }
+    let unknown = DECIDES.iter().find_map(|fact| match fact.holds(version) {
+        Holds::Unknown { like, .. } => Some(like),
+        _ => None,
+    });
+    let Some(like) = unknown else {
+        let like = known.like(version);
+        return Some(UnreadVersion::Alike(format!(
+            "Harvester v{version} was not read in its sources: it is played like v{like}"
+        )));
     };
-    Some(format!(
-        "Harvester v{version} is {relation} than what Windrow has a model of (v{}.{} to v{}.{}): it is played like v{}.{}",
-        OLDEST.major, OLDEST.minor, newest.major, newest.minor, like.major, like.minor
-    ))
+    let (oldest, newest) = (known.read.from, known.read.to);
+    let release = version.release();
+    let why = if release < oldest {
+        format!("is older than what Windrow has a model of (v{oldest} to v{newest})")
+    } else if (release.major, release.minor) > (newest.major, newest.minor) {
+        format!("is newer than what Windrow has a model of (v{oldest} to v{newest})")
+    } else if version.stage != ReleaseStage::Release {
+        format!("came before v{release}, which starts otherwise than the releases before it")
+    } else {
+        "was not read in its sources, and the releases around it do not start alike".to_owned()
+    };
+    Some(UnreadVersion::Unmodelled(format!(
+        "Harvester v{version} {why}: it is played like v{like}"
+    )))
 }
 
 /// A sentence about a version of RKE2 that there is no model of; `None` for the others.
@@ -44,20 +115,72 @@ pub fn rke2(version: Version) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn said(version: &str) -> Option<UnreadVersion> {
+        harvester(version.parse().unwrap())
+    }
+
+    #[test]
+    fn nothing_is_said_of_the_releases_that_were_read() {
+        for release in &HarvesterVersions::shipped().releases {
+            let told = harvester(release.version);
+            let read = release.version <= HarvesterVersion::LATEST;
+            assert_eq!(told.is_none(), read, "{told:?}");
+        }
+    }
+
     #[test]
     fn a_version_beyond_the_model_is_told_with_what_it_is_played_like() {
-        let said = |version: &str| harvester(version.parse().unwrap());
-        for known in ["v1.4.0", "v1.5.1-rc2", "v1.6.0", "v1.6.99"] {
-            assert_eq!(said(known), None, "{known}");
+        let unmodelled = |version: &str| said(version).unwrap().unmodelled().unwrap();
+        for (version, sentence) in [
+            (
+                "v1.9.0",
+                "Harvester v1.9.0 is newer than what Windrow has a model of (v1.4.0 to v1.8.2): it is played like v1.8.2",
+            ),
+            (
+                "v1.3.2",
+                "Harvester v1.3.2 is older than what Windrow has a model of (v1.4.0 to v1.8.2): it is played like v1.4.0",
+            ),
+            (
+                "v1.5.1-rc2",
+                "Harvester v1.5.1-rc2 came before v1.5.1, which starts otherwise than the releases before it: it is played like v1.5.1",
+            ),
+            (
+                "v1.4.4",
+                "Harvester v1.4.4 was not read in its sources, and the releases around it do not start alike: it is played like v1.4.3",
+            ),
+        ] {
+            assert_eq!(unmodelled(version), sentence);
         }
-        let newer = "Harvester v1.7.0 is newer than what Windrow has a model of (v1.4 to v1.6): it is played like v1.6";
-        assert_eq!(said("v1.7.0").as_deref(), Some(newer));
-        assert!(said("v2.0.0").is_some_and(|said| said.contains("newer")));
-        assert!(
-            said("v1.3.2")
-                .is_some_and(|said| said.contains("older") && said.ends_with("like v1.4"))
-        );
+        assert!(unmodelled("v2.0.0").contains("newer"));
+        assert!(unmodelled("v1.9.0-rc6").contains("newer"));
+    }
 
+    #[test]
+    fn a_version_whose_neighbours_start_alike_is_told_as_unread() {
+        for (version, like) in [
+            ("v1.8.3", "v1.8.2"),
+            ("v1.6.99", "v1.6.1"),
+            ("v1.6.0-rc3", "v1.6.0"),
+            ("v1.8.2-rc1", "v1.8.2"),
+        ] {
+            let told = said(version).unwrap();
+            let finding = told.finding().unwrap();
+            let sentence = format!(
+                "Harvester {version} was not read in its sources: it is played like {like}"
+            );
+            assert_eq!(finding.message, sentence);
+        }
+    }
+
+    #[test]
+    fn the_bootstrap_turns_where_a_fact_turns_on_which_its_end_depends() {
+        let turns: Vec<String> = turns().iter().map(ToString::to_string).collect();
+        assert_eq!(turns, ["1.5.0", "1.5.1"]);
+        assert!(DECIDES.iter().all(|fact| PLAYED.contains(fact)));
+    }
+
+    #[test]
+    fn an_rke2_beyond_the_catalogue_is_told_with_what_it_is_played_like() {
         let said = |version: &str| rke2(version.parse().unwrap());
         assert_eq!(said("v1.32.7+rke2r1"), None);
         assert!(said("v1.99").is_some_and(|said| said.starts_with("RKE2 v1.99 is newer")));

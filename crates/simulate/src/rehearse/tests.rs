@@ -2,6 +2,7 @@ use std::cell::Cell;
 
 use jiff::Timestamp;
 use windrow_harvester::HarvesterVersion;
+use windrow_harvester::versions::{Fact, HarvesterVersions, Holds};
 use windrow_model::reasons::Code;
 
 use super::*;
@@ -57,12 +58,51 @@ fn both_stories_are_told_by_version() {
             .iter()
             .map(|one| (one.version.as_str(), one.without))
             .collect();
-        let versions = ["v1.5.0", "v1.5.1", "v1.6.0"];
+        let versions = ["v1.5.0", "v1.5.1", "v1.8.2"];
         let expected: Vec<_> = versions.into_iter().zip(ends).collect();
         assert_eq!(without, expected);
         let with = |one: &VersionOutcome| one.with == Ending::Complete;
         assert!(rehearsal.versions.iter().all(with));
     }
+}
+
+/// Without a preset, as each release's own webhook has it.
+#[test]
+fn the_first_virtual_machine_is_rehearsed_on_every_release_that_was_read() {
+    let unset = FIRST_VM.replace("storage-network:", "ntp-servers:");
+    for release in HarvesterVersions::shipped().read_releases() {
+        let setup = Setup::harvester_config("c.yaml", &unset, release, start());
+        let rehearsal = rehearse("n1", &setup, 2, Vec::new());
+        let refused = Fact::StorageNetworkEmptyRefused.holds(release) == Holds::Yes;
+        let alone = match refused {
+            true => Ending::Deadlocked,
+            false => Ending::Complete,
+        };
+        let ends = |side: &Side| side.ends.iter().map(|end| end.verdict).collect::<Vec<_>>();
+        assert_eq!(ends(&rehearsal.without), [alone], "{release}");
+        assert_eq!(ends(&rehearsal.with), [Ending::Complete], "{release}");
+        assert_eq!(rehearsal.worst(), Ending::Complete, "{release}");
+        assert_eq!(rehearsal.findings, [], "{release}");
+    }
+}
+
+#[test]
+fn a_patch_that_was_not_read_is_told_and_a_newer_minor_is_unknown() {
+    let rehearsed = |version: &str| {
+        let version = version.parse().unwrap();
+        let setup = Setup::harvester_config("c.yaml", FIRST_VM, version, start());
+        rehearse("n1", &setup, 1, Vec::new())
+    };
+    let patch = rehearsed("v1.8.3");
+    assert_eq!(patch.worst(), Ending::Complete);
+    assert!(patch.beyond.is_empty());
+    let told: Vec<_> = patch.findings.iter().map(|found| found.code).collect();
+    assert_eq!(told, [Code::VersionUnread]);
+
+    let minor = rehearsed("v1.9.0");
+    assert_eq!(minor.worst(), Ending::Unknown);
+    assert!(minor.beyond[0].contains("is newer"), "{:?}", minor.beyond);
+    assert_eq!(minor.findings, []);
 }
 
 #[test]

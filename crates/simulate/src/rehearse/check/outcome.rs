@@ -29,6 +29,12 @@ pub(super) fn findings(
     files: &BTreeMap<ManifestPath, Location>,
 ) -> Vec<Finding> {
     let mut found: Vec<Finding> = node.beyond.iter().map(|why| beyond(why)).collect();
+    let unread = node.findings.iter();
+    found.extend(
+        unread
+            .filter(|one| one.code == Code::VersionUnread)
+            .cloned(),
+    );
     for end in &node.with.ends {
         let code = match end.verdict {
             Ending::Complete => continue,
