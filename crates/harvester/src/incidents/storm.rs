@@ -11,42 +11,49 @@ use windrow_model::reasons::Code;
 use super::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
 
-/// What was last seen longer ago is over: a pass takes 15 s and what it applies.
-const RECENT: SignedDuration = SignedDuration::from_mins(3);
+/// What was last seen longer ago is over. A pass takes 15 s and what it applies, but Kubernetes' recorder of events lets only one
+/// through in five minutes for an object that has had 25 (client-go `tools/record/events_cache.go`): three of them may pass.
+const RECENT: SignedDuration = SignedDuration::from_mins(15);
 /// A start that is clean applies nothing this often in a row.
 const OFTEN: i64 = 10;
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
-    let mut failing: BTreeMap<&str, (i64, &str)> = BTreeMap::new();
-    let mut applied: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut failed: BTreeMap<&str, Repeated<'_>> = BTreeMap::new();
+    let mut applied: BTreeMap<&str, Repeated<'_>> = BTreeMap::new();
     for event in objects.all(ObjectKind::EVENT)? {
-        let of_addon = text(event, "/involvedObject/kind") == "Addon";
-        if !of_addon || !is_recent(event, now) {
+        if text(event, "/involvedObject/kind") != "Addon" {
             continue;
         }
-        let name = text(event, "/involvedObject/name");
-        let count = event.pointer("/count").and_then(Value::as_i64);
-        let count = count.unwrap_or(1);
-        match text(event, "/reason") {
+        let of_reason = match text(event, "/reason") {
             "ApplyManifestFailed"
             | "ParseManifestFailed"
             | "ValidateManifestFailed"
-            | "ReadManifestFailed" => {
-                failing.insert(name, (count, text(event, "/message")));
+            | "ReadManifestFailed" => &mut failed,
+            "AppliedManifest" => &mut applied,
+            _ => continue,
+        };
+        if let Some(repeated) = recent(event, now) {
+            let name = text(event, "/involvedObject/name");
+            let newest = of_reason.entry(name).or_insert(repeated);
+            if newest.last < repeated.last {
+                *newest = repeated;
             }
-            "AppliedManifest" => {
-                applied.insert(name, count);
-            }
-            _ => {}
         }
     }
-    let again: Vec<(&str, i64)> = applied
-        .into_iter()
-        .filter(|(name, count)| *count >= OFTEN && !failing.contains_key(name))
+    // Applied after it failed: it was mended, and the next pass is clean.
+    let mended = |name: &str, failure: &Repeated<'_>| {
+        let applied = applied.get(name);
+        applied.is_some_and(|applied| applied.last > failure.last)
+    };
+    let failing: Vec<(&str, Repeated<'_>)> = failed
+        .iter()
+        .filter(|(name, failure)| failure.count >= OFTEN && !mended(name, failure))
+        .map(|(name, failure)| (*name, *failure))
         .collect();
-    let failing: Vec<(&str, (i64, &str))> = failing
-        .into_iter()
-        .filter(|(_, (count, _))| *count >= OFTEN)
+    let again: Vec<(&str, i64)> = applied
+        .iter()
+        .filter(|(name, applied)| applied.count >= OFTEN && !failed.contains_key(*name))
+        .map(|(name, applied)| (*name, applied.count))
         .collect();
     if again.is_empty() || failing.is_empty() {
         return Ok(Vec::new());
@@ -58,9 +65,10 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
         again.len()
     );
     let finding = IncidentFinding::new(Code::ApplyStorm, "RKE2's deploy controller", &why);
-    let failed = failing.iter().map(|(name, (count, message))| {
+    let failed = failing.iter().map(|(name, failure)| {
         let subject = format!("Addon kube-system/{name}");
-        Evidence::new(subject, "failed", format!("{count} times: {message}"))
+        let value = format!("{} times: {}", failure.count, failure.message);
+        Evidence::new(subject, "failed", value)
     });
     let repeated = again.iter().take(5).map(|(name, count)| {
         let subject = format!("Addon kube-system/{name}");
@@ -69,9 +77,27 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     Ok(vec![finding.seen(failed.chain(repeated))])
 }
 
-fn is_recent(event: &Value, now: Timestamp) -> bool {
-    let last: Option<Timestamp> = ["/lastTimestamp", "/eventTime"]
-        .iter()
-        .find_map(|pointer| text(event, pointer).parse().ok());
-    last.is_some_and(|last| now.duration_since(last) < RECENT)
+/// What RKE2 said of an Addon again and again.
+#[derive(Clone, Copy)]
+struct Repeated<'a> {
+    count: i64,
+    last: Timestamp,
+    message: &'a str,
+}
+
+fn recent(event: &Value, now: Timestamp) -> Option<Repeated<'_>> {
+    let number = |pointer| event.pointer(pointer).and_then(Value::as_i64);
+    let time = |pointer| text(event, pointer).parse::<Timestamp>().ok();
+    // An event of the newer API counts in a series.
+    let series = number("/series/count").zip(time("/series/lastObservedTime"));
+    let (count, last) = series.or_else(|| {
+        let last = time("/lastTimestamp").or_else(|| time("/eventTime"))?;
+        Some((number("/count").unwrap_or(1), last))
+    })?;
+    let message = text(event, "/message");
+    (now.duration_since(last) < RECENT).then_some(Repeated {
+        count,
+        last,
+        message,
+    })
 }

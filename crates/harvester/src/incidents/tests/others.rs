@@ -300,3 +300,22 @@ fn a_failing_manifest_that_makes_rke2_apply_all_others_anew_is_a_storm() {
     assert_eq!(codes(&cluster(begun)), [""; 0]);
     assert_eq!(codes(&cluster([storm[0].clone()])), [""; 0]);
 }
+
+#[test]
+fn a_storm_whose_events_are_let_through_every_five_minutes_stays_told() {
+    // The recorder drops most of them: the last one is minutes old, and RKE2 fails every 15 s.
+    let throttled = "2026-05-01T11:51:00Z";
+    let failing = event("bad", "ApplyManifestFailed", 27, throttled);
+    let others = event("good", "AppliedManifest", 27, throttled);
+    let told = [failing.clone(), others.clone()];
+    assert_eq!(codes(&cluster(told)), ["apply-storm"]);
+    // The same, counted as the newer API of events does.
+    let mut series = failing.clone();
+    series["count"] = json!(null);
+    series["lastTimestamp"] = json!(null);
+    series["series"] = json!({"count": 27, "lastObservedTime": throttled});
+    assert_eq!(codes(&cluster([series, others.clone()])), ["apply-storm"]);
+    // Its file was mended, and it is applied since.
+    let mended = event("bad", "AppliedManifest", 1, "2026-05-01T11:52:00Z");
+    assert_eq!(codes(&cluster([failing, others, mended])), [""; 0]);
+}
