@@ -88,13 +88,14 @@ fn blocked_drain(
     Ok(finding)
 }
 
-/// The Job after which the node was called Pre-drained.
+/// The Job after which the node was called Pre-drained. Harvester labels the Jobs of its hooks itself (`applyNodeJob`);
+/// system-upgrade-controller's label is on a Plan's Jobs only.
 fn pre_drained_at(objects: &Objects, node: &str) -> Result<Option<(String, String)>, Unlisted> {
     let jobs = objects.all(ObjectKind::JOB)?.iter();
     let done = jobs.filter(|job| {
         let labels = texts(job, "/metadata/labels");
         let is = |key: &str, value: &str| labels.get(key).map(String::as_str) == Some(value);
-        is("harvesterhci.io/upgradeJobType", "pre-drain") && is("upgrade.cattle.io/node", node)
+        is("harvesterhci.io/upgradeJobType", "pre-drain") && is("harvesterhci.io/node", node)
     });
     let times = done.map(|job| (named(job), text(job, "/status/completionTime").to_owned()));
     Ok(times
