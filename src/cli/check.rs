@@ -40,12 +40,21 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
         }
     };
     let mut acceptances = accepted;
+    // Entries that accept nothing of nothing are not stale.
+    let only_own = nodes.iter().all(|node| node.findings.only_own);
+    if only_own {
+        acceptances.entries.clear();
+    }
     let mut checked = Vec::new();
     for node in nodes {
         acceptances
             .findings
             .extend(node.findings.accepted.findings.iter().cloned());
-        checked.push(checked_node(node));
+        let mut node = checked_node(node);
+        if only_own {
+            node.accepted.clear();
+        }
+        checked.push(node);
     }
     let cut: Option<&CutShort> = cut_short.as_ref();
     let version = env!("CARGO_PKG_VERSION");

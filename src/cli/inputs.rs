@@ -6,6 +6,7 @@ mod facts;
 mod gathered;
 mod markers;
 mod own;
+mod own_kind;
 mod sources;
 mod versions;
 
@@ -20,7 +21,8 @@ pub(super) use facts::disabled;
 use gathered::own_manifest;
 pub(super) use gathered::{Input, Inputs};
 pub(super) use markers::{ForeignMarker, skipped_by};
-pub(super) use own::{carried_configuration, rule_files, rules};
+pub(super) use own::{carried_configuration, own_configuration, rule_files, rules};
+pub(super) use own_kind::{OwnKind, has_objects, own_kind};
 pub(super) use sources::{
     STANDARD_INPUT, is_standard_input, name_of, other_configurations, standard_input, text_of,
 };

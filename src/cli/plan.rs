@@ -81,7 +81,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     }
     // The node of a configuration that brings Windrow's own has that too, after what is on this machine.
-    let carried = inputs::carried_configuration(&inputs.configuration);
+    let carried = inputs::own_configuration(&inputs);
     let loaded = match carried.is_empty() {
         true => loaded,
         false => settings::merge(ConfigFiles {

@@ -328,4 +328,59 @@ fn an_entry_of_a_configuration_is_split_like_a_file() {
     assert_eq!(paths, ["a.yaml", "zz-a.yaml", "b.yaml"], "{written}");
     let (mended, _) = report(&[text(&copy.join("user-data"))]);
     assert_eq!(mended.verdict, CheckVerdict::Fine, "{:?}", mended.findings);
+
+const PACK: &str = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\nprovides:\n  - {by: our image, objects: [{kind: Namespace, name: ours}]}\n";
+const ACCEPTED: &str = "apiVersion: windrow.dev/v1\nkind: AcceptedFindings\naccept:\n- code: duplicate-object\n  reason: they are alike\n";
+
+#[test]
+fn windrows_own_files_are_checked_as_what_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("conf.d/10.yaml", "staging: {advisoryDeadline: 5m}\n");
+    write("rules.d/site.yaml", PACK);
+    write("ok.yaml", ACCEPTED);
+    let (whole, exit) = report(&[text(directory.path())]);
+    assert_eq!((whole.verdict, exit), (CheckVerdict::Fine, Some(0)), "{whole:?}");
+    for (name, wrong, line) in [
+        ("conf.d/10.yaml", "staging:\n  advisoryDeadlin: 5m\n", 2),
+        ("conf.d/10.yaml", "staging: [\n", 2),
+        ("rules.d/site.yaml", "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: a}\nnonsense: 1\n", 4),
+        ("knowledge.d/a.yaml", "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: a}\nentries: 5\n", 4),
+        ("ours.yaml", "apiVersion: windrow.dev/v1\nkind: AcceptedFindings\naccept:\n- code: nonsense\n  reason: x\n", 4),
+    ] {
+        write(name, wrong);
+        let (report, exit) = report(&[text(&directory.path().join(name))]);
+        assert_eq!(exit, Some(78), "{name}: {report:?}");
+        let at = &report.findings[0].finding.at[0];
+        assert!(at.file.ends_with(name), "{at}");
+        assert_eq!(at.line, Some(line), "{wrong}");
+    }
+}
+
+#[test]
+fn windrows_own_files_count_for_the_manifests_beside_them() {
+    let ours = TWICE.replace("default", "ours");
+    let directory = directory(&[("a.yaml", &ours), ("pack.yaml", PACK)]);
+    let path = |name: &str| directory.path().join(name);
+    let exit = |names: &[&str]| {
+        let paths: Vec<_> = names.iter().map(|name| path(name)).collect();
+        report(&paths.iter().map(|path| text(path)).collect::<Vec<_>>()).1
+    };
+    assert_eq!(exit(&["a.yaml"]), Some(4));
+    assert_eq!(exit(&["a.yaml", "pack.yaml"]), Some(0));
+    fs::write(path("b.yaml"), &ours).unwrap();
+    fs::write(path("accepted.yaml"), ACCEPTED).unwrap();
+    let warned = |more: &[&str]| {
+        let mut paths: Vec<_> = ["a.yaml", "b.yaml", "pack.yaml"].map(path).to_vec();
+        paths.extend(more.iter().map(|name| path(name)));
+        let mut arguments: Vec<_> = paths.iter().map(|path| text(path)).collect();
+        arguments.extend(["--fail-on", "warning"]);
+        report(&arguments).1
+    };
+    assert_eq!(warned(&[]), Some(4));
+    assert_eq!(warned(&["accepted.yaml"]), Some(0));
 }

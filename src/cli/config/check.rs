@@ -7,11 +7,12 @@ use windrow_harvester as harvester;
 use windrow_model::findings::Location;
 use windrow_model::manifest::extract::{Extraction, FileKind, extract, kind_of};
 use windrow_model::manifest::user_data::{self, OpenedFile, Wrapped};
-use windrow_model::manifest::{self, Problem, ReadLimits, yaml};
+use windrow_model::manifest::{Problem, ReadLimits};
 use windrow_model::reasons::{Code, Severity};
+use windrow_simulate::rehearse::check::acceptance::Acceptances;
 
 use super::super::inputs::{
-    STANDARD_INPUT, carried_configuration, is_standard_input, other_configurations,
+    OwnKind, STANDARD_INPUT, carried_configuration, has_objects, is_standard_input, other_configurations, own_kind,
     say_if_ambiguous, say_notes, standard_input,
 };
 use super::super::{Exit, complain};
@@ -168,7 +169,16 @@ impl NamedConfigurations {
             self.carrier(&shown, &text, extraction, &mut node);
             return self.nodes.push(node);
         }
-        let Some(role) = role.or_else(|| role_of(&text)) else {
+        if role.is_none() && own_kind(path, &text) == Some(OwnKind::Accepted) {
+            let findings = Acceptances::read(&shown, &text).findings.into_iter();
+            let wrong = findings.flat_map(|one| {
+                let message = one.message;
+                let places = one.at.into_iter();
+                places.map(move |at| ConfigError { at, message: message.clone() })
+            });
+            return self.wrong.extend(wrong);
+        }
+        let Some(role) = role.or_else(|| role_of(path, &text)) else {
             self.unusable.push(format!(
                 "{shown}: it is a manifest; `windrow plan {shown}` checks these"
             ));
@@ -247,38 +257,11 @@ fn is_read(name: &str) -> bool {
     name.ends_with(".yaml") && !name.starts_with('.')
 }
 
-/// The kinds of Windrow's own files, which are no objects of Kubernetes.
-const OWN_KINDS: [&str; 2] = ["RulePack", "Knowledge"];
-
-/// Does it have several documents, or errors, with an object of Kubernetes among them?
-fn is_manifests(text: &str) -> bool {
-    manifest::nodes(text, &ReadLimits::default())
-        .iter()
-        .any(|document| {
-            let kind = document.str_at(&["kind"]);
-            document.get("apiVersion").is_some()
-                && kind.is_some_and(|kind| !OWN_KINDS.contains(&kind))
-        })
-}
-
 /// Settings or rules; `None` for an object of Kubernetes. A text that cannot be read is reported as settings, with its
 /// line.
-fn role_of(text: &str) -> Option<ConfigFileRole> {
-    let Ok(Some(root)) = yaml::parse_configuration(text) else {
-        if is_manifests(text) {
-            return None;
-        }
-        let has = |kind: &str| text.lines().any(|line| line.trim_end() == kind);
-        return Some(match () {
-            () if has("kind: RulePack") => ConfigFileRole::Rules,
-            () if has("kind: Knowledge") => ConfigFileRole::Knowledge,
-            () => ConfigFileRole::Settings,
-        });
-    };
-    match root.str_at(&["kind"]) {
-        Some("RulePack") => Some(ConfigFileRole::Rules),
-        Some("Knowledge") => Some(ConfigFileRole::Knowledge),
-        Some(_) if root.get("apiVersion").is_some() => None,
-        _ => Some(ConfigFileRole::Settings),
+fn role_of(path: &Path, text: &str) -> Option<ConfigFileRole> {
+    match own_kind(path, text) {
+        Some(OwnKind::Configuration(role)) => Some(role),
+        _ => (!has_objects(text)).then_some(ConfigFileRole::Settings),
     }
 }

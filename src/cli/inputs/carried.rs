@@ -11,6 +11,7 @@ use windrow_simulate::Setup;
 
 use super::gathered::{Destination, Inputs, manifest, own_manifest};
 use super::markers::ForeignMarker;
+use super::own::take_own;
 
 /// A text whose kind is not known yet: a manifest, a configuration that carries manifests, or an envelope around
 /// configurations.
@@ -25,14 +26,16 @@ pub(super) fn text(
         OpenedFile::Text(bytes) => bytes,
         OpenedFile::Wrapped(found) => return wrapped(inputs, found, limits),
     };
-    let carrier = std::str::from_utf8(&bytes)
-        .ok()
+    let read = std::str::from_utf8(&bytes).ok();
+    let carrier = read
         .filter(|text| extract::kind_of(text) != FileKind::Manifests);
     if let Some(text) = carrier {
         let extraction = extract::extract(&shown, text, limits);
         if let Some(nothing) = carried(inputs, &shown, text, extraction, limits) {
             eprintln!("windrow: {shown}: {nothing}");
         }
+    } else if read.is_some_and(|text| take_own(inputs, &shown, text)) {
+        // Neither RKE2 nor the node reads it as a manifest.
     } else if is_manifest_name(name.rsplit('/').next().unwrap_or(name)) {
         let content = FileContent::Bytes(bytes);
         own_manifest(inputs, name, shown, content, limits);

@@ -1,5 +1,6 @@
 //! The result of reading a verb's inputs.
 
+use windrow_decide::settings::ConfigFile;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::{self, FileContent, ManifestFile, ManifestPath, ReadLimits};
@@ -25,6 +26,10 @@ pub(in crate::cli) struct Inputs {
     pub(in crate::cli) markers: Vec<ForeignMarker>,
     /// Carriers that are parts of an envelope, by their names in messages: they cannot be written as they are.
     pub(in crate::cli) parts: Vec<String>,
+    /// Windrow's own configuration, as files of its own.
+    pub(in crate::cli) own: Vec<ConfigFile>,
+    /// Files with accepted findings: the name in messages, and the text.
+    pub(in crate::cli) accepted: Vec<(String, String)>,
     /// Problems of the configurations that carry manifests.
     pub(in crate::cli) findings: Vec<Finding>,
     /// Every input that cannot be used, with its file.
@@ -56,7 +61,17 @@ pub(super) struct Destination {
 impl Inputs {
     /// How many things the inputs yielded.
     pub(super) fn looked_at(&self) -> usize {
-        self.files.len() + self.carriers.len() + self.findings.len() + self.errors.len()
+        self.files.len()
+            + self.carriers.len()
+            + self.own.len()
+            + self.accepted.len()
+            + self.findings.len()
+            + self.errors.len()
+    }
+
+    /// Are Windrow's own files all that there is?
+    pub(in crate::cli) fn only_own(&self) -> bool {
+        self.looked_at() == self.own.len() + self.accepted.len()
     }
 }
 

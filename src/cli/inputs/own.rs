@@ -9,6 +9,8 @@ use windrow_model::findings::Location;
 use windrow_model::manifest::extract::{Extracted, InnerLines};
 use windrow_plan::rules::{RuleError, RuleSet};
 
+use super::gathered::Inputs;
+use super::own_kind::{OwnKind, own_kind};
 use super::sources::{STANDARD_INPUT, is_standard_input, text_of};
 use crate::layout::Layout;
 
@@ -47,6 +49,32 @@ pub(in crate::cli) fn rules(
         }
     }
     (rules, errors)
+}
+
+/// Takes one of Windrow's own files, where a text is one.
+pub(super) fn take_own(inputs: &mut Inputs, shown: &str, text: &str) -> bool {
+    let path = Path::new(shown);
+    match own_kind(path, text) {
+        Some(OwnKind::Configuration(role)) => inputs.own.push(ConfigFile {
+            role,
+            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }),
+        Some(OwnKind::Accepted) => inputs.accepted.push((shown.to_owned(), text.to_owned())),
+        None => return false,
+    }
+    true
+}
+
+/// Windrow's own configuration on the node: what configurations write, and the files of its own that are given, in the order in
+/// which the node would read them.
+pub(in crate::cli) fn own_configuration(inputs: &Inputs) -> Vec<ConfigFile> {
+    let mut own = inputs.own.clone();
+    own.sort_by_key(|file| (file.name != "windrow.yaml", file.name.clone()));
+    let mut files = carried_configuration(&inputs.configuration);
+    files.extend(own);
+    files
 }
 
 /// Windrow's own configuration among the files that configurations write, as the node would read it: in the same order,

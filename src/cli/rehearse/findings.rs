@@ -20,6 +20,8 @@ pub(in crate::cli) struct NodeFindings {
     pub(in crate::cli) layout: Vec<Finding>,
     /// What annotations of the manifests accept.
     pub(in crate::cli) accepted: Acceptances,
+    /// Are Windrow's own files all that was given? Then there is nothing to accept.
+    pub(in crate::cli) only_own: bool,
 }
 
 impl NodeFindings {

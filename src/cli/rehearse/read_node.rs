@@ -48,6 +48,7 @@ pub(super) fn read_node(
     if !inputs.errors.is_empty() {
         return Err((Exit::Usage, inputs.errors));
     }
+    let only_own = inputs.only_own();
     let (loaded, rules, configuration) = configuration(args, &inputs);
     let versions = Versions::new(&args.versions, inputs.harvester);
     let platform = match versions.harvester {
@@ -91,6 +92,9 @@ pub(super) fn read_node(
     findings.extend(plan.findings.iter().cloned());
     let gates = gate_findings(&inputs, &loaded.settings, versions.named_rke2);
     let mut accepted = Acceptances::default();
+    for (shown, text) in &inputs.accepted {
+        accepted.extend(Acceptances::read(shown, text));
+    }
     for (read, shown) in &read {
         accepted.annotations(read, shown);
     }
@@ -132,6 +136,7 @@ pub(super) fn read_node(
             gates,
             layout: Vec::new(),
             accepted,
+            only_own,
         },
         setup: Setup {
             scenario,
@@ -147,7 +152,7 @@ pub(super) fn read_node(
 /// Windrow's own configuration and the rules on that node, and what is wrong with them.
 fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, RuleSet, Vec<ConfigError>) {
     let mut loaded = settings::merge(ConfigFiles {
-        files: inputs::carried_configuration(&inputs.configuration),
+        files: inputs::own_configuration(inputs),
         errors: Vec::new(),
         preset: inputs.preset,
     });

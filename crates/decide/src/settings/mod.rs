@@ -38,6 +38,13 @@ use windrow_plan::readiness::node::CustomProbe;
 use windrow_plan::rke2;
 use windrow_plan::rules::Platform;
 
+/// Is this the name of a section that stands at the top of the settings?
+pub fn is_settings_section(key: &str) -> bool {
+    let begins = |name: &str| name.split('.').next() == Some(key);
+    let lists = [gates::SECTION, probes::SECTION, webhook_list::SECTION];
+    lists.into_iter().any(begins) || KEYS.iter().any(|known| begins(known.name))
+}
+
 /// Everything that can be configured, as domain types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {

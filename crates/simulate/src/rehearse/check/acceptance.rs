@@ -80,6 +80,12 @@ impl Acceptances {
         read
     }
 
+    /// Adds what another file accepts.
+    pub fn extend(&mut self, more: Self) {
+        self.entries.extend(more.entries);
+        self.findings.extend(more.findings);
+    }
+
     fn document(&mut self, shown: &str, root: &Node) {
         let at = |line: u32| Location::line(shown, line);
         for (key, expected) in HEAD {
