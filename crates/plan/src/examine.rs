@@ -17,11 +17,11 @@ use windrow_model::manifest::{
 use windrow_model::reasons::Code;
 
 use self::slow_effects::{file_effects, object_effects};
-use super::installer::{Installing, what_it_installs};
+use super::installer::{Installing, KnownInstaller, what_it_installs};
 use super::{
     FileObstacle, FirstPass, Origin, PlanDocument, PlanFile, SlowEffect, SourceMap, builtin,
 };
-use crate::knowledge::KnownBrings;
+use crate::knowledge::{KnownBrings, UnsetValues};
 use crate::rke2;
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, RuleSet, Tier};
 
@@ -76,6 +76,8 @@ pub(super) struct ExaminedObject {
     pub(super) serves: Option<(GroupKind, bool)>,
     /// What its controller is known to bring.
     pub(super) brings: KnownBrings,
+    /// What a chart would bring with other values.
+    pub(super) unset: Box<[UnsetValues]>,
     /// What comes true only a while after RKE2 applied it.
     pub(super) slow_effects: Vec<SlowEffect>,
     pub(super) installing: Installing,
@@ -357,8 +359,8 @@ impl Examined {
             wants = Vec::new();
         }
         wants.shrink_to_fit();
-        let (installing, brings) = match too_large {
-            true => (Installing::No, KnownBrings::default()),
+        let (installing, KnownInstaller { brings, unset }) = match too_large {
+            true => (Installing::No, KnownInstaller::default()),
             false => what_it_installs(object, &id, &rules.knowledge),
         };
         let serves = serves(object);
@@ -368,6 +370,7 @@ impl Examined {
             slow_effects: object_effects(object, &id, serves.as_ref().map(|(kind, _)| kind)),
             serves,
             brings,
+            unset,
             installing,
             object: id,
             wants,

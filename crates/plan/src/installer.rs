@@ -4,7 +4,7 @@
 
 use windrow_model::manifest::{Node, Object, ObjectRef};
 
-use crate::knowledge::{InstalledChart, Knowledge, KnownBrings, installed_chart};
+use crate::knowledge::{InstalledChart, Knowledge, KnownBrings, UnsetValues, installed_chart};
 
 /// Kinds whose controllers install what their objects describe: `(group, kind)`, and every kind of a
 /// group where the kind is empty.
@@ -140,18 +140,29 @@ pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
 /// Longest name: no API server takes a longer one.
 const LONGEST_NAME: usize = 1000;
 
-/// What an object has to do with installing, and what is known to come of it; `id` has its namespace filled in.
+/// What is known of an object that installs something.
+#[derive(Debug, Default)]
+pub(super) struct KnownInstaller {
+    /// What comes of it.
+    pub(super) brings: KnownBrings,
+    /// What would come of it with other values.
+    pub(super) unset: Box<[UnsetValues]>,
+}
+
+/// What an object has to do with installing, and what is known of it; `id` has its namespace filled in.
 pub(super) fn what_it_installs(
     object: &Object,
     id: &ObjectRef,
     knowledge: &Knowledge,
-) -> (Installing, KnownBrings) {
+) -> (Installing, KnownInstaller) {
     let mut known = KnownBrings::default();
+    let mut unset = Vec::new();
     let mut installing = installing(object, id);
     if installing != Installing::Yes {
-        return (installing, known);
+        return (installing, KnownInstaller::default());
     }
     if let Some(chart) = installed_chart(object) {
+        unset = knowledge.brought_if_set(&chart);
         if add_chart(&mut known, &chart, knowledge) {
             installing = Installing::No;
         }
@@ -163,7 +174,11 @@ pub(super) fn what_it_installs(
         known.after = known.after.or(entry.after);
         installing = Installing::No;
     }
-    (installing, known)
+    let installer = KnownInstaller {
+        brings: known,
+        unset: unset.into(),
+    };
+    (installing, installer)
 }
 
 /// Adds what is known of a chart. True where nothing else can come of it: it neither installs others nor carries objects in its

@@ -187,7 +187,7 @@ reasons! {
             "Put what brings it into a file of its own; `windrow rehearse --fix DIR` writes both files."
             "73c7c38104eb4ed382c18755d1cc000d";
         InstallerInFile "installer-in-file" Warning
-            "{file}: {installer} {brings} {what}, and the same file needs it: RKE2 fails and repeats the file until it is there; put what needs it into {other}"
+            "{file}: {what}, and the same file needs that: RKE2 fails and repeats the file until it is there; put what needs it into {other}"
             "`windrow rehearse --fix DIR` writes both files. Windrow never holds the file that may bring what it needs; it holds the other one until that is there."
             "3f0c9d1e5b7a4c62a8d4e1907b6f2c35";
         MayBeBrought "may-be-brought" Notice
@@ -195,8 +195,8 @@ reasons! {
             "Nothing to do if it does. Say so with `provides:` in a rule file, and it is known."
             "b81d4a6c20e94f7f9c3a5d7e16f08b42";
         BroughtOnCondition "brought-on-condition" Notice
-            "{what} comes from {by} if {condition}, and whether it is so is not known here"
-            "Give the configuration or the version that decides it as well, or say with `provides:` in a rule file that it comes."
+            "{by} brings {what} if {condition}, and nothing here says so"
+            "Set the value, or give the configuration or the version that decides it as well, or say with `provides:` in a rule file that it comes."
             "5c0e7d92ab614f3e8d17f2a94c6b3e05";
         DependsOnInvalid "depends-on-invalid" Error
             "the annotation {annotation} cannot be read: {why}"

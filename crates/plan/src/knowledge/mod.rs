@@ -179,6 +179,15 @@ pub struct KnownStorageClass {
     pub is_default: bool,
 }
 
+/// What a chart brings if one of these values is true; none of them is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnsetValues {
+    /// The paths of the values, with dots.
+    pub(crate) values: Vec<String>,
+    /// What comes then.
+    pub(crate) brings: Brings,
+}
+
 /// What is known to come of an object of a manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownBrings {
@@ -337,6 +346,23 @@ impl Knowledge {
                 if chart.is_called(name, repository.as_deref()) && chart.sets_one_of(values))
                 && entry.versions.includes(chart.version())
         })
+    }
+
+    /// What a chart would bring beside that, if one of its values were true.
+    pub(crate) fn brought_if_set(&self, chart: &InstalledChart) -> Vec<UnsetValues> {
+        let entries = self.entries.iter().filter_map(|entry| {
+            let Bringer::Chart { name, repository, values, .. } = &entry.bringer else {
+                return None;
+            };
+            let is_this = chart.is_called(name, repository.as_deref())
+                && !chart.sets_one_of(values)
+                && entry.versions.includes(chart.version());
+            is_this.then(|| UnsetValues {
+                values: values.clone(),
+                brings: entry.brings.clone(),
+            })
+        });
+        entries.collect()
     }
 
     /// Does a chart install what others describe, so that anything may come of it?

@@ -1,6 +1,6 @@
 //! What is wrong with the requirements and the names of a directory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::GroupKind;
@@ -11,14 +11,46 @@ use super::linker::Linker;
 use crate::rules::{NeedCondition, NeedTarget, Tier};
 use crate::{FileId, FileObstacle, Need, NeedId, Requirement, SatisfiedBy, readiness};
 
+/// One thing, or several in a sentence.
+fn and_list(things: &BTreeSet<String>) -> String {
+    let named: Vec<&str> = things.iter().take(NAMED).map(String::as_str).collect();
+    match (&named[..], things.len().saturating_sub(NAMED)) {
+        ([], _) => String::new(),
+        ([one], _) => (*one).to_owned(),
+        ([most @ .., last], 0) => format!("{} and {last}", most.join(", ")),
+        (all, more) => format!("{} and {more} more", all.join(", ")),
+    }
+}
+
 /// Findings on requirements: each message once, with every place that it is true of.
 #[derive(Default)]
 pub(super) struct RequirementFindings {
     missing: BTreeMap<(Code, String), Vec<Location>>,
+    /// What comes from someone on a condition, by both.
+    conditional: BTreeMap<(String, String), NeededThings>,
+    /// Files that have both an installer and what waits for it.
+    shared: BTreeMap<FileId, SharedFile>,
     skipped: BTreeMap<(Severity, String), Vec<Location>>,
     unobservable: BTreeMap<String, Vec<Location>>,
     same_file: BTreeMap<(FileId, String), Location>,
 }
+
+/// Things that are needed, and where.
+#[derive(Default)]
+struct NeededThings {
+    what: BTreeSet<String>,
+    at: Vec<Location>,
+}
+
+/// What a file needs of an installer that stands in it: by the installer's line, and whether that is known.
+#[derive(Default)]
+struct SharedFile {
+    things: BTreeMap<(u32, &'static str), BTreeSet<String>>,
+    at: Vec<Location>,
+}
+
+/// The most things of one sort that a message names.
+const NAMED: usize = 4;
 
 impl Linker<'_> {
     /// Adds what is wrong with one requirement of a document.
@@ -44,15 +76,31 @@ impl Linker<'_> {
                 let what = self.plan.needs[requirement.need].target.to_string();
                 let provider = one.objects.iter().position(|object| object.line == line);
                 if provider.is_some_and(|document| self.index.is_bringer((place.0, document))) {
-                    let finding = self.shares_a_file(place.0, line, "brings", &what);
-                    found.missing.entry(finding).or_default().push(at.clone());
+                    let shared = found.shared.entry(place.0).or_default();
+                    shared.things.entry((line, "brings")).or_default().insert(what);
+                    shared.at.push(at.clone());
                     return;
                 }
                 let provider = found.same_file.entry((place.0, what));
                 provider.or_insert_with(|| one.shown.at(Some(line)));
             }
+            SatisfiedBy::Installer { file, line } if file == place.0 => {
+                let target = &self.plan.needs[requirement.need].target;
+                let what = match self.chart_with_value(target) {
+                    Some((_, condition)) => format!("{target} (if {condition})"),
+                    None => target.to_string(),
+                };
+                let shared = found.shared.entry(file).or_default();
+                shared.things.entry((line, "may bring")).or_default().insert(what);
+                shared.at.push(at.clone());
+            }
             _ => {
-                if let Some(finding) = self.missing_provider(place.0, requirement) {
+                if let Some(on) = self.condition(requirement) {
+                    let target = &self.plan.needs[requirement.need].target;
+                    let needed = found.conditional.entry(on).or_default();
+                    needed.what.insert(target.to_string());
+                    needed.at.push(at.clone());
+                } else if let Some(finding) = self.missing_provider(requirement) {
                     found.missing.entry(finding).or_default().push(at.clone());
                 }
             }
@@ -68,6 +116,16 @@ impl Linker<'_> {
     pub(super) fn report_requirements(&mut self, found: RequirementFindings) {
         for ((code, message), at) in found.missing {
             self.find(code, message, at);
+        }
+        for ((by, condition), needed) in found.conditional {
+            let what = and_list(&needed.what);
+            let words = [("what", &*what), ("by", &by), ("condition", &condition)];
+            let code = Code::BroughtOnCondition;
+            self.find(code, code.say(&words), needed.at);
+        }
+        for (file, shared) in found.shared {
+            let message = self.shares_a_file(file, &shared.things);
+            self.find(Code::InstallerInFile, message, shared.at);
         }
         for ((severity, message), at) in found.skipped {
             self.plan.findings.push(Finding {
@@ -88,7 +146,7 @@ impl Linker<'_> {
     }
 
     /// The finding where nothing known brings what is needed.
-    fn missing_provider(&self, file: FileId, requirement: &Requirement) -> Option<(Code, String)> {
+    fn missing_provider(&self, requirement: &Requirement) -> Option<(Code, String)> {
         let target = &self.plan.needs[requirement.need].target;
         match requirement.satisfied_by {
             SatisfiedBy::Nobody => {
@@ -101,28 +159,46 @@ impl Linker<'_> {
                 Some((code, code.say(&[(key, &value)])))
             }
             SatisfiedBy::Installer {
-                file: installer,
-                line,
+                file: installer, ..
             } => {
                 let what = target.to_string();
-                if installer == file {
-                    return Some(self.shares_a_file(file, line, "may bring", &what));
-                }
                 let installer = &self.examined[installer].path;
                 let words = [("what", &*what), ("file", installer)];
                 Some((Code::MayBeBrought, Code::MayBeBrought.say(&words)))
             }
+            _ => None,
+        }
+    }
+
+    /// Who brings what a document cannot do without, and on which condition, where it is known but not whether that is so.
+    fn condition(&self, requirement: &Requirement) -> Option<(String, String)> {
+        if requirement.tier != Tier::Required {
+            return None;
+        }
+        match &requirement.satisfied_by {
             SatisfiedBy::Platform {
-                ref by,
-                condition: Some(ref condition),
-            } if requirement.tier == Tier::Required => {
-                let what = target.to_string();
-                let words = [("what", &*what), ("by", by), ("condition", condition)];
-                let code = Code::BroughtOnCondition;
-                Some((code, code.say(&words)))
+                by,
+                condition: Some(condition),
+            } => Some((by.clone(), condition.clone())),
+            SatisfiedBy::Installer { .. } => {
+                self.chart_with_value(&self.plan.needs[requirement.need].target)
             }
             _ => None,
         }
+    }
+
+    /// The chart of the directory that would bring this with a value that it is not given, and which value.
+    fn chart_with_value(&self, target: &NeedTarget) -> Option<(String, String)> {
+        self.installers.iter().find_map(|&(file, document)| {
+            let object = &self.examined[file].objects[document];
+            let unset = object.unset.iter().find(|unset| match target {
+                NeedTarget::Kind(kind) => unset.brings.brings_kind(kind),
+                NeedTarget::Object(object) => unset.brings.objects.contains(object),
+            })?;
+            let values: Vec<String> = unset.values.iter().map(|one| format!("`{one}`")).collect();
+            let condition = format!("{} is true in its values", values.join(" or "));
+            Some((object.object.to_string(), condition))
+        })
     }
 
     /// The message where only a file that RKE2 does not apply brings what is needed.
@@ -144,20 +220,25 @@ impl Linker<'_> {
         ]))
     }
 
-    /// The finding on a file that has both an installer and what waits for it.
-    fn shares_a_file(&self, file: FileId, line: u32, brings: &str, what: &str) -> (Code, String) {
+    /// What is said of a file that has both an installer and what waits for it.
+    fn shares_a_file(
+        &self,
+        file: FileId,
+        things: &BTreeMap<(u32, &'static str), BTreeSet<String>>,
+    ) -> String {
         let one = self.examined[file];
-        let installer = one.objects.iter().find(|object| object.line == line);
-        let installer = installer.map_or(String::new(), |object| object.object.to_string());
+        let clauses = things.iter().map(|((line, brings), what)| {
+            let installer = one.objects.iter().find(|object| object.line == *line);
+            let installer = installer.map_or(String::new(), |object| object.object.to_string());
+            format!("{installer} {brings} {}", and_list(what))
+        });
+        let clauses: Vec<String> = clauses.collect();
         let taken = |addon: &str| self.examined.iter().any(|one| one.addon == addon);
-        let message = Code::InstallerInFile.say(&[
+        Code::InstallerInFile.say(&[
             ("file", &one.path),
-            ("installer", &installer),
-            ("brings", brings),
-            ("what", what),
+            ("what", &clauses.join("; ")),
             ("other", &one.path.objects_path(taken)),
-        ]);
-        (Code::InstallerInFile, message)
+        ])
     }
 
     /// Will RKE2's first pass over the file fail because of a requirement inside it? Kinds and

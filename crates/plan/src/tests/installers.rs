@@ -73,7 +73,7 @@ fn a_file_with_a_chart_waits_for_no_kind_that_nothing_known_brings() {
     assert_eq!(
         finding.message,
         "metallb.yaml: HelmChart kube-system/app may bring the kind Widget.example.com, and the \
-         same file needs it: RKE2 fails and repeats the file until it is there; put what needs it \
+         same file needs that: RKE2 fails and repeats the file until it is there; put what needs it \
          into metallb-objects.yaml"
     );
 }
@@ -253,4 +253,32 @@ fn a_chart_does_not_create_the_namespace_that_it_stands_in_itself() {
     let plan = plan(&[("a.yaml", &chart)]);
     assert_eq!(waits(&plan, "a.yaml"), ["Namespace argocd"]);
     assert_eq!(codes(&plan), [Code::ObjectWithoutProvider]);
+}
+
+#[test]
+fn a_chart_without_the_value_that_brings_its_kinds_is_named_once_with_that_value() {
+    let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: cm, namespace: kube-system}\nspec: {repo: https://charts.jetstack.io, chart: cert-manager}\n";
+    let issuer = "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: a}\n";
+    let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: a, namespace: default}\n";
+    let objects = docs(&[issuer, certificate]);
+    let apart = plan(&[("chart.yaml", chart), ("objects.yaml", &objects)]);
+    assert_eq!(codes(&apart), [Code::BroughtOnCondition]);
+    let finding = &apart.findings[0];
+    assert_eq!(
+        finding.message,
+        "HelmChart kube-system/cm brings the kind Certificate.cert-manager.io and the kind \
+         ClusterIssuer.cert-manager.io if `crds.enabled` or `installCRDs` is true in its values, and \
+         nothing here says so"
+    );
+    assert_eq!(finding.at.len(), 2);
+    // In one file it is one finding, too, and the value stands in it.
+    let together = plan(&[("a.yaml", &docs(&[chart, issuer, certificate]))]);
+    assert_eq!(codes(&together), [Code::InstallerInFile]);
+    let finding = &together.findings[0];
+    assert!(finding.message.contains("`crds.enabled` or `installCRDs`"), "{}", finding.message);
+    assert_eq!(finding.at.len(), 2);
+    // With the value it brings them.
+    let set = chart.replace("chart: cert", "set: {crds.enabled: true}, chart: cert");
+    let set = plan(&[("chart.yaml", &set), ("objects.yaml", &objects)]);
+    assert_eq!(codes(&set), []);
 }

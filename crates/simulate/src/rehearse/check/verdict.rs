@@ -42,6 +42,7 @@ impl CheckVerdict {
             (
                 Code::NotLookedAt
                 | Code::BootUnknown
+                | Code::BroughtOnCondition
                 | Code::RehearsalCutShort
                 | Code::GateUncovered
                 | Code::GateTargetUnknown
