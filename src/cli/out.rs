@@ -47,15 +47,20 @@ pub(super) fn print_whole(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// The style of tables: colour only on a terminal that wants it.
+/// The style of tables: colour only on a terminal that wants it, as wide as COLUMNS says, else as the terminal is.
 pub(super) fn style() -> Style {
     let wanted = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
-    let columns = terminal.then(|| tcgetwinsize(&stdout).ok()).flatten();
-    let columns = columns
-        .map(|size| usize::from(size.ws_col))
+    let asked = std::env::var("COLUMNS").ok();
+    let asked = asked.and_then(|columns| columns.parse().ok());
+    let size = || tcgetwinsize(&stdout).ok();
+    let columns = asked
+        .or_else(|| {
+            let size = terminal.then(size).flatten()?;
+            Some(usize::from(size.ws_col))
+        })
         .filter(|columns| *columns > 0);
     Style {
         color: terminal && wanted("NO_COLOR") && !dumb,

@@ -260,7 +260,7 @@ fn row(out: &mut String, style: Style, (state, file): (&str, &str), age: &str, w
         "held" | "unknown" => style.waiting(&label),
         _ => style.dim(&label),
     };
-    let _ = writeln!(out, "  {label} {:<50} {age:>8}", fit(file, 50));
+    let _ = writeln!(out, "  {label} {:<50} {age:>8}", printable(file));
     for line in wrap(why, style.width.saturating_sub(12)) {
         let _ = writeln!(out, "            {line}");
     }

@@ -3,6 +3,7 @@
 //! Pure: a [`Plan`](windrow_plan::Plan) comes in, text goes out. Nothing here decides anything.
 
 mod check;
+mod cluster;
 mod diagnosis;
 mod dot;
 mod drain;

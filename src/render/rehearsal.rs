@@ -6,6 +6,7 @@ use windrow_model::findings::Finding;
 use windrow_model::reasons::Severity;
 use windrow_simulate::rehearse::{Delay, Ending, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
+use super::cluster::{alike, files_side_by_side, heading, members};
 use super::table::{Style, findings};
 use super::text::wrap;
 use crate::printable::printable;
@@ -16,9 +17,9 @@ pub(super) const RECOGNISED: &str = "What windrow diagnose would recognise in wh
 /// A rehearsal as text.
 pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
     let mut out = String::new();
-    cluster(&mut out, &rehearsal.nodes, style);
-    for node in &rehearsal.nodes {
-        one_node(&mut out, node, style);
+    match &rehearsal.nodes[..] {
+        [alone] => one_node(&mut out, alone, style),
+        nodes => cluster(&mut out, nodes, style),
     }
     if !rehearsal.findings.is_empty() {
         let _ = writeln!(out, "{}", style.strong("Between the nodes"));
@@ -33,11 +34,30 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
 }
 
 fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
-    let platform = platform(node);
+    let name = printable(&node.name);
+    head(out, &name, node, style);
+    // What is proved stands before what follows from it.
+    let proved = has_proof(node);
+    if proved {
+        all_findings(out, node, style);
+    }
+    outcome(out, node, style);
+    later(out, node, style);
+    files(out, node, style);
+    kept(out, &node.with, style);
+    if !proved {
+        all_findings(out, node, style);
+    }
+    timeline(out, "With Windrow", &node.with, style);
+}
+
+/// Whom a rehearsal is of, and what of it is not modelled.
+fn head(out: &mut String, name: &str, node: &NodeRehearsal, style: Style) {
     let _ = writeln!(
         out,
-        "{} on {platform}, by {} seeds",
-        style.strong(&node.name),
+        "{} on {}, by {} seeds",
+        style.strong(name),
+        platform(node),
         node.seeds
     );
     for beyond in &node.beyond {
@@ -46,27 +66,23 @@ fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
         }
     }
     out.push('\n');
-    // What is proved stands before what follows from it.
-    let is_proof = |finding: &Finding| finding.severity == Severity::Error;
-    let proved = node.findings.iter().any(is_proof);
-    if proved {
-        all_findings(out, node, style);
-    }
+}
+
+fn has_proof(node: &NodeRehearsal) -> bool {
+    let mut findings = node.findings.iter();
+    findings.any(|finding| finding.severity == Severity::Error)
+}
+
+/// What a cluster, or a node alone, has once: how it ends on both sides, what is recognised in what is left, other versions.
+fn outcome(out: &mut String, node: &NodeRehearsal, style: Style) {
     for (title, side) in [
         ("Without Windrow", &node.without),
         ("With Windrow", &node.with),
     ] {
         verdict(out, title, side, node, style);
     }
-    later(out, node, style);
-    files(out, node, style);
-    kept(out, &node.with, style);
     recognised(out, node, style);
     versions(out, node, style);
-    if !proved {
-        all_findings(out, node, style);
-    }
-    timeline(out, "With Windrow", &node.with, style);
 }
 
 fn all_findings(out: &mut String, node: &NodeRehearsal, style: Style) {
@@ -76,23 +92,41 @@ fn all_findings(out: &mut String, node: &NodeRehearsal, style: Style) {
     }
 }
 
-/// What a cluster has once, before its nodes.
+/// A cluster: what it has once, its nodes side by side where the terminal is wide enough, then what is left to say of each. Nodes
+/// that fare alike are described once.
 fn cluster(out: &mut String, nodes: &[NodeRehearsal], style: Style) {
-    let [first, _, ..] = nodes else {
+    let [first, ..] = nodes else {
         return;
     };
-    let _ = writeln!(
-        out,
-        "{} on {}, by {} seeds; they join one after another\n",
-        style.strong(&format!("{} nodes of one cluster", nodes.len())),
-        platform(first),
-        first.seeds
-    );
-    for (title, side) in [
-        ("Without Windrow", &first.without),
-        ("With Windrow", &first.with),
-    ] {
-        verdict(out, title, side, first, style);
+    let count = format!("{} nodes of one cluster", nodes.len());
+    head(out, &count, first, style);
+    let roles: Vec<_> = nodes.iter().map(|node| (node.name.as_str(), node.role)).collect();
+    members(out, &roles, style);
+    out.push('\n');
+    let groups = alike(nodes);
+    // What is proved stands before what follows from it.
+    for group in groups.iter().filter(|group| has_proof(group[0])) {
+        let _ = writeln!(out, "{}", style.strong(&heading(group)));
+        all_findings(out, group[0], style);
+    }
+    outcome(out, first, style);
+    let table = files_side_by_side(&groups, style);
+    if let Some(table) = &table {
+        out.push_str(table);
+    }
+    for group in &groups {
+        let node = group[0];
+        let _ = writeln!(out, "{}\n", style.strong(&heading(group)));
+        if !has_proof(node) {
+            all_findings(out, node, style);
+        }
+        later(out, node, style);
+        if table.is_none() {
+            files(out, node, style);
+        }
+        kept(out, &node.with, style);
+        let title = format!("With Windrow on {}", printable(&node.name));
+        timeline(out, &title, &node.with, style);
     }
 }
 

@@ -183,7 +183,7 @@ fn the_summary_of_a_cluster_stands_before_its_nodes() {
         at("4 nodes of one cluster") < at("duplicate-object"),
         "{text}"
     );
-    assert!(text.contains("4 slower or noisier without a change: n1, n2, n3, n4"));
+    assert!(text.contains("4 slower or noisier without a change: n1 to n4"));
     assert_eq!(
         text.matches("warning  duplicate-object").count(),
         1,

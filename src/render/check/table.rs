@@ -7,6 +7,7 @@ use windrow_model::findings::Location;
 use windrow_simulate::rehearse::check::{CheckReport, CheckVerdict, CheckedFinding, NodeVerdict};
 use windrow_simulate::rehearse::{EndCount, Ending};
 
+use super::super::cluster::{members, name_list};
 use super::super::rehearsal::{seeds_clause, span};
 use super::super::table::Style;
 use super::super::text::wrap;
@@ -87,18 +88,20 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
     } else {
         let _ = writeln!(
             out,
-            "{} on {}, by {} seeds; they join one after another",
+            "{} on {}, by {} seeds",
             style.strong(&format!("{} nodes of one cluster", nodes.len())),
             platform(first),
             first.seeds
         );
+        let roles: Vec<_> = nodes.iter().map(|node| (node.name.as_str(), node.role)).collect();
+        members(out, &roles, style);
         let mut groups: BTreeMap<CheckVerdict, Vec<&str>> = BTreeMap::new();
         for node in nodes {
             groups.entry(node.verdict).or_default().push(&node.name);
         }
         for (verdict, names) in groups.into_iter().rev() {
-            let text = format!("{} {}: {}", names.len(), verdict.as_str(), list(&names));
-            for line in wrap(&printable(&text), style.width.saturating_sub(2)) {
+            let text = format!("{} {}: {}", names.len(), verdict.as_str(), name_list(&names));
+            for line in wrap(&text, style.width.saturating_sub(2)) {
                 let _ = writeln!(out, "  {}", paint(verdict, &line, style));
             }
         }
@@ -150,7 +153,7 @@ fn finding(out: &mut String, one: &CheckedFinding, style: Style) {
     }
     if !one.nodes.is_empty() {
         let names: Vec<&str> = one.nodes.iter().map(String::as_str).collect();
-        lines.push(format!("on {}", list(&names)));
+        lines.push(format!("on {}", name_list(&names)));
     }
     for text in lines {
         paragraph(out, &text, 11, style);

@@ -220,18 +220,18 @@ impl SimulatedNode {
         }
     }
 
-    /// Nodes that are no servers, or not yet, join one after the other.
+    /// Nodes that are no servers, or not yet, join side by side: no agent waits for another.
     fn agents_join(&mut self) {
-        let mut after = Duration::ZERO;
         for (number, node) in self.servers.iter().enumerate() {
             if matches!(node.role, Some(JoinRole::Agent | JoinRole::Promoted)) {
-                after += self.cluster.chance.between(times::JOIN);
+                let after = self.cluster.chance.between(times::JOIN);
                 self.cluster.after(after, Timer::Joined(number));
             }
         }
     }
 
-    /// Servers of this role start, one after the other.
+    /// Servers of this role start, one after the other: etcd takes one new member at a time (etcd v3.5, membership
+    /// `DefaultMaxLearners`).
     fn join(&mut self, role: JoinRole) {
         let mut after = Duration::ZERO;
         for number in 0..self.servers.len() {

@@ -35,7 +35,7 @@ use self::delay::Delays;
 use self::modelled::UnreadVersion;
 use self::recognise::recognised;
 pub use self::rehearsal::{
-    EndCount, Ending, FileFate, NodeRehearsal, RecognisedIncident, Rehearsal, Side, Span,
+    EndCount, Ending, FileFate, MemberRole, NodeRehearsal, RecognisedIncident, Rehearsal, Side, Span,
     StillHeld, TimelineEntry, VersionOutcome, Weight, WorkRange, schema,
 };
 use crate::{PreparedSetup, Run, Setup};
@@ -177,6 +177,10 @@ impl PartialRehearsal {
             .map(
                 |(number, (((name, findings), (with, without)), files))| NodeRehearsal {
                     name,
+                    role: match number.checked_sub(1) {
+                        None => MemberRole::First,
+                        Some(joined) => setup.joins[joined].role.into(),
+                    },
                     harvester: scenario.harvester.map(|version| format!("v{version}")),
                     beyond: unread
                         .clone()

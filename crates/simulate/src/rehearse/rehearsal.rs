@@ -10,7 +10,7 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_plan::Origin;
 
 use super::delay::Delay;
-use crate::DeployCounts;
+use crate::{DeployCounts, JoinRole};
 
 /// What came of a rehearsal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +44,9 @@ pub struct Rehearsal {
 pub struct NodeRehearsal {
     /// How the node is called.
     pub name: String,
+    /// What it is in its cluster.
+    #[serde(default)]
+    pub role: MemberRole,
     /// Harvester's version; absent for RKE2 alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harvester: Option<String>,
@@ -69,6 +72,38 @@ pub struct NodeRehearsal {
     #[serde(serialize_with = "windrow_model::findings::serialize_advised")]
     #[schemars(with = "Vec<windrow_model::findings::AdvisedFinding<'static>>")]
     pub findings: Vec<Finding>,
+}
+
+/// What a node is in the cluster that is rehearsed.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum MemberRole {
+    /// It founds the cluster.
+    #[default]
+    First,
+    /// A server that joins.
+    Server,
+    /// It joins as an agent, and Harvester makes it a server.
+    Promoted,
+    /// An agent: nothing reads its manifests directory.
+    Agent,
+}
+
+impl MemberRole {
+    /// Every role, in the order in which nodes come.
+    pub const ALL: [Self; 4] = [Self::First, Self::Server, Self::Promoted, Self::Agent];
+}
+
+impl From<JoinRole> for MemberRole {
+    fn from(role: JoinRole) -> Self {
+        match role {
+            JoinRole::Server => Self::Server,
+            JoinRole::Promoted => Self::Promoted,
+            JoinRole::Agent => Self::Agent,
+        }
+    }
 }
 
 /// All bootstraps with Windrow, or all without.

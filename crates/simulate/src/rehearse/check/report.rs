@@ -10,7 +10,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
-use super::super::rehearsal::{EndCount, NodeRehearsal, Rehearsal, Span};
+use super::super::rehearsal::{EndCount, MemberRole, NodeRehearsal, Rehearsal, Span};
 use super::acceptance::{Acceptance, Acceptances};
 use super::finding::CheckedFinding;
 use super::outcome::{self, CutShort};
@@ -55,6 +55,9 @@ pub struct PartVerdict {
 pub struct NodeVerdict {
     /// How the node is called.
     pub name: String,
+    /// What it is in its cluster.
+    #[serde(default)]
+    pub role: MemberRole,
     /// Harvester's version; absent for RKE2 alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harvester: Option<String>,
@@ -165,6 +168,7 @@ impl NodeVerdict {
     fn new(played: &NodeRehearsal, verdict: CheckVerdict) -> Self {
         Self {
             name: played.name.clone(),
+            role: played.role,
             harvester: played.harvester.clone(),
             verdict,
             seeds: played.seeds,
