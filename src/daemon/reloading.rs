@@ -56,7 +56,7 @@ impl Reloading {
             .is_some_and(|(_, task)| !task.is_finished())
     }
 
-    /// Waits until it is loaded; for ever when nothing is being loaded.
+    /// Waits until it is loaded; without an end when nothing is being loaded.
     pub(super) async fn done(&mut self) -> Reloaded {
         let Some((root, task)) = &mut self.task else {
             return std::future::pending().await;

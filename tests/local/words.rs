@@ -37,7 +37,15 @@ fn retired(glossary: &str) -> Vec<&str> {
     words.filter(|word| *word != "word").collect()
 }
 
+/// Does it stand in a line, also at the beginning of a sentence?
 fn stands_in(line: &str, word: &str) -> bool {
+    let (first, rest) = word.split_at(1);
+    let begins = first.to_uppercase() + rest;
+    // A single word with a capital may be a name in the code.
+    has_word(line, word) || word.contains(' ') && has_word(line, &begins)
+}
+
+fn has_word(line: &str, word: &str) -> bool {
     let is_part = |text: Option<char>| text.is_some_and(|c| c.is_alphanumeric() || c == '_');
     line.match_indices(word).any(|(at, _)| {
         !is_part(line[..at].chars().next_back()) && !is_part(line[at + word.len()..].chars().next())

@@ -43,7 +43,7 @@ impl Linker<'_> {
     }
 
     /// Reports each cycle of required edges as one shortest cycle and lets its edges yield: files
-    /// that wait for each other would wait for ever, and RKE2 may well get there by trying again.
+    /// that wait for each other would wait forever, and RKE2 may well get there by trying again.
     pub(super) fn cycles(&mut self, graph: &mut Graph) {
         for _ in 0..MOST_CYCLES {
             let knots = graph.knots();

@@ -139,7 +139,7 @@ impl Plan {
                 return passes;
             }
         }
-        // So many passes are not counted to the end, and nothing is advised.
+        // This many passes are not counted to the end, and nothing is advised.
         vec![None; self.files.len()]
     }
 

@@ -17,7 +17,7 @@ use crate::rules::NeedTarget;
 /// kube-apiserver writes a definition's status twice, one definition after the other, before it serves the kind: its names are accepted,
 /// and it is established. Meanwhile RKE2 goes on and writes one object after the other.
 const WRITES_PER_DEFINITION: usize = 2;
-/// So many more objects RKE2 has to write before a kind counts as served. With the real parts on a busy machine of two cores, a file that
+/// How many more objects RKE2 has to write before a kind counts as served. With the real parts on a busy machine of two cores, a file that
 /// came three objects after 25 definitions failed now and then; six objects after 1, 5 or 25 definitions none ever did.
 const SPARE_WRITES: usize = 6;
 

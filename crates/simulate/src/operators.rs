@@ -134,7 +134,7 @@ pub(super) fn addon_done(cluster: &mut SimulatedCluster, id: &ObjectRef) {
             );
             "AddonDeploySuccessful"
         }
-        false => "AddonEnabling for ever: its Job is older than the operation",
+        false => "AddonEnabling forever: its Job is older than the operation",
     };
     cluster.record(HappeningKind::Became {
         object: id.clone(),

@@ -161,7 +161,7 @@ fn text(entry: &MapEntry, name: &str, problems: &mut Vec<Problem>) -> Option<Str
         NodeValue::String(text) if text.len() > LONGEST => problems.push(refused(
             entry.line,
             &format!(
-                "`{name}` has {} bytes, and no API server takes so many; write a shorter one",
+                "`{name}` has {} bytes, which is more than any API server takes; write a shorter one",
                 text.len()
             ),
         )),

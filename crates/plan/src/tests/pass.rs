@@ -10,7 +10,7 @@ fn secret(name: &str, namespace: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
 }
 
-/// So many ConfigMaps.
+/// This many ConfigMaps.
 fn filler(count: usize) -> String {
     let maps = (0..count).map(|number| config_map(&format!("filler-{number}"), ""));
     maps.collect::<Vec<_>>().join("---\n")

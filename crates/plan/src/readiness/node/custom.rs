@@ -18,9 +18,9 @@ pub struct CustomProbe {
     pub period: Duration,
     /// How long an answer may take.
     pub timeout: Duration,
-    /// So many passes in a row make it passing.
+    /// How many passes in a row make it passing.
     pub rise: u32,
-    /// So many failures in a row make it failing.
+    /// How many failures in a row make it failing.
     pub fall: u32,
     /// What follows when it fails.
     pub severity: ProbeSeverity,

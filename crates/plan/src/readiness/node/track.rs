@@ -18,7 +18,7 @@ use windrow_model::reasons::Code;
 
 use super::{ProbeOutcome, ProbeResult, ProbeSpec};
 
-/// So many different messages of one state are remembered: a new one means that something moved, one
+/// How many different messages of one state are remembered: a new one means that something moved, one
 /// seen before does not.
 const REMEMBERED: usize = 8;
 

@@ -67,7 +67,7 @@ const RECORDED: &[Recorded] = &[
         console: "Ready",
         ours: (Readiness::SettingUp, Code::NodeNotReady),
     },
-    // The ManagedChart's condition had another shape: `Setting up Harvester` for ever.
+    // The ManagedChart's condition had another shape: `Setting up Harvester` forever.
     Recorded {
         issue: "harvester#6690",
         role: NodeRole::FirstServer,

@@ -5,7 +5,7 @@ use cel::common::ast::{Expr, IdedExpr};
 
 use super::*;
 
-/// A list of so many entries, as an API gives them.
+/// A list of this many entries, as an API gives them.
 fn entries(count: usize) -> serde_json::Value {
     let entry = |number: usize| json!({"name": format!("entry-{number}"), "ready": true});
     json!({"entries": (0..count).map(entry).collect::<Vec<_>>(), "text": "x".repeat(1024)})
