@@ -104,7 +104,9 @@ fn fare_alike(one: &NodeRehearsal, other: &NodeRehearsal) -> bool {
     };
     let found = |node: &NodeRehearsal| -> Vec<_> {
         let findings = node.findings.iter();
-        findings.map(|one| (one.code, one.message.clone())).collect()
+        findings
+            .map(|one| (one.code, one.message.clone()))
+            .collect()
     };
     one.role == other.role
         && one.beyond == other.beyond
@@ -145,13 +147,22 @@ pub(super) fn files_side_by_side(groups: &[Vec<&NodeRehearsal>], style: Style) -
     }
     let widths: Vec<usize> = columns
         .iter()
-        .map(|column| column.iter().map(|text| text.chars().count()).max().unwrap_or(0))
+        .map(|column| {
+            column
+                .iter()
+                .map(|text| text.chars().count())
+                .max()
+                .unwrap_or(0)
+        })
         .collect();
     let whole = GAP + widths.iter().map(|width| width + GAP).sum::<usize>();
     if paths.is_empty() || whole > style.width + GAP {
         return None;
     }
-    let mut out = format!("{}\n", style.strong("Files with Windrow: when they are applied"));
+    let mut out = format!(
+        "{}\n",
+        style.strong("Files with Windrow: when they are applied")
+    );
     for row in 0..=paths.len() {
         let mut line = String::new();
         for (column, width) in columns.iter().zip(&widths) {

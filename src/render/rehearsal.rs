@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use windrow_model::findings::Finding;
 use windrow_model::reasons::Severity;
 use windrow_simulate::rehearse::{Delay, Ending, NodeRehearsal, Rehearsal, Side, Span, Weight};
 
@@ -25,11 +24,8 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
         let _ = writeln!(out, "{}", style.strong("Between the nodes"));
         out.push_str(&findings(&rehearsal.findings, style));
     }
-    let _ = writeln!(
-        out,
-        "{}",
-        style.dim("Times and Harvester's controllers are modelled; RKE2's deploy controller is checked against a real API server.")
-    );
+    let modelled = "Times and Harvester's controllers are modelled; RKE2's deploy controller is checked against a real API server.";
+    indented(&mut out, 0, modelled, style, |line| style.dim(line));
     out
 }
 
@@ -100,7 +96,10 @@ fn cluster(out: &mut String, nodes: &[NodeRehearsal], style: Style) {
     };
     let count = format!("{} nodes of one cluster", nodes.len());
     head(out, &count, first, style);
-    let roles: Vec<_> = nodes.iter().map(|node| (node.name.as_str(), node.role)).collect();
+    let roles: Vec<_> = nodes
+        .iter()
+        .map(|node| (node.name.as_str(), node.role))
+        .collect();
     members(out, &roles, style);
     out.push('\n');
     let groups = alike(nodes);
@@ -135,23 +134,17 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
     let _ = writeln!(out, "{}", style.strong(title));
     for end in &side.ends {
         let text = format!(
-            "  {}{}",
+            "{}{}",
             describe_end_on_node(node, side, end.verdict),
             seeds_clause(end.seeds, seeds)
         );
-        let _ = writeln!(
-            out,
-            "{}",
-            match end.verdict {
-                Ending::Complete if node.beyond.is_empty() => style.good(&text),
-                Ending::Complete | Ending::Unknown => style.waiting(&text),
-                _ => style.bad(&text),
-            }
-        );
+        indented(out, 2, &text, style, |line| match end.verdict {
+            Ending::Complete if node.beyond.is_empty() => style.good(line),
+            Ending::Complete | Ending::Unknown => style.waiting(line),
+            _ => style.bad(line),
+        });
         for line in &end.because {
-            for line in wrap(&printable(line), style.width.saturating_sub(6)) {
-                let _ = writeln!(out, "      {line}");
-            }
+            indented(out, 6, &printable(line), style, str::to_owned);
         }
     }
     if seeds == 0 {
@@ -167,7 +160,8 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
             .iter()
             .map(|(state, count)| format!("{state}{}", seeds_clause(*count, seeds)))
             .collect();
-        let _ = writeln!(out, "  {}: {}", printable(machine), states.join("; "));
+        let text = format!("{}: {}", printable(machine), states.join("; "));
+        indented(out, 2, &text, style, str::to_owned);
     }
     let work = &side.work;
     let _ = writeln!(
@@ -192,6 +186,19 @@ fn later(out: &mut String, node: &NodeRehearsal, style: Style) {
         let _ = writeln!(out, "{}", style.waiting(&line));
     }
     out.push('\n');
+}
+
+/// A text below an indentation, each line in its colour.
+fn indented(
+    out: &mut String,
+    indent: usize,
+    text: &str,
+    style: Style,
+    paint: impl Fn(&str) -> String,
+) {
+    for line in wrap(text, style.width.saturating_sub(indent)) {
+        let _ = writeln!(out, "{}{}", " ".repeat(indent), paint(&line));
+    }
 }
 
 /// What the node runs.
@@ -274,10 +281,20 @@ fn files(out: &mut String, node: &NodeRehearsal, style: Style) {
     let _ = writeln!(out, "{}", style.strong("Files"));
     for (path, fate) in &node.with.files {
         let _ = writeln!(out, "  {}", printable(path));
-        if let Some(alone) = node.without.files.get(path) {
-            let _ = writeln!(out, "      without  {}", describe_fate(alone, node.seeds));
+        let alone = node.without.files.get(path);
+        for (title, fate) in [("without", alone), ("with", Some(fate))] {
+            let Some(fate) = fate else {
+                continue;
+            };
+            let text = describe_fate(fate, node.seeds);
+            for (number, line) in wrap(&text, style.width.saturating_sub(15))
+                .iter()
+                .enumerate()
+            {
+                let title = if number == 0 { title } else { "" };
+                let _ = writeln!(out, "      {title:<7}  {line}");
+            }
         }
-        let _ = writeln!(out, "      with     {}", describe_fate(fate, node.seeds));
     }
     out.push('\n');
 }
@@ -314,9 +331,11 @@ fn kept(out: &mut String, side: &Side, style: Style) {
     }
     let _ = writeln!(out, "{}", style.strong("Stays held forever"));
     for kept in &side.stays_held {
-        let _ = writeln!(out, "  {}: {}", printable(&kept.file), printable(&kept.why));
+        let text = format!("{}: {}", printable(&kept.file), printable(&kept.why));
+        indented(out, 2, &text, style, str::to_owned);
         for rule in &kept.rules {
-            let _ = writeln!(out, "      {} ({})", printable(&rule.rule), rule.at);
+            let text = format!("{} ({})", printable(&rule.rule), rule.at);
+            indented(out, 6, &text, style, str::to_owned);
         }
     }
     out.push('\n');
@@ -351,14 +370,19 @@ fn versions(out: &mut String, node: &NodeRehearsal, style: Style) {
     let _ = writeln!(out, "{}", style.strong("By Harvester's version, at worst"));
     for version in &node.versions {
         let beyond = node.harvester.as_ref() == Some(&version.version) && !node.beyond.is_empty();
-        let _ = writeln!(
-            out,
-            "  {:8} {}without Windrow {}; with Windrow {}",
-            version.version,
+        let text = format!(
+            "{}without Windrow {}; with Windrow {}",
             if beyond { "(not modelled) " } else { "" },
             version.without.describe(),
             version.with.describe()
         );
+        for (number, line) in wrap(&text, style.width.saturating_sub(11))
+            .iter()
+            .enumerate()
+        {
+            let title = if number == 0 { &version.version } else { "" };
+            let _ = writeln!(out, "  {title:8} {line}");
+        }
     }
     out.push('\n');
 }

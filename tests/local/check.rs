@@ -344,13 +344,29 @@ fn windrows_own_files_are_checked_as_what_they_are() {
     write("rules.d/site.yaml", PACK);
     write("ok.yaml", ACCEPTED);
     let (whole, exit) = report(&[text(directory.path())]);
-    assert_eq!((whole.verdict, exit), (CheckVerdict::Fine, Some(0)), "{whole:?}");
+    assert_eq!(
+        (whole.verdict, exit),
+        (CheckVerdict::Fine, Some(0)),
+        "{whole:?}"
+    );
     for (name, wrong, line) in [
         ("conf.d/10.yaml", "staging:\n  advisoryDeadlin: 5m\n", 2),
-        ("conf.d/10.yaml", "staging: [\n", 2),
-        ("rules.d/site.yaml", "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: a}\nnonsense: 1\n", 4),
-        ("knowledge.d/a.yaml", "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: a}\nentries: 5\n", 4),
-        ("ours.yaml", "apiVersion: windrow.dev/v1\nkind: AcceptedFindings\naccept:\n- code: nonsense\n  reason: x\n", 4),
+        ("conf.d/10.yaml", "staging: [\n", 1),
+        (
+            "rules.d/site.yaml",
+            "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: a}\nnonsense: 1\n",
+            4,
+        ),
+        (
+            "knowledge.d/a.yaml",
+            "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: a}\nentries: 5\n",
+            4,
+        ),
+        (
+            "ours.yaml",
+            "apiVersion: windrow.dev/v1\nkind: AcceptedFindings\naccept:\n- code: nonsense\n  reason: x\n",
+            4,
+        ),
     ] {
         write(name, wrong);
         let (report, exit) = report(&[text(&directory.path().join(name))]);

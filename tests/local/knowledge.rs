@@ -168,7 +168,10 @@ fn a_chart_that_is_known_brings_its_kinds_and_an_unknown_one_may() {
     let ended = with("");
     assert_eq!((ended.0, ended.1), (5, 5), "without its CRDs: {}", ended.2);
     let said = ended.2.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("if `crds.enabled` or `installCRDs` is true"), "{said}");
+    assert!(
+        said.contains("if `crds.enabled` or `installCRDs` is true"),
+        "{said}"
+    );
 
     let foo = object("foo.example.com/v1", "Foo", "name: a, namespace: default");
     let unknown = chart("unknown", "chart: unknown, repo: https://example.com");

@@ -540,16 +540,22 @@ fn a_proof_stands_before_what_follows_from_it_and_a_cluster_before_its_nodes() {
         text.starts_with("2 nodes of one cluster on RKE2, by 2 seeds"),
         "{text}"
     );
-    assert!(at("n1 founds the cluster") < at("n2 joins as a server"), "{text}");
+    assert!(
+        at("n1 founds the cluster") < at("n2 joins as a server"),
+        "{text}"
+    );
     let proof = at("addon-name-invalid");
     assert!(at("n2 joins as a server") < proof, "{text}");
-    assert!(proof < at("Without Windrow") && proof < at("seed 1"), "{text}");
+    assert!(
+        proof < at("Without Windrow") && proof < at("seed 1"),
+        "{text}"
+    );
 }
 
 #[test]
 fn nodes_that_fare_alike_are_described_once_and_files_stand_side_by_side_where_there_is_room() {
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
-    let (_directory, path) = file("a-file-with-a-name.yaml", text);
+    let (_directory, path) = file("a-file-with-a-name-for-its-place-in-the-order.yaml", text);
     let nodes: Vec<String> = (1..=5)
         .map(|number| format!("--node=n{number}={}", self::text(&path)))
         .collect();
@@ -563,16 +569,26 @@ fn nodes_that_fare_alike_are_described_once_and_files_stand_side_by_side_where_t
         said(&output)
     };
     let wide = run("120");
-    assert!(wide.contains("n2 to n5 join as servers, one after another"), "{wide}");
+    assert!(
+        wide.contains("n2 to n5 join as servers, one after another"),
+        "{wide}"
+    );
     assert_eq!(wide.matches("n2 to n5: the same").count(), 1, "{wide}");
     assert!(!wide.contains("n3"), "{wide}");
-    let row = wide.lines().find(|line| line.trim_start().starts_with("n1  ")).unwrap();
+    let row = wide
+        .lines()
+        .find(|line| line.trim_start().starts_with("n1  "))
+        .unwrap();
     assert!(row.ends_with("n2 to n5"), "{wide}");
-    let files = wide.matches("a-file-with-a-name.yaml  ").count();
+    let files = wide.matches("in-the-order.yaml  ").count();
     assert_eq!(files, 1, "{wide}");
     // Without room each tells of its files by itself, and no name is broken.
     let narrow = run("60");
-    assert_eq!(narrow.matches("      with     applied").count(), 2, "{narrow}");
+    assert_eq!(
+        narrow.matches("      with     applied").count(),
+        2,
+        "{narrow}"
+    );
     for line in narrow.lines() {
         let words = line.split_whitespace().count();
         assert!(line.chars().count() <= 60 || words < 3, "{line}");

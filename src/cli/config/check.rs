@@ -12,8 +12,8 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 
 use super::super::inputs::{
-    OwnKind, STANDARD_INPUT, carried_configuration, has_objects, is_standard_input, other_configurations, own_kind,
-    say_if_ambiguous, say_notes, standard_input,
+    OwnKind, STANDARD_INPUT, carried_configuration, has_objects, is_standard_input,
+    other_configurations, own_kind, say_if_ambiguous, say_notes, standard_input,
 };
 use super::super::{Exit, complain};
 use crate::files::read_bytes;
@@ -174,7 +174,10 @@ impl NamedConfigurations {
             let wrong = findings.flat_map(|one| {
                 let message = one.message;
                 let places = one.at.into_iter();
-                places.map(move |at| ConfigError { at, message: message.clone() })
+                places.map(move |at| ConfigError {
+                    at,
+                    message: message.clone(),
+                })
             });
             return self.wrong.extend(wrong);
         }

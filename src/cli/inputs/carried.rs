@@ -27,8 +27,7 @@ pub(super) fn text(
         OpenedFile::Wrapped(found) => return wrapped(inputs, found, limits),
     };
     let read = std::str::from_utf8(&bytes).ok();
-    let carrier = read
-        .filter(|text| extract::kind_of(text) != FileKind::Manifests);
+    let carrier = read.filter(|text| extract::kind_of(text) != FileKind::Manifests);
     if let Some(text) = carrier {
         let extraction = extract::extract(&shown, text, limits);
         if let Some(nothing) = carried(inputs, &shown, text, extraction, limits) {

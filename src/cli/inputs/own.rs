@@ -57,7 +57,11 @@ pub(super) fn take_own(inputs: &mut Inputs, shown: &str, text: &str) -> bool {
     match own_kind(path, text) {
         Some(OwnKind::Configuration(role)) => inputs.own.push(ConfigFile {
             role,
-            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            name: path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
             path: path.to_owned(),
             text: text.to_owned(),
         }),

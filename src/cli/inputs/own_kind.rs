@@ -8,14 +8,20 @@ use windrow_model::manifest::{self, Node, ReadLimits, yaml};
 /// The kinds of Windrow's own files, which are no objects of Kubernetes.
 const KINDS: [(&str, OwnKind); 3] = [
     ("RulePack", OwnKind::Configuration(ConfigFileRole::Rules)),
-    ("Knowledge", OwnKind::Configuration(ConfigFileRole::Knowledge)),
+    (
+        "Knowledge",
+        OwnKind::Configuration(ConfigFileRole::Knowledge),
+    ),
     ("AcceptedFindings", OwnKind::Accepted),
 ];
 /// Directories of Windrow's own files.
 const DIRECTORIES: [(&str, OwnKind); 3] = [
     ("conf.d", OwnKind::Configuration(ConfigFileRole::Settings)),
     ("rules.d", OwnKind::Configuration(ConfigFileRole::Rules)),
-    ("knowledge.d", OwnKind::Configuration(ConfigFileRole::Knowledge)),
+    (
+        "knowledge.d",
+        OwnKind::Configuration(ConfigFileRole::Knowledge),
+    ),
 ];
 const SETTINGS: OwnKind = OwnKind::Configuration(ConfigFileRole::Settings);
 
@@ -39,7 +45,10 @@ pub(in crate::cli) fn own_kind(path: &Path, text: &str) -> Option<OwnKind> {
         };
     };
     match root.str_at(&["kind"]) {
-        Some(kind) => KINDS.iter().find(|known| known.0 == kind).map(|known| known.1),
+        Some(kind) => KINDS
+            .iter()
+            .find(|known| known.0 == kind)
+            .map(|known| known.1),
         None if root.get("apiVersion").is_some() || root.get("metadata").is_some() => None,
         None if has_settings(&root) => Some(SETTINGS),
         None => kind_of_place(path),
@@ -48,7 +57,11 @@ pub(in crate::cli) fn own_kind(path: &Path, text: &str) -> Option<OwnKind> {
 
 /// Is at least half of what stands at the top a section of the settings? Another may be misspelt.
 fn has_settings(root: &Node) -> bool {
-    let keys: Vec<&str> = root.entries().iter().map(|entry| entry.key.as_str()).collect();
+    let keys: Vec<&str> = root
+        .entries()
+        .iter()
+        .map(|entry| entry.key.as_str())
+        .collect();
     let known = keys.iter().filter(|key| is_settings_section(key)).count();
     known > 0 && 2 * known >= keys.len()
 }
@@ -70,7 +83,10 @@ fn kind_in_lines(text: &str) -> Option<OwnKind> {
         let line = format!("kind: {kind}");
         text.lines().any(|one| one.trim_end() == line)
     };
-    KINDS.iter().find(|known| named(known.0)).map(|known| known.1)
+    KINDS
+        .iter()
+        .find(|known| named(known.0))
+        .map(|known| known.1)
 }
 
 fn kind_of_place(path: &Path) -> Option<OwnKind> {
@@ -91,18 +107,34 @@ mod tests {
         let rules = OwnKind::Configuration(ConfigFileRole::Rules);
         let knowledge = OwnKind::Configuration(ConfigFileRole::Knowledge);
         for (path, text, kind) in [
-            ("a.yaml", "apiVersion: windrow.dev/v1\nkind: RulePack\n", Some(rules)),
+            (
+                "a.yaml",
+                "apiVersion: windrow.dev/v1\nkind: RulePack\n",
+                Some(rules),
+            ),
             ("a.yaml", "kind: Knowledge\nentries: 5\n", Some(knowledge)),
             ("a.yaml", "kind: RulePack\n\tbroken: {\n", Some(rules)),
-            ("a.yaml", "kind: AcceptedFindings\n", Some(OwnKind::Accepted)),
-            ("a.yaml", "staging: {enabled: false}\nwebhoks: []\n", Some(SETTINGS)),
+            (
+                "a.yaml",
+                "kind: AcceptedFindings\n",
+                Some(OwnKind::Accepted),
+            ),
+            (
+                "a.yaml",
+                "staging: {enabled: false}\nwebhoks: []\n",
+                Some(SETTINGS),
+            ),
             ("conf.d/a.yaml", "stagin: {}\n", Some(SETTINGS)),
             ("rules.d/a.yaml", "rules: [\n", Some(rules)),
             ("/etc/windrow/windrow.yaml", "", Some(SETTINGS)),
             ("a.yaml", "stagin: {}\n", None),
             ("a.yaml", "replicas: 1\nimage: {}\nplatform: x\n", None),
             ("conf.d/a.yaml", "apiVersion: v1\nkind: ConfigMap\n", None),
-            ("rules.d/a.yaml", "apiVersion: v1\nkind: A\n---\napiVersion: v1\nkind: B\n", None),
+            (
+                "rules.d/a.yaml",
+                "apiVersion: v1\nkind: A\n---\napiVersion: v1\nkind: B\n",
+                None,
+            ),
             ("manifests/a.yaml", "", None),
         ] {
             assert_eq!(own_kind(Path::new(path), text), kind, "{path}: {text}");

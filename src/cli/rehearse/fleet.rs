@@ -283,11 +283,7 @@ fn unread(agent: &ReadNode, servers: &[(&str, &[LaidManifest])]) -> Option<Findi
         incident: None,
         code: Code::ManifestsOnAgent,
         severity: Code::ManifestsOnAgent.severity(),
-        message: Code::ManifestsOnAgent.say(&[
-            ("node", &agent.name),
-            ("why", &why),
-            ("files", &files.join(", ")),
-        ]),
+        message: Code::ManifestsOnAgent.say(&[("why", &why), ("files", &files.join(", "))]),
         at,
     })
 }

@@ -33,11 +33,11 @@ pub fn check_table(report: &CheckReport, style: Style) -> String {
             finding(&mut out, one, style);
         }
     }
-    let _ = writeln!(
-        out,
-        "\n{}",
-        style.dim("Times and Harvester's controllers are modelled. `windrow rehearse` shows the whole course, `windrow plan` the order.")
-    );
+    out.push('\n');
+    let modelled = "Times and Harvester's controllers are modelled. `windrow rehearse` shows the whole course, `windrow plan` the order.";
+    for line in wrap(modelled, style.width) {
+        let _ = writeln!(out, "{}", style.dim(&line));
+    }
     out
 }
 
@@ -68,7 +68,13 @@ fn head(out: &mut String, report: &CheckReport, style: Style) {
             format!("{}: {word}", part.part.as_str())
         })
         .collect();
-    let _ = writeln!(out, "\n{}", parts.join(" · "));
+    let length: usize = report
+        .parts
+        .iter()
+        .map(|part| part.part.as_str().len() + part.verdict.as_str().len() + 5)
+        .sum();
+    let between = if length > style.width { "\n" } else { " · " };
+    let _ = writeln!(out, "\n{}", parts.join(between));
 }
 
 /// Nodes that fare alike, together.
@@ -93,14 +99,22 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
             platform(first),
             first.seeds
         );
-        let roles: Vec<_> = nodes.iter().map(|node| (node.name.as_str(), node.role)).collect();
+        let roles: Vec<_> = nodes
+            .iter()
+            .map(|node| (node.name.as_str(), node.role))
+            .collect();
         members(out, &roles, style);
         let mut groups: BTreeMap<CheckVerdict, Vec<&str>> = BTreeMap::new();
         for node in nodes {
             groups.entry(node.verdict).or_default().push(&node.name);
         }
         for (verdict, names) in groups.into_iter().rev() {
-            let text = format!("{} {}: {}", names.len(), verdict.as_str(), name_list(&names));
+            let text = format!(
+                "{} {}: {}",
+                names.len(),
+                verdict.as_str(),
+                name_list(&names)
+            );
             for line in wrap(&text, style.width.saturating_sub(2)) {
                 let _ = writeln!(out, "  {}", paint(verdict, &line, style));
             }

@@ -219,7 +219,7 @@ reasons! {
             "Lay the same file on every server, or the file on one server only."
             "24bb39b881ad4076a11a267608c86749";
         ManifestsOnAgent "manifests-on-agent" Error
-            "{node} is an agent ({why}), and nothing reads an agent's manifests directory: {files} will never be applied"
+            "the node is an agent ({why}), and nothing reads an agent's manifests directory: {files} will never be applied"
             "Lay them on a server. A server that has the same file counts, if its configuration is among those that are looked at (`--node`)."
             "fd767bad956241d0bd2a2686a456d564";
         NodeReadyCycle "node-ready-cycle" Error

@@ -351,7 +351,13 @@ impl Knowledge {
     /// What a chart would bring beside that, if one of its values were true.
     pub(crate) fn brought_if_set(&self, chart: &InstalledChart) -> Vec<UnsetValues> {
         let entries = self.entries.iter().filter_map(|entry| {
-            let Bringer::Chart { name, repository, values, .. } = &entry.bringer else {
+            let Bringer::Chart {
+                name,
+                repository,
+                values,
+                ..
+            } = &entry.bringer
+            else {
                 return None;
             };
             let is_this = chart.is_called(name, repository.as_deref())

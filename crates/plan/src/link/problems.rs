@@ -77,7 +77,11 @@ impl Linker<'_> {
                 let provider = one.objects.iter().position(|object| object.line == line);
                 if provider.is_some_and(|document| self.index.is_bringer((place.0, document))) {
                     let shared = found.shared.entry(place.0).or_default();
-                    shared.things.entry((line, "brings")).or_default().insert(what);
+                    shared
+                        .things
+                        .entry((line, "brings"))
+                        .or_default()
+                        .insert(what);
                     shared.at.push(at.clone());
                     return;
                 }
@@ -91,7 +95,11 @@ impl Linker<'_> {
                     None => target.to_string(),
                 };
                 let shared = found.shared.entry(file).or_default();
-                shared.things.entry((line, "may bring")).or_default().insert(what);
+                shared
+                    .things
+                    .entry((line, "may bring"))
+                    .or_default()
+                    .insert(what);
                 shared.at.push(at.clone());
             }
             _ => {

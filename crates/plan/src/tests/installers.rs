@@ -275,7 +275,11 @@ fn a_chart_without_the_value_that_brings_its_kinds_is_named_once_with_that_value
     let together = plan(&[("a.yaml", &docs(&[chart, issuer, certificate]))]);
     assert_eq!(codes(&together), [Code::InstallerInFile]);
     let finding = &together.findings[0];
-    assert!(finding.message.contains("`crds.enabled` or `installCRDs`"), "{}", finding.message);
+    assert!(
+        finding.message.contains("`crds.enabled` or `installCRDs`"),
+        "{}",
+        finding.message
+    );
     assert_eq!(finding.at.len(), 2);
     // With the value it brings them.
     let set = chart.replace("chart: cert", "set: {crds.enabled: true}, chart: cert");

@@ -35,8 +35,8 @@ use self::delay::Delays;
 use self::modelled::UnreadVersion;
 use self::recognise::recognised;
 pub use self::rehearsal::{
-    EndCount, Ending, FileFate, MemberRole, NodeRehearsal, RecognisedIncident, Rehearsal, Side, Span,
-    StillHeld, TimelineEntry, VersionOutcome, Weight, WorkRange, schema,
+    EndCount, Ending, FileFate, MemberRole, NodeRehearsal, RecognisedIncident, Rehearsal, Side,
+    Span, StillHeld, TimelineEntry, VersionOutcome, Weight, WorkRange, schema,
 };
 use crate::{PreparedSetup, Run, Setup};
 

@@ -75,9 +75,7 @@ pub struct NodeRehearsal {
 }
 
 /// What a node is in the cluster that is rehearsed.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum MemberRole {
     /// It founds the cluster.
@@ -121,7 +119,7 @@ pub struct Side {
     /// When the bootstrap was over, in seconds from power-on; absent when it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Span>,
-    /// What stays held for ever, in the seed of the timeline.
+    /// What stays held forever, in the seed of the timeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stays_held: Vec<StillHeld>,
     /// Known incidents, recognised in what the seeds left, the commonest first.
