@@ -278,6 +278,9 @@ pub(super) fn span(span: Span) -> String {
 }
 
 fn files(out: &mut String, node: &NodeRehearsal, style: Style) {
+    if node.with.files.is_empty() {
+        return;
+    }
     let _ = writeln!(out, "{}", style.strong("Files"));
     for (path, fate) in &node.with.files {
         let _ = writeln!(out, "  {}", printable(path));
@@ -388,6 +391,9 @@ fn versions(out: &mut String, node: &NodeRehearsal, style: Style) {
 }
 
 fn timeline(out: &mut String, title: &str, side: &Side, style: Style) {
+    if side.timeline.is_empty() {
+        return;
+    }
     let heading = format!("{title}, seed {}", side.seed);
     let _ = writeln!(out, "{}", style.strong(&heading));
     let shown = side

@@ -193,10 +193,18 @@ fn the_summary_of_a_cluster_stands_before_its_nodes() {
 
 #[test]
 fn a_rehearsal_that_is_out_of_time_is_unknown_with_what_was_played() {
-    let (report, exit) = report(&[FIRST_VM, "--seeds", "5000", "--timeout", "0s"]);
+    // Not even the first seed is played to its end.
+    let (report, exit) = report(&[FIRST_VM, "--seeds", "1", "--timeout", "0s"]);
     assert_eq!((report.verdict, exit), (CheckVerdict::Unknown, Some(5)));
+    assert_eq!(report.nodes[0].verdict, CheckVerdict::Unknown);
+    assert_eq!(report.nodes[0].seeds, 0);
     let because = report.because.unwrap().finding;
     assert_eq!(because.code, Code::RehearsalCutShort);
+    assert!(
+        because.message.contains("0 of 1 seeds"),
+        "{}",
+        because.message
+    );
 }
 
 #[test]
@@ -328,6 +336,7 @@ fn an_entry_of_a_configuration_is_split_like_a_file() {
     assert_eq!(paths, ["a.yaml", "zz-a.yaml", "b.yaml"], "{written}");
     let (mended, _) = report(&[text(&copy.join("user-data"))]);
     assert_eq!(mended.verdict, CheckVerdict::Fine, "{:?}", mended.findings);
+}
 
 const PACK: &str = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\nprovides:\n  - {by: our image, objects: [{kind: Namespace, name: ours}]}\n";
 const ACCEPTED: &str = "apiVersion: windrow.dev/v1\nkind: AcceptedFindings\naccept:\n- code: duplicate-object\n  reason: they are alike\n";

@@ -53,7 +53,7 @@ pub struct Scenario {
 /// Definitions that kube-apiserver takes long to establish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlowDefinitions {
-    /// One in so many: which ones, the seed and their names say.
+    /// One in how many: the seed and their names say which.
     pub one_in: u64,
     /// How much longer, at least and at most.
     pub delay: (Duration, Duration),

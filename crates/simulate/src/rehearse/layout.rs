@@ -326,7 +326,7 @@ impl LayoutTrial {
         }
     }
 
-    /// Was it better in each of so many seeds?
+    /// Was it better in each of this many seeds?
     pub fn is_better_in_all(&self, seeds: u64) -> bool {
         self.is_better && self.seeds == seeds
     }
