@@ -1,5 +1,8 @@
 //! CEL expressions: compiled when a rule is loaded, evaluated on one object.
 //!
+//! Those of the packs that come with Windrow are compiled when they are first asked: the parser's tables take half a
+//! megabyte for as long as the process lives, and most nodes never ask.
+//!
 //! What can be refused at load time is: syntax, unknown variables, unknown functions, expressions
 //! that cannot yield true or false, and expressions too large to be read. What is left at evaluation
 //! is a missing field, a value of another type or more work than an evaluation may take, and that is an
@@ -15,7 +18,7 @@ mod tests;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use cel::common::ast::IdedExpr;
 use cel::common::types::{
@@ -28,7 +31,7 @@ pub use self::budget::EvaluationBudget;
 use self::budget::{BUDGET, MOST_STEPS, environment};
 use self::check::Checker;
 use self::metered::{length, metered};
-pub(in crate::rules) use self::reads::Reads;
+use self::reads::Reads;
 use windrow_model::manifest;
 
 use super::Expression;
@@ -53,6 +56,16 @@ enum ExpressionUse {
     Truth,
     /// A value to be shown.
     Value,
+}
+
+/// An expression as it is evaluated.
+pub(in crate::rules) struct CompiledProgram {
+    /// The program, with calls that count its steps.
+    evaluated: IdedExpr,
+    /// How many steps it takes without its loops.
+    steps: u64,
+    /// What it reads of the object.
+    reads: Reads,
 }
 
 /// Why an expression has no answer on an object.
@@ -89,7 +102,77 @@ impl Expression {
         Self::compile_as(source, ExpressionUse::Value)
     }
 
+    /// A condition that is known to compile, because a test has compiled it. It is compiled when it is first asked.
+    pub(super) fn deferred(source: &str) -> Self {
+        Self {
+            source: source.into(),
+            program: Arc::default(),
+        }
+    }
+
     fn compile_as(source: &str, yields: ExpressionUse) -> Result<Self, String> {
+        let program = CompiledProgram::compile(source, yields)?;
+        Ok(Self {
+            source: source.into(),
+            program: Arc::new(OnceLock::from(program)),
+        })
+    }
+
+    fn program(&self) -> Result<&CompiledProgram, EvaluationError> {
+        if let Some(program) = self.program.get() {
+            return Ok(program);
+        }
+        let program = CompiledProgram::compile(&self.source, ExpressionUse::Truth)
+            .map_err(EvaluationError::Type)?;
+        Ok(self.program.get_or_init(|| program))
+    }
+
+    /// Is it true of this observed object?
+    pub fn holds(&self, object: &serde_json::Value) -> Result<bool, EvaluationError> {
+        self.holds_within(object, &EvaluationBudget::new(MOST_STEPS))
+    }
+
+    /// Is it true of this observed object? It takes the steps from a budget that others share.
+    pub fn holds_within(
+        &self,
+        object: &serde_json::Value,
+        budget: &EvaluationBudget,
+    ) -> Result<bool, EvaluationError> {
+        let program = self.program()?;
+        program.evaluate(program.read_json(object), budget)
+    }
+
+    /// Is it true of this object of a manifest?
+    pub fn holds_for(&self, object: &manifest::Node) -> Result<bool, EvaluationError> {
+        let program = self.program()?;
+        program.evaluate(
+            program.read_node(object),
+            &EvaluationBudget::new(MOST_STEPS),
+        )
+    }
+
+    /// What it yields for this observed object, as text: a text, a number or a boolean.
+    pub(super) fn text(&self, object: &serde_json::Value) -> Result<String, EvaluationError> {
+        let program = self.program()?;
+        match program.yielded(
+            program.read_json(object),
+            &EvaluationBudget::new(MOST_STEPS),
+        )? {
+            Value::String(text) => Ok(text.as_ref().clone()),
+            Value::Int(number) => Ok(number.to_string()),
+            Value::UInt(number) => Ok(number.to_string()),
+            Value::Float(number) => Ok(number.to_string()),
+            Value::Bool(truth) => Ok(truth.to_string()),
+            other => Err(EvaluationError::Type(format!(
+                "the expression yields a {}, not a text, a number or a boolean",
+                other.type_of()
+            ))),
+        }
+    }
+}
+
+impl CompiledProgram {
+    fn compile(source: &str, yields: ExpressionUse) -> Result<Self, String> {
         if source.trim().is_empty() {
             return Err("the expression is empty".to_owned());
         }
@@ -107,58 +190,18 @@ impl Expression {
             clippy::disallowed_methods,
             reason = "the CEL parser recurses deeper than a test's or a worker's stack: it is called on a stack of its own, and waited for"
         )]
-        let (evaluated, steps, reads) = std::thread::Builder::new()
+        let program = std::thread::Builder::new()
             .name("cel".to_owned())
             .stack_size(COMPILE_STACK)
             .spawn(move || compile(&text, yields))
             .map_err(|error| format!("the expression cannot be read: {error}"))?
             .join()
             .map_err(|_| "the expression cannot be read".to_owned())??;
-        let expression = Self {
-            source: source.into(),
-            evaluated: Arc::new(evaluated),
-            steps,
-            reads: Arc::new(reads),
-        };
         // What is too much for an object without anything is too much for every one.
         let nothing = from_entries(std::iter::empty());
-        match expression.yielded(nothing, &EvaluationBudget::new(MOST_STEPS)) {
+        match program.yielded(nothing, &EvaluationBudget::new(MOST_STEPS)) {
             Err(EvaluationError::Limit(why)) => Err(why),
-            _ => Ok(expression),
-        }
-    }
-
-    /// Is it true of this observed object?
-    pub fn holds(&self, object: &serde_json::Value) -> Result<bool, EvaluationError> {
-        self.holds_within(object, &EvaluationBudget::new(MOST_STEPS))
-    }
-
-    /// Is it true of this observed object? It takes the steps from a budget that others share.
-    pub fn holds_within(
-        &self,
-        object: &serde_json::Value,
-        budget: &EvaluationBudget,
-    ) -> Result<bool, EvaluationError> {
-        self.evaluate(self.read_json(object), budget)
-    }
-
-    /// Is it true of this object of a manifest?
-    pub fn holds_for(&self, object: &manifest::Node) -> Result<bool, EvaluationError> {
-        self.evaluate(self.read_node(object), &EvaluationBudget::new(MOST_STEPS))
-    }
-
-    /// What it yields for this observed object, as text: a text, a number or a boolean.
-    pub(super) fn text(&self, object: &serde_json::Value) -> Result<String, EvaluationError> {
-        match self.yielded(self.read_json(object), &EvaluationBudget::new(MOST_STEPS))? {
-            Value::String(text) => Ok(text.as_ref().clone()),
-            Value::Int(number) => Ok(number.to_string()),
-            Value::UInt(number) => Ok(number.to_string()),
-            Value::Float(number) => Ok(number.to_string()),
-            Value::Bool(truth) => Ok(truth.to_string()),
-            other => Err(EvaluationError::Type(format!(
-                "the expression yields a {}, not a text, a number or a boolean",
-                other.type_of()
-            ))),
+            _ => Ok(program),
         }
     }
 
@@ -235,7 +278,7 @@ impl Expression {
 }
 
 /// Parses and checks; what is refused is also dropped here, where the stack is deep enough.
-fn compile(source: &str, yields: ExpressionUse) -> Result<(IdedExpr, u64, Reads), String> {
+fn compile(source: &str, yields: ExpressionUse) -> Result<CompiledProgram, String> {
     let program: Program = ENVIRONMENT.compile(source).map_err(|errors| {
         let errors: Vec<String> = errors
             .errors
@@ -251,7 +294,11 @@ fn compile(source: &str, yields: ExpressionUse) -> Result<(IdedExpr, u64, Reads)
     }
     if checker.errors.is_empty() {
         let expression = program.expression();
-        Ok((metered(expression), length(expression), checker.reads))
+        Ok(CompiledProgram {
+            evaluated: metered(expression),
+            steps: length(expression),
+            reads: checker.reads,
+        })
     } else {
         Err(checker.errors.join("; "))
     }

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::manifest::{GroupKind, ObjectRef};
+
+use super::expression::CompiledProgram;
 
 /// What the node is, or will be.
 #[derive(
@@ -104,16 +106,12 @@ pub enum OnDeadline {
     Release,
 }
 
-/// A compiled CEL expression. Two are equal when their source is.
+/// A CEL expression. Two are equal when their source is.
 #[derive(Clone)]
 pub struct Expression {
     pub(super) source: Arc<str>,
-    /// What is evaluated: the program, with calls that count its steps.
-    pub(super) evaluated: Arc<cel::common::ast::IdedExpr>,
-    /// How many steps it takes without its loops.
-    pub(super) steps: u64,
-    /// What it reads of the object.
-    pub(super) reads: Arc<super::expression::Reads>,
+    /// Its program, once it is compiled. Copies share it.
+    pub(super) program: Arc<OnceLock<CompiledProgram>>,
 }
 
 impl Expression {

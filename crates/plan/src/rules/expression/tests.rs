@@ -204,7 +204,8 @@ fn only_the_fields_that_are_read_are_handed_over_and_the_answer_is_the_same() {
         ("true", &[]),
     ] {
         let expression = Expression::compile(source).unwrap();
-        let handed = expression.read_json(&object);
+        let program = expression.program().unwrap();
+        let handed = program.read_json(&object);
         let handed = handed
             .downcast_ref::<CelMap<'_>>()
             .expect("an object is a map");
@@ -214,9 +215,28 @@ fn only_the_fields_that_are_read_are_handed_over_and_the_answer_is_the_same() {
             .collect();
         fields.sort_unstable();
         assert_eq!(fields, read, "{source}");
-        let whole = expression.evaluate(from_json(&object), &EvaluationBudget::new(MOST_STEPS));
+        let whole = program.evaluate(from_json(&object), &EvaluationBudget::new(MOST_STEPS));
         assert_eq!(expression.holds(&object), whole, "{source}");
     }
+}
+
+#[test]
+fn a_deferred_expression_is_compiled_when_it_is_first_asked_and_answers_like_any_other() {
+    let source = "object.status.phase == 'Up'";
+    let deferred = Expression::deferred(source);
+    let copy = deferred.clone();
+    assert!(deferred.program.get().is_none());
+    assert_eq!(deferred, Expression::compile(source).unwrap());
+    let object = json!({"status": {"phase": "Up"}});
+    assert_eq!(deferred.holds(&object), Ok(true));
+    assert!(copy.program.get().is_some(), "copies share the program");
+    let missing = EvaluationError::Missing("`status` is not there yet".to_owned());
+    assert_eq!(copy.holds(&json!({})), Err(missing));
+    let broken = Expression::deferred("object.status.phase ==");
+    assert!(matches!(
+        broken.holds(&object),
+        Err(EvaluationError::Type(_))
+    ));
 }
 
 #[test]

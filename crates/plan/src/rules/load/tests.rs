@@ -37,6 +37,17 @@ fn the_shipped_packs_load_without_an_error_and_every_part_of_them_counts() {
 }
 
 #[test]
+fn every_expression_of_the_shipped_packs_compiles() {
+    for (file, text) in SHIPPED {
+        // Of any other text, expressions are compiled when it is loaded.
+        let (_, errors) = load(&[(file, &format!("{text}\n"))]);
+        assert_eq!(errors, [""; 0]);
+        let (_, errors) = load(&[(file, &text.replace("'Deployed'", "'Deployed"))]);
+        assert_eq!(errors.is_empty(), !text.contains("'Deployed'"), "{file}");
+    }
+}
+
+#[test]
 fn every_file_of_the_shipped_directory_is_shipped() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/rules.d");
     let mut files: Vec<String> = std::fs::read_dir(directory)
