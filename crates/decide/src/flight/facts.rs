@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windrow_model::findings::Finding;
-use windrow_model::manifest::{AddonName, BaseName, GroupKind, MarkerPath, ObjectRef};
+use windrow_model::manifest::{AddonName, BaseName, GroupKind, MarkerPath, ObjectRef, sha256};
 use windrow_plan::readiness::node::{NodeSeen, ProbeId, Track};
 use windrow_plan::readiness::{KindSeen, ObjectSeen};
 
-use super::redact;
+use super::{missing, redact};
 use crate::{Addon, Api, ApplyFailure, Mark, Marker, MarkerTrouble, Observation};
 
 /// What a fact is about. Serialised as the value of a named fact.
@@ -125,33 +125,74 @@ impl RecordedAnswer {
     }
 }
 
-/// Every fact of an observation, without secrets.
-pub(super) fn observation_facts(observation: &Observation) -> BTreeMap<String, Value> {
-    let mut facts = Facts(BTreeMap::new());
-    facts.put_markers(observation);
-    facts.put_cluster(observation);
-    facts.put_addons(observation);
-    if let Some(node) = &observation.node {
-        facts.put_node(node);
-    }
-    for (by, findings) in &observation.found {
-        let fact = Fact::Found {
-            by: by.clone(),
-            findings: findings.clone(),
-        };
-        facts.put(format!("found by {by}"), &fact);
-    }
-    facts.0
+/// What the lines of a flight have said of an observation so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RecordedFacts {
+    /// Of each fact only a digest: it has to be told apart from a later one, and its value stands in the line.
+    digests: BTreeMap<String, FactDigest>,
 }
 
-/// Facts by their names.
-struct Facts(BTreeMap<String, Value>);
+/// SHA-256 of a fact as JSON.
+type FactDigest = [u8; 32];
 
-impl Facts {
+/// What a line has to say of an observation.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct FactChanges {
+    /// Facts that are new or different.
+    pub(super) changed: BTreeMap<String, Value>,
+    /// Names of facts that are no more.
+    pub(super) gone: Vec<String>,
+}
+
+impl RecordedFacts {
+    /// Takes in an observation, without its secrets, and returns what changed since the last one.
+    pub(super) fn take(&mut self, observation: &Observation) -> FactChanges {
+        let mut comparison = FactComparison {
+            before: &self.digests,
+            now: BTreeMap::new(),
+            changed: BTreeMap::new(),
+        };
+        comparison.put_observation(observation);
+        let FactComparison { now, changed, .. } = comparison;
+        let gone = missing(&self.digests, &now);
+        self.digests = now;
+        FactChanges { changed, gone }
+    }
+}
+
+/// The facts of an observation beside those that are recorded.
+struct FactComparison<'r> {
+    before: &'r BTreeMap<String, FactDigest>,
+    now: BTreeMap<String, FactDigest>,
+    changed: BTreeMap<String, Value>,
+}
+
+impl FactComparison<'_> {
     fn put(&mut self, name: impl Into<String>, fact: &Fact) {
+        let name = name.into();
         // Maps with string keys, strings and numbers: always JSON.
-        let value = serde_json::to_value(fact).unwrap_or_default();
-        self.0.insert(name.into(), value);
+        let digest = sha256(&serde_json::to_vec(fact).unwrap_or_default());
+        if self.before.get(&name) != Some(&digest) {
+            let value = serde_json::to_value(fact).unwrap_or_default();
+            self.changed.insert(name.clone(), value);
+        }
+        self.now.insert(name, digest);
+    }
+
+    fn put_observation(&mut self, observation: &Observation) {
+        self.put_markers(observation);
+        self.put_cluster(observation);
+        self.put_addons(observation);
+        if let Some(node) = &observation.node {
+            self.put_node(node);
+        }
+        for (by, findings) in &observation.found {
+            let fact = Fact::Found {
+                by: by.clone(),
+                findings: findings.clone(),
+            };
+            self.put(format!("found by {by}"), &fact);
+        }
     }
 
     fn put_markers(&mut self, observation: &Observation) {
@@ -325,5 +366,38 @@ fn restore_fact(fact: Fact, observation: &mut Observation, probes: &mut BTreeMap
         Fact::Found { by, findings } => {
             observation.found.insert(by, findings);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_model::manifest::GroupKind;
+
+    use super::*;
+
+    #[test]
+    fn a_fact_is_said_once_again_when_it_changes_and_its_name_when_it_is_gone() {
+        let kind = GroupKind::new("example.com", "Widget");
+        let mut observation = Observation::default();
+        observation.kinds.insert(kind.clone(), KindSeen::NotServed);
+        let mut recorded = RecordedFacts::default();
+        let first = recorded.take(&observation);
+        assert_eq!(first.changed.len(), 2, "{first:?}");
+        assert_eq!(recorded.take(&observation), FactChanges::default());
+
+        observation.kinds.insert(kind.clone(), KindSeen::Served);
+        let changed = recorded.take(&observation);
+        let names: Vec<&str> = changed.changed.keys().map(String::as_str).collect();
+        assert_eq!(
+            (names, &changed.gone[..]),
+            (vec!["kind Widget.example.com"], &[][..])
+        );
+        let whole = first.changed.into_iter().chain(changed.changed).collect();
+        assert_eq!(restore(&whole).unwrap().kinds, observation.kinds);
+
+        observation.kinds.remove(&kind);
+        let gone = recorded.take(&observation);
+        assert_eq!(gone.gone, ["kind Widget.example.com"]);
+        assert!(gone.changed.is_empty());
     }
 }

@@ -37,6 +37,7 @@ use windrow_plan::rules::Platform;
 use crate::{Action, Decision, Event, FileStage, Ledger, Observation, Phase, Readiness};
 use crate::{Status, StatusReason};
 
+use facts::{FactChanges, RecordedFacts};
 pub use key::DigestKey;
 pub use manifests::RecordedFile;
 pub use read::{Flights, Segment};
@@ -294,7 +295,7 @@ pub struct DecisionToRecord {
 /// Turns decisions into lines: remembers what the lines before have said.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
-    facts: BTreeMap<String, Value>,
+    facts: RecordedFacts,
     files: BTreeMap<ManifestPath, RecordedStage>,
     /// Nothing was said yet: the first line carries the whole ledger.
     begun: bool,
@@ -303,14 +304,7 @@ pub struct Recorder {
 impl Recorder {
     /// The line for a decision.
     pub fn record(&mut self, made: DecisionToRecord) -> FlightLine {
-        let facts = facts::observation_facts(&made.observation);
-        let changed = facts
-            .iter()
-            .filter(|(name, fact)| self.facts.get(*name) != Some(fact))
-            .map(|(name, fact)| (name.clone(), fact.clone()))
-            .collect();
-        let gone = missing(&self.facts, &facts);
-        self.facts = facts;
+        let FactChanges { changed, gone } = self.facts.take(&made.observation);
         let files = file_stages(&made.after);
         let files_changed = files
             .iter()

@@ -135,7 +135,12 @@ fn remove(node: &mut Node, unwanted: impl Fn(&MapEntry) -> bool) {
 
 /// Hex SHA-256 of bytes, as `Addon.spec.checksum` has it.
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    hex(&sha256(bytes))
+}
+
+/// SHA-256 of bytes.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
 }
 
 /// Lower-case hexadecimal.

@@ -26,7 +26,7 @@ pub mod user_data;
 pub mod yaml;
 
 pub use budget::{MOST_PROBLEMS, memory_of_node};
-pub use digest::sha256_hex;
+pub use digest::{sha256, sha256_hex};
 pub use encoding::decode_base64;
 pub use name::object_name_refusal;
 pub use name::{namespace_name_error, object_name_error};
