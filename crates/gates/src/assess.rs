@@ -75,7 +75,6 @@ struct WrittenGate {
 /// Judges a merged configuration against the version that will start. `ours` is the path of Windrow's
 /// own drop-in, if it is among the files.
 pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion) -> Assessment {
-    let catalogue = Catalogue::builtin();
     let mut findings = Findings::default();
     for finding in &config.findings {
         findings.push_as(
@@ -89,9 +88,12 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
     for component in Component::ALL {
         misnamed(component, config, &mut findings);
         let uses = config.flag(component.argument(), "feature-gates");
+        if uses.is_empty() {
+            continue;
+        }
+        let catalogue = Catalogue::builtin();
         let versions = target.plausible(catalogue);
-        let newest = versions.iter().max().copied();
-        let Some(newest) = newest.filter(|_| !uses.is_empty()) else {
+        let Some(newest) = versions.iter().max().copied() else {
             continue;
         };
         if *target == TargetVersion::Unknown {

@@ -5,7 +5,7 @@
 //! the text says outright about a later minor.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use windrow_plan::version::{Minor, Version};
 
@@ -85,7 +85,7 @@ pub struct Gate {
     needs: Vec<Needs>,
     read_by: Option<Component>,
     /// The minors that are covered, and the last patch that was read, where it is known.
-    covered: BTreeMap<Minor, Option<u16>>,
+    covered: Arc<BTreeMap<Minor, Option<u16>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -183,8 +183,6 @@ impl Gate {
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     gates: BTreeMap<String, Gate>,
-    /// Lower-case names, for names in the wrong case.
-    folded: HashMap<String, String>,
     minors: BTreeMap<Minor, usize>,
     constants: HashMap<String, String>,
     elsewhere: Vec<(String, HashSet<String>)>,
@@ -222,7 +220,8 @@ impl Catalogue {
 
     /// The gate of this name in another case.
     pub fn gate_in_any_case(&self, name: &str) -> Option<&Gate> {
-        self.gates.get(self.folded.get(&name.to_ascii_lowercase())?)
+        self.gates()
+            .find(|gate| gate.name.eq_ignore_ascii_case(name))
     }
 
     /// Every gate, by name.
@@ -355,11 +354,8 @@ impl CatalogueParser {
             before: Vec::new(),
             needs: Vec::new(),
             read_by: None,
-            covered: BTreeMap::new(),
+            covered: Arc::default(),
         };
-        self.catalogue
-            .folded
-            .insert(name.to_ascii_lowercase(), name.to_owned());
         match self.catalogue.gates.insert(name.to_owned(), gate) {
             None => Ok(()),
             Some(_) => Err(format!("{name} stands twice")),
@@ -374,8 +370,9 @@ impl CatalogueParser {
     }
 
     fn finish(mut self) -> Result<Catalogue, Vec<String>> {
+        let covered = Arc::new(self.covered);
         for gate in self.catalogue.gates.values_mut() {
-            gate.covered.clone_from(&self.covered);
+            gate.covered = Arc::clone(&covered);
         }
         match self.problems.is_empty() {
             true => Ok(self.catalogue),
