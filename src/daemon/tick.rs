@@ -106,7 +106,7 @@ impl Daemon {
         flight.configured(&layout, loaded, kind, clock.now());
         let state = StagingState::new(
             loaded.settings.clone(),
-            loaded.rules.clone(),
+            Arc::clone(&loaded.rules),
             kind,
             read.ledger,
             clock.now(),

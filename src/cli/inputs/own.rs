@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use windrow_decide::settings::{ConfigError, ConfigFile, ConfigFileRole, Loaded, rule_sources};
 use windrow_model::findings::Location;
@@ -20,10 +21,10 @@ pub(in crate::cli) fn rules(
     loaded: &Loaded,
     further: &[PathBuf],
     preset: bool,
-) -> (RuleSet, Vec<ConfigError>) {
+) -> (Arc<RuleSet>, Vec<ConfigError>) {
     let mut errors = loaded.errors.clone();
     if further.is_empty() && !preset {
-        return (loaded.rules.clone(), errors);
+        return (Arc::clone(&loaded.rules), errors);
     }
     let mut sources = rule_sources(&loaded.files, preset);
     for path in further {
@@ -48,7 +49,7 @@ pub(in crate::cli) fn rules(
             errors.push(error);
         }
     }
-    (rules, errors)
+    (Arc::new(rules), errors)
 }
 
 /// Takes one of Windrow's own files, where a text is one.

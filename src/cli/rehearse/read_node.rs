@@ -143,14 +143,14 @@ pub(super) fn read_node(
             files,
             changes,
             settings: Arc::new(loaded.settings),
-            rules: rules.into(),
+            rules,
             joins: Vec::new(),
         },
     })
 }
 
 /// Windrow's own configuration and the rules on that node, and what is wrong with them.
-fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, RuleSet, Vec<ConfigError>) {
+fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, Arc<RuleSet>, Vec<ConfigError>) {
     let mut loaded = settings::merge(ConfigFiles {
         files: inputs::own_configuration(inputs),
         errors: Vec::new(),

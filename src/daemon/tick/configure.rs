@@ -63,7 +63,7 @@ impl Daemon {
         }
         self.flight
             .configured(&self.layout, loaded, kind, self.clock.now());
-        let (settings, rules) = (loaded.settings.clone(), loaded.rules.clone());
+        let (settings, rules) = (loaded.settings.clone(), Arc::clone(&loaded.rules));
         self.state.configure(settings, rules, kind);
         self.scanner.forget();
         self.data_dir.forget();

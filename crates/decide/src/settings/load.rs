@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use windrow_gates::Component;
 use windrow_harvester as harvester;
@@ -59,7 +60,7 @@ pub struct Loaded {
     /// The same, key by key, with origins.
     pub values: Vec<ConfiguredValue>,
     /// The rules: the shipped packs and those of the files.
-    pub rules: RuleSet,
+    pub rules: Arc<RuleSet>,
     /// Everything that is wrong. Files named here are left out; of rule files only the rules named.
     pub errors: Vec<ConfigError>,
     /// The files that were read, in the order in which they count.
@@ -103,7 +104,7 @@ pub fn merge(found: ConfigFiles) -> Loaded {
             Err(wrong) => errors.extend(wrong),
         }
     }
-    let rules = load_rules(&files, preset, &mut errors);
+    let rules = Arc::new(load_rules(&files, preset, &mut errors));
     let (settings, values) = merged.validate(&mut errors);
     Loaded {
         settings,
