@@ -83,10 +83,13 @@ impl Publisher {
         if !same {
             self.generation += 1;
             status.generation = self.generation;
-            self.current.send_replace(Some(Arc::new(status.clone())));
+        }
+        let status = Arc::new(status);
+        if !same {
+            self.current.send_replace(Some(Arc::clone(&status)));
         }
         self.written = false;
-        let content = json_pretty(&status)? + "\n";
+        let content = json_pretty(&*status)? + "\n";
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }

@@ -65,7 +65,7 @@ pub struct MarkerEntry {
     /// Its path.
     pub path: MarkerPath,
     /// Windrow's mark in it; `None` when it is not Windrow's.
-    pub mark: Option<Mark>,
+    pub mark: Option<Arc<Mark>>,
     /// Why it could not be read; whose marker it is, is unknown then.
     pub unreadable: Option<String>,
     /// Shows whether it has changed.
@@ -118,7 +118,7 @@ impl FileStamp {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileStamps {
     pub(super) files: BTreeMap<ManifestPath, FileStamp>,
-    pub(super) markers: BTreeMap<MarkerPath, (FileStamp, Option<Mark>)>,
+    pub(super) markers: BTreeMap<MarkerPath, (FileStamp, Option<Arc<Mark>>)>,
 }
 
 impl FileStamps {
@@ -171,7 +171,7 @@ impl ScannedDirectory {
                 .into_iter()
                 .map(|marker| Marker {
                     path: marker.path,
-                    mark: marker.mark.map(Arc::new),
+                    mark: marker.mark,
                 })
                 .collect(),
         }

@@ -4,6 +4,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use nix::fcntl::OFlag;
@@ -21,11 +22,11 @@ pub(super) fn read_mark(
     path: &MarkerPath,
     metadata: &Metadata,
     now: Timestamp,
-) -> io::Result<Option<Mark>> {
+) -> io::Result<Option<Arc<Mark>>> {
     if !metadata.is_file() {
         return Ok(None);
     }
-    Mark::read(open(at)?, path, now)
+    Ok(Mark::read(open(at)?, path, now)?.map(Arc::new))
 }
 
 /// Reads a regular file. Anything else that took its place is named, not read. The metadata is older than the content:

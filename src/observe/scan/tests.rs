@@ -279,15 +279,15 @@ fn a_marker_that_has_not_changed_is_not_opened_again() {
     write(&path, mark("a.yaml").to_json()).unwrap();
     // Its remembered stamp did not come from reading it.
     let mut seen = look(at).stamps();
-    seen.markers.get_mut("a.yaml.skip").unwrap().1 = Some(mark("remembered"));
+    seen.markers.get_mut("a.yaml.skip").unwrap().1 = Some(mark("remembered").into());
     let remembered = look_again(at, &seen);
-    assert_eq!(remembered.markers[0].mark, Some(mark("remembered")));
+    assert_eq!(remembered.markers[0].mark, Some(mark("remembered").into()));
     assert_eq!(remembered.stamps(), seen);
     // Another file of the same size in its place is read.
     write(at.join("new"), mark("b.yaml").to_json()).unwrap();
     fs::rename(at.join("new"), &path).unwrap();
     let third = look_again(at, &seen);
-    assert_eq!(third.markers[0].mark, Some(mark("b.yaml")));
+    assert_eq!(third.markers[0].mark, Some(mark("b.yaml").into()));
 }
 
 #[test]
