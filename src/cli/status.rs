@@ -184,7 +184,7 @@ fn manifests(out: &mut String, staging: &StagingStatus, now: Timestamp, style: S
     for file in &staging.held {
         let why = match file.by {
             Holder::Windrow => format!("{}{}", file.why, outlook(file, now)),
-            Holder::Other => file.why.clone(),
+            Holder::Other => file.why.to_string(),
         };
         file_row("held", &file.file, file.since, &why);
     }

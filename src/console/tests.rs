@@ -305,7 +305,7 @@ fn hostile() -> Status {
     status.versions.windrow.clone_from(&text);
     for held in &mut status.staging.held {
         held.file = text.as_str().into();
-        held.why.clone_from(&text);
+        held.why = text.as_str().into();
     }
     for failed in &mut status.staging.failed {
         failed.file = text.as_str().into();

@@ -231,9 +231,9 @@ impl Sandbox {
                 continue;
             }
             if let Some(hold) = self.held.get_mut(&held.file)
-                && !hold.whys.contains(&held.why)
+                && !hold.whys.iter().any(|why| *why == held.why)
             {
-                hold.whys.push(held.why.clone());
+                hold.whys.push(held.why.to_string());
             }
         }
         let let_go = [&status.staging.released, &status.staging.applied];

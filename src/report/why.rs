@@ -299,7 +299,7 @@ fn explain_held_file(
         file: held.file.clone(),
         state: "held",
         since: held.since,
-        why: held.why.clone(),
+        why: held.why.to_string(),
         by: Some(held.by),
         overdue: held.overdue,
         deadline: held.deadline,

@@ -1,6 +1,7 @@
 //! Writes the status document, which every outlet shows, from the outcomes of the files.
 
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::NodeMemory;
@@ -11,8 +12,8 @@ use super::node::{self, StagingVerdict};
 use super::observation::MarkerTrouble;
 use super::outcome::{DecisionContext, FileHold, FileOutcome, on_purpose};
 use super::status::{
-    FailedFile, FileStatus, HeldFile, Holder, NodeRole, NotHeldFile, Phase, ProgramVersions,
-    Readiness, StagingStatus, Status, StatusReason,
+    Blocker, FailedFile, FileStatus, HeldFile, Holder, NodeRole, NotHeldFile, Phase,
+    ProgramVersions, Readiness, StagingStatus, Status, StatusReason,
 };
 use super::text::shorten;
 
@@ -148,7 +149,7 @@ impl FileDescription<'_> {
             FileOutcome::NotOurs => return,
             FileOutcome::HeldByOther => {
                 let code = Code::HeldByOther;
-                let held = self.held(code, code.say(&[]), Holder::Other);
+                let held = self.held(code, code.say(&[]).into(), Holder::Other);
                 staging.held.push(held);
             }
             FileOutcome::Hold(hold) => match self.why_marker_is_missing() {
@@ -186,19 +187,19 @@ impl FileDescription<'_> {
     }
 
     /// Why there is still a marker for a file that is released.
-    fn why_marker_stays(&self) -> Option<(Code, String)> {
+    fn why_marker_stays(&self) -> Option<(Code, SmolStr)> {
         let observation = self.context.observation;
         let code = match observation.marker_troubles.get(&self.file.name) {
             _ if !self.is_marked() => return None,
             Some(MarkerTrouble::NotRemoved(error)) => {
                 let code = Code::MarkerStays;
-                return Some((code, code.say(&[("error", error)])));
+                return Some((code, code.say(&[("error", error)]).into()));
             }
             Some(MarkerTrouble::NotMade(_)) => Code::Provisional,
             None if observation.being_written.contains(&self.file.name) => Code::Provisional,
             None => return None,
         };
-        Some((code, code.say(&[])))
+        Some((code, code.say(&[]).into()))
     }
 
     fn is_marked(&self) -> bool {
@@ -207,7 +208,7 @@ impl FileDescription<'_> {
     }
 
     /// The file as held, without needs and without a deadline.
-    fn held(&self, code: Code, why: String, by: Holder) -> HeldFile {
+    fn held(&self, code: Code, why: SmolStr, by: Holder) -> HeldFile {
         HeldFile {
             file: self.file.path.clone(),
             since: self.since,
@@ -224,20 +225,23 @@ impl FileDescription<'_> {
 
     fn held_for(&self, hold: &FileHold) -> HeldFile {
         let now = self.context.now;
-        let blockers = hold.blockers.iter();
         let (spares, none_spares) = match self.context.plan.advise_on_hold(self.id) {
             HoldAdvice::Name(path) => (Some(path), None),
             HoldAdvice::NoName(why) => (None, Some(why.to_owned())),
         };
+        let unmet = hold.blockers.iter();
+        let mut blockers: Vec<Blocker> = unmet
+            .filter_map(|unmet| self.context.blocker(self.file, unmet))
+            .collect();
+        // The status lasts, and most files have one.
+        blockers.shrink_to_fit();
         HeldFile {
             name_spares_hold: spares,
             no_name_spares_hold: none_spares,
             overdue: hold.overdue.is_some_and(|at| at <= now),
             deadline: hold.deadline,
-            blockers: blockers
-                .filter_map(|unmet| self.context.blocker(self.file, unmet))
-                .collect(),
-            ..self.held(hold.code, hold.why.to_string(), Holder::Windrow)
+            blockers,
+            ..self.held(hold.code, hold.why.clone(), Holder::Windrow)
         }
     }
 

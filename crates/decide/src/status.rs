@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 use windrow_gates::GatesStatus;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::ManifestPath;
@@ -239,7 +240,7 @@ pub struct HeldFile {
     /// Code of the first blocker.
     pub code: Code,
     /// The first blocker, in a line.
-    pub why: String,
+    pub why: SmolStr,
     /// Who holds it: `windrow`, or `other`.
     pub by: Holder,
     /// Is it past its deadline and kept on purpose?

@@ -153,7 +153,7 @@ impl Node {
             .iter()
             .find(|file| file.path == path)
             .unwrap();
-        let (addon, checksum) = (file.addon.clone(), file.sha256.clone());
+        let (addon, checksum) = (file.addon.clone(), file.sha256.to_string());
         let source = format!("/var/lib/rancher/rke2/server/manifests/{path}");
         self.observe(ClusterEvent::Addon(addon, Some(Addon { checksum, source })));
     }

@@ -308,7 +308,7 @@ impl DecisionContext<'_> {
         let wanted = |why: &str| {
             let target = need.target.to_string();
             let wanted = match (&need.condition, requirement.inferred) {
-                (_, false) => requirement.reason.clone(),
+                (_, false) => requirement.reason.to_string(),
                 (NeedCondition::Served, true) => format!("needs {target} to be served"),
                 (_, true) => format!("needs {target}"),
             };
@@ -338,7 +338,7 @@ impl DecisionContext<'_> {
                 let line = match (requirement.inferred, message.as_str()) {
                     (true, message) => message.to_owned(),
                     // There is nothing to add to the rule's own words.
-                    (false, "") => requirement.reason.clone(),
+                    (false, "") => requirement.reason.to_string(),
                     (false, message) => format!("{} ({message})", requirement.reason),
                 };
                 (*code, line)

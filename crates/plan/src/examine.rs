@@ -9,6 +9,7 @@ mod wants;
 use std::collections::HashSet;
 use std::time::Duration;
 
+use smol_str::SmolStr;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{
     self, AddonName, BaseName, FileContent, GroupKind, MOST_PROBLEMS, ManifestFile, ManifestPath,
@@ -31,8 +32,8 @@ pub struct Examined {
     pub(super) path: ManifestPath,
     pub(super) shown: SourceMap,
     pub(super) addon: AddonName,
-    pub(super) sha256: String,
-    pub(super) digest: String,
+    pub(super) sha256: SmolStr,
+    pub(super) digest: SmolStr,
     pub(super) owner: Option<&'static str>,
     pub(super) refused: Option<String>,
     pub(super) harmful: bool,
@@ -75,7 +76,7 @@ pub(super) struct ExaminedObject {
     /// whether that kind is namespaced.
     pub(super) serves: Option<(GroupKind, bool)>,
     /// What its controller is known to bring.
-    pub(super) brings: KnownBrings,
+    pub(super) brings: Option<Box<KnownBrings>>,
     /// What a chart would bring with other values.
     pub(super) unset: Box<[UnsetValues]>,
     /// What comes true only a while after RKE2 applied it.
@@ -91,7 +92,7 @@ pub(super) struct UnresolvedRequirement {
     pub(super) condition: NeedCondition,
     pub(super) tier: Tier,
     pub(super) origin: Origin,
-    pub(super) reason: String,
+    pub(super) reason: SmolStr,
     pub(super) deadline: Option<Duration>,
     pub(super) on_deadline: OnDeadline,
     pub(super) inferred: bool,
@@ -134,8 +135,8 @@ impl Examined {
         Self {
             path: path.clone(),
             addon: path.addon(),
-            sha256: String::new(),
-            digest: String::new(),
+            sha256: SmolStr::default(),
+            digest: SmolStr::default(),
             owner: rke2::owner(path),
             refused: None,
             harmful: false,
@@ -156,8 +157,8 @@ impl Examined {
 
     /// Adds what is known of the file as a whole, once its objects are known.
     fn finish(mut self, file: &ManifestFile) -> Self {
-        self.sha256.clone_from(&file.sha256);
-        self.digest.clone_from(&file.digest);
+        self.sha256 = file.sha256.as_str().into();
+        self.digest = file.digest.as_str().into();
         let of_objects = std::mem::take(&mut self.findings);
         let trouble_of_objects = self.trouble.take();
         self.take_problems(file, &self.path.name());
@@ -216,7 +217,7 @@ impl Examined {
             shown: self.shown.clone(),
             addon: self.addon.clone(),
             sha256: self.sha256.clone(),
-            digest: self.digest.as_str().into(),
+            digest: self.digest.clone(),
             owner: self.owner,
             refused: self.refused.clone(),
             harmful: self.harmful,
@@ -369,7 +370,7 @@ impl Examined {
             is_name_generated: object.is_name_generated(),
             slow_effects: object_effects(object, &id, serves.as_ref().map(|(kind, _)| kind)),
             serves,
-            brings,
+            brings: (brings != KnownBrings::default()).then(|| Box::new(brings)),
             unset,
             installing,
             object: id,

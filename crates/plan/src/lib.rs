@@ -122,7 +122,7 @@ pub struct PlanFile {
     /// Its Addon's name.
     pub addon: AddonName,
     /// Hex SHA-256 of the bytes.
-    pub sha256: String,
+    pub sha256: SmolStr,
     /// Digest of the objects.
     pub digest: SmolStr,
     /// Where a person finds its lines.
@@ -259,7 +259,7 @@ pub struct Requirement {
     /// Who says so.
     pub origin: Origin,
     /// One line for people: what is waited for, and why.
-    pub reason: String,
+    pub reason: SmolStr,
     /// After this long `on_deadline` happens; absent: the configured default for its origin.
     pub deadline: Option<Duration>,
     /// Keep or release at the deadline.

@@ -77,7 +77,10 @@ impl Linker<'_> {
                     line: object.line,
                     object: self.index.scoped(&object.object),
                     requires,
-                    brings: (self.index.is_bringer(place)).then(|| Box::new(object.brings.clone())),
+                    brings: object
+                        .brings
+                        .clone()
+                        .filter(|_| self.index.is_bringer(place)),
                 });
             }
             self.plan.files.push(one.to_plan_file(documents));

@@ -242,7 +242,7 @@ impl Plan {
         for requirement in file.requirements().filter(|one| one.takes_part()) {
             let (list, line) = match pass.meets(id, requirement, false) {
                 true => (&mut first.met, self.describe_met_in_pass(requirement)),
-                false => (&mut reasons, requirement.reason.clone()),
+                false => (&mut reasons, requirement.reason.to_string()),
             };
             if !list.contains(&line) {
                 list.push(line);

@@ -168,7 +168,7 @@ fn held(file: &str, overdue: bool) -> HeldFile {
         file: file.into(),
         since: at(0),
         code: Code::WaitsForKind,
-        why: "waits".to_owned(),
+        why: "waits".into(),
         by: Holder::Windrow,
         overdue,
         deadline: None,

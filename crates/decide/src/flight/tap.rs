@@ -1,6 +1,7 @@
 //! Picks the decisions that are worth a line, with the ledger on which each rests.
 
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
@@ -25,7 +26,7 @@ struct StatusExcerpt {
     readiness: Readiness,
     phase: Phase,
     code: Code,
-    held: Vec<(ManifestPath, Code, String)>,
+    held: Vec<(ManifestPath, Code, SmolStr)>,
 }
 
 impl Tap {

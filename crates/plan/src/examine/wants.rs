@@ -62,7 +62,7 @@ impl Examined {
                     continue;
                 }
                 wants.push(UnresolvedRequirement {
-                    reason: format!("{id} names {} in its annotation", dependency.object),
+                    reason: format!("{id} names {} in its annotation", dependency.object).into(),
                     target: NeedTarget::Object(dependency.object),
                     condition: dependency.condition,
                     tier: dependency.tier,
@@ -134,7 +134,7 @@ impl Examined {
                     rule: matched.rule.name.clone(),
                     at: requirement.at.clone(),
                 },
-                reason: requirement.reason.clone(),
+                reason: requirement.reason.as_str().into(),
                 deadline: requirement.deadline,
                 on_deadline: requirement.on_deadline,
                 inferred: false,
@@ -161,7 +161,7 @@ impl Examined {
                 continue;
             }
             wants.push(UnresolvedRequirement {
-                reason: format!("{id} names {}", reference.target),
+                reason: format!("{id} names {}", reference.target).into(),
                 target: NeedTarget::Object(reference.target),
                 condition: reference.condition.clone(),
                 tier: Tier::Advisory,
@@ -235,7 +235,7 @@ impl Examined {
                 rule: rule.to_owned(),
                 at: self.shown.at(Some(object.line)),
             },
-            reason,
+            reason: reason.into(),
             deadline: None,
             on_deadline: OnDeadline::Release,
             inferred: true,

@@ -204,6 +204,8 @@ fn brings(fields: &Fields<'_>, errors: &mut Errors<'_>) -> (Brings, Vec<(Version
             brings.classes.push(class);
         }
     }
+    // What comes with Windrow lasts as long as the process.
+    brings.kinds.shrink_to_fit();
     if brings == Brings::default() && later.is_empty() {
         let words =
             "`kinds`, `groups`, `namespaces`, `objects` or `storageClasses`: it brings nothing";

@@ -4,7 +4,6 @@ use super::declarations::DocumentId;
 use super::linker::Linker;
 use crate::examine::{ExaminedObject, UnresolvedRequirement};
 use crate::installer::Installing;
-use crate::knowledge::KnownBrings;
 use crate::pass::is_namespace;
 use crate::rules::{NeedCondition, NeedTarget, Tier};
 use crate::{SlowEffect, builtin};
@@ -38,7 +37,7 @@ impl Linker<'_> {
                     && builtin::serves(&id.group)
                     && self.index.scoped(&provider.object) == *id
                     && object.installing != Installing::Yes
-                    && object.brings == KnownBrings::default()
+                    && object.brings.is_none()
             }
             _ => false,
         }

@@ -65,8 +65,10 @@ impl DeclarationIndex {
         let deployments = deployments.map(|one| one.object.name.as_str()).collect();
         for (file, one) in counted() {
             for (document, object) in one.objects.iter().enumerate() {
-                if index.has_its_controller(object, &deployments) {
-                    index.add_bringer((file, document), &object.brings.brings);
+                if let Some(known) = &object.brings
+                    && index.has_its_controller(object, known, &deployments)
+                {
+                    index.add_bringer((file, document), &known.brings);
                 }
             }
         }
@@ -74,9 +76,14 @@ impl DeclarationIndex {
     }
 
     /// Is there what brings it? Where the object's kind comes from elsewhere, its controller does too.
-    fn has_its_controller(&self, object: &ExaminedObject, deployments: &HashSet<&str>) -> bool {
-        match &object.brings.deployment {
-            None => object.brings != KnownBrings::default(),
+    fn has_its_controller(
+        &self,
+        object: &ExaminedObject,
+        known: &KnownBrings,
+        deployments: &HashSet<&str>,
+    ) -> bool {
+        match &known.deployment {
+            None => true,
             Some(deployment) => {
                 deployments.contains(deployment.as_str())
                     || !self.kinds.contains_key(&object.object.group_kind())

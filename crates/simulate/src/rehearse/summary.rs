@@ -411,7 +411,7 @@ fn kept(run: &Run, server: usize) -> Vec<StillHeld> {
             StillHeld {
                 file: held.file.clone(),
                 code: held.code,
-                why: held.why.clone(),
+                why: held.why.to_string(),
                 rules,
             }
         })
