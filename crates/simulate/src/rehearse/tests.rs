@@ -148,6 +148,7 @@ fn a_seed_that_is_not_played_to_its_end_does_not_count_and_the_end_is_unknown() 
     };
     known.with_windrow_while(&setup, 1, &|| count(&with));
     known.without_windrow_while(&setup, 1, &|| count(&without));
+    assert!(with.get() > 100 && without.get() > 100, "each step asks");
     assert_eq!(play(with.get() + without.get() - 1).played(), 0);
     assert_eq!(play(with.get() + without.get() + 20).played(), 1);
 }
