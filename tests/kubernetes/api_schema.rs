@@ -20,6 +20,7 @@ use support::cluster::{Cluster, DEADLINE, Minor, Spec, Who, eventually};
 use support::objects::{Gvk, api};
 use windrow_apischema::{CustomKind, Minors, Problem, ProblemKind};
 use windrow_model::manifest::{self, FileContent, Object, ReadLimits};
+use windrow_plan::ValueRules;
 
 use crate::support;
 
@@ -273,9 +274,11 @@ fn reason(message: &str) -> String {
 }
 
 fn problems(object: &Object, custom: &CustomKind, minor: u16) -> Vec<Problem> {
+    let minors = Minors::of_version(minor);
+    let mut rules = ValueRules::default();
     match object.id.group == "example.com" {
-        true => custom.check(object),
-        false => windrow_apischema::check(object, Minors::of_version(minor)),
+        true => custom.check(object, minors, &mut |rule, value| rules.judge(rule, value)),
+        false => windrow_apischema::check(object, minors),
     }
 }
 

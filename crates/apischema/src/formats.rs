@@ -1,5 +1,7 @@
 //! Grammars of single values, as k8s.io/apimachinery has them (`pkg/util/validation`, `pkg/api/resource`).
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 /// A time of RFC 3339, as Go reads it.
 pub(crate) fn is_time(text: &str) -> bool {
     // Go takes no other letters and no space, and wants two digits of everything.
@@ -67,6 +69,11 @@ pub(crate) fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && is_label_of_any_length(text)
 }
 
+/// A label of RFC 1035: it begins with a letter.
+pub(crate) fn is_dns_1035_label(text: &str) -> bool {
+    is_dns_label(text) && text.starts_with(|ch: char| ch.is_ascii_lowercase())
+}
+
 /// A DNS name in lower case.
 pub(crate) fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label_of_any_length)
@@ -93,6 +100,37 @@ pub(crate) fn is_config_key(text: &str) -> bool {
         && text.bytes().all(fits)
         && text != "."
         && !text.starts_with("..")
+}
+
+/// A percentage, as `25%`.
+pub(crate) fn is_percent(text: &str) -> bool {
+    text.strip_suffix('%')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// An address as Go read it long ago: zeros may lead.
+pub(crate) fn is_address(text: &str) -> bool {
+    if text.contains(':') {
+        return text.parse::<Ipv6Addr>().is_ok();
+    }
+    let plain: Vec<&str> = text
+        .split('.')
+        .map(|part| match part.trim_start_matches('0') {
+            "" if !part.is_empty() => "0",
+            digits => digits,
+        })
+        .collect();
+    plain.join(".").parse::<Ipv4Addr>().is_ok()
+}
+
+/// An address and the length of the network's part.
+pub(crate) fn is_network(text: &str) -> bool {
+    let Some((address, length)) = text.split_once('/') else {
+        return false;
+    };
+    let most = if address.contains(':') { 128 } else { 32 };
+    let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+    is_address(address) && is_number && length.parse::<u32>().is_ok_and(|length| length <= most)
 }
 
 /// The name of an environment variable that every minor takes: since 1.30 nearly any printable character.

@@ -2,7 +2,7 @@
 //! validation that files fail most often.
 //!
 //! - [`check`]: one object of a built-in kind.
-//! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition of the same input brings.
+//! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition of the same input brings. Rules in CEL are judged by who asks.
 //! - [`built_in_kinds`], [`is_default_cluster_role`], [`served_kinds`]: facts that other checks need.
 //!
 //! May know: the crate `model`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/enforced.txt` and
@@ -28,7 +28,7 @@ mod tests;
 mod values;
 mod walk;
 
-pub use custom::CustomKind;
+pub use custom::{CustomKind, JudgeRule};
 pub use kinds::{
     BuiltInKind, built_in_kinds, is_built_in_group, is_default_cluster_role, served_kinds,
 };

@@ -12,6 +12,7 @@ use windrow_model::reasons::Code;
 
 use crate::cross_check::CrossCheck;
 use crate::rules::Platform;
+use crate::value_rules::ValueRules;
 use crate::version::Version;
 use crate::{Plan, SourceMap};
 
@@ -91,6 +92,7 @@ impl ApiCheck {
     /// Judges the objects of custom kinds too, and says everything.
     pub fn finish(mut self) -> ApiVerdict {
         let custom = std::mem::take(&mut self.custom);
+        let mut rules = ValueRules::default();
         for (object, shown) in custom {
             let kind = object.id.group_kind();
             let declared = self.kinds.iter().any(|one| *one.kind() == kind);
@@ -98,7 +100,11 @@ impl ApiCheck {
                 true => self.definition_of(&kind),
                 false => CustomKind::known(&kind),
             };
-            let problems = definition.map_or(Vec::new(), |kind| kind.check(&object));
+            rules.begin_object();
+            let mut judge = |rule: &str, value: &_| rules.judge(rule, value);
+            let problems = definition.map_or(Vec::new(), |kind| {
+                kind.check(&object, self.minors, &mut judge)
+            });
             let before = self.findings.len();
             self.take(&object, problems, &shown, before);
         }
@@ -212,6 +218,45 @@ mod tests {
         assert_eq!(both.findings[0].code, Code::ApiUnknownKind);
         assert!(both.findings[0].message.contains("it serves v1"));
         assert_eq!(verdict(&[object], None).findings, []);
+    }
+
+    #[test]
+    fn a_custom_object_is_held_to_the_rules_of_its_definition_that_are_understood() {
+        let definition = |rule: &str| {
+            format!(
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: widgets.example.com}}\n\
+                 spec:\n  group: example.com\n  scope: Cluster\n  names: {{kind: Widget, plural: widgets}}\n  versions:\n  \
+                 - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          \
+                 spec:\n            type: object\n            x-kubernetes-validations: [{{rule: '{rule}', message: too few}}]\n            \
+                 properties: {{least: {{type: integer}}, most: {{type: integer}}, names: {{type: array, items: {{type: string}}}}}}\n"
+            )
+        };
+        let object = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec: {least: 3, most: 2, names: [a, b]}\n";
+        for rule in [
+            "self.least <= self.most",
+            "!has(self.names) || self.names.all(name, name == \"a\")",
+            "self.names.exists_one(name, name.matches(\"^[a-z]$\"))",
+            "size(self.names) > 2 || self.?other.hasValue()",
+        ] {
+            let verdict = verdict(&[&definition(rule), object], None);
+            let [finding] = &verdict.findings[..] else {
+                panic!("{rule}: {verdict:?}");
+            };
+            assert_eq!(finding.at[0].to_string(), "1.yaml:4");
+            assert!(finding.message.contains("too few"), "{finding:?}");
+            assert_eq!(verdict.refused.len(), 1);
+        }
+        for rule in [
+            "self.least > self.most",
+            // A function of Kubernetes, a field that is missing, what was before, no CEL at all.
+            "isURL(self.names[0])",
+            "self.other == 1",
+            "self.least == oldSelf.least",
+            "self.least <=",
+        ] {
+            let verdict = verdict(&[&definition(rule), object], None);
+            assert_eq!(verdict.findings, [], "{rule}");
+        }
     }
 
     #[test]

@@ -41,6 +41,7 @@ mod source_map;
 mod split;
 #[cfg(test)]
 mod tests;
+mod value_rules;
 
 pub use api::{ApiCheck, ApiVerdict};
 pub use examine::{Examined, examine, examine_content};
@@ -50,6 +51,7 @@ pub use outlook::Outlook;
 pub use pass::{FirstPass, NextPass, SlowEffect, TakenUp};
 pub use source_map::SourceMap;
 pub use split::MovedPart;
+pub use value_rules::ValueRules;
 
 use std::time::Duration;
 

@@ -49,6 +49,12 @@ const COMPILE_STACK: usize = 32 << 20;
 /// The standard environment, built once: it is the same for every expression.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(environment()));
 
+/// What the object is called in rules.
+const OBJECT: &str = "object";
+
+/// What the value is called in a rule of a CustomResourceDefinition.
+const SELF: &str = "self";
+
 /// What an expression is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpressionUse {
@@ -56,6 +62,17 @@ enum ExpressionUse {
     Truth,
     /// A value to be shown.
     Value,
+    /// What a CustomResourceDefinition asks of a value.
+    ValueRule,
+}
+
+impl ExpressionUse {
+    fn variable(self) -> &'static str {
+        match self {
+            Self::Truth | Self::Value => OBJECT,
+            Self::ValueRule => SELF,
+        }
+    }
 }
 
 /// An expression as it is evaluated.
@@ -108,6 +125,11 @@ impl Expression {
             source: source.into(),
             program: Arc::default(),
         }
+    }
+
+    /// Compiles a rule of a CustomResourceDefinition, about `self`.
+    pub(crate) fn compile_value_rule(source: &str) -> Result<Self, String> {
+        Self::compile_as(source, ExpressionUse::ValueRule)
     }
 
     fn compile_as(source: &str, yields: ExpressionUse) -> Result<Self, String> {
@@ -254,7 +276,7 @@ impl CompiledProgram {
         // and the daemon lives on.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
-            context.add_variable_as_val("object", object);
+            context.add_variable_as_val(self.reads.variable, object);
             context.add_variable_as_val(BUDGET, Box::new(budget.clone()));
             budget.charge(self.steps)?;
             Value::resolve(&self.evaluated, &context)
@@ -287,7 +309,7 @@ fn compile(source: &str, yields: ExpressionUse) -> Result<CompiledProgram, Strin
             .collect();
         format!("the expression cannot be read: {}", errors.join("; "))
     })?;
-    let mut checker = Checker::default();
+    let mut checker = Checker::new(yields.variable());
     checker.visit(program.expression(), 0);
     if yields == ExpressionUse::Truth {
         checker.result_type(program.expression());

@@ -2,6 +2,7 @@
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
 
+use super::OBJECT;
 use super::reads::Reads;
 use crate::rules::closest;
 
@@ -55,7 +56,6 @@ const NAMES: &[&str] = &[
 ];
 
 /// Looks for what can be known to be wrong before there is an object.
-#[derive(Default)]
 pub(super) struct Checker {
     /// Loop variables in scope.
     scope: Vec<String>,
@@ -65,6 +65,15 @@ pub(super) struct Checker {
 }
 
 impl Checker {
+    pub(super) fn new(variable: &'static str) -> Self {
+        Self {
+            scope: Vec::new(),
+            depth: 0,
+            errors: Vec::new(),
+            reads: Reads::of(variable),
+        }
+    }
+
     fn error(&mut self, message: String) {
         if !self.errors.contains(&message) {
             self.errors.push(message);
@@ -149,7 +158,7 @@ impl Checker {
     }
 
     fn name(&mut self, name: &str) {
-        if name == "object" {
+        if name == self.reads.variable {
             self.reads.object();
             return;
         }
@@ -158,7 +167,8 @@ impl Checker {
             || self.scope.iter().any(|variable| variable == name);
         if !known {
             self.error(format!(
-                "`{name}` is not known: the only variable is `object`"
+                "`{name}` is not known: the only variable is `{}`",
+                self.reads.variable
             ));
         }
     }
@@ -183,7 +193,7 @@ impl Checker {
             Expr::Literal(_) => "a constant",
             Expr::List(_) => "a list",
             Expr::Map(_) => "a map",
-            Expr::Ident(name) if name == "object" => "the whole object",
+            Expr::Ident(name) if name == OBJECT => "the whole object",
             _ => return,
         };
         self.error(format!("the expression yields {kind}, not true or false"));

@@ -6,14 +6,24 @@ use std::collections::BTreeSet;
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
 /// Which fields of the object are read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::rules) struct Reads {
+    /// What the object is called in the expression.
+    pub(super) variable: &'static str,
     fields: BTreeSet<String>,
     /// The object itself is handed to something.
     whole: bool,
 }
 
 impl Reads {
+    pub(super) fn of(variable: &'static str) -> Self {
+        Self {
+            variable,
+            fields: BTreeSet::new(),
+            whole: false,
+        }
+    }
+
     /// Is this field of the object of any use?
     pub(super) fn field(&self, name: &str) -> bool {
         self.whole || self.fields.contains(name)
@@ -28,8 +38,8 @@ impl Reads {
     /// expression is one of them. A loop variable called `object` adds fields of no use, no more.
     pub(super) fn note(&mut self, expression: &Expr) -> bool {
         let field = match expression {
-            Expr::Select(select) if is_object(&select.operand) => Some(select.field.as_str()),
-            Expr::Call(call) => called(call),
+            Expr::Select(select) if self.is_object(&select.operand) => Some(select.field.as_str()),
+            Expr::Call(call) => self.called(call),
             _ => None,
         };
         let noted = field.map(str::to_owned);
@@ -37,26 +47,26 @@ impl Reads {
         self.fields.extend(noted);
         is_one
     }
-}
 
-fn called(call: &CallExpr) -> Option<&str> {
-    let selects = [
-        operators::INDEX,
-        operators::OPT_INDEX,
-        operators::OPT_SELECT,
-    ];
-    if call.target.is_some() || !selects.contains(&call.func_name.as_str()) {
-        return None;
-    }
-    match &call.args[..] {
-        [object, key] if is_object(object) => match &key.expr {
-            Expr::Literal(LiteralValue::String(name)) => Some(name.inner()),
+    fn called<'e>(&self, call: &'e CallExpr) -> Option<&'e str> {
+        let selects = [
+            operators::INDEX,
+            operators::OPT_INDEX,
+            operators::OPT_SELECT,
+        ];
+        if call.target.is_some() || !selects.contains(&call.func_name.as_str()) {
+            return None;
+        }
+        match &call.args[..] {
+            [object, key] if self.is_object(object) => match &key.expr {
+                Expr::Literal(LiteralValue::String(name)) => Some(name.inner()),
+                _ => None,
+            },
             _ => None,
-        },
-        _ => None,
+        }
     }
-}
 
-fn is_object(expression: &IdedExpr) -> bool {
-    matches!(&expression.expr, Expr::Ident(name) if name == "object")
+    fn is_object(&self, expression: &IdedExpr) -> bool {
+        matches!(&expression.expr, Expr::Ident(name) if name == self.variable)
+    }
 }
