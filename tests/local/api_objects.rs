@@ -46,6 +46,12 @@ const MISTAKES: &[Mistake] = &[
         words: "ConfigMap \"a\" is invalid: metadata.labels: Invalid value: \"hello world\"",
     },
     Mistake {
+        text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    image: b\n    resources:\n      limits: {cpu: 1}\n      requests: {cpu: 1500m}\n",
+        line: 10,
+        code: "api-invalid",
+        words: "Pod \"a\" is invalid: spec.containers[0].resources.requests: Invalid value: \"1500m\": must be less than or equal to cpu limit",
+    },
+    Mistake {
         text: "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n",
         line: 1,
         code: "api-removed-version",

@@ -18,8 +18,10 @@ mod enforced;
 mod formats;
 mod kinds;
 mod minors;
+mod parts;
 mod path;
 mod problem;
+mod quantity;
 mod rules;
 mod schedule;
 mod shape;
@@ -52,7 +54,7 @@ pub fn check(object: &Object, minors: Minors) -> Vec<Problem> {
         .iter()
         .any(|problem| problem.kind == ProblemKind::WrongType);
     if decoded {
-        rules::check(object, &mut problems);
+        rules::check(object, minors, &mut problems);
     }
     problems.retain(|problem| {
         problem.kind != ProblemKind::Invalid || rules::validates(object, &problem.field, minors)

@@ -65,6 +65,7 @@ impl Problem {
                     format!("`{value}` is not valid: {why}")
                 }
                 (Reason::TooLong, why) => format!("is too long: {why}"),
+                (Reason::Forbidden, why) => format!("may not stand there: {why}"),
             },
             field,
         }
@@ -80,6 +81,7 @@ pub(crate) enum Reason<'a> {
     Invalid(&'a str),
     Unsupported(&'a str),
     TooLong,
+    Forbidden,
 }
 
 impl Reason<'_> {
@@ -91,6 +93,7 @@ impl Reason<'_> {
             Self::Invalid(value) => format!("Invalid value: {value:?}"),
             Self::Unsupported(value) => format!("Unsupported value: {value:?}"),
             Self::TooLong => "Too long".to_owned(),
+            Self::Forbidden => "Forbidden".to_owned(),
         }
     }
 }

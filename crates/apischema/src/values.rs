@@ -23,6 +23,61 @@ static VALUES: LazyLock<BTreeMap<(&'static str, &'static str), Vec<&'static str>
         rules
     });
 
+/// What a definition asks of its fields together: the field (`.` for the definition) and the rule.
+static WHOLE: LazyLock<BTreeMap<&'static str, Vec<(&'static str, &'static str)>>> =
+    LazyLock::new(|| {
+        let mut whole: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for ((definition, field), rules) in VALUES.iter() {
+            let of_all = |rule: &&&str| **rule == "required" || *field == ".";
+            let rules = rules.iter().filter(of_all).map(|rule| (*field, *rule));
+            whole.entry(*definition).or_default().extend(rules);
+        }
+        whole
+    });
+
+/// Adds what is wrong with the fields of a definition together.
+pub(crate) fn check_whole(
+    definition: &str,
+    node: &Node,
+    path: &Path<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let set = |field: &str| node.get(field).filter(|value| !value.is_null());
+    for (field, rule) in WHOLE.get(definition).map_or(&[][..], Vec::as_slice) {
+        if let Some(names) = rule.strip_prefix("one-of:") {
+            let names: Vec<&str> = names.split(',').collect();
+            let there: Vec<&Node> = names.iter().filter_map(|name| set(name)).collect();
+            match &there[..] {
+                [] => {
+                    let why = format!("must specify one of: {}", names.join(", "));
+                    problems.push(Problem::invalid(node.line, path, Reason::Required, &why));
+                }
+                [_] => {}
+                [_, second, ..] => {
+                    let why = format!("may not specify more than 1 of: {}", names.join(", "));
+                    problems.push(Problem::invalid(second.line, path, Reason::Forbidden, &why));
+                }
+            }
+        } else if set(field).is_none_or(is_empty) {
+            let line = node.entry(field).map_or(node.line, |entry| entry.line);
+            problems.push(Problem::invalid(
+                line,
+                &path.field(field),
+                Reason::Required,
+                "",
+            ));
+        }
+    }
+}
+
+fn is_empty(node: &Node) -> bool {
+    match &node.value {
+        NodeValue::String(text) => text.is_empty(),
+        NodeValue::Sequence(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
 /// Adds what is wrong with the value of a field, or with an item of it.
 pub(crate) fn check(
     definition: &'static str,
@@ -89,6 +144,28 @@ fn text_error<'a>(rule: &str, text: &'a str) -> Option<(Reason<'a>, &'static str
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
         ),
         "label-key" => formats::label_key_error(text).map(|why| (Reason::Invalid(text), why)),
+        "address" => invalid(
+            !formats::is_address(text),
+            "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        ),
+        "network" => invalid(
+            !formats::is_network(text.trim()),
+            "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+        ),
+        "percent" => invalid(
+            !formats::is_percent(text),
+            "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%', or '93%')",
+        ),
+        "absolute" => invalid(!text.starts_with('/'), "must be an absolute path"),
+        "wildcard-name" => invalid(
+            !formats::is_subdomain(text.strip_prefix("*.").unwrap_or(text)),
+            "must be a DNS name in lower case without a port; it may begin with `*.`",
+        ),
+        "host-name" => invalid(
+            formats::is_address(text)
+                || !formats::is_subdomain(text.strip_prefix("*.").unwrap_or(text)),
+            "must be a DNS name in lower case without a port, not an IP address; it may begin with `*.`",
+        ),
         "no-colon" => invalid(text.contains(':'), "must not contain ':'"),
         "inside" => invalid(
             text.starts_with('/') || text.split('/').any(|part| part == ".."),
@@ -109,6 +186,8 @@ fn number_error(rule: &str, number: i64) -> Option<&'static str> {
         }
         "not-negative" => (number < 0).then_some("must be greater than or equal to 0"),
         "positive" => (number <= 0).then_some("must be greater than 0"),
+        "seconds-to-30" => (!(1..=30).contains(&number))
+            .then_some("the timeout value must be between 1 and 30 seconds"),
         "percentage" => (!(1..=100).contains(&number)).then_some("must be in the range 1-100"),
         "file-mode" => (!(0..=0o777).contains(&number))
             .then_some("must be a number between 0 and 0777 (octal), both inclusive"),
@@ -196,7 +275,15 @@ mod tests {
 
     #[test]
     fn every_rule_is_of_a_field_that_is_known() {
-        const KNOWN: [&str; 15] = [
+        const KNOWN: [&str; 23] = [
+            "wildcard-name",
+            "required",
+            "address",
+            "network",
+            "percent",
+            "absolute",
+            "host-name",
+            "seconds-to-30",
             "not-empty",
             "dns-label",
             "dns-name",
@@ -217,12 +304,13 @@ mod tests {
         for ((definition, field), rules) in VALUES.iter() {
             let mut fields = CATALOGUE.fields(definition).iter();
             assert!(
-                fields.any(|known| known.name == *field),
+                *field == "." || fields.any(|known| known.name == *field),
                 "{definition} {field}"
             );
             for rule in rules {
                 let known = KNOWN.contains(rule)
                     || rule.starts_with("unique:")
+                    || rule.starts_with("one-of:")
                     || matches!(*rule, "no-colon" | "inside");
                 assert!(known, "{definition} {field}: {rule}");
             }

@@ -8,7 +8,7 @@ use crate::minors::Minors;
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind, Reason};
 use crate::shape::Shape;
-use crate::{enforced, formats, values};
+use crate::{enforced, formats, parts, values};
 
 /// What is wrong with an object of a built-in kind as far as its definition says.
 pub(crate) fn walk(object: &Object, definition: &'static str, minors: Minors) -> Vec<Problem> {
@@ -68,6 +68,8 @@ impl<'a> Walk<'a> {
             }
             self.candidates(definition, &candidates, &entry.value, &at);
         }
+        values::check_whole(definition, node, path, &mut self.problems);
+        parts::check(definition, node, path, &mut self.problems);
         for field in known {
             let missing = node.get(field.name).is_none_or(is_nothing);
             if field.required && field.minors.covers(self.minors) && missing {

@@ -6,6 +6,7 @@ use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest;
 
 use super::schema::{Others, below, default_of, is_true, others};
+use crate::catalogue::CATALOGUE;
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind};
 
@@ -51,6 +52,9 @@ fn prune(
     match &mut node.value {
         NodeValue::Mapping(entries) => entries.retain_mut(|entry| {
             if is_object && OF_OBJECTS.contains(&&*entry.key) {
+                if entry.key == "metadata" {
+                    prune_metadata(&entry.value, &path.field("metadata"), dropped);
+                }
                 return true;
             }
             let inner = schema.and_then(|schema| below(schema, &entry.key));
@@ -80,6 +84,16 @@ fn prune(
             }
         }
         _ => {}
+    }
+}
+
+/// Metadata has the fields that Kubernetes knows, whatever the schema says.
+fn prune_metadata(metadata: &Node, path: &Path<'_>, dropped: &mut Vec<Problem>) {
+    let known = CATALOGUE.fields("meta.ObjectMeta");
+    for entry in metadata.entries() {
+        if !known.iter().any(|field| field.name == entry.key) {
+            dropped.push(unknown_field(None, entry, path));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use windrow_model::suggest;
 
 use super::formats::{self, Verdict};
 use super::schema::{Others, expected_type, has_type, is_true, items_of, json_type, others};
+use crate::formats::is_dns_1035_label;
 use crate::minors::Minors;
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind, Reason, shown};
@@ -295,6 +296,12 @@ impl Validator {
                 }
                 Some((value, Some(""))) => {
                     self.add(value, &at, Reason::Invalid(""), "must not be empty");
+                }
+                Some((value, Some(kind)))
+                    if name == "kind" && !is_dns_1035_label(&kind.to_ascii_lowercase()) =>
+                {
+                    let why = "may have mixed case, but should otherwise be a DNS-1035 label";
+                    self.add(value, &at, Reason::Invalid(kind), why);
                 }
                 Some(_) => {}
             }

@@ -16,8 +16,55 @@ const KEYS: [(&str, &[&[&str]]); 5] = [
     ("kubernetes.io/ssh-auth", &[&["ssh-privatekey"]]),
 ];
 
+/// Most bytes of a ConfigMap's or Secret's values together.
+const LARGEST: usize = 1 << 20;
+
+/// The levels of the Pod Security Standards (k8s.io/pod-security-admission v0.36.3, `api/helpers.go`).
+const LEVELS: [&str; 3] = ["privileged", "baseline", "restricted"];
+
 impl Checker<'_> {
+    /// A level of pod security that there is not is refused by the admission plugin that is on everywhere.
+    pub(super) fn namespace(&mut self, node: &Node) {
+        let metadata = Path::ROOT.field("metadata");
+        let at = metadata.field("labels");
+        for mode in ["enforce", "audit", "warn"] {
+            let key = format!("pod-security.kubernetes.io/{mode}");
+            let Some(entry) = node
+                .at(&["metadata", "labels"])
+                .and_then(|labels| labels.entry(&key))
+            else {
+                continue;
+            };
+            let level = entry.value.as_str();
+            if let Some(level) = level.filter(|level| !LEVELS.contains(level)) {
+                let why = format!("must be one of {}", LEVELS.join(", "));
+                self.add(entry.line, &at.key(&key), Reason::Invalid(level), &why);
+            }
+        }
+    }
+
+    fn total_size(&mut self, node: &Node, fields: &[&str]) {
+        let lists = fields.iter().filter_map(|field| node.get(field));
+        let values = lists.flat_map(|list| list.entries());
+        let size: usize = values
+            .map(|entry| {
+                let text = entry.value.as_str().unwrap_or_default();
+                match fields.contains(&"stringData") || fields == ["binaryData"] {
+                    // At the least.
+                    true => text.len() / 4 * 3,
+                    false => text.len(),
+                }
+            })
+            .sum();
+        if size > LARGEST {
+            let why = format!("may not be more than {LARGEST} bytes");
+            self.add(node.line, &Path::ROOT, Reason::TooLong, &why);
+        }
+    }
+
     pub(super) fn config_map(&mut self, node: &Node) {
+        self.total_size(node, &["data"]);
+        self.total_size(node, &["binaryData"]);
         let text = node.get("data").map_or(&[][..], Node::entries);
         for field in ["data", "binaryData"] {
             let at = Path::ROOT.field(field);
@@ -37,6 +84,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn secret(&mut self, node: &Node) {
+        self.total_size(node, &["data", "stringData"]);
         for field in ["data", "stringData"] {
             let at = Path::ROOT.field(field);
             for entry in node.get(field).map_or(&[][..], Node::entries) {

@@ -4,9 +4,15 @@
 
 mod access;
 mod config;
+mod definition;
+mod list_types;
 mod network;
 mod pods;
 mod storage;
+mod structural;
+#[cfg(test)]
+mod tests;
+mod webhooks;
 mod workloads;
 
 use windrow_model::manifest::{Node, Object};
@@ -16,8 +22,8 @@ use crate::path::Path;
 use crate::problem::{Problem, Reason};
 
 /// Adds what kube-apiserver's validation refuses of an object that can be decoded.
-pub(crate) fn check(object: &Object, problems: &mut Vec<Problem>) {
-    let mut checker = Checker { problems };
+pub(crate) fn check(object: &Object, minors: Minors, problems: &mut Vec<Problem>) {
+    let mut checker = Checker { minors, problems };
     let node = &object.node;
     match (object.id.group.as_str(), object.id.kind.as_str()) {
         ("", "Pod") => checker.pod(node),
@@ -25,7 +31,9 @@ pub(crate) fn check(object: &Object, problems: &mut Vec<Problem>) {
         ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet") => {
             checker.workload(node, &object.id.kind);
         }
-        ("batch", "Job") => checker.job(node, &Path::ROOT),
+        ("", "Namespace") => checker.namespace(node),
+        ("", "PodTemplate") => checker.pod_template(node),
+        ("batch", "Job") => checker.job(node, &Path::ROOT, true),
         ("batch", "CronJob") => checker.cron_job(node),
         ("", "Service") => checker.service(node),
         ("networking.k8s.io", "Ingress") => checker.ingress(node),
@@ -41,6 +49,11 @@ pub(crate) fn check(object: &Object, problems: &mut Vec<Problem>) {
         }
         ("policy", "PodDisruptionBudget") => checker.budget(node),
         ("autoscaling", "HorizontalPodAutoscaler") => checker.autoscaler(node),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => checker.definition(object),
+        (
+            "admissionregistration.k8s.io",
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
+        ) => checker.webhooks(node),
         _ => {}
     }
 }
@@ -66,6 +79,7 @@ pub(crate) fn validates(object: &Object, field: &str, minors: Minors) -> bool {
 
 /// Collects what is wrong with one object.
 struct Checker<'a> {
+    minors: Minors,
     problems: &'a mut Vec<Problem>,
 }
 

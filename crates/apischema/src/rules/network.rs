@@ -23,6 +23,18 @@ impl Checker<'_> {
         }
         if kind == "ExternalName" {
             self.require(spec, &path, "externalName");
+            let name = spec.str_at(&["externalName"]).unwrap_or_default();
+            let plain = name.strip_suffix('.').unwrap_or(name);
+            if !plain.is_empty() && !crate::formats::is_subdomain(plain) {
+                let line = spec.get("externalName").map_or(spec.line, |node| node.line);
+                let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'";
+                self.add(
+                    line,
+                    &path.field("externalName"),
+                    Reason::Invalid(name),
+                    why,
+                );
+            }
         }
         if headless && ["LoadBalancer", "NodePort"].contains(&kind) {
             let line = spec.get("clusterIP").map_or(spec.line, |node| node.line);
@@ -35,6 +47,65 @@ impl Checker<'_> {
             );
         }
         self.service_ports(ports, &at);
+        self.service_type(spec, kind, ports, &path);
+    }
+
+    /// What only some types of Services may have.
+    fn service_type(&mut self, spec: &Node, kind: &str, ports: &[Node], path: &Path<'_>) {
+        let set = |field: &str| {
+            spec.get(field)
+                .filter(|node| !node.is_null() && node.as_str() != Some(""))
+        };
+        let list = path.field("ports");
+        if kind == "ClusterIP" {
+            for (index, port) in ports.iter().enumerate() {
+                let given = port.get("nodePort").filter(|node| !node.is_null());
+                let at = list.index(index);
+                if let Some(node) = given.filter(|node| node.to_json() != 0) {
+                    let why = "may not be used when `type` is 'ClusterIP'; write `type: NodePort` or remove it";
+                    self.add(node.line, &at.field("nodePort"), Reason::Forbidden, why);
+                }
+            }
+        }
+        if kind == "ExternalName" {
+            if let Some(node) = set("clusterIP").filter(|node| node.as_str() != Some("None")) {
+                let why = "may not be set when `type` is 'ExternalName'";
+                self.add(node.line, &path.field("clusterIPs"), Reason::Forbidden, why);
+            }
+        } else if let Some(node) = set("clusterIP")
+            && let Some(address) = node.as_str().filter(|text| *text != "None")
+            && !crate::formats::is_address(address)
+        {
+            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            self.add(
+                node.line,
+                &path.field("clusterIPs"),
+                Reason::Invalid(address),
+                why,
+            );
+        }
+        if kind != "LoadBalancer" {
+            let why = "may only be used when `type` is 'LoadBalancer'";
+            let ranges = set("loadBalancerSourceRanges").filter(|node| !node.items().is_empty());
+            for (field, node) in [
+                ("loadBalancerClass", set("loadBalancerClass")),
+                ("loadBalancerSourceRanges", ranges),
+            ] {
+                if let Some(node) = node {
+                    self.add(node.line, &path.field(field), Reason::Forbidden, why);
+                }
+            }
+        }
+        let external = set("externalIPs").is_some_and(|node| !node.items().is_empty());
+        if !["NodePort", "LoadBalancer"].contains(&kind)
+            && !external
+            && let Some(node) = set("externalTrafficPolicy")
+        {
+            let text = node.as_str().unwrap_or_default();
+            let at = path.field("externalTrafficPolicy");
+            let why = "may only be set for externally-accessible services";
+            self.add(node.line, &at, Reason::Invalid(text), why);
+        }
     }
 
     fn service_ports(&mut self, ports: &[Node], path: &Path<'_>) {
@@ -77,6 +148,8 @@ impl Checker<'_> {
     pub(super) fn ingress(&mut self, node: &Node) {
         let path = Path::ROOT.field("spec");
         let Some(spec) = self.whole(node, "spec") else {
+            let why = "either `defaultBackend` or `rules` must be specified";
+            self.add(node.line, &path, Reason::Invalid("null"), why);
             return;
         };
         let rules = spec.get("rules").map_or(&[][..], Node::items);
@@ -99,6 +172,14 @@ impl Checker<'_> {
                 if one.str_at(&["pathType"]).is_none() {
                     let why = "pathType must be specified";
                     self.add(one.line, &at.field("pathType"), Reason::Required, why);
+                }
+                let text = one.str_at(&["path"]).unwrap_or_default();
+                let is_free = one.str_at(&["pathType"]) == Some("ImplementationSpecific");
+                let fits = text.starts_with('/') || (is_free && text.is_empty());
+                if !fits {
+                    let line = one.get("path").map_or(one.line, |node| node.line);
+                    let why = "must be an absolute path";
+                    self.add(line, &at.field("path"), Reason::Invalid(text), why);
                 }
                 if let Some(backend) = self.whole(one, "backend") {
                     self.backend(backend, &at.field("backend"));

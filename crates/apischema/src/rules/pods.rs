@@ -23,6 +23,17 @@ impl Checker<'_> {
             .iter()
             .filter_map(|volume| volume.str_at(&["name"]))
             .collect();
+        let list = path.field("volumes");
+        let items = spec.get("volumes").map_or(&[][..], Node::items);
+        for (index, volume) in items.iter().enumerate() {
+            let claim = volume.at(&["ephemeral", "volumeClaimTemplate", "spec"]);
+            if let Some(claim) = claim.filter(|claim| !claim.is_null()) {
+                let at = list.index(index);
+                let at = at.field("ephemeral");
+                let at = at.field("volumeClaimTemplate");
+                self.claim_spec(claim, &at.field("spec"));
+            }
+        }
         self.require(spec, path, "containers");
         let mut names: Vec<&str> = Vec::new();
         for field in ["initContainers", "containers"] {
@@ -35,6 +46,10 @@ impl Checker<'_> {
             {
                 let at = list.index(index);
                 self.container(container, &at, all_volumes.then_some(&volumes));
+                self.probes(container, &at, field == "initContainers");
+                if is_true(spec, "hostNetwork") {
+                    self.host_ports(container, &at);
+                }
                 if let Some(name) = container.str_at(&["name"]) {
                     // Those of one list are judged by the rules on single fields.
                     if field == "containers" && names.contains(&name) && is_init(spec, name) {
@@ -78,6 +93,60 @@ impl Checker<'_> {
         }
         self.port_names(container, path);
         self.env(container, path);
+    }
+
+    /// A container that runs and ends before the others is asked nothing, unless it stays (`restartPolicy: Always`).
+    fn probes(&mut self, container: &Node, path: &Path<'_>, is_init: bool) {
+        let stays = container.str_at(&["restartPolicy"]) == Some("Always");
+        if is_init && !stays {
+            for field in [
+                "livenessProbe",
+                "readinessProbe",
+                "startupProbe",
+                "lifecycle",
+            ] {
+                if let Some(node) = self.whole(container, field) {
+                    let why = "may not be set for init containers without restartPolicy=Always";
+                    self.add(node.line, &path.field(field), Reason::Forbidden, why);
+                }
+            }
+        }
+        for field in ["livenessProbe", "startupProbe"] {
+            let threshold = container.at(&[field, "successThreshold"]);
+            let number = threshold.map(|node| (node, node.to_json().as_i64()));
+            if let Some((node, Some(count))) = number
+                && count > 1
+            {
+                let at = path.field(field);
+                let at = at.field("successThreshold");
+                self.add(
+                    node.line,
+                    &at,
+                    Reason::Invalid(&count.to_string()),
+                    "must be 1",
+                );
+            }
+        }
+    }
+
+    /// On the host's network a port is the same on both sides.
+    fn host_ports(&mut self, container: &Node, path: &Path<'_>) {
+        let list = path.field("ports");
+        let ports = container.get("ports").map_or(&[][..], Node::items);
+        for (index, port) in ports.iter().enumerate() {
+            let number = |field: &str| port.get(field).and_then(|node| node.to_json().as_i64());
+            let host = number("hostPort").filter(|host| *host != 0);
+            if let Some(host) = host.filter(|host| number("containerPort") != Some(*host)) {
+                let at = list.index(index);
+                let why = "must match `hostPort` when `hostNetwork` is true";
+                self.add(
+                    port.line,
+                    &at.field("containerPort"),
+                    Reason::Invalid(&host.to_string()),
+                    why,
+                );
+            }
+        }
     }
 
     /// Two ports of one container may not share a number and protocol on the host, and names are the pod's.
@@ -131,6 +200,10 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+fn is_true(node: &Node, field: &str) -> bool {
+    node.get(field).and_then(Node::as_bool) == Some(true)
 }
 
 fn is_init(spec: &Node, name: &str) -> bool {

@@ -3,8 +3,9 @@
 use windrow_model::manifest::Node;
 
 use super::Checker;
+use crate::parts::quantity;
 use crate::path::Path;
-use crate::problem::Reason;
+use crate::problem::{Reason, shown};
 
 impl Checker<'_> {
     pub(super) fn claim(&mut self, node: &Node) {
@@ -18,12 +19,25 @@ impl Checker<'_> {
             );
             return;
         };
-        self.require(spec, &path, "accessModes");
-        let storage = spec.at(&["resources", "requests", "storage"]);
-        if storage.is_none_or(Node::is_null) {
-            let at = path.field("resources");
-            let line = spec.get("resources").map_or(spec.line, |node| node.line);
-            self.add(line, &at.key("storage"), Reason::Required, "");
+        self.claim_spec(spec, &path);
+    }
+
+    /// What a claim asks for, wherever it stands.
+    pub(super) fn claim_spec(&mut self, spec: &Node, path: &Path<'_>) {
+        self.require(spec, path, "accessModes");
+        let at = path.field("resources");
+        match spec.at(&["resources", "requests", "storage"]) {
+            Some(size) if !size.is_null() => {
+                if quantity(size).is_some_and(|size| size <= 0) {
+                    let value = shown(size);
+                    let why = "must be greater than zero";
+                    self.add(size.line, &at.key("storage"), Reason::Invalid(&value), why);
+                }
+            }
+            _ => {
+                let line = spec.get("resources").map_or(spec.line, |node| node.line);
+                self.add(line, &at.key("storage"), Reason::Required, "");
+            }
         }
     }
 

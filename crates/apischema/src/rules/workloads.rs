@@ -16,6 +16,9 @@ impl Checker<'_> {
         };
         let template = spec.get("template");
         self.selector(spec, template, &path);
+        if kind == "Deployment" {
+            self.strategy(spec, &path);
+        }
         if let Some(template) = template {
             let at = path.field("template");
             self.template(template, &at, kind != "StatefulSet");
@@ -30,9 +33,68 @@ impl Checker<'_> {
         }
     }
 
+    /// How a Deployment is replaced.
+    fn strategy(&mut self, spec: &Node, path: &Path<'_>) {
+        let at = path.field("strategy");
+        let rolling = spec
+            .at(&["strategy", "rollingUpdate"])
+            .filter(|node| !node.is_null());
+        let kind = spec.str_at(&["strategy", "type"]).unwrap_or_default();
+        if let Some(node) = rolling.filter(|_| kind == "Recreate") {
+            let why = "may not be specified when strategy `type` is 'Recreate'";
+            self.add(
+                node.line,
+                &at.field("rollingUpdate"),
+                Reason::Forbidden,
+                why,
+            );
+        }
+        let is_none = |field: &str| {
+            let value = rolling.and_then(|node| node.get(field)).map(Node::to_json);
+            value.is_some_and(|value| value == 0 || value == "0%")
+        };
+        if let Some(node) = rolling.filter(|_| is_none("maxSurge") && is_none("maxUnavailable")) {
+            let at = at.field("rollingUpdate");
+            let why = "may not be 0 when `maxSurge` is 0";
+            self.add(
+                node.line,
+                &at.field("maxUnavailable"),
+                Reason::Invalid("0"),
+                why,
+            );
+        }
+        let number = |field: &str| spec.get(field).and_then(|node| node.to_json().as_i64());
+        let ready = number("minReadySeconds").unwrap_or(0);
+        // What is not written is 600.
+        let deadline = match spec.get("progressDeadlineSeconds") {
+            Some(node) if !node.is_null() => node.to_json().as_i64(),
+            _ => Some(600),
+        };
+        if let Some(deadline) = deadline.filter(|deadline| (0..=ready).contains(deadline)) {
+            let line = spec
+                .get("progressDeadlineSeconds")
+                .map_or(spec.line, |node| node.line);
+            let at = path.field("progressDeadlineSeconds");
+            let why = "must be greater than minReadySeconds";
+            self.add(line, &at, Reason::Invalid(&deadline.to_string()), why);
+        }
+    }
+
+    pub(super) fn pod_template(&mut self, node: &Node) {
+        let path = Path::ROOT.field("template");
+        match self.whole(node, "template") {
+            Some(template) => self.template(template, &path, true),
+            None => {
+                let at = path.field("spec");
+                self.add(node.line, &at.field("containers"), Reason::Required, "");
+            }
+        }
+    }
+
     pub(super) fn replication_controller(&mut self, node: &Node) {
         let path = Path::ROOT.field("spec");
         let Some(spec) = self.whole(node, "spec") else {
+            self.add(node.line, &path.field("selector"), Reason::Required, "");
             return;
         };
         let Some(template) = self.whole(spec, "template") else {
@@ -121,7 +183,7 @@ impl Checker<'_> {
     }
 
     /// A Job, or what a CronJob makes them from.
-    pub(super) fn job(&mut self, node: &Node, path: &Path<'_>) {
+    pub(super) fn job(&mut self, node: &Node, path: &Path<'_>, is_job: bool) {
         let at = path.field("spec");
         let Some(template) = node
             .at(&["spec", "template"])
@@ -132,6 +194,20 @@ impl Checker<'_> {
             self.add(node.line, &at.field("containers"), Reason::Required, "");
             return;
         };
+        let manual = node.at(&["spec", "manualSelector"]).and_then(Node::as_bool);
+        let selector = node
+            .at(&["spec", "selector"])
+            .filter(|node| !node.is_null());
+        if let Some(selector) = selector.filter(|_| manual != Some(true) && is_job) {
+            let why = "`selector` not auto-generated; remove it";
+            let value = shown(selector);
+            self.add(
+                selector.line,
+                &at.field("selector"),
+                Reason::Invalid(&value),
+                why,
+            );
+        }
         let at = at.field("template");
         self.template(template, &at, true);
         self.restart_policy(template, &at, &["OnFailure", "Never"]);
@@ -156,7 +232,7 @@ impl Checker<'_> {
             );
         }
         if let Some(template) = self.whole(spec, "jobTemplate") {
-            self.job(template, &path.field("jobTemplate"));
+            self.job(template, &path.field("jobTemplate"), false);
         }
     }
 
