@@ -2,6 +2,10 @@
 //!
 //! Of an object that an operator or a chart of the files may bring, it is not known whether it comes: a notice, and the verdict unknown.
 
+mod references;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use windrow_apischema::is_default_cluster_role;
@@ -15,6 +19,7 @@ use crate::installer::{Installing, installing};
 use crate::knowledge::Brings;
 use crate::rke2::PACKAGED;
 use crate::rules::Platform;
+use references::References;
 
 /// What the objects of all files name and declare, collected one object after the other.
 #[derive(Debug, Default)]
@@ -31,6 +36,7 @@ pub(super) struct CrossCheck {
     bindings: Vec<Binding>,
     configs: Vec<(String, String, Location)>,
     claims: Vec<Claim>,
+    references: References,
 }
 
 #[derive(Debug)]
@@ -68,6 +74,7 @@ impl CrossCheck {
             let place = || shown.at(Some(object.line));
             self.installer.get_or_insert_with(place);
         }
+        self.references.add(object, &namespace, shown);
         match (id.group.as_str(), id.kind.as_str()) {
             (RBAC, "ClusterRole") => drop(self.cluster_roles.insert(name)),
             (RBAC, "Role") => drop(self.roles.insert((namespace, name))),
@@ -117,6 +124,7 @@ impl CrossCheck {
             findings.extend(self.missing_roles());
         }
         findings.extend(self.configs_without_chart());
+        findings.extend(self.references.finish(self.installer.is_some()));
         if platform == Some(Platform::Rke2) {
             findings.extend(self.claims_without_class());
         }
@@ -307,147 +315,4 @@ fn claim(object: String, claim: &Node, shown: &SourceMap) -> Option<Claim> {
         class: class.and_then(Node::as_str).map(str::to_owned),
         at: shown.at(Some(line)),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use windrow_model::manifest::{self, FileContent, ReadLimits};
-
-    use super::*;
-    use crate::knowledge::KnownStorageClass;
-
-    fn found(text: &str, platform: Option<Platform>) -> Vec<String> {
-        let content = FileContent::Bytes(text.as_bytes().to_vec());
-        let file = manifest::read("a.yaml", &content, &ReadLimits::default());
-        assert_eq!(file.problems, []);
-        let mut check = CrossCheck::default();
-        for object in file.objects() {
-            check.add(object, &SourceMap::itself("a.yaml"));
-        }
-        let findings = check.finish(platform).into_iter();
-        findings
-            .map(|one| {
-                let unknown = if one.severity == Severity::Notice {
-                    "unknown: "
-                } else {
-                    ""
-                };
-                format!("{unknown}{}: {}", one.at[0], one.message)
-            })
-            .collect()
-    }
-
-    const CHART: &str = "---\napiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a}\nspec: {chart: a}\n";
-
-    fn bound(role: &str) -> String {
-        format!(
-            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: b}}\n\
-             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {role}}}\nsubjects:\n\
-             - {{kind: ServiceAccount, name: server, namespace: argocd}}\n"
-        )
-    }
-
-    #[test]
-    fn a_role_that_nothing_brings_is_missed() {
-        let missing = found(&bound("no-such-role"), None);
-        assert!(
-            missing.len() == 1 && missing[0].starts_with("a.yaml:4: "),
-            "{missing:?}"
-        );
-        for role in ["view", "cluster-admin", "system:node-proxier", "rke2-canal"] {
-            assert_eq!(found(&bound(role), None), [""; 0], "{role}");
-        }
-        let with_chart = bound("no-such-role") + CHART;
-        assert_eq!(
-            found(&with_chart, None),
-            [
-                "unknown: a.yaml:4: ClusterRoleBinding b: nothing here creates ClusterRole no-such-role; a.yaml may"
-            ]
-        );
-        let own = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: no-such-role}\n";
-        assert_eq!(found(&(bound("no-such-role") + own), None), [""; 0]);
-        assert_eq!(
-            found(&bound("no-such-role"), Some(Platform::Harvester)),
-            [""; 0]
-        );
-    }
-
-    #[test]
-    fn a_namespace_that_a_published_manifest_left_to_kubectl_is_missed() {
-        let account = |namespace: &str| {
-            format!(
-                "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: server{namespace}}}\n"
-            )
-        };
-        let forgotten = found(&(bound("view") + &account("")), None);
-        assert!(
-            forgotten.len() == 1 && forgotten[0].starts_with("a.yaml:6: "),
-            "{forgotten:?}"
-        );
-        assert_eq!(
-            found(&(bound("view") + &account(", namespace: argocd")), None),
-            [""; 0]
-        );
-        assert_eq!(found(&bound("view"), None), [""; 0]);
-    }
-
-    #[test]
-    fn a_chart_s_configuration_that_is_misspelt_is_named() {
-        let config = |name: &str| {
-            format!(
-                "apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {{name: {name}, namespace: kube-system}}\n"
-            )
-        };
-        let wrong = found(&config("rke2-ingres-nginx"), None);
-        assert!(
-            wrong.len() == 1 && wrong[0].contains("rke2-ingress-nginx"),
-            "{wrong:?}"
-        );
-        for name in ["rke2-canal", "longhorn"] {
-            assert_eq!(found(&config(name), None), [""; 0], "{name}");
-        }
-    }
-
-    #[test]
-    fn a_claim_whose_class_nothing_brings_is_missed_on_rke2_alone() {
-        let claim = |class: &str| {
-            format!(
-                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: a}}\nspec: {{accessModes: [ReadWriteOnce]{class}}}\n"
-            )
-        };
-        let rke2 = Some(Platform::Rke2);
-        for class in ["", ", storageClassName: nowhere"] {
-            assert_eq!(found(&claim(class), rke2).len(), 1, "{class}");
-            assert_eq!(found(&claim(class), None), [""; 0], "{class}");
-            let with_chart = found(&(claim(class) + CHART), rke2);
-            assert!(
-                with_chart.len() == 1 && with_chart[0].starts_with("unknown: a.yaml:4: "),
-                "{with_chart:?}"
-            );
-        }
-        for class in [", storageClassName: \"\"", ", volumeName: a"] {
-            assert_eq!(found(&claim(class), rke2), [""; 0], "{class}");
-        }
-        let mut check = CrossCheck::default();
-        let content = FileContent::Bytes((claim("") + CHART).into_bytes());
-        let file = manifest::read("a.yaml", &content, &ReadLimits::default());
-        for object in file.objects() {
-            check.add(object, &SourceMap::itself("a.yaml"));
-        }
-        // What the chart is known to bring.
-        check.add_brought(&Brings {
-            classes: vec![KnownStorageClass {
-                name: "a".into(),
-                provisioner: "a".into(),
-                is_default: true,
-            }],
-            ..Brings::default()
-        });
-        assert_eq!(check.finish(rke2), []);
-        let default = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: a\n\
-                       metadata: {name: nowhere, annotations: {storageclass.kubernetes.io/is-default-class: \"true\"}}\n";
-        for class in ["", ", storageClassName: nowhere"] {
-            assert_eq!(found(&(claim(class) + default), rke2), [""; 0], "{class}");
-        }
-    }
 }

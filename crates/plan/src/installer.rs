@@ -98,6 +98,15 @@ pub(super) enum RoleSubject {
     AllAccounts(Option<String>),
 }
 
+/// The metadata and the specification of the pods that an object makes.
+pub(super) fn pods_of(object: &Object) -> Option<(Option<&Node>, &Node)> {
+    let id = &object.id;
+    let is_kind = |one: &&(&str, &str, &[&str])| (one.0, one.1) == (&*id.group, &*id.kind);
+    let (_, _, path) = PODS.iter().find(is_kind)?;
+    let template = object.node.at(&path[..path.len() - 1])?;
+    Some((template.get("metadata"), template.get("spec")?))
+}
+
 /// What an object has to do with installing; `id` has its namespace filled in.
 pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
     let (group, kind) = (id.group.as_str(), id.kind.as_str());

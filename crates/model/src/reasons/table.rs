@@ -158,6 +158,22 @@ reasons! {
             "a claim of {object} {why}: it stays Pending"
             "Name a StorageClass that is there, or mark one as the default with the annotation storageclass.kubernetes.io/is-default-class."
             "d06e2b7f94c14a3e8f5d1a7b3c9e6058";
+        ReferenceWithoutObject "reference-without-object" Warning
+            "{object} names {what}, which nothing here creates"
+            "Add the object or correct the name. Where the field has it, `optional: true` says that pods may start without."
+            "4f0d9a6be1c84725b3d6a08e5c92f714";
+        KeyWithoutValue "key-without-value" Warning
+            "{object} reads the key {key} of {what}, which has no such key"
+            "Correct the key or add it. Until it is there the pods do not start."
+            "b9163c7ed25f4a0c8e74d1f03a65b28c";
+        SelectorWithoutPods "selector-without-pods" Warning
+            "{object} selects {labels}, and the pods here have other values"
+            "Write the labels that the pods' template has."
+            "71e2c50d98ab4f36a4f8b6d3e07c915a";
+        PortWithoutTarget "port-without-target" Warning
+            "{object} leads to the port {port} of {what}, which has no such port"
+            "Write a port that is there, by the name or the number that it has."
+            "c5a87e1f40d34b9296e3f7b20d8c164e";
         KindWithoutProvider "kind-without-provider" Warning
             "nothing here defines the kind {kind}"
             "Add the CustomResourceDefinition, or say who brings it with `provides:` in a rule file."

@@ -1,0 +1,358 @@
+use windrow_model::manifest::{self, FileContent, ReadLimits};
+
+use super::*;
+use crate::knowledge::KnownStorageClass;
+
+fn found(text: &str, platform: Option<Platform>) -> Vec<String> {
+    let content = FileContent::Bytes(text.as_bytes().to_vec());
+    let file = manifest::read("a.yaml", &content, &ReadLimits::default());
+    assert_eq!(file.problems, []);
+    let mut check = CrossCheck::default();
+    for object in file.objects() {
+        check.add(object, &SourceMap::itself("a.yaml"));
+    }
+    let findings = check.finish(platform).into_iter();
+    findings
+        .map(|one| {
+            let unknown = if one.severity == Severity::Notice {
+                "unknown: "
+            } else {
+                ""
+            };
+            format!("{unknown}{}: {}", one.at[0], one.message)
+        })
+        .collect()
+}
+
+const CHART: &str =
+    "---\napiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a}\nspec: {chart: a}\n";
+
+fn bound(role: &str) -> String {
+    format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: b}}\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {role}}}\nsubjects:\n\
+         - {{kind: ServiceAccount, name: server, namespace: argocd}}\n"
+    )
+}
+
+#[test]
+fn a_role_that_nothing_brings_is_missed() {
+    let missing = found(&bound("no-such-role"), None);
+    assert!(
+        missing.len() == 1 && missing[0].starts_with("a.yaml:4: "),
+        "{missing:?}"
+    );
+    for role in ["view", "cluster-admin", "system:node-proxier", "rke2-canal"] {
+        assert_eq!(found(&bound(role), None), [""; 0], "{role}");
+    }
+    let with_chart = bound("no-such-role") + CHART;
+    assert_eq!(
+        found(&with_chart, None),
+        [
+            "unknown: a.yaml:4: ClusterRoleBinding b: nothing here creates ClusterRole no-such-role; a.yaml may"
+        ]
+    );
+    let own = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: no-such-role}\n";
+    assert_eq!(found(&(bound("no-such-role") + own), None), [""; 0]);
+    assert_eq!(
+        found(&bound("no-such-role"), Some(Platform::Harvester)),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_namespace_that_a_published_manifest_left_to_kubectl_is_missed() {
+    let account = |namespace: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: server{namespace}}}\n"
+        )
+    };
+    let forgotten = found(&(bound("view") + &account("")), None);
+    assert!(
+        forgotten.len() == 1 && forgotten[0].starts_with("a.yaml:6: "),
+        "{forgotten:?}"
+    );
+    assert_eq!(
+        found(&(bound("view") + &account(", namespace: argocd")), None),
+        [""; 0]
+    );
+    assert_eq!(found(&bound("view"), None), [""; 0]);
+}
+
+#[test]
+fn a_chart_s_configuration_that_is_misspelt_is_named() {
+    let config = |name: &str| {
+        format!(
+            "apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {{name: {name}, namespace: kube-system}}\n"
+        )
+    };
+    let wrong = found(&config("rke2-ingres-nginx"), None);
+    assert!(
+        wrong.len() == 1 && wrong[0].contains("rke2-ingress-nginx"),
+        "{wrong:?}"
+    );
+    for name in ["rke2-canal", "longhorn"] {
+        assert_eq!(found(&config(name), None), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_claim_whose_class_nothing_brings_is_missed_on_rke2_alone() {
+    let claim = |class: &str| {
+        format!(
+            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: a}}\nspec: {{accessModes: [ReadWriteOnce]{class}}}\n"
+        )
+    };
+    let rke2 = Some(Platform::Rke2);
+    for class in ["", ", storageClassName: nowhere"] {
+        assert_eq!(found(&claim(class), rke2).len(), 1, "{class}");
+        assert_eq!(found(&claim(class), None), [""; 0], "{class}");
+        let with_chart = found(&(claim(class) + CHART), rke2);
+        assert!(
+            with_chart.len() == 1 && with_chart[0].starts_with("unknown: a.yaml:4: "),
+            "{with_chart:?}"
+        );
+    }
+    for class in [", storageClassName: \"\"", ", volumeName: a"] {
+        assert_eq!(found(&claim(class), rke2), [""; 0], "{class}");
+    }
+    let mut check = CrossCheck::default();
+    let content = FileContent::Bytes((claim("") + CHART).into_bytes());
+    let file = manifest::read("a.yaml", &content, &ReadLimits::default());
+    for object in file.objects() {
+        check.add(object, &SourceMap::itself("a.yaml"));
+    }
+    // What the chart is known to bring.
+    check.add_brought(&Brings {
+        classes: vec![KnownStorageClass {
+            name: "a".into(),
+            provisioner: "a".into(),
+            is_default: true,
+        }],
+        ..Brings::default()
+    });
+    assert_eq!(check.finish(rke2), []);
+    let default = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: a\n\
+                   metadata: {name: nowhere, annotations: {storageclass.kubernetes.io/is-default-class: \"true\"}}\n";
+    for class in ["", ", storageClassName: nowhere"] {
+        assert_eq!(found(&(claim(class) + default), rke2), [""; 0], "{class}");
+    }
+}
+
+/// A namespace with a Deployment, a ConfigMap, a Service and what leads to it.
+fn shop() -> String {
+    "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web, tier: front}}
+    spec:
+      serviceAccountName: web
+      imagePullSecrets: [{name: registry}]
+      priorityClassName: high
+      initContainers: [{name: init, image: a, env: [{name: A, valueFrom: {secretKeyRef: {name: keys, key: a}}}]}]
+      containers:
+      - name: web
+        image: a
+        ports: [{name: http, containerPort: 80}]
+        env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: a}}}]
+        envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: maybe, optional: true}}]
+      volumes:
+      - {name: c, configMap: {name: settings, items: [{key: b, path: b}]}}
+      - {name: s, secret: {secretName: keys, items: [{key: a, path: a}]}}
+      - {name: p, projected: {sources: [{configMap: {name: kube-root-ca.crt}}, {secret: {name: keys}}]}}
+      - {name: d, persistentVolumeClaim: {claimName: data}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+data: {a: x, b: y}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: keys, namespace: shop}
+stringData: {a: x}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: registry, namespace: shop}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: web, namespace: shop}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop}
+spec: {storageClassName: \"\"}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 5
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {selector: {app: web}, ports: [{name: www, port: 80, targetPort: http}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop}
+spec:
+  defaultBackend: {service: {name: web, port: {name: www}}}
+  rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 3}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: shop}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+"
+    .to_owned()
+}
+
+/// Each mistake: what is replaced, by what, and what is said of it.
+const MISTAKES: [(&str, &str, &str); 15] = [
+    (
+        "serviceAccountName: web",
+        "serviceAccountName: wob",
+        "a.yaml:9: Deployment shop/web names ServiceAccount shop/wob, which",
+    ),
+    (
+        "imagePullSecrets: [{name: registry}]",
+        "imagePullSecrets: [{name: regstry}]",
+        "a.yaml:10: Deployment shop/web names Secret shop/regstry",
+    ),
+    (
+        "priorityClassName: high",
+        "priorityClassName: higher",
+        "names PriorityClass higher",
+    ),
+    (
+        "configMapRef: {name: settings}",
+        "configMapRef: {name: setting}",
+        "names ConfigMap shop/setting,",
+    ),
+    (
+        "secret: {name: keys}",
+        "secret: {name: kees}",
+        "names Secret shop/kees",
+    ),
+    (
+        "claimName: data",
+        "claimName: date",
+        "names PersistentVolumeClaim shop/date",
+    ),
+    (
+        "key: a}}}]\n        envFrom",
+        "key: c}}}]\n        envFrom",
+        "a.yaml:17: Deployment shop/web reads the key c of ConfigMap shop/settings",
+    ),
+    (
+        "items: [{key: b, path: b}]",
+        "items: [{key: d, path: b}]",
+        "reads the key d of ConfigMap",
+    ),
+    (
+        "items: [{key: a, path: a}]",
+        "items: [{key: z, path: a}]",
+        "reads the key z of Secret shop/keys",
+    ),
+    (
+        "selector: {app: web}, ports",
+        "selector: {app: webb}, ports",
+        "Service shop/web selects app=webb",
+    ),
+    (
+        "targetPort: http}",
+        "targetPort: htpp}",
+        "Service shop/web leads to the port htpp",
+    ),
+    (
+        "port: {number: 80}",
+        "port: {number: 8080}",
+        "Ingress shop/web leads to the port 8080 of Service shop/web",
+    ),
+    (
+        "service: {name: web, port: {name: www}}",
+        "service: {name: wep, port: {name: www}}",
+        "Ingress shop/web names Service shop/wep",
+    ),
+    (
+        "kind: Deployment, name: web",
+        "kind: Deployment, name: wep",
+        "HorizontalPodAutoscaler shop/web names Deployment shop/wep",
+    ),
+    (
+        "selector: {matchLabels: {app: web}}}",
+        "selector: {matchLabels: {app: wep}}}",
+        "PodDisruptionBudget shop/web selects app=wep",
+    ),
+];
+
+#[test]
+fn what_a_workload_names_is_looked_for_in_all_files() {
+    assert_eq!(found(&shop(), None), [""; 0]);
+    for (right, wrong, words) in MISTAKES {
+        assert_eq!(shop().matches(right).count(), 1, "{right}");
+        let said = found(&shop().replace(right, wrong), None);
+        assert!(
+            said.len() == 1 && said[0].contains(words),
+            "{wrong}: {said:?}"
+        );
+    }
+}
+
+#[test]
+fn what_something_else_may_bring_is_not_missed() {
+    let custom = "---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n";
+    for (right, wrong, words) in MISTAKES {
+        // A key that is read, and a port that is led to, is wrong whoever else is there.
+        let stays = words.contains("ConfigMap shop/settings")
+            || words.contains("of ConfigMap")
+            || words.contains("leads to");
+        for other in [CHART, custom] {
+            let said = found(&(shop().replace(right, wrong) + other), None);
+            assert_eq!(said.len(), usize::from(stays), "{wrong} {other}: {said:?}");
+        }
+    }
+    for (right, other) in [
+        ("serviceAccountName: web", "serviceAccountName: default"),
+        (
+            "priorityClassName: high",
+            "priorityClassName: system-node-critical",
+        ),
+        // Pods get labels while they run, and a container's port needs no name.
+        (
+            "selector: {app: web}, ports",
+            "selector: {app: web, leader: \"true\"}, ports",
+        ),
+        ("targetPort: http}", "targetPort: 9999}"),
+    ] {
+        assert_eq!(
+            found(&shop().replace(right, other), None),
+            [""; 0],
+            "{other}"
+        );
+    }
+}
+
+#[test]
+fn a_volume_that_a_stateful_set_claims_itself_is_not_missed() {
+    let set = |template: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: a, namespace: shop}}\nspec:\n  \
+             template: {{spec: {{volumes: [{{name: d, persistentVolumeClaim: {{claimName: d}}}}]}}}}\n  \
+             volumeClaimTemplates: [{{metadata: {{name: {template}}}}}]\n"
+        )
+    };
+    assert_eq!(found(&set("d"), None), [""; 0]);
+    assert_eq!(found(&set("other"), None).len(), 1);
+}
