@@ -188,7 +188,7 @@ impl Linker<'_> {
             NeedTarget::Object(object) => self.rules.provider_of_object(object, &self.node),
         };
         match by {
-            Some(Provider { by, condition }) => SatisfiedBy::Platform { by, condition },
+            Some(Provider { by, condition, .. }) => SatisfiedBy::Platform { by, condition },
             // A rule or an annotation may mean an object that is made at run time; a field
             // that merely names one does not hold anything. Only what RKE2 cannot apply without is
             // worth a finding.

@@ -243,6 +243,8 @@ pub struct Provider {
     pub by: String,
     /// On which condition, where it is not known to be met.
     pub condition: Option<String>,
+    /// Is it a chart of RKE2's that is switched off, and nothing else brings it?
+    pub is_switched_off: bool,
 }
 
 impl Provider {
@@ -251,6 +253,7 @@ impl Provider {
         Self {
             by: by.to_owned(),
             condition: None,
+            is_switched_off: false,
         }
     }
 }
@@ -307,33 +310,24 @@ impl Knowledge {
         for entry in self.entries.iter().filter(|entry| brings(&entry.brings)) {
             match entry.presence(node) {
                 Presence::There if entry.component().is_some_and(|name| node.is_disabled(name)) => {
-                    switched_off.get_or_insert_with(|| Provider::certain(&entry.by()));
+                    switched_off.get_or_insert_with(|| Provider {
+                        is_switched_off: true,
+                        ..Provider::certain(&entry.by())
+                    });
                 }
                 Presence::There => {
                     return Some(Provider::certain(&entry.by()));
                 }
                 Presence::Where(condition) => {
                     maybe.get_or_insert_with(|| Provider {
-                        by: entry.by(),
                         condition: Some(condition),
+                        ..Provider::certain(&entry.by())
                     });
                 }
                 Presence::Absent => {}
             }
         }
         maybe.or(switched_off)
-    }
-
-    /// RKE2's charts that bring something, whether they are on a node or not.
-    pub fn components_bringing(
-        &self,
-        brings: impl Fn(&Brings) -> bool,
-    ) -> impl Iterator<Item = &str> {
-        let entries = self
-            .entries
-            .iter()
-            .filter(move |entry| brings(&entry.brings));
-        entries.filter_map(KnowledgeEntry::component)
     }
 
     /// What a chart is known to bring.
@@ -413,7 +407,7 @@ impl KnowledgeEntry {
                 _ if node.platform.is_none() => Presence::Where("the node runs Harvester".into()),
                 _ if !node.is_harvester() => Presence::Absent,
                 None => Presence::There,
-                Some(addon) => Presence::Where(format!("the addon {addon} is enabled")),
+                Some(addon) => node.enables(addon),
             },
             Bringer::Chart { .. } | Bringer::Operator { .. } => Presence::Absent,
         }
@@ -440,7 +434,7 @@ impl KnowledgeEntry {
             Bringer::Rke2 {
                 component: Some(component),
                 ..
-            } => format!("RKE2's chart {component}"),
+            } => name_of_chart(component),
             Bringer::Rke2 { .. } => "RKE2 itself".to_owned(),
             Bringer::Harvester { part, .. } if part == "harvester" => "Harvester".to_owned(),
             Bringer::Harvester { part, .. } => format!("Harvester's {part}"),
@@ -448,6 +442,11 @@ impl KnowledgeEntry {
             Bringer::Operator { deployment, .. } => deployment.clone(),
         }
     }
+}
+
+/// How a chart that RKE2 packages is called where it brings something.
+pub fn name_of_chart(component: &str) -> String {
+    format!("RKE2's chart {component}")
 }
 
 /// The shipped entries, and what is wrong with them.

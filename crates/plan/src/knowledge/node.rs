@@ -1,9 +1,12 @@
 //! What is known of a node before it boots: its platform, the versions, what RKE2's configuration selects.
 
-use windrow_model::manifest::Node;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::range::{Numbers, numbers};
 use super::{Presence, Selection};
+use crate::rke2::chart_selections;
+use crate::rke2::config::{ConfigItem, Rke2ConfigFile};
 use crate::rules::Platform;
 use crate::version::Version;
 
@@ -13,20 +16,30 @@ const DEFAULT_CNI: &str = "canal";
 const HARVESTER_CNI: [&str; 2] = ["multus", "canal"];
 
 /// What is known of a node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
 pub struct NodeFacts {
     /// What the node is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     kubernetes: Option<Numbers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     harvester: Option<Numbers>,
     /// RKE2's configuration, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     rke2: Option<Rke2Selections>,
     /// Components that are switched off.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     disabled: Vec<String>,
+    /// Harvester's addons that are enabled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    addons: Vec<String>,
 }
 
 /// What RKE2's configuration selects. Empty: it says nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
 struct Rke2Selections {
     cni: Vec<String>,
     ingress_controller: Vec<String>,
@@ -70,29 +83,47 @@ impl NodeFacts {
         self
     }
 
-    /// The same with one file of RKE2's configuration. They come in the order in which RKE2 reads them.
-    pub fn add_rke2_configuration(&mut self, root: &Node) {
-        let known = self.rke2.get_or_insert_default();
-        for entry in root.entries() {
-            let (key, adds) = match entry.key.strip_suffix('+') {
-                Some(key) => (key, true),
-                None => (entry.key.as_str(), false),
-            };
-            let list = match key {
-                "cni" => &mut known.cni,
-                "ingress-controller" => &mut known.ingress_controller,
-                _ => continue,
-            };
-            if !adds {
-                list.clear();
-            }
-            let items = match entry.value.as_str() {
-                Some(_) => std::slice::from_ref(&entry.value),
-                None => entry.value.items(),
-            };
-            let words = items.iter().filter_map(Node::as_str);
-            let words = words.flat_map(|text| text.split(',')).map(str::trim);
-            list.extend(words.filter(|word| !word.is_empty()).map(str::to_owned));
+    /// The same with RKE2's configuration: what a node's own files say, or those that a configuration writes. Without any file it is not
+    /// known.
+    #[must_use]
+    pub fn with_rke2_files(mut self, files: &[Rke2ConfigFile]) -> Self {
+        if files.is_empty() {
+            return self;
+        }
+        let selections = chart_selections(files);
+        let words = |items: &[ConfigItem]| items.iter().map(|item| item.text.clone()).collect();
+        self.rke2 = Some(Rke2Selections {
+            cni: words(&selections.cni),
+            ingress_controller: words(&selections.ingress_controller),
+        });
+        self.disabled
+            .extend(selections.disabled.into_iter().map(|item| item.text));
+        self
+    }
+
+    /// The same with addons of Harvester's that are enabled.
+    #[must_use]
+    pub fn with_addons(mut self, addons: impl IntoIterator<Item = String>) -> Self {
+        self.addons.extend(addons);
+        self
+    }
+
+    /// The same on a platform.
+    #[must_use]
+    pub fn on(self, platform: Option<Platform>) -> Self {
+        Self { platform, ..self }
+    }
+
+    /// Is nothing known?
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Is an addon of Harvester's enabled? One that is not can be, later.
+    pub(super) fn enables(&self, addon: &str) -> Presence {
+        match self.addons.iter().any(|one| one == addon) {
+            true => Presence::There,
+            false => Presence::Where(format!("the addon {addon} is enabled")),
         }
     }
 
@@ -150,17 +181,17 @@ impl NodeFacts {
 
 #[cfg(test)]
 mod tests {
-    use windrow_model::manifest::yaml;
-
     use super::*;
+    use crate::rke2::config::ConfigLayer;
 
+    /// A node with these drop-ins, in their order.
     fn facts(configuration: &[&str]) -> NodeFacts {
-        let mut facts = NodeFacts::from(Some(Platform::Rke2));
-        for text in configuration {
-            let root = yaml::parse_configuration(text).unwrap();
-            facts.add_rke2_configuration(&root.unwrap());
-        }
-        facts
+        let files = configuration.iter().zip('a'..);
+        let files = files.map(|(text, name)| {
+            Rke2ConfigFile::new(ConfigLayer::DropIn, format!("{name}.yaml"), *text)
+        });
+        let files: Vec<_> = files.collect();
+        NodeFacts::from(Some(Platform::Rke2)).with_rke2_files(&files)
     }
 
     #[test]

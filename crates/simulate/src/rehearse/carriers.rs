@@ -3,7 +3,7 @@
 
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::{Extraction, FileKind, InnerLines, extract};
-use windrow_model::manifest::{Node, ReadLimits, yaml};
+use windrow_model::manifest::{ReadLimits, yaml};
 use windrow_model::reasons::Code;
 
 /// How the key is called that every version of the installer is known to read.
@@ -125,36 +125,6 @@ fn finding(code: Code, message: String, at: Location) -> Finding {
     }
 }
 
-/// Components that RKE2's configuration disables, each with its place, out of a configuration that
-/// carries it.
-pub fn disabled(shown: &str, text: &str, limits: &ReadLimits) -> Vec<(String, Location)> {
-    let mut found = Vec::new();
-    for file in extract(shown, text, limits).configuration {
-        if !file.path.starts_with("/etc/rancher/rke2/") {
-            continue;
-        }
-        let content = String::from_utf8_lossy(&file.content);
-        let Some(root) = yaml::parse_configuration(&content).ok().flatten() else {
-            continue;
-        };
-        let entries = root.entries().iter();
-        for entry in entries.filter(|entry| entry.key.trim_end_matches('+') == "disable") {
-            let items = match entry.value.as_str() {
-                Some(_) => std::slice::from_ref(&entry.value),
-                None => entry.value.items(),
-            };
-            for item in items {
-                let names = Node::as_str(item).unwrap_or_default().split(',');
-                for name in names.map(str::trim).filter(|name| !name.is_empty()) {
-                    let line = file.lines.outer(item.line);
-                    found.push((name.to_owned(), Location::line(shown, line)));
-                }
-            }
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,17 +161,5 @@ mod tests {
     fn cloud_init_renders_no_braces() {
         let text = "#cloud-config\nwrite_files:\n- path: /var/lib/rancher/rke2/server/manifests/a.yaml\n  content: |\n    a: '{{ b }}'\n";
         assert_eq!(found(text), []);
-    }
-
-    #[test]
-    fn what_is_disabled_is_found_with_its_line() {
-        let found = disabled("c.yaml", CONFIG, &ReadLimits::default());
-        assert_eq!(
-            found,
-            [(
-                "rke2-metrics-server".to_owned(),
-                Location::line("c.yaml", 13)
-            )]
-        );
     }
 }

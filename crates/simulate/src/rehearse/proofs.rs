@@ -17,6 +17,7 @@ pub use self::given::ProofInputs;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
+use windrow_plan::knowledge::name_of_chart;
 use windrow_plan::rules::{NeedCondition, NeedTarget, Platform, Tier};
 use windrow_plan::{Plan, Requirement, SatisfiedBy, SourceMap};
 
@@ -317,12 +318,10 @@ pub fn switched_off(plan: &Plan, disabled: &[(String, Location)]) -> Vec<Finding
                 let SatisfiedBy::Platform { by, .. } = &requirement.satisfied_by else {
                     continue;
                 };
-                let words: Vec<&str> = by
-                    .split(|ch: char| !(ch.is_ascii_alphanumeric() || ch == '-'))
-                    .collect();
+                // What a site says that it provides is there, whatever it calls it.
                 let Some((component, at)) = disabled
                     .iter()
-                    .find(|(component, _)| words.contains(&component.as_str()))
+                    .find(|(component, _)| *by == name_of_chart(component))
                 else {
                     continue;
                 };
