@@ -13,6 +13,7 @@ use windrow_decide::settings::{self, CopyTo, Loaded};
 use windrow_decide::{Action, Decision, Directory, Event, Ledger, Observation};
 use windrow_model::manifest::{FileContent, ManifestPath, sha256_hex};
 use windrow_model::reasons::Code;
+use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::Platform;
 
 use crate::layout::Layout;
@@ -49,7 +50,7 @@ impl FlightRecorder {
         &mut self,
         layout: &Layout,
         loaded: &Loaded,
-        platform: Option<Platform>,
+        (platform, node): (Option<Platform>, NodeFacts),
         now: Timestamp,
     ) {
         let wanted = &loaded.settings.flight;
@@ -93,6 +94,7 @@ impl FlightRecorder {
                 })
                 .collect(),
             platform,
+            node,
             settings,
             rules,
         });
@@ -103,6 +105,14 @@ impl FlightRecorder {
     pub(super) fn found_platform(&mut self, settings: &settings::Settings, platform: Platform) {
         if let Some(configuration) = &mut self.configuration {
             configuration.platform = Some(platform);
+        }
+        self.tell_configuration(settings.staging.limits.clone());
+    }
+
+    /// What is known of the node changed.
+    pub(super) fn found_node(&mut self, settings: &settings::Settings, node: NodeFacts) {
+        if let Some(configuration) = &mut self.configuration {
+            configuration.node = node;
         }
         self.tell_configuration(settings.staging.limits.clone());
     }

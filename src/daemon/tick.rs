@@ -103,14 +103,16 @@ impl Daemon {
         }
         let kind = loaded.settings.platform.or_else(|| platform::detect(&root));
         let mut flight = FlightRecorder::none();
-        flight.configured(&layout, loaded, kind, clock.now());
-        let state = StagingState::new(
+        let node = configure::rke2_facts(&layout);
+        flight.configured(&layout, loaded, (kind, node.clone()), clock.now());
+        let mut state = StagingState::new(
             loaded.settings.clone(),
             Arc::clone(&loaded.rules),
             kind,
             read.ledger,
             clock.now(),
         );
+        state.set_node(node);
         let (to_loop, files) = mpsc::unbounded_channel();
         let marking = MarkingContext {
             configured: configuration.subscribe(),
@@ -301,6 +303,7 @@ impl Daemon {
                 }
             }
             self.state.set_findings("data-dir", &findings);
+            self.look_at_rke2();
         }
         let surprised = self.decide();
         if surprised {

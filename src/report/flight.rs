@@ -396,6 +396,7 @@ mod tests {
             digest: String::new(),
             origin: Vec::new(),
             platform: None,
+            node: Default::default(),
             settings: windrow_decide::settings::record(&Settings::default()),
             rules: Vec::new(),
         };

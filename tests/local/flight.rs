@@ -64,6 +64,27 @@ fn every_flight_that_was_kept_is_decided_as_it_was() {
 }
 
 #[test]
+fn what_rke2s_configuration_selects_is_part_of_what_was_decided_from() {
+    const NETWORK: &str = "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: net, namespace: default}\nspec: {config: '{}'}\n";
+    let node = Node::with(&[("10-n.yaml", NETWORK)]);
+    node.write(
+        "/etc/rancher/rke2/config.yaml",
+        "token: hunter2\ncni: canal\n",
+    );
+    node.write(
+        "/etc/rancher/rke2/config.yaml.d/50.yaml",
+        "cni: [multus, canal]\n",
+    );
+    let daemon = node.ready();
+    daemon.ticks(2);
+    assert!(daemon.end(Signal::SIGTERM).success());
+    let text = fs::read_to_string(node.path(FLIGHT)).unwrap();
+    assert!(text.contains("\"cni\":[\"multus\",\"canal\"]"), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+    assert!(replayed(&flights(&node.path(FLIGHT))) > 0);
+}
+
+#[test]
 fn what_the_daemon_did_is_replayed_to_the_same_decisions_and_has_no_secret_in_it() {
     let node = Node::with(&[
         ("10-w.yaml", WIDGET),

@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{self, BaseName, FileContent, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
+use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::readiness::{self, ObjectSeen, ObservedCluster};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::{self as plan, Examined, Plan, SourceMap};
@@ -33,6 +34,8 @@ pub struct StagingState {
     settings: Arc<Settings>,
     rules: Arc<RuleSet>,
     platform: Option<Platform>,
+    /// What is known of the node beside its platform.
+    node: NodeFacts,
     /// The files of the directory as they were last read, by path. A file is examined again when its bytes
     /// change.
     examined: Arc<BTreeMap<ManifestPath, Arc<Examined>>>,
@@ -62,6 +65,7 @@ impl StagingState {
             settings: settings.into(),
             rules: rules.into(),
             platform,
+            node: NodeFacts::default(),
             examined: Arc::default(),
             plan: Arc::new(Plan {
                 platform,
@@ -86,6 +90,7 @@ impl StagingState {
         let settings = Arc::clone(&self.settings);
         let rules = Arc::clone(&self.rules);
         Self {
+            node: self.node.clone(),
             examined: Arc::clone(&self.examined),
             plan: Arc::clone(&self.plan),
             ..Self::new(settings, rules, self.platform, ledger, now)
@@ -166,7 +171,8 @@ impl StagingState {
 
     fn link(&mut self) {
         let examined: Vec<Arc<Examined>> = self.examined.values().cloned().collect();
-        self.plan = Arc::new(plan::link(&examined, &self.rules, self.platform));
+        let node = self.node.clone().on(self.platform);
+        self.plan = Arc::new(plan::link(&examined, &self.rules, node));
         self.all_reported = false;
         let interests = self.interests();
         self.observation.forget_all_but(&interests);
@@ -297,6 +303,15 @@ impl StagingState {
         self.platform = platform;
         self.examined = Arc::default();
         self.plan_is_outdated = true;
+    }
+
+    /// Sets what is known of the node, beside its platform. True when that is news: the next scan then has to carry the content of every
+    /// file.
+    pub fn set_node(&mut self, node: NodeFacts) -> bool {
+        let is_news = self.node != node;
+        self.plan_is_outdated |= is_news;
+        self.node = node;
+        is_news
     }
 
     /// The marker for a manifest file that is new or being written. It keeps RKE2 from reading half of the

@@ -213,6 +213,36 @@ fn config_map(name: &str) -> ObjectRef {
 const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
 
 #[test]
+fn what_becomes_known_of_the_node_is_in_the_next_plan() {
+    use windrow_plan::knowledge::NodeFacts;
+    use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile};
+    const NETWORK: &str = "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: net, namespace: default}\n";
+    let mut node = Node::new(&[("a.yaml", NETWORK)]);
+    let codes = |node: &Node| {
+        let findings = node.state.plan().findings.iter();
+        let codes = findings.map(|finding| finding.code);
+        let of_providers = [Code::BroughtOnCondition, Code::KindWithoutProvider];
+        codes
+            .filter(|code| of_providers.contains(code))
+            .collect::<Vec<_>>()
+    };
+    let all = &node.state.plan().findings;
+    assert_eq!(codes(&node), [Code::BroughtOnCondition], "{all:?}");
+    for (cni, expected) in [
+        ("multus, canal", &[][..]),
+        ("canal", &[Code::KindWithoutProvider]),
+    ] {
+        let text = format!("cni: [{cni}]\n");
+        let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
+        let facts = NodeFacts::default().with_rke2_files(&[file]);
+        assert!(node.state.set_node(facts.clone()));
+        assert!(!node.state.set_node(facts), "no news");
+        node.scan();
+        assert_eq!(codes(&node), expected, "{cni}");
+    }
+}
+
+#[test]
 fn a_file_is_held_until_what_it_waits_for_is_observed_and_then_released_and_applied() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     let first = node.tick();

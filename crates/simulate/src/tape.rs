@@ -61,6 +61,7 @@ impl Tape {
                 digest: sha256_hex(format!("{settings:?}{:?}", self.packs).as_bytes()),
                 origin: Vec::new(),
                 platform: Some(setup.platform()),
+                node: Default::default(),
                 settings,
                 rules: self.packs.clone(),
             }));

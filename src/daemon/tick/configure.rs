@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use windrow_decide::settings::Loaded;
 use windrow_model::reasons::Code;
+use windrow_plan::knowledge::NodeFacts;
 
 use super::Daemon;
 use crate::act::Executor;
@@ -12,7 +13,9 @@ use crate::daemon::configuration_events::configuration_events;
 use crate::daemon::manifest_scanner::ManifestScanner;
 use crate::daemon::reloading::Reloaded;
 use crate::daemon::request_spool::spools;
+use crate::layout::Layout;
 use crate::observe::platform;
+use crate::observe::rke2::config_files;
 use crate::report::journal;
 
 impl Daemon {
@@ -61,8 +64,10 @@ impl Daemon {
                 self.marking.clone(),
             );
         }
+        let node = rke2_facts(&self.layout);
+        self.state.set_node(node.clone());
         self.flight
-            .configured(&self.layout, loaded, kind, self.clock.now());
+            .configured(&self.layout, loaded, (kind, node), self.clock.now());
         let (settings, rules) = (loaded.settings.clone(), Arc::clone(&loaded.rules));
         self.state.configure(settings, rules, kind);
         self.scanner.forget();
@@ -74,6 +79,16 @@ impl Daemon {
             .settings
             .platform
             .or_else(|| platform::detect(&self.root))
+    }
+
+    /// On a first boot RKE2's configuration may come after the daemon, and a change of it counts from RKE2's next start on.
+    pub(super) fn look_at_rke2(&mut self) {
+        let node = rke2_facts(&self.layout);
+        if self.state.set_node(node.clone()) {
+            let settings = self.state.settings().clone();
+            self.flight.found_node(&settings, node);
+            self.scanner.forget();
+        }
     }
 
     /// On a first boot the files that show the platform may come after the daemon.
@@ -88,4 +103,9 @@ impl Daemon {
             self.scanner.forget();
         }
     }
+}
+
+/// What RKE2's own configuration says of the node.
+pub(super) fn rke2_facts(layout: &Layout) -> NodeFacts {
+    NodeFacts::default().with_rke2_files(&config_files(layout).files)
 }

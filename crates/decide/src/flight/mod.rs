@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
+use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::Platform;
 
 use crate::{Action, Decision, Event, FileStage, Ledger, Observation, Phase, Readiness};
@@ -118,6 +119,9 @@ pub struct RecordedConfiguration {
     /// What the node is; absent when not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
+    /// What is known of it beside: what RKE2's configuration selects.
+    #[serde(default, skip_serializing_if = "NodeFacts::is_unknown")]
+    pub node: NodeFacts,
     /// Settings that decisions depend on, as they would be written.
     pub settings: BTreeMap<String, String>,
     /// Every rule pack in force.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
+use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 
@@ -31,6 +32,7 @@ pub struct Replay<'s> {
     settings: Settings,
     rules: RuleSet,
     platform: Option<Platform>,
+    node: NodeFacts,
     files: BTreeMap<ManifestPath, Arc<Examined>>,
     plan: Plan,
     stale: bool,
@@ -105,6 +107,7 @@ impl<'s> Replay<'s> {
             settings: Settings::default(),
             rules: RuleSet::default(),
             platform: None,
+            node: NodeFacts::default(),
             files: BTreeMap::new(),
             plan: Plan::default(),
             stale: true,
@@ -141,6 +144,7 @@ impl<'s> Replay<'s> {
                     (self.settings, self.rules) =
                         restore(configuration, &self.further).map_err(wrong)?;
                     self.platform = configuration.platform;
+                    self.node = configuration.node.clone();
                     self.files.clear();
                     self.stale = true;
                 }
@@ -185,7 +189,8 @@ impl<'s> Replay<'s> {
     ) -> Result<ReplayedDecision<'s>, String> {
         if std::mem::take(&mut self.stale) {
             let examined: Vec<Arc<Examined>> = self.files.values().cloned().collect();
-            self.plan = plan::link(&examined, &self.rules, self.platform);
+            let node = self.node.clone().on(self.platform);
+            self.plan = plan::link(&examined, &self.rules, node);
         }
         if self.other.is_some() {
             self.decide_until(recorded.at)?;
