@@ -17,7 +17,10 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+pub use self::installer::named_by_installer;
 use super::objects::restarts;
+
+mod installer;
 
 /// By then Harvester's controller has made the HelmChart and helm-controller has answered: both look
 /// every few seconds.
