@@ -55,7 +55,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand run" -l root -d 'Run bel
 complete -c windrow -n "__fish_windrow_using_subcommand run" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster and its configuration; once for each file of it' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of --harvester]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l reboot -d 'Restart a node (the first one, or the one that is named) so long after power-on; can be repeated' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l images -d 'A list of the images of an air-gapped bundle, one image a line: every image that is in no list is a finding; can be repeated' -r -F
@@ -85,13 +85,13 @@ svg\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l platform -d 'What the manifests are for; a Harvester configuration and --harvester say so themselves' -r -f -a "harvester\t''
 rke2\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of --harvester]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l node -d 'One of several nodes of a cluster and its configuration; once for each file of it' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of --harvester]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l reboot -d 'Restart a node (the first one, or the one that is named) so long after power-on; can be repeated' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'A list of the images of an air-gapped bundle, one image a line: every image that is in no list is a finding; can be repeated' -r -F

@@ -84,6 +84,12 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             because: "named on the command line".to_owned(),
         },
         None if look.paths.is_empty() => found_out(&context.layout, &inputs.data_dir)?,
+        None if inputs.version.is_some() => ResolvedVersion {
+            target: inputs
+                .version
+                .map_or(TargetVersion::Unknown, TargetVersion::Known),
+            because: "named by the definition".to_owned(),
+        },
         None => ResolvedVersion {
             target: TargetVersion::Unknown,
             because: "name it with --target".to_owned(),

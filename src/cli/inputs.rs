@@ -1,5 +1,6 @@
 //! The inputs of a verb: directories, manifests, and configurations that carry manifests, in any mix.
 
+mod beside;
 mod carried;
 mod destinations;
 mod facts;
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-pub(super) use carried::{say_if_ambiguous, say_notes};
+pub(super) use beside::definition_in;
+pub(super) use carried::{extract_file, say_how_read, say_notes};
 pub(super) use destinations::rke2_files;
 pub(super) use facts::disabled;
 use gathered::own_manifest;
@@ -64,7 +66,11 @@ pub(super) fn gather(paths: &[PathBuf], limits: &ReadLimits) -> Inputs {
             }
         } else if path.is_dir() {
             let before = inputs.looked_at();
-            named_directory(&mut inputs, path, limits);
+            match definition_in(path) {
+                Ok(Some(definition)) => one_file(&mut inputs, &definition, limits),
+                Ok(None) => named_directory(&mut inputs, path, limits),
+                Err(error) => inputs.errors.push(error),
+            }
             if before == inputs.looked_at() {
                 inputs.errors.push(nothing_in(path));
             }

@@ -17,13 +17,15 @@ use super::out::print_whole;
 use super::output::{as_json, as_yaml};
 use super::{Context, Exit, complain, style};
 use crate::observe::platform::detect;
+use crate::observe::rke2::config_files;
 use crate::render;
 
 /// Show offline what would be held, in which order, and why
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Manifests directories, manifest files, Harvester configurations, cloud-init user-data, yip
-    /// files, or `-`; the node's manifests directory when none is given
+    /// files, Ignition, Butane, Edge Image Builder definitions, or `-`; the node's manifests directory
+    /// when none is given
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Output format
@@ -68,10 +70,14 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let loaded = context.settings();
     let limits = &loaded.settings.staging.limits;
     let on_node = args.paths.is_empty();
-    let inputs = match on_node {
+    let mut inputs = match on_node {
         true => inputs::node(context, limits),
         false => inputs::gather(&args.paths, limits),
     };
+    // Manifests alone are for this machine, as far as it is one.
+    if inputs.carriers.is_empty() {
+        inputs.node_rke2 = config_files(&context.layout).files;
+    }
     if !inputs.errors.is_empty() {
         complain(&inputs.errors);
         return Ok(Exit::Usage);
@@ -100,9 +106,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         .platform
         .map(Platform::from)
         .or(is_harvester.then_some(Platform::Harvester))
+        .or(inputs.rke2.map(|_| Platform::Rke2))
         .or(loaded.settings.platform)
         .or_else(|| on_node.then(|| detect(&context.layout)).flatten());
-    let versions = Versions::new(&args.versions, inputs.harvester);
+    let versions = Versions::new(&args.versions, &inputs);
     let plan = plan_inputs(inputs, &rules, platform, &versions);
     print(&plan, args.output)?;
     Ok(exit_of(&plan))
@@ -112,14 +119,15 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 pub(super) fn plan_node(
     context: &Context,
     loaded: &Loaded,
-    inputs: Inputs,
+    mut inputs: Inputs,
 ) -> Result<Plan, Vec<ConfigError>> {
+    inputs.node_rke2 = config_files(&context.layout).files;
     let (rules, errors) = inputs::rules(loaded, &[], inputs.preset);
     if !errors.is_empty() {
         return Err(errors);
     }
     let platform = loaded.settings.platform.or_else(|| detect(&context.layout));
-    let versions = Versions::new(&NamedVersions::default(), inputs.harvester);
+    let versions = Versions::new(&NamedVersions::default(), &inputs);
     Ok(plan_inputs(inputs, &rules, platform, &versions))
 }
 
@@ -130,8 +138,8 @@ fn plan_inputs(
     versions: &Versions,
 ) -> Plan {
     let limits = ReadLimits::default();
-    let disabled = inputs::disabled(&inputs, &limits);
-    let facts = versions.facts(&inputs, platform, &disabled);
+    let disabled = inputs::disabled(&inputs);
+    let facts = versions.facts(&inputs, platform);
     let mut api = ApiCheck::new(versions.kubernetes(), platform);
     for file in &inputs.files {
         if skipped_by(&inputs.markers, &file.path).is_none() {

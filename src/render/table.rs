@@ -145,7 +145,11 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
     let path = printable(&file.path);
     let objects = count(file.documents.len(), "object");
     let state = if let Some(owner) = file.owner.filter(|_| file.skipped.is_none()) {
-        style.dim(&fit(&format!("not touched: {owner}'s"), 24))
+        let state = match file.path.applied_by() {
+            Some(other) => format!("by {other}"),
+            None => format!("not touched: {owner}'s"),
+        };
+        style.dim(&fit(&state, 24))
     } else {
         let state = BoxKind::for_file(file);
         match state.class() {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod given;
+mod image_tools;
 mod unread;
 
 use std::io::Write as _;

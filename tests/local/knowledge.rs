@@ -292,6 +292,106 @@ fn what_a_site_says_holds_in_a_plan_and_in_a_rehearsal() {
 }
 
 #[test]
+fn a_plan_on_a_node_knows_what_its_rke2_configuration_selects() {
+    let network = object(
+        "k8s.cni.cncf.io/v1",
+        "NetworkAttachmentDefinition",
+        "name: a, namespace: default",
+    ) + "spec: {config: '{}'}\n";
+    let snapshots = object(
+        "snapshot.storage.k8s.io/v1",
+        "VolumeSnapshotClass",
+        "name: a",
+    ) + "driver: a\ndeletionPolicy: Delete\n";
+    for (configuration, manifest, exit) in [
+        (None, &network, 5),
+        (Some("cni: [multus, canal]\n"), &network, 0),
+        (Some("cni: canal\n"), &network, 4),
+        (Some("cni: canal\n"), &snapshots, 0),
+        (
+            Some("disable: [rke2-snapshot-controller-crd]\n"),
+            &snapshots,
+            4,
+        ),
+    ] {
+        let root = TempDir::new().unwrap();
+        let manifests = root.path().join("var/lib/rancher/rke2/server/manifests");
+        let rke2 = root.path().join("etc/rancher/rke2");
+        fs::create_dir_all(&manifests).unwrap();
+        fs::create_dir_all(&rke2).unwrap();
+        fs::write(manifests.join("a.yaml"), manifest).unwrap();
+        if let Some(configuration) = configuration {
+            fs::write(rke2.join("config.yaml"), configuration).unwrap();
+        }
+        let path = root.path().display().to_string();
+        let directory = manifests.display().to_string();
+        // The node's own directory, and the same given by its name.
+        for args in [&["plan"][..], &["plan", "--platform", "rke2", &directory]] {
+            let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+                .args(["--root", &path])
+                .args(args)
+                .output()
+                .unwrap();
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(
+                output.status.code(),
+                Some(exit),
+                "{configuration:?} {args:?}\n{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_addon_that_the_installer_enables_brings_what_it_brings() {
+    let claim = object(
+        "devices.harvesterhci.io/v1beta1",
+        "PCIDeviceClaim",
+        "name: a",
+    );
+    for (addons, exit) in [
+        ("", 5),
+        ("harvester_pcidevices_controller: {enabled: false}", 5),
+        ("harvester_pcidevices_controller: {enabled: true}", 0),
+        ("pcidevices-controller: {enabled: true}", 4),
+    ] {
+        let text = format!(
+            "{}install: {{addons: {{{addons}}}}}\n",
+            on_harvester(&claim)
+        );
+        let ended = exits(&[("c.yaml", &text)], &[], &[]);
+        assert_eq!((ended.0, ended.1), (exit, exit), "{addons}\n{}", ended.2);
+    }
+}
+
+#[test]
+fn what_a_site_provides_is_provided_although_rke2s_chart_of_it_is_switched_off() {
+    let class = object(
+        "snapshot.storage.k8s.io/v1",
+        "VolumeSnapshotClass",
+        "name: a",
+    ) + "driver: a\ndeletionPolicy: Delete\n";
+    let data = |manifest: &str| {
+        let indented: String = manifest
+            .lines()
+            .map(|line| format!("    {line}\n"))
+            .collect();
+        format!(
+            "#cloud-config\nwrite_files:\n- path: /var/lib/rancher/rke2/server/manifests/a.yaml\n  content: |\n{indented}- path: /etc/rancher/rke2/config.yaml\n  content: |\n    disable: [rke2-snapshot-controller-crd]\n"
+        )
+    };
+    let pack = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\nprovides:\n  - by: our image, in place of rke2-snapshot-controller-crd\n    kinds: [{group: snapshot.storage.k8s.io, kind: VolumeSnapshotClass}]\n";
+    let off = exits(&[("c.yaml", &data(&class))], RKE2, &[]);
+    assert_eq!((off.0, off.1), (4, 4), "{}", off.2);
+    let provided = exits(
+        &[("c.yaml", &data(&class)), ("site.yaml", pack)],
+        &["--rules", "site.yaml", "--platform", "rke2"],
+        &["--rules", "site.yaml"],
+    );
+    assert_eq!((provided.0, provided.1), (0, 0), "{}", provided.2);
+}
+
+#[test]
 fn a_sites_directory_is_read_on_the_node() {
     let root = TempDir::new().unwrap();
     let directory = root.path().join("etc/windrow/knowledge.d");

@@ -303,7 +303,8 @@ impl Examined {
         // No marker hides these, so that nothing may say that they are held.
         let has = |code| file.problems.iter().any(|problem| problem.code == code);
         let no_marker_hides = has(Code::FileNameNotText) || has(Code::DanglingSymlink);
-        if let Some(error) = name.addon_error().filter(|_| !no_marker_hides) {
+        let has_addon = !no_marker_hides && self.path.applied_by().is_none();
+        if let Some(error) = name.addon_error().filter(|_| has_addon) {
             let message = Code::AddonNameInvalid.say(&[("name", &error)]);
             self.refused = Some(message.clone());
             self.find(Code::AddonNameInvalid, None, message);

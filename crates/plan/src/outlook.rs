@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use windrow_model::reasons::{Code, Severity};
 
 use crate::rules::Tier;
-use crate::{Plan, PlanFile, Requirement, SatisfiedBy};
+use crate::{Plan, PlanFile, Requirement, SatisfiedBy, rke2};
 
 /// Whether all files can be applied. The worse, the greater.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,9 +74,10 @@ impl Plan {
         }
     }
 
-    /// What files that RKE2 applies need before they can be.
+    /// What files that are applied need before they can be.
     fn needed(&self, wanted: impl Fn(&Requirement) -> bool) -> Vec<&Requirement> {
-        let is_applied = |file: &&PlanFile| file.skipped.is_none() && file.owner.is_none();
+        let is_applied =
+            |file: &&PlanFile| file.skipped.is_none() && !rke2::is_platforms(&file.path);
         let files = self.files.iter().filter(is_applied);
         let requirements = files.flat_map(PlanFile::requirements);
         requirements

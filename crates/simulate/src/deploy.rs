@@ -8,6 +8,9 @@
 //!            v                              v
 //!     nothing is applied            hangs for good
 //! ```
+//! Files that something else applies (`ManifestPath::applied_by`) are played as if they lay in the directory: they are tried in the order of
+//! their names and again until they are there, too, if less often.
+//!
 //! Until one pass was clean every file is applied in every pass (`force`); from then on only a file
 //! whose modification time changed is read, and only one whose checksum differs is applied.
 
@@ -16,7 +19,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow_decide::{Addon, ApplyFailure};
-use windrow_model::manifest::{AddonName, FileContent, ManifestPath, ObjectRef};
+use windrow_model::manifest::{
+    APPLIED_BY_IMAGE_BUILDER, AddonName, FileContent, ManifestPath, ObjectRef,
+};
 use windrow_plan::rke2;
 
 use super::cluster::{AddonRecord, SimulatedCluster};
@@ -145,7 +150,7 @@ impl DeployController {
                     cluster.record(HappeningKind::Hung { file: path.clone() });
                     return NextTask::Never;
                 }
-                pass.clean = false;
+                pass.clean &= path.applied_by().is_some();
                 self.report(path, reason, message, cluster);
                 NextTask::After(cost(1))
             }
@@ -198,7 +203,7 @@ impl DeployController {
             },
         };
         let name = &path.addon();
-        if path.name().addon_error().is_some() {
+        if path.applied_by().is_none() && path.name().addon_error().is_some() {
             let message = format!(
                 "Addon.k3s.cattle.io \"{name}\" is invalid: metadata.name: Invalid value: \
                  \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case \
@@ -297,7 +302,7 @@ impl DeployController {
             cluster.counts.failed += 1;
         }
         // An Addon whose name is refused has no events: RKE2 tells only its log.
-        if !reason.is_empty() {
+        if !reason.is_empty() && path.applied_by().is_none() {
             cluster.counts.events += 1;
             let failure = ApplyFailure {
                 reason: reason.to_owned(),
@@ -339,12 +344,16 @@ const BELOW: &str = "/server/manifests/";
 
 /// RKE2's own name of a file, for its messages.
 fn full(path: &str) -> String {
+    if path.starts_with(APPLIED_BY_IMAGE_BUILDER) {
+        return path.to_owned();
+    }
     [rke2::DATA_DIR, BELOW, path].concat()
 }
 
 fn is_full(name: &str, path: &str) -> bool {
     let name = name.strip_prefix(rke2::DATA_DIR);
     name.and_then(|name| name.strip_prefix(BELOW)) == Some(path)
+        || path.starts_with(APPLIED_BY_IMAGE_BUILDER)
 }
 
 /// Applies what a file declares and deletes what it no longer does. Errors are collected and the

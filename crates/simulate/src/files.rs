@@ -203,9 +203,11 @@ impl SimulatedDirectory {
             if !file.is_manifest {
                 continue;
             }
-            match hidden.binary_search(&&path[file.base..]) {
-                Ok(_) => walk.held += 1,
-                Err(_) => walk.shown.push((path.clone().into(), file.mtime)),
+            let path = ManifestPath::from(path.clone());
+            let is_hidden = hidden.binary_search(&&path[file.base..]).is_ok();
+            match is_hidden && path.applied_by().is_none() {
+                true => walk.held += 1,
+                false => walk.shown.push((path, file.mtime)),
             }
         }
         walk
@@ -219,6 +221,9 @@ impl SimulatedDirectory {
 
     /// The marker that hides this manifest and that Windrow did not make, if there is one.
     pub fn skipped_by(&self, path: &ManifestPath) -> Option<MarkerPath> {
+        if path.applied_by().is_some() {
+            return None;
+        }
         let name = path.name();
         let foreign = self.iter().filter(|(_, file)| file.mark.is_none());
         let mut markers = foreign.filter_map(|(path, _)| MarkerPath::parse(path));

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use windrow_decide::settings::{self, ConfigError, ConfigFile, ConfigFileRole, ConfigFiles};
 use windrow_harvester as harvester;
 use windrow_model::findings::Location;
-use windrow_model::manifest::extract::{Extraction, FileKind, extract, kind_of};
+use windrow_model::manifest::extract::{Extraction, FileKind, kind_of};
 use windrow_model::manifest::user_data::{self, OpenedFile, Wrapped};
 use windrow_model::manifest::{Problem, ReadLimits};
 use windrow_model::reasons::{Code, Severity};
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 
 use super::super::inputs::{
-    OwnKind, STANDARD_INPUT, carried_configuration, has_objects, is_standard_input,
-    other_configurations, own_kind, say_if_ambiguous, say_notes, standard_input,
+    OwnKind, STANDARD_INPUT, carried_configuration, definition_in, extract_file, has_objects,
+    is_standard_input, other_configurations, own_kind, say_how_read, say_notes, standard_input,
 };
 use super::super::{Exit, complain};
 use crate::files::read_bytes;
@@ -75,6 +75,13 @@ struct NamedConfigurations {
 impl NamedConfigurations {
     /// A directory like `/etc/windrow`, or one of drop-ins, rule packs or configurations.
     fn directory(&mut self, path: &Path) {
+        match definition_in(path) {
+            Ok(None) => {}
+            Ok(Some(definition)) => {
+                return self.file(&definition, None, &mut ConfigFiles::default());
+            }
+            Err(error) => return self.unusable.push(error),
+        }
         let before = self.nodes.len();
         let main = path.join("windrow.yaml");
         let parts = [
@@ -165,7 +172,7 @@ impl NamedConfigurations {
         };
         if role.is_none() && kind_of(&text) != FileKind::Manifests {
             let mut node = ConfigFiles::default();
-            let extraction = extract(&shown, &text, &ReadLimits::default());
+            let extraction = extract_file(&shown, &text, &ReadLimits::default());
             self.carrier(&shown, &text, extraction, &mut node);
             return self.nodes.push(node);
         }
@@ -210,7 +217,7 @@ impl NamedConfigurations {
 
     /// A configuration that writes Windrow's.
     fn carrier(&mut self, shown: &str, text: &str, extraction: Extraction, node: &mut ConfigFiles) {
-        say_if_ambiguous(shown, text);
+        say_how_read(shown, text, &extraction);
         let files = carried_configuration(&extraction.configuration);
         if extraction.is_harvester() {
             node.preset = harvester::presets_storage_network(text);

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use windrow_decide::settings::{self, ConfigFileRole, ConfigFiles};
 use windrow_gates::{DROP_IN, GateRequest};
-use windrow_model::manifest::extract::{Extraction, FileKind, extract, kind_of};
+use windrow_model::manifest::extract::{Extraction, FileKind, kind_of};
 use windrow_model::manifest::user_data::{self, OpenedFile};
 use windrow_model::manifest::{Problem, ReadLimits, yaml};
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read};
+use windrow_plan::version::Version;
 
 use crate::cli::inputs::{
-    STANDARD_INPUT, carried_configuration, is_standard_input, other_configurations,
-    say_if_ambiguous, say_notes, standard_input,
+    STANDARD_INPUT, carried_configuration, definition_in, extract_file, is_standard_input,
+    other_configurations, say_how_read, say_notes, standard_input,
 };
 use crate::cli::{Exit, complain};
 use crate::configuration;
@@ -33,6 +34,8 @@ pub(super) struct GateInputs {
     errors: Vec<String>,
     /// Was anything left unchecked?
     pub(super) not_looked_at: bool,
+    /// RKE2's version, where a configuration says it.
+    pub(super) version: Option<Version>,
     /// Windrow's own configuration, and what is wrong with it.
     settings: ConfigFiles,
     wrong: Vec<String>,
@@ -77,6 +80,11 @@ impl GateInputs {
     /// A directory of drop-ins, or one that holds `config.yaml` and `config.yaml.d` as
     /// `/etc/rancher/rke2` does.
     fn directory(&mut self, path: &Path) {
+        match definition_in(path) {
+            Ok(None) => {}
+            Ok(Some(definition)) => return self.file(&definition),
+            Err(error) => return self.errors.push(error),
+        }
         let mut found = FoundConfigFiles::default();
         let below = path.join("config.yaml.d");
         let whole = below.is_dir();
@@ -142,7 +150,7 @@ impl GateInputs {
         };
         let mut file = Rke2ConfigFile::new(place, shown, text);
         if kind_of(&file.text) != FileKind::Manifests {
-            let extraction = extract(&file.shown, &file.text, &ReadLimits::default());
+            let extraction = extract_file(&file.shown, &file.text, &ReadLimits::default());
             return self.carried(&file.shown, &file.text, extraction);
         }
         if asks_for_gates(&file.text) {
@@ -186,7 +194,11 @@ impl GateInputs {
 
     /// Extracts the configuration from a file that carries it.
     fn carried(&mut self, shown: &str, text: &str, extraction: Extraction) {
-        say_if_ambiguous(shown, text);
+        say_how_read(shown, text, &extraction);
+        let version = extraction.rke2_version.as_deref();
+        self.version = version
+            .and_then(|version| version.parse().ok())
+            .or(self.version);
         self.problems(shown, &extraction.problems);
         self.problems(shown, &extraction.configuration_problems);
         let own = carried_configuration(&extraction.configuration);

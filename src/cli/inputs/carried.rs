@@ -4,11 +4,12 @@ use windrow_harvester as harvester;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::{self, Extraction, FileKind, InnerLines, recognise};
 use windrow_model::manifest::user_data::{self, OpenedFile, Wrapped, stand_in};
-use windrow_model::manifest::{FileContent, Problem, ReadLimits, is_manifest_name};
+use windrow_model::manifest::{FileContent, ManifestPath, Problem, ReadLimits, is_manifest_name};
 use windrow_model::reasons::Code;
 use windrow_plan::SourceMap;
 use windrow_simulate::Setup;
 
+use super::beside::DirectoryBeside;
 use super::gathered::{Destination, Inputs, manifest, own_manifest};
 use super::markers::ForeignMarker;
 use super::own::take_own;
@@ -29,7 +30,14 @@ pub(super) fn text(
     let read = std::str::from_utf8(&bytes).ok();
     let carrier = read.filter(|text| extract::kind_of(text) != FileKind::Manifests);
     if let Some(text) = carrier {
-        let extraction = extract::extract(&shown, text, limits);
+        if name.contains('/') && extract::kind_of(text) == FileKind::ImageBuilder {
+            inputs.errors.push(format!(
+                "{shown}: an Edge Image Builder definition belongs to the directory in which it lies; give that directory, or the \
+                 definition by its name"
+            ));
+            return;
+        }
+        let extraction = extract_file(&shown, text, limits);
         if let Some(nothing) = carried(inputs, &shown, text, extraction, limits) {
             eprintln!("windrow: {shown}: {nothing}");
         }
@@ -43,6 +51,14 @@ pub(super) fn text(
             "{shown}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with \
              a dot, and it is no configuration that carries manifests"
         ));
+    }
+}
+
+/// What a configuration writes, with what lies beside it.
+pub(in crate::cli) fn extract_file(shown: &str, text: &str, limits: &ReadLimits) -> Extraction {
+    match DirectoryBeside::of(shown, limits) {
+        Some(beside) => extract::extract_beside(shown, text, limits, &beside),
+        None => extract::extract(shown, text, limits),
     }
 }
 
@@ -73,10 +89,13 @@ pub(in crate::cli) fn say_notes(found: &Wrapped) {
     }
 }
 
-/// Prints which kind of configuration a file was read as, where it could be another.
-pub(in crate::cli) fn say_if_ambiguous(shown: &str, text: &str) {
+/// Prints which kind of configuration a file was read as, where it could be another, and how, where that is not obvious.
+pub(in crate::cli) fn say_how_read(shown: &str, text: &str, extraction: &Extraction) {
     if let Some(taken) = recognise(text).where_ambiguous() {
         eprintln!("windrow: {shown}: {taken}");
+    }
+    for (line, note) in &extraction.notes {
+        eprintln!("windrow: {shown}:{line}: {note}");
     }
 }
 
@@ -88,7 +107,15 @@ fn carried(
     extraction: Extraction,
     limits: &ReadLimits,
 ) -> Option<String> {
-    say_if_ambiguous(shown, text);
+    say_how_read(shown, text, &extraction);
+    if let Some(version) = &extraction.rke2_version {
+        match version.parse() {
+            Ok(version) => inputs.rke2 = Some(version),
+            Err(_) => inputs.errors.push(format!(
+                "{shown}: `{version}` is no version of RKE2; write it like v1.34.2+rke2r1"
+            )),
+        }
+    }
     inputs.harvester |= extraction.is_harvester();
     inputs.preset |= extraction.is_harvester() && harvester::presets_storage_network(text);
     if extraction.is_harvester() {
@@ -128,10 +155,14 @@ fn carried(
         if !is_manifest_name(file.path.rsplit('/').next().unwrap_or_default()) {
             continue;
         }
-        let destination = Destination {
-            at: Location::line(&*file.source, file.written_at),
+        let is_in_directory = ManifestPath::from(&*file.path).applied_by().is_none();
+        let destination = is_in_directory.then(|| Destination {
+            at: Location::line(&*file.carrier, file.written_at),
             data_dir: file.data_dir,
-        };
+        });
+        if file.source != file.carrier {
+            inputs.beside.push(file.source.clone());
+        }
         let (first_line, line_by_line) = match file.lines {
             InnerLines::Follow { first } => (first, true),
             InnerLines::Begin { line } => (line, false),
@@ -150,7 +181,7 @@ fn carried(
         let content = FileContent::Bytes(content);
         manifest(inputs, &file.path, content, shown, file.late, limits);
         if let Some(input) = inputs.files.last_mut() {
-            input.destination = Some(destination);
+            input.destination = destination;
         }
     }
     nothing

@@ -1,38 +1,39 @@
 //! What the inputs say of the node beside its manifests.
 
+use windrow_harvester::addons;
 use windrow_model::findings::Location;
-use windrow_model::manifest::{ReadLimits, yaml};
 use windrow_plan::knowledge::NodeFacts;
+use windrow_plan::rke2::chart_selections;
+use windrow_plan::rke2::config::Rke2ConfigFile;
 use windrow_plan::rules::Platform;
-use windrow_simulate::rehearse::carriers;
 
 use super::destinations::rke2_files;
 use super::gathered::Inputs;
 use super::markers::ForeignMarker;
 
+/// RKE2's configuration: what the inputs write of it, or the node's own where they are the node's.
+fn rke2_configuration(inputs: &Inputs) -> Vec<Rke2ConfigFile> {
+    let own = inputs.node_rke2.iter().cloned();
+    own.chain(rke2_files(&inputs.configuration)).collect()
+}
+
 /// RKE2's packaged components that the inputs switch off, and where.
-pub(in crate::cli) fn disabled(inputs: &Inputs, limits: &ReadLimits) -> Vec<(String, Location)> {
-    let carriers = inputs.carriers.iter();
-    carriers
-        .flat_map(|(shown, text)| carriers::disabled(shown, text, limits))
+pub(in crate::cli) fn disabled(inputs: &Inputs) -> Vec<(String, Location)> {
+    chart_selections(&rke2_configuration(inputs))
+        .switched_off()
         .chain(inputs.markers.iter().filter_map(ForeignMarker::disables))
         .collect()
 }
 
 /// What is known of the node.
-pub(super) fn node_facts(
-    inputs: &Inputs,
-    platform: Option<Platform>,
-    disabled: &[(String, Location)],
-) -> NodeFacts {
-    let disabled = disabled.iter().map(|(name, _)| name.as_str());
-    let mut facts = NodeFacts::from(platform).without(disabled);
-    let mut files = rke2_files(&inputs.configuration);
-    files.sort_by(|one, other| (one.place, one.name()).cmp(&(other.place, other.name())));
-    for file in files {
-        if let Ok(Some(root)) = yaml::parse_configuration(&file.text) {
-            facts.add_rke2_configuration(&root);
-        }
-    }
-    facts
+pub(super) fn node_facts(inputs: &Inputs, platform: Option<Platform>) -> NodeFacts {
+    let by_marker = inputs.markers.iter().filter_map(ForeignMarker::disables);
+    let by_marker: Vec<String> = by_marker.map(|(name, _)| name).collect();
+    let texts = inputs.carriers.iter().map(|(_, text)| text.as_str());
+    let addons = texts.flat_map(addons::named_by_installer);
+    let enabled = addons.filter_map(|(name, is_enabled)| is_enabled.then_some(name));
+    NodeFacts::from(platform)
+        .with_rke2_files(&rke2_configuration(inputs))
+        .without(by_marker.iter().map(String::as_str))
+        .with_addons(enabled)
 }

@@ -5,6 +5,8 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::{self, FileContent, ManifestFile, ManifestPath, ReadLimits};
 use windrow_plan::SourceMap;
+use windrow_plan::rke2::config::Rke2ConfigFile;
+use windrow_plan::version::Version;
 
 use super::markers::ForeignMarker;
 
@@ -30,6 +32,12 @@ pub(in crate::cli) struct Inputs {
     pub(in crate::cli) own: Vec<ConfigFile>,
     /// Files with accepted findings: the name in messages, and the text.
     pub(in crate::cli) accepted: Vec<(String, String)>,
+    /// Files that a carrier takes in, by their names in messages.
+    pub(in crate::cli) beside: Vec<String>,
+    /// RKE2's configuration on this machine, where the inputs are its manifests.
+    pub(in crate::cli) node_rke2: Vec<Rke2ConfigFile>,
+    /// RKE2's version, where a configuration says it.
+    pub(in crate::cli) rke2: Option<Version>,
     /// Problems of the configurations that carry manifests.
     pub(in crate::cli) findings: Vec<Finding>,
     /// Every input that cannot be used, with its file.

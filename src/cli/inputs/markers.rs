@@ -60,6 +60,9 @@ pub(in crate::cli) fn skipped_by<'m>(
     markers: &'m [ForeignMarker],
     path: &ManifestPath,
 ) -> Option<&'m MarkerPath> {
+    if path.applied_by().is_some() {
+        return None;
+    }
     let name = path.name();
     let mut paths = markers.iter().map(|marker| &marker.path);
     paths.find(|marker| marker.hides() == name)

@@ -2,7 +2,7 @@
 //! they know the same.
 
 use windrow_harvester::HarvesterVersion;
-use windrow_model::findings::{Finding, Location};
+use windrow_model::findings::Finding;
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::Platform;
 use windrow_plan::version::Version;
@@ -19,7 +19,7 @@ pub(in crate::cli) struct NamedVersions {
     #[arg(long, value_name = "VERSION")]
     pub(in crate::cli) harvester: Option<HarvesterVersion>,
     /// RKE2's version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked
-    /// against it, and up to 1.35 it rewrites HelmCharts [default: that of --harvester]
+    /// against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]
     #[arg(long, value_name = "VERSION")]
     pub(in crate::cli) rke2: Option<Version>,
 }
@@ -31,20 +31,21 @@ pub(in crate::cli) struct Versions {
     pub(in crate::cli) harvester: Option<HarvesterVersion>,
     /// The same, where the command line names it.
     named_harvester: Option<HarvesterVersion>,
-    /// RKE2's, where the command line names it or a version of Harvester that has it.
+    /// RKE2's, where the command line or a configuration names it, or a version of Harvester that has it.
     pub(in crate::cli) named_rke2: Option<Version>,
 }
 
 impl Versions {
-    /// Those of a node that runs Harvester or not.
-    pub(in crate::cli) fn new(named: &NamedVersions, is_harvester: bool) -> Self {
+    /// Those of the node that the inputs are for.
+    pub(in crate::cli) fn new(named: &NamedVersions, inputs: &Inputs) -> Self {
         Self {
             harvester: named
                 .harvester
-                .or(is_harvester.then_some(HarvesterVersion::LATEST)),
+                .or(inputs.harvester.then_some(HarvesterVersion::LATEST)),
             named_harvester: named.harvester,
             named_rke2: named
                 .rke2
+                .or(inputs.rke2)
                 .or(named.harvester.and_then(HarvesterVersion::rke2)),
         }
     }
@@ -70,14 +71,9 @@ impl Versions {
     }
 
     /// What is known of the node. A version that nothing names is not known.
-    pub(in crate::cli) fn facts(
-        &self,
-        inputs: &Inputs,
-        platform: Option<Platform>,
-        disabled: &[(String, Location)],
-    ) -> NodeFacts {
+    pub(in crate::cli) fn facts(&self, inputs: &Inputs, platform: Option<Platform>) -> NodeFacts {
         let harvester = self.named_harvester.map(|version| version.to_string());
-        node_facts(inputs, platform, disabled)
+        node_facts(inputs, platform)
             .with_kubernetes(self.named_rke2)
             .with_harvester(harvester.as_deref())
     }

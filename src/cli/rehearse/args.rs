@@ -28,8 +28,8 @@ pub(in crate::cli) struct Args {
 /// Which nodes are rehearsed, and how.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct SetupArgs {
-    /// Harvester configurations, cloud-init user-data, yip files, manifests or directories of them,
-    /// or `-`: together one node
+    /// Harvester configurations, cloud-init user-data, yip files, Ignition, Butane, Edge Image Builder
+    /// definitions, manifests or directories of them, or `-`: together one node
     #[arg(value_name = "CONFIG", required_unless_present = "node")]
     pub(in crate::cli) paths: Vec<PathBuf>,
     /// One of several nodes of a cluster and its configuration; once for each file of it

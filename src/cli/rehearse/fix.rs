@@ -21,8 +21,14 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
         files,
         carriers,
         parts,
+        beside,
         ..
     } = inputs;
+    for file in beside {
+        eprintln!(
+            "windrow: {file}: another file takes it in, so it is not corrected in a copy; mend it by hand"
+        );
+    }
     for part in parts {
         eprintln!(
             "windrow: {part}: a part of a file cannot be corrected in a copy; mend it by hand"
@@ -47,6 +53,7 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
     let plain = files
         .iter()
         .filter(|file| carriers.iter().all(|(shown, _)| *shown != file.shown.file))
+        .filter(|file| !beside.contains(&file.shown.file))
         .filter_map(|file| match &file.content {
             FileContent::Bytes(bytes) => Some(GivenFile {
                 name: file.path.to_string(),

@@ -50,13 +50,13 @@ pub(super) fn read_node(
     }
     let only_own = inputs.only_own();
     let (loaded, rules, configuration) = configuration(args, &inputs);
-    let versions = Versions::new(&args.versions, inputs.harvester);
+    let versions = Versions::new(&args.versions, &inputs);
     let platform = match versions.harvester {
         Some(_) => Platform::Harvester,
         None => Platform::Rke2,
     };
-    let disabled = inputs::disabled(&inputs, &limits);
-    let facts = versions.facts(&inputs, Some(platform), &disabled);
+    let disabled = inputs::disabled(&inputs);
+    let facts = versions.facts(&inputs, Some(platform));
     let plan = plan(&inputs, &rules, &facts);
 
     let mut findings = std::mem::take(&mut inputs.findings);
@@ -121,7 +121,7 @@ pub(super) fn read_node(
     let membership = inputs
         .carriers
         .iter()
-        .map(|(shown, text)| membership(shown, text, &limits))
+        .map(|(shown, text)| membership(shown, text, &inputs.configuration))
         .fold(Membership::default(), Membership::and);
     let (files, changes) = lay_out(inputs.files, inputs.markers);
     Ok(ReadNode {

@@ -1,18 +1,25 @@
 //! Manifests out of the files that bring them to a node: a Harvester configuration, cloud-init user
-//! data, a yip file.
+//! data, a yip file, Ignition and Butane, a definition of Edge Image Builder.
 //!
 //! Problems inside are reported with the line of the *outer* file, as far as it is known.
 
+mod addons;
+mod beside;
 mod commands;
 mod content;
 mod extracted;
+mod ignition;
+mod image_builder;
 mod lines;
 mod order;
 mod problems;
+mod put;
 mod taker;
 mod unread;
 mod write_time;
 
+pub use addons::INSTALLER_ADDONS;
+pub use beside::{FileBeside, FilesBeside, NothingBeside};
 pub(in crate::manifest) use commands::named;
 pub use extracted::{Extracted, Extraction};
 pub use lines::InnerLines;
@@ -23,12 +30,22 @@ use self::problems::{key_not_read, not_looked_at};
 use self::taker::Extractor;
 pub use super::file_kind::field;
 pub use super::file_kind::{FileKind, kind_of, recognise};
-use super::{Node, NodeValue, Problem, ReadLimits, split, yaml};
+use super::{Node, NodeValue, Problem, ReadLimits, json, split, yaml};
 
 /// Takes the manifests out of a file. `source` is the file's name, for messages. A file of plain
 /// manifests brings none: it is one.
 pub fn extract(source: &str, text: &str, limits: &ReadLimits) -> Extraction {
-    let mut extraction = take(source, text, limits);
+    extract_beside(source, text, limits, &NothingBeside)
+}
+
+/// The same, with the files that lie beside it.
+pub fn extract_beside(
+    source: &str,
+    text: &str,
+    limits: &ReadLimits,
+    beside: &dyn FilesBeside,
+) -> Extraction {
+    let mut extraction = take(source, text, limits, beside);
     order::settle(std::slice::from_mut(&mut extraction));
     extraction
 }
@@ -40,29 +57,22 @@ pub fn extract_parts<'t>(
     limits: &ReadLimits,
 ) -> Vec<Extraction> {
     let mut extractions: Vec<Extraction> = parts
-        .map(|(source, text)| take(source, text, limits))
+        .map(|(source, text)| take(source, text, limits, &NothingBeside))
         .collect();
     order::settle(&mut extractions);
     extractions
 }
 
 /// What a text writes, in the order in which it stands there.
-fn take(source: &str, text: &str, limits: &ReadLimits) -> Extraction {
+fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside) -> Extraction {
     let recognised = recognise(text);
     let kind = recognised.kind;
-    let mut extraction = Extraction {
-        kind,
-        files: Vec::new(),
-        problems: Vec::new(),
-        configuration: Vec::new(),
-        configuration_problems: Vec::new(),
-        written: 0,
-    };
+    let mut extraction = Extraction::new(kind);
     if kind == FileKind::Manifests {
         return extraction;
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (root, repeated) = match yaml::input(text, limits) {
+    let (root, repeated) = match input(kind, text, limits) {
         Ok((Some(root), repeated)) => (root, repeated),
         Ok((None, _)) => return extraction,
         Err(problems) => {
@@ -75,7 +85,7 @@ fn take(source: &str, text: &str, limits: &ReadLimits) -> Extraction {
         .problems
         .extend(unread::keys_of_another_kind(&recognised, &root));
     extraction.problems.extend(unread::repeated(kind, repeated));
-    // cloud-init takes nothing of two documents, and the installer and yip the first alone.
+    // cloud-init takes nothing of two documents, and the others the first alone.
     if let Some(second) = split::split(text, 2).0.get(1) {
         extraction.problems.push(not_looked_at(
             second.line,
@@ -83,16 +93,40 @@ fn take(source: &str, text: &str, limits: &ReadLimits) -> Extraction {
         ));
     }
     extraction.problems.extend(unread::misshaped(kind, &root));
-    let mut taker = Extractor::new(source, text, limits, kind, &mut extraction);
+    let mut taker = Extractor::new(source, text, limits, beside, &mut extraction);
     match kind {
         FileKind::Manifests => {}
         FileKind::HarvesterConfig => taker.harvester(&root),
         FileKind::CloudInit => taker.cloud_init(&root),
         FileKind::Yip => taker.yip(text, &root),
+        FileKind::Ignition | FileKind::Butane => taker.ignition(&root),
+        FileKind::ImageBuilder => taker.image_builder(&root),
     }
     extraction
 }
 
+/// The file's value, and the keys that stand twice.
+fn input(
+    kind: FileKind,
+    text: &str,
+    limits: &ReadLimits,
+) -> Result<(Option<Node>, Vec<yaml::RepeatedKey>), Vec<Problem>> {
+    match kind {
+        FileKind::Ignition => match json::parse(text.trim_end(), 1, limits, 0) {
+            Ok(root) => Ok((Some(root), Vec::new())),
+            Err(problem) => Err(vec![Problem {
+                message: format!("Ignition reads JSON, and this is none: {}", problem.message),
+                ..problem
+            }]),
+        },
+        _ => yaml::input(text, limits),
+    }
+}
+
+#[cfg(test)]
+mod ignition_tests;
+#[cfg(test)]
+mod image_builder_tests;
 #[cfg(test)]
 #[path = "extract_tests.rs"]
 mod tests;

@@ -2,8 +2,8 @@
 //! alone decides nothing that a key contradicts: `#cloud-config` is a comment to YAML, and Harvester's
 //! installer and yip read files that begin with it.
 
-use super::yaml;
 use super::{MapEntry, Node, NodeValue, ReadLimits};
+use super::{json, yaml};
 use crate::suggest::nearest;
 
 /// What kind of file a text is.
@@ -17,6 +17,12 @@ pub enum FileKind {
     CloudInit,
     /// A yip file (`stages.<stage>[].files[]`), as on an Elemental system and in Harvester's `/oem`.
     Yip,
+    /// An Ignition configuration (JSON, `ignition.version`).
+    Ignition,
+    /// A Butane configuration (`variant`, `version`), of which an Ignition configuration is made.
+    Butane,
+    /// A definition of Edge Image Builder (`apiVersion` and `image`, and no `kind`).
+    ImageBuilder,
 }
 
 impl FileKind {
@@ -27,6 +33,9 @@ impl FileKind {
             FileKind::HarvesterConfig => "a Harvester configuration",
             FileKind::CloudInit => "cloud-init user-data",
             FileKind::Yip => "a yip file",
+            FileKind::Ignition => "an Ignition configuration",
+            FileKind::Butane => "a Butane configuration",
+            FileKind::ImageBuilder => "an Edge Image Builder definition",
         }
     }
 }
@@ -82,6 +91,13 @@ const CLOUD_INIT: &str = "allow_public_ssh_keys ansible apk_repos apt apt_pipeli
 /// with `#cloud-config`.
 const YIP: &str = "stages";
 
+/// The variants of Butane (`config/config.go`, v0.29.0).
+const BUTANE_VARIANTS: [&str; 6] = ["fcos", "fiot", "flatcar", "openshift", "r4e", "rhcos"];
+
+/// The sections of a definition of Edge Image Builder (`pkg/image/definition.go`, v1.3.3). It has an `apiVersion` as objects of
+/// Kubernetes do, but no `kind`.
+const IMAGE_BUILDER: [&str; 3] = ["image", "operatingSystem", "embeddedArtifactRegistry"];
+
 /// What a text was taken for, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecognisedKind {
@@ -134,27 +150,48 @@ pub fn kind_of(text: &str) -> FileKind {
 /// The same, with the key that told.
 pub fn recognise(text: &str) -> RecognisedKind {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let keys = match yaml::parse(text, 1, &ReadLimits::default()) {
-        Ok(Some(root)) => {
+    let keys = match root(text) {
+        Some(root) => {
             let entries = root.entries().iter();
             entries
                 .filter(|entry| !is_other_s_word(entry))
                 .map(|entry| (entry.key.clone(), entry.line))
                 .collect()
         }
-        _ => keys_by_line(text),
+        None => keys_by_line(text),
     };
     decide(is_cloud_config(text), &keys)
 }
 
-/// `install: true` and `os: linux` are keys of Helm values and of many others: the installer's have more below them.
+/// The text's value, where it has one.
+fn root(text: &str) -> Option<Node> {
+    let limits = ReadLimits::default();
+    match yaml::parse(text, 1, &limits) {
+        Ok(root) => root,
+        // Not all JSON is YAML to its reader.
+        Err(_) if text.trim_start().starts_with('{') => {
+            json::parse(text.trim_end(), 1, &limits, 0).ok()
+        }
+        Err(_) => None,
+    }
+}
+
+/// `install: true` and `os: linux` are keys of Helm values and of many others: the installer's have more below them. So have
+/// Ignition's and Edge Image Builder's, and Butane has few variants.
 fn is_other_s_word(entry: &MapEntry) -> bool {
     let is_word = matches!(
         entry.value.value,
         NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::String(_)
     );
+    if entry.key == "variant" {
+        let mut variants = BUTANE_VARIANTS.into_iter();
+        return !variants.any(|variant| entry.value.as_str() == Some(variant));
+    }
     let mut sections = ["os", "install", "systemSettings"].into_iter();
-    is_word && sections.any(|section| installer_reads(&entry.key, section))
+    let mut exact = IMAGE_BUILDER.into_iter().chain(["ignition"]);
+    is_word
+        && (sections.any(|section| installer_reads(&entry.key, section))
+            || exact.any(|section| entry.key == section))
 }
 
 /// The keys at the top of a text that is no YAML.
@@ -174,6 +211,9 @@ fn decide(header: bool, keys: &[(String, u32)]) -> RecognisedKind {
     let has = |name: &str| keys.iter().any(|(key, _)| key.eq_ignore_ascii_case(name));
     if has("apiVersion") && has("kind") {
         return RecognisedKind::new(FileKind::Manifests, None);
+    }
+    if let Some(kind) = of_other_tools(keys) {
+        return kind;
     }
     if let Some(stages) = key(&|key| key == YIP) {
         return RecognisedKind::new(FileKind::Yip, Some(stages));
@@ -216,6 +256,23 @@ fn decide(header: bool, keys: &[(String, u32)]) -> RecognisedKind {
                 None => RecognisedKind::new(FileKind::Manifests, None),
             }
         }
+    }
+}
+
+/// Butane, Ignition or Edge Image Builder, whose keys no other kind has together.
+fn of_other_tools(keys: &[(String, u32)]) -> Option<RecognisedKind> {
+    let key = |wanted: &str| keys.iter().find(|(key, _)| key == wanted);
+    let mut sections = IMAGE_BUILDER.into_iter();
+    if let (Some(variant), Some(_)) = (key("variant"), key("version")) {
+        Some(RecognisedKind::new(FileKind::Butane, Some(variant)))
+    } else if let Some(ignition) = key("ignition") {
+        Some(RecognisedKind::new(FileKind::Ignition, Some(ignition)))
+    } else if key("apiVersion").is_some()
+        && let Some(section) = sections.find_map(key)
+    {
+        Some(RecognisedKind::new(FileKind::ImageBuilder, Some(section)))
+    } else {
+        None
     }
 }
 
@@ -333,7 +390,40 @@ mod tests {
                 "#cloud-config\napiVersion: v1\nkind: A\n",
                 FileKind::Manifests,
             ),
+            (
+                "{\"ignition\": {\"version\": \"3.4.0\"}}",
+                FileKind::Ignition,
+            ),
+            (
+                "{\n  \"ignition\": {\"version\": \"\\ud83d\\ude00\"}\n}\n",
+                FileKind::Ignition,
+            ),
+            ("variant: fcos\nversion: 1.5.0\n", FileKind::Butane),
+            (
+                "variant: flatcar\nversion: 1.0.0\nignition: {}\n",
+                FileKind::Butane,
+            ),
+            (
+                "apiVersion: 1.3\nimage:\n  imageType: iso\n",
+                FileKind::ImageBuilder,
+            ),
+            (
+                "apiVersion: '1.0'\noperatingSystem: {}\n",
+                FileKind::ImageBuilder,
+            ),
+            // A chart, its values, and a theme.
+            (
+                "apiVersion: v2\nname: a\nversion: 1.0.0\n",
+                FileKind::Manifests,
+            ),
+            ("apiVersion: v1\nimage: nginx\n", FileKind::Manifests),
+            ("variant: dark\nversion: 2\n", FileKind::Manifests),
+            ("ignition: true\n", FileKind::Manifests),
             // Mistakes further down hide nothing.
+            (
+                "variant: fcos\nversion: 1.5.0\nstorage:\n\tfiles: []\n",
+                FileKind::Butane,
+            ),
             ("#cloud-config\nos:\n  a: b: c\n", FileKind::HarvesterConfig),
         ] {
             assert_eq!(kind_of(text), kind, "{text:?}");

@@ -5,6 +5,7 @@
 //! deploy controller (`docs/reading-manifests.md`).
 
 mod budget;
+mod data_url;
 mod digest;
 mod encoding;
 pub mod extract;
@@ -32,7 +33,10 @@ pub use name::object_name_refusal;
 pub use name::{namespace_name_error, object_name_error};
 pub use node::{MapEntry, Node, NodeValue};
 pub use object::{GroupKind, Object, ObjectRef};
-pub use paths::{AddonName, BaseName, MARKER_SUFFIX, ManifestPath, MarkerPath, is_manifest_name};
+pub use paths::{
+    APPLIED_BY_IMAGE_BUILDER, AddonName, BaseName, MARKER_SUFFIX, ManifestPath, MarkerPath,
+    is_manifest_name,
+};
 pub use read::nodes;
 pub use read::{read, read_each};
 

@@ -20,6 +20,10 @@ use smol_str::SmolStr;
 /// What a marker's name ends in: `x.yaml.skip` keeps RKE2 from applying every `x.yaml`.
 pub const MARKER_SUFFIX: &str = ".skip";
 
+/// From here Edge Image Builder creates manifests itself (`extract/image_builder.rs`). A path that begins so is none below
+/// RKE2's directory.
+pub const APPLIED_BY_IMAGE_BUILDER: &str = "/opt/eib-k8s/manifests/";
+
 /// Is this the base name of a file that RKE2 applies? Extensions count in upper case too; a dot in
 /// front hides a file.
 pub fn is_manifest_name(base: &str) -> bool {
@@ -179,8 +183,17 @@ impl ManifestPath {
         last_part(&self.0).into()
     }
 
-    /// The name of the file's Addon.
+    /// Who applies the file in place of RKE2, which does not read it then: no marker hides it.
+    pub fn applied_by(&self) -> Option<&'static str> {
+        self.starts_with(APPLIED_BY_IMAGE_BUILDER)
+            .then_some("Edge Image Builder")
+    }
+
+    /// The name of the file's Addon. What RKE2 does not apply has none, and shares none with another file.
     pub fn addon(&self) -> AddonName {
+        if self.applied_by().is_some() {
+            return AddonName(self.0.clone());
+        }
         up_to_first_dot(last_part(&self.0)).into()
     }
 
@@ -315,6 +328,15 @@ mod tests {
             assert_eq!(name.addon(), "foo");
             assert_eq!(name.addon_error(), None);
         }
+    }
+
+    #[test]
+    fn what_something_else_than_rke2_applies_shares_no_addon() {
+        let path = |text: &str| ManifestPath::from(text);
+        let applied = path("/opt/eib-k8s/manifests/foo.yaml");
+        assert_eq!(applied.applied_by(), Some("Edge Image Builder"));
+        assert_ne!(applied.addon(), path("foo.yaml").addon());
+        assert_eq!(path("opt/eib-k8s/manifests/foo.yaml").applied_by(), None);
     }
 
     #[test]

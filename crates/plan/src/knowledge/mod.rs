@@ -276,8 +276,8 @@ impl Knowledge {
             Some(Presence::There) => return Some(Provider::certain(KUBE_APISERVER)),
             Some(Presence::Where(condition)) => {
                 return Some(Provider {
-                    by: KUBE_APISERVER.to_owned(),
                     condition: Some(condition),
+                    ..Provider::certain(KUBE_APISERVER)
                 });
             }
             Some(Presence::Absent) | None => {}

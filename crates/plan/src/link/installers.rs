@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::declarations::DocumentId;
 use crate::examine::Examined;
 use crate::installer::{HARMLESS_ROLES, Installing, RoleSubject, ServiceAccount};
+use crate::rke2;
 
 /// Every installer of the directory. Files of RKE2 and Rancher are none: what they bring is known.
 pub(super) fn find_installers(examined: &[&Examined]) -> Vec<DocumentId> {
@@ -12,7 +13,7 @@ pub(super) fn find_installers(examined: &[&Examined]) -> Vec<DocumentId> {
         examined
             .iter()
             .enumerate()
-            .filter(|(_, one)| one.owner.is_none())
+            .filter(|(_, one)| !rke2::is_platforms(&one.path))
     };
     let objects = || {
         ours().flat_map(|(file, one)| {

@@ -9,7 +9,7 @@ use windrow_model::reasons::{Code, Severity};
 use super::declarations::DocumentId;
 use super::linker::Linker;
 use crate::rules::{NeedCondition, NeedTarget, Tier};
-use crate::{FileId, FileObstacle, Need, NeedId, Requirement, SatisfiedBy, readiness};
+use crate::{FileId, FileObstacle, Need, NeedId, PlanFile, Requirement, SatisfiedBy, readiness};
 
 /// One thing, or several in a sentence.
 fn and_list(things: &BTreeSet<String>) -> String {
@@ -291,15 +291,19 @@ impl Linker<'_> {
     /// Files of one base name, which a marker hides together, and files that share an Addon.
     pub(super) fn report_shared_names(&mut self) {
         let mut namesakes: BTreeMap<&str, Vec<FileId>> = BTreeMap::new();
+        let in_directory = |file: &PlanFile| file.path.applied_by().is_none();
         for (id, file) in self.plan.files.iter().enumerate() {
-            namesakes.entry(&file.name).or_default().push(id);
+            if in_directory(file) {
+                namesakes.entry(&file.name).or_default().push(id);
+            }
         }
         let namesakes = namesakes.into_values().filter(|ids| ids.len() > 1);
         self.plan.namesakes = namesakes.collect();
         let mut addons: BTreeMap<&str, Vec<Location>> = BTreeMap::new();
         let mut names: BTreeMap<&str, Vec<Location>> = BTreeMap::new();
         let plan_files = &self.plan.files;
-        for file in plan_files.iter().filter(|file| file.skipped.is_none()) {
+        let shown = plan_files.iter().filter(|file| file.skipped.is_none());
+        for file in shown.filter(|file| in_directory(file)) {
             let at = file.shown.at(None);
             addons.entry(&file.addon).or_default().push(at.clone());
             names.entry(&file.name).or_default().push(at);

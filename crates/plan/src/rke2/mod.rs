@@ -1,8 +1,10 @@
 //! What is known of RKE2 itself. Pure.
 
+mod chart_selections;
 pub mod config;
 mod data_dir;
 
+pub use chart_selections::{ChartSelections, chart_selections};
 pub use data_dir::data_dir;
 
 use windrow_model::manifest::ManifestPath;
@@ -36,14 +38,22 @@ pub(crate) const PACKAGED: &[&str] = &[
     "rke2-traefik-crd",
 ];
 
-/// Who else owns a file of the manifests directory.
+/// Who else owns a file of the manifests directory, or applies a file that is in none.
 pub fn owner(path: &ManifestPath) -> Option<&'static str> {
+    if let Some(other) = path.applied_by() {
+        return Some(other);
+    }
     if path.starts_with("rancher/") {
         // Rancher drops cluster-agent.yaml and the like there.
         return Some("Rancher");
     }
     let stem = path.strip_suffix(".yaml")?;
     PACKAGED.binary_search(&stem).ok().map(|_| "RKE2")
+}
+
+/// Does a file come with the platform? What it brings is known then, whatever is in it.
+pub fn is_platforms(path: &ManifestPath) -> bool {
+    owner(path).is_some() && path.applied_by().is_none()
 }
 
 #[cfg(test)]
@@ -58,5 +68,13 @@ mod tests {
         assert_eq!(owner(&"sub/rke2-canal.yaml".into()), None);
         assert_eq!(owner(&"rancher/cluster-agent.yaml".into()), Some("Rancher"));
         assert_eq!(owner(&"10-tenant.yaml".into()), None);
+        assert!(is_platforms(&"rke2-canal.yaml".into()));
+    }
+
+    #[test]
+    fn what_something_else_applies_is_not_touched_and_is_no_part_of_the_platform() {
+        let path = "/opt/eib-k8s/manifests/rke2-canal.yaml".into();
+        assert_eq!(owner(&path), Some("Edge Image Builder"));
+        assert!(!is_platforms(&path));
     }
 }

@@ -2,8 +2,9 @@
 //! or from an installer of which nothing is known. A rehearsal lets all of it come, and says what of it is not known.
 
 use windrow_model::reasons::Code;
+use windrow_plan::knowledge::Provider;
 use windrow_plan::rules::{NeedTarget, RuleSet, Tier};
-use windrow_plan::{FileId, Plan, PlanDocument, Requirement, SatisfiedBy};
+use windrow_plan::{FileId, Plan, PlanDocument, Requirement, SatisfiedBy, rke2};
 
 use crate::platform_steps::{HARVESTER, RKE2};
 use crate::{MayBring, Scenario};
@@ -11,7 +12,7 @@ use crate::{MayBring, Scenario};
 /// Adds to a scenario what the files of a plan need from outside, and what is known to come of them.
 pub fn add_what_comes(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet) {
     let files = plan.files.iter().enumerate();
-    for (id, file) in files.filter(|(_, file)| file.owner.is_none()) {
+    for (id, file) in files.filter(|(_, file)| !rke2::is_platforms(&file.path)) {
         for document in &file.documents {
             if let Some(known) = &document.brings {
                 let supply = scenario.brings.entry(document.object.clone()).or_default();
@@ -116,7 +117,8 @@ fn add_kind_of_group(
 /// Adds what a rule pack says that others provide, and what is known of the platform but in none of its steps.
 fn add_provided(scenario: &mut Scenario, rules: &RuleSet, target: &NeedTarget, namespaced: bool) {
     let node = &scenario.node;
-    let disabled = |entry: &str| node.is_disabled(entry);
+    // What a site says that it provides is provided, whatever RKE2's charts do not bring.
+    let is_off = |provider: Option<Provider>| provider.is_none_or(|one| one.is_switched_off);
     let steps = match scenario.harvester {
         Some(_) => HARVESTER,
         None => RKE2,
@@ -126,21 +128,13 @@ fn add_provided(scenario: &mut Scenario, rules: &RuleSet, target: &NeedTarget, n
         NeedTarget::Kind(kind) => {
             let comes_anyway =
                 entries.any(|entry| entry.brings.kinds.iter().any(|one| one.kind == *kind));
-            let off = rules
-                .knowledge
-                .components_bringing(|brings| brings.brings_kind(kind))
-                .any(disabled);
-            if !comes_anyway && !off {
+            if !comes_anyway && !is_off(rules.provider_of_kind(kind, node)) {
                 scenario.provided.kinds.insert(kind.clone(), namespaced);
             }
         }
         NeedTarget::Object(object) => {
             let comes_anyway = entries.any(|entry| entry.brings.objects.contains(object));
-            let off = rules
-                .knowledge
-                .components_bringing(|brings| brings.objects.contains(object))
-                .any(disabled);
-            if !comes_anyway && !off {
+            if !comes_anyway && !is_off(rules.provider_of_object(object, node)) {
                 scenario.provided.objects.insert(object.clone());
             }
         }

@@ -2,8 +2,8 @@
 //! it do so as an agent?
 
 use windrow_model::findings::Location;
-use windrow_model::manifest::extract::{FileKind, extract, field};
-use windrow_model::manifest::{Node, ReadLimits, yaml};
+use windrow_model::manifest::extract::{Extracted, FileKind, field, kind_of};
+use windrow_model::manifest::{Node, NodeValue, yaml};
 
 /// What systemd is asked to do with a unit that is to run.
 const STARTS: [&str; 4] = ["enable", "reenable", "start", "restart"];
@@ -41,14 +41,17 @@ impl Membership {
     }
 }
 
-/// Reads it out of a configuration. `shown` is how that is called in messages.
+/// Reads it out of a configuration, and the files that the node's configurations write of RKE2's own. `shown` is how the
+/// configuration is called in messages.
 ///
 /// RKE2's own configuration does not say whether `rke2-server` or `rke2-agent` will read it: that is
 /// the unit's matter. What counts is which of them the commands of cloud-init or yip start, else what
 /// they tell RKE2's install script. Where nothing says it, the node is a server.
-pub fn membership(shown: &str, text: &str, limits: &ReadLimits) -> Membership {
-    let extraction = extract(shown, text, limits);
-    let joins = extraction.configuration.iter().any(|file| {
+pub fn membership(shown: &str, text: &str, written: &[Extracted]) -> Membership {
+    let kind = kind_of(text);
+    // The node that begins the cluster joins none, whatever is said to all servers.
+    let mut written = written.iter().filter(|_| kind != FileKind::ImageBuilder);
+    let joins = written.any(|file| {
         let content = String::from_utf8_lossy(&file.content);
         let root = yaml::parse_configuration(&content).ok().flatten();
         file.path.starts_with("/etc/rancher/rke2/")
@@ -57,10 +60,12 @@ pub fn membership(shown: &str, text: &str, limits: &ReadLimits) -> Membership {
     let Some(root) = yaml::parse_configuration(text).ok().flatten() else {
         return Membership { joins, agent: None };
     };
-    let agent = match extraction.kind {
+    let agent = match kind {
         FileKind::HarvesterConfig => of_harvester(shown, &root),
-        FileKind::CloudInit | FileKind::Yip => of_rke2(shown, &commands(extraction.kind, &root)),
-        FileKind::Manifests => None,
+        FileKind::CloudInit | FileKind::Yip | FileKind::Ignition | FileKind::Butane => {
+            of_rke2(shown, &commands(kind, &root))
+        }
+        FileKind::Manifests | FileKind::ImageBuilder => None,
     };
     Membership {
         joins: joins || agent.is_some(),
@@ -132,6 +137,17 @@ fn commands(kind: FileKind, root: &Node) -> Vec<(u32, String)> {
         take(root.get("bootcmd"), "");
         take(root.get("runcmd"), "");
     }
+    let units = root.at(&["systemd", "units"]).map_or(&[][..], Node::items);
+    for unit in units {
+        if unit.get("enabled").and_then(Node::as_bool) == Some(true) {
+            let name = unit.get("name").cloned().into_iter();
+            let list = Node {
+                line: unit.line,
+                value: NodeValue::Sequence(name.collect()),
+            };
+            take(Some(&list), "systemctl enable ");
+        }
+    }
     for stage in root.get("stages").map_or(&[][..], Node::entries) {
         for step in stage.value.items() {
             take(step.get("commands"), "");
@@ -161,10 +177,14 @@ fn starts(command: &str, unit: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use windrow_model::manifest::ReadLimits;
+    use windrow_model::manifest::extract::extract;
+
     use super::*;
 
     fn read(text: &str) -> Membership {
-        membership("c.yaml", text, &ReadLimits::default())
+        let written = extract("c.yaml", text, &ReadLimits::default()).configuration;
+        membership("c.yaml", text, &written)
     }
 
     fn agent(text: &str) -> Option<(u32, String)> {
@@ -190,6 +210,20 @@ mod tests {
         assert_eq!(agent(yip), Some((5, "it starts rke2-agent".to_owned())));
         let yip = "stages:\n  boot:\n  - commands:\n    - systemctl restart rke2-agent\n";
         assert_eq!(agent(yip), Some((4, "it starts rke2-agent".to_owned())));
+    }
+
+    #[test]
+    fn a_unit_that_ignition_enables_makes_an_agent() {
+        let butane = |enabled: bool| {
+            format!(
+                "variant: fcos\nversion: 1.5.0\nsystemd:\n  units:\n  - name: rke2-agent.service\n    enabled: {enabled}\n"
+            )
+        };
+        assert_eq!(
+            agent(&butane(true)),
+            Some((5, "it starts rke2-agent".to_owned()))
+        );
+        assert_eq!(agent(&butane(false)), None);
     }
 
     #[test]

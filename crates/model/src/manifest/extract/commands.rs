@@ -14,10 +14,14 @@ const WHOLE: [&str; 3] = [
     "/etc/windrow/",
 ];
 
+/// What RKE2 writes there itself. Whoever names it reads it.
+const KUBECONFIG: &str = "/etc/rancher/rke2/rke2.yaml";
+
 /// The first line that names such a directory, counted from 1, and the directory.
 pub(in crate::manifest) fn named(text: &str) -> Option<(u32, &'static str)> {
     let mut lines = (1..).zip(text.lines());
     lines.find_map(|(number, line)| {
+        let line = line.replace(KUBECONFIG, "");
         let mut directories = DIRECTORIES.into_iter();
         let named = directories.find(|directory| line.contains(directory))?;
         Some((number, named))

@@ -21,9 +21,26 @@ pub struct Extraction {
     pub configuration_problems: Vec<Problem>,
     /// How many files it writes at all.
     pub written: usize,
+    /// What a person should know of how it was read, each a line with its place.
+    pub notes: Vec<(u32, String)>,
+    /// RKE2's version, where the file says it.
+    pub rke2_version: Option<String>,
 }
 
 impl Extraction {
+    pub(super) fn new(kind: FileKind) -> Self {
+        Self {
+            kind,
+            files: Vec::new(),
+            problems: Vec::new(),
+            configuration: Vec::new(),
+            configuration_problems: Vec::new(),
+            written: 0,
+            notes: Vec::new(),
+            rke2_version: None,
+        }
+    }
+
     /// Is it a Harvester configuration, so that the platform is known?
     pub fn is_harvester(&self) -> bool {
         self.kind == FileKind::HarvesterConfig
@@ -33,17 +50,20 @@ impl Extraction {
 /// One file taken out of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extracted {
-    /// Path below the manifests directory, with `/`; of configuration the whole path on the node.
+    /// Path below the manifests directory, with `/`; of configuration, and of a manifest that something else than
+    /// RKE2 applies, the whole path on the node.
     pub path: String,
     /// The data directory above the manifests directory that it is written to; empty for configuration.
     pub data_dir: String,
     /// The line of the outer file that says so.
     pub written_at: u32,
+    /// The outer file, as it was named.
+    pub carrier: String,
     /// Its bytes, decoded.
     pub content: Vec<u8>,
-    /// The outer file, as it was named.
+    /// The file in which its content stands, as it was named: the outer one, or one beside that.
     pub source: String,
-    /// Where its lines stand in the outer file.
+    /// Where its lines stand there.
     pub lines: InnerLines,
     /// Who writes it once the system's units start, in words; `None` where it is there before any of
     /// them.

@@ -3,14 +3,16 @@
 use super::unread::entry_keys;
 use super::write_time::{WriteTime, is_early};
 use super::{
-    Extracted, Extraction, FileKind, InnerLines, Node, NodeValue, OuterLines, Problem, ReadLimits,
-    field, not_looked_at,
+    Extracted, Extraction, FileKind, FilesBeside, InnerLines, Node, NodeValue, OuterLines, Problem,
+    ReadLimits, field, not_looked_at,
 };
 use crate::manifest::manifest_path::{ManifestPlace, configuration, manifest_place};
 use crate::reasons::Code;
 
 pub(super) struct Extractor<'t> {
-    source: &'t str,
+    pub(super) source: &'t str,
+    /// What lies beside the file.
+    pub(super) beside: &'t dyn FilesBeside,
     pub(super) lines: OuterLines<'t>,
     pub(super) limits: &'t ReadLimits,
     pub(super) kind: FileKind,
@@ -19,8 +21,8 @@ pub(super) struct Extractor<'t> {
     taken: u64,
     looked_into: u64,
     /// When what is taken now is written.
-    moment: WriteTime,
-    late: Option<String>,
+    pub(super) moment: WriteTime,
+    pub(super) late: Option<String>,
 }
 
 impl<'t> Extractor<'t> {
@@ -28,14 +30,15 @@ impl<'t> Extractor<'t> {
         source: &'t str,
         text: &'t str,
         limits: &'t ReadLimits,
-        kind: FileKind,
+        beside: &'t dyn FilesBeside,
         extraction: &'t mut Extraction,
     ) -> Self {
         Self {
             source,
+            beside,
             lines: OuterLines::new(text),
             limits,
-            kind,
+            kind: extraction.kind,
             extraction,
             taken: 0,
             looked_into: 0,
@@ -119,7 +122,7 @@ impl<'t> Extractor<'t> {
         self.extraction.problems.push(not_looked_at(line, what));
     }
 
-    fn problem(&mut self, line: u32, message: String) {
+    pub(super) fn problem(&mut self, line: u32, message: String) {
         self.extraction.problems.push(Problem {
             code: Code::InputRefused,
             line: Some(line),
@@ -170,11 +173,7 @@ impl<'t> Extractor<'t> {
                 data_dir,
                 path: below,
             } => self.manifest(file, data_dir, below, path.line)?,
-            ManifestPlace::NextTo(why) => self.extraction.problems.push(Problem {
-                code: Code::PathNotRead,
-                line: Some(path.line),
-                message: Code::PathNotRead.say(&[("path", written), ("why", &why)]),
-            }),
+            ManifestPlace::NextTo(why) => self.is_not_read(path.line, written, &why),
             ManifestPlace::Elsewhere => match configuration(written) {
                 Some(path) => self.configuration(file, path),
                 None => self.script(file, written),
@@ -199,29 +198,13 @@ impl<'t> Extractor<'t> {
         let slip = self.unknown_encoding(file);
         self.extraction.problems.extend(slip);
         let (content, lines) = self.content(file)?;
-        let too_much = if content.len() as u64 > self.limits.file_bytes {
-            Some(format!(
-                "the file has {} bytes, the limit is {}; split it, or raise staging.limits.fileBytes",
-                content.len(),
-                self.limits.file_bytes
-            ))
-        } else {
-            self.keep(&content).err()
-        };
-        if let Some(message) = too_much {
-            self.extraction.problems.push(Problem {
-                code: Code::FileTooLarge,
-                line: Some(file.line),
-                message,
-            });
-            return Ok(());
-        }
         let extracted = self.extracted(file, path, content, lines);
-        self.extraction.files.push(Extracted {
+        let extracted = Extracted {
             data_dir,
             written_at,
             ..extracted
-        });
+        };
+        self.keep_manifest(file.line, extracted);
         Ok(())
     }
 
@@ -233,21 +216,59 @@ impl<'t> Extractor<'t> {
             self.extraction.configuration_problems.push(problem);
             return;
         }
-        let content = self.content(file).and_then(|(content, lines)| {
-            let kept = self.keep(&content).map_err(|message| (file.line, message));
-            kept.map(|()| (content, lines))
-        });
-        match content {
+        match self.content(file) {
             Ok((content, lines)) => {
                 let extracted = self.extracted(file, path, content, lines);
-                self.extraction.configuration.push(extracted);
+                self.keep_configuration(file.line, extracted);
             }
-            Err((line, message)) => self.extraction.configuration_problems.push(Problem {
-                code: Code::ConfigurationInvalid,
+            Err((line, message)) => self.configuration_problem(line, message),
+        }
+    }
+
+    /// Adds a manifest, as far as there is room.
+    pub(super) fn keep_manifest(&mut self, line: u32, file: Extracted) {
+        let size = file.content.len();
+        let too_much = if size as u64 > self.limits.file_bytes {
+            Some(format!(
+                "the file has {size} bytes, the limit is {}; split it, or raise staging.limits.fileBytes",
+                self.limits.file_bytes
+            ))
+        } else {
+            self.keep(&file.content).err()
+        };
+        match too_much {
+            Some(message) => self.extraction.problems.push(Problem {
+                code: Code::FileTooLarge,
                 line: Some(line),
                 message,
             }),
+            None => self.extraction.files.push(file),
         }
+    }
+
+    /// Adds a file of RKE2's or Windrow's own configuration, as far as there is room.
+    pub(super) fn keep_configuration(&mut self, line: u32, file: Extracted) {
+        match self.keep(&file.content) {
+            Ok(()) => self.extraction.configuration.push(file),
+            Err(message) => self.configuration_problem(line, message),
+        }
+    }
+
+    pub(super) fn configuration_problem(&mut self, line: u32, message: String) {
+        self.extraction.configuration_problems.push(Problem {
+            code: Code::ConfigurationInvalid,
+            line: Some(line),
+            message,
+        });
+    }
+
+    /// A path that nothing reads.
+    pub(super) fn is_not_read(&mut self, line: u32, path: &str, why: &str) {
+        self.extraction.problems.push(Problem {
+            code: Code::PathNotRead,
+            line: Some(line),
+            message: Code::PathNotRead.say(&[("path", path), ("why", why)]),
+        });
     }
 
     fn extracted(
@@ -276,6 +297,7 @@ impl<'t> Extractor<'t> {
             written_at: file.line,
             content,
             source: self.source.to_owned(),
+            carrier: self.source.to_owned(),
             lines,
             late,
             moment,
@@ -298,20 +320,26 @@ impl<'t> Extractor<'t> {
 
     /// A file that is not read here. If it is a script, it may write files that are.
     fn script(&mut self, file: &Node, path: &str) {
-        if self.looked_into > self.limits.directory_bytes {
+        if self.has_looked_enough() {
             return;
         }
-        let Ok((content, lines)) = self.content(file) else {
-            return;
-        };
+        if let Ok((content, lines)) = self.content(file) {
+            self.look_into(file.line, &content, lines, path);
+        }
+    }
+
+    /// Was as much looked into as may be?
+    pub(super) fn has_looked_enough(&self) -> bool {
+        self.looked_into > self.limits.directory_bytes
+    }
+
+    /// Looks into a file that is not read here.
+    pub(super) fn look_into(&mut self, line: u32, content: &[u8], lines: InnerLines, path: &str) {
         self.looked_into += content.len() as u64;
-        if self.looked_into > self.limits.directory_bytes {
-            self.not_looked_at(
-                file.line,
-                "the files from here on: they are too large together",
-            );
+        if self.has_looked_enough() {
+            self.not_looked_at(line, "the files from here on: they are too large together");
         } else if content.starts_with(b"#!") {
-            self.names_directory(&content, lines, path);
+            self.names_directory(content, lines, path);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Keys that are never read although they were meant to write files, and user-data that is not read at all.
 
+use super::addons::misspelt as misspelt_addons;
 use super::{FileKind, Node, NodeValue, Problem, field, key_not_read, not_looked_at};
 use crate::manifest::file_kind::{
     CLOUD_INIT_READ, RecognisedKind, cloud_init_keys, installer_reads, is_cloud_config,
@@ -23,12 +24,17 @@ const ENTRY: [&str; 8] = [
     "permissions",
 ];
 
+/// The keys of an Ignition or Butane file whose files or commands are looked at here.
+const IGNITION: [&str; 3] = ["ignition", "storage", "systemd"];
+
 /// Keys of the file itself.
 pub(super) fn keys(kind: FileKind, text: &str, root: &Node) -> Vec<Problem> {
     match kind {
         FileKind::CloudInit => cloud_init(text, root),
         FileKind::HarvesterConfig => harvester(root),
         FileKind::Yip => yip(text, root),
+        FileKind::ImageBuilder => image_builder(root),
+        FileKind::Ignition | FileKind::Butane => top_keys(root, &IGNITION),
         FileKind::Manifests => Vec::new(),
     }
 }
@@ -77,7 +83,7 @@ fn cloud_init(text: &str, root: &Node) -> Vec<Problem> {
 }
 
 fn harvester(root: &Node) -> Vec<Problem> {
-    let mut found = Vec::new();
+    let mut found = misspelt_addons(root);
     for entry in root.entries() {
         if meant_write_files(&entry.key) {
             let why = "Harvester's installer reads files only below `os`; move it there as `os.writeFiles`";
@@ -132,6 +138,93 @@ fn yip(text: &str, root: &Node) -> Vec<Problem> {
     found
 }
 
+/// Ignition and Butane pass over keys that they do not know.
+fn top_keys(root: &Node, names: &[&'static str]) -> Vec<Problem> {
+    let mut found = resource_keys(root, names);
+    if let Some(storage) = root.get("storage") {
+        found.extend(resource_keys(storage, &["files", "trees", "links"]));
+    }
+    found
+}
+
+/// Keys that resemble these and are none of them: nothing reads them.
+pub(super) fn resource_keys(node: &Node, names: &[&'static str]) -> Vec<Problem> {
+    let others = node.entries().iter();
+    let others = others.filter(|entry| !names.contains(&entry.key.as_str()));
+    others
+        .filter_map(|entry| {
+            let meant = nearest(&entry.key, names.iter().copied())?;
+            let why = format!("no such key is known there; did you mean `{meant}`?");
+            Some(key_not_read(&entry.key, entry.line, &why))
+        })
+        .collect()
+}
+
+/// Edge Image Builder builds nothing of a definition with a key that it does not know (`pkg/image/definition.go`,
+/// v1.3.3: `KnownFields`). A newer one may know more.
+fn image_builder(root: &Node) -> Vec<Problem> {
+    let sections: [(&[&str], &[&str]); 6] = [
+        (
+            &[],
+            &[
+                "apiVersion",
+                "image",
+                "operatingSystem",
+                "embeddedArtifactRegistry",
+                "kubernetes",
+            ],
+        ),
+        (
+            &["kubernetes"],
+            &["version", "network", "nodes", "manifests", "helm"],
+        ),
+        (
+            &["kubernetes", "network"],
+            &["apiHost", "apiVIP", "apiVIP6"],
+        ),
+        (&["kubernetes", "manifests"], &["urls"]),
+        (&["kubernetes", "helm"], &["charts", "repositories"]),
+        (&["kubernetes", "helm", "charts"], &CHART),
+    ];
+    let mut found = Vec::new();
+    for (path, known) in sections {
+        let Some(section) = root.at(path) else {
+            continue;
+        };
+        let maps = std::iter::once(section).chain(section.items());
+        for entry in maps.flat_map(Node::entries) {
+            if known.contains(&entry.key.as_str()) {
+                continue;
+            }
+            let key = [path, &[&*entry.key]].concat().join(".");
+            found.push(match nearest(&entry.key, known.iter().copied()) {
+                Some(meant) => {
+                    let why = format!("Edge Image Builder has no such key and builds nothing; did you mean `{meant}`?");
+                    key_not_read(&key, entry.line, &why)
+                }
+                None => {
+                    let what = format!("`{key}`: Edge Image Builder 1.3 has no such key and builds nothing, and what a newer one does with it is not known");
+                    not_looked_at(entry.line, &what)
+                }
+            });
+        }
+    }
+    found
+}
+
+/// The keys of a chart in a definition of Edge Image Builder.
+const CHART: [&str; 9] = [
+    "name",
+    "releaseName",
+    "repositoryName",
+    "version",
+    "targetNamespace",
+    "createNamespace",
+    "installationNamespace",
+    "valuesFile",
+    "apiVersions",
+];
+
 /// Keys of a file that is written.
 pub(super) fn entry_keys(kind: FileKind, file: &Node) -> Vec<Problem> {
     let reads = |key: &str| match kind {
@@ -148,8 +241,8 @@ pub(super) fn entry_keys(kind: FileKind, file: &Node) -> Vec<Problem> {
         .collect()
 }
 
-/// Keys that stand twice. The installer and yip take nothing of such a file (their YAML reader, `gopkg.in/yaml.v3`,
-/// refuses it). In cloud-init's (PyYAML) the last one counts, and only keys that are read here are reported.
+/// Keys that stand twice. The installer, yip, Butane and Edge Image Builder take nothing of such a file (their YAML
+/// reader, `gopkg.in/yaml.v3`, refuses it). In cloud-init's (PyYAML) the last one counts, and only keys that are read here are reported.
 pub(super) fn repeated(kind: FileKind, keys: Vec<RepeatedKey>) -> Vec<Problem> {
     let told = keys.into_iter().filter_map(|key| {
         let RepeatedKey { key, line, earlier } = key;
@@ -209,6 +302,7 @@ pub(super) fn misshaped(kind: FileKind, root: &Node) -> Vec<Problem> {
                 }
             }
         }
+        FileKind::Ignition | FileKind::Butane | FileKind::ImageBuilder => {}
         FileKind::CloudInit | FileKind::Manifests => {}
     }
     problems

@@ -119,7 +119,11 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &ReadLimits) -> OpenedFile {
         None | Some("text/cloud-config") => true,
         // To YAML these are comments: what has the keys of another kind of file is that.
         Some(_) => match kind_of(text) {
-            FileKind::HarvesterConfig | FileKind::Yip => true,
+            FileKind::HarvesterConfig
+            | FileKind::Yip
+            | FileKind::Ignition
+            | FileKind::Butane
+            | FileKind::ImageBuilder => true,
             FileKind::Manifests => has_objects(text),
             FileKind::CloudInit => false,
         },
@@ -270,6 +274,13 @@ fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &ReadLimit
                     line,
                     "a yip file inside user-data: yip reads only a file of its own",
                 );
+            }
+            kind @ (FileKind::Ignition | FileKind::Butane | FileKind::ImageBuilder) => {
+                let what = format!(
+                    "{} inside user-data: cloud-init does nothing with it",
+                    kind.name()
+                );
+                wrapped.not_looked_at(line, &what);
             }
             FileKind::Manifests if has_objects(&part.text) => {
                 wrapped.not_looked_at(line, "a manifest inside user-data: cloud-init does nothing with it; write it as a file with `write_files`");

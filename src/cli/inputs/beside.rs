@@ -1,0 +1,148 @@
+//! Files that lie beside a configuration, and that it takes in: Butane's local files, the directory of an Edge Image Builder definition.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use windrow_model::manifest::ReadLimits;
+use windrow_model::manifest::extract::{FileBeside, FileKind, FilesBeside, kind_of};
+
+use super::sources::STANDARD_INPUT;
+use crate::files::read_bytes;
+
+/// More files than these are not looked for in one directory.
+const MOST_FILES: usize = 10_000;
+/// Nor deeper.
+const DEEPEST: usize = 32;
+
+/// The directory in which a configuration lies.
+pub(super) struct DirectoryBeside {
+    directory: PathBuf,
+    file_bytes: u64,
+}
+
+impl DirectoryBeside {
+    /// That of a file, as it is called in messages; `None` for standard input.
+    pub(super) fn of(shown: &str, limits: &ReadLimits) -> Option<Self> {
+        let directory = Path::new(shown).parent()?;
+        (shown != STANDARD_INPUT).then(|| Self {
+            directory: directory.to_owned(),
+            file_bytes: limits.file_bytes,
+        })
+    }
+
+    /// A path below the directory; butane refuses one that leads out of it, too.
+    fn path(&self, below: &str) -> Result<PathBuf, String> {
+        let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        match Path::new(below).components().all(is_below) {
+            true => Ok(self.directory.join(below)),
+            false => Err("it leads out of the directory of this file".to_owned()),
+        }
+    }
+}
+
+impl FilesBeside for DirectoryBeside {
+    fn read(&self, path: &str) -> Result<Option<FileBeside>, String> {
+        let path = self.path(path)?;
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("cannot be read: {error}")),
+        };
+        // Opening a FIFO or a device could block for good.
+        if !metadata.is_file() {
+            return Err("it is no regular file".to_owned());
+        }
+        if metadata.len() > self.file_bytes {
+            let size = metadata.len();
+            let limit = self.file_bytes;
+            return Err(format!("it has {size} bytes, the limit is {limit}"));
+        }
+        let bytes = read_bytes(&path).map_err(|error| format!("cannot be read: {error}"))?;
+        let shown = path.display().to_string();
+        Ok(Some(FileBeside { shown, bytes }))
+    }
+
+    fn below(&self, directory: &str) -> Result<Option<Vec<String>>, String> {
+        let root = self.path(directory)?;
+        if !root.is_dir() {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        walk(&root, "", DEEPEST, &mut found)?;
+        found.sort();
+        Ok(Some(found))
+    }
+}
+
+/// Adds the files of a directory and of those below it. `before` is its own path below the first one.
+fn walk(
+    directory: &Path,
+    before: &str,
+    depth: usize,
+    found: &mut Vec<String>,
+) -> Result<(), String> {
+    let unreadable = |error: io::Error| format!("cannot be read: {error}");
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else {
+            return Err(format!(
+                "the name of {} is no UTF-8 text",
+                entry.path().display()
+            ));
+        };
+        let below = match before {
+            "" => name.to_owned(),
+            before => format!("{before}/{name}"),
+        };
+        // A link to a directory is not followed: it could lead round in a circle.
+        if entry.file_type().map_err(unreadable)?.is_dir() {
+            if depth == 0 {
+                return Err(format!("{} lies too deep", entry.path().display()));
+            }
+            walk(&entry.path(), &below, depth - 1, found)?;
+        } else {
+            found.push(below);
+        }
+        if found.len() > MOST_FILES {
+            return Err(format!("it has more than {MOST_FILES} files"));
+        }
+    }
+    Ok(())
+}
+
+/// The definition of Edge Image Builder in a directory, if that is one's: all else in it belongs to the definition.
+///
+/// # Errors
+///
+/// Where there are several, of which an image is built from one.
+pub(in crate::cli) fn definition_in(directory: &Path) -> Result<Option<PathBuf>, String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            matches!(ending, Some("yaml" | "yml")) && path.is_file()
+        })
+        .collect();
+    paths.sort();
+    paths.retain(|path| {
+        read_bytes(path).is_ok_and(|bytes| {
+            let text = String::from_utf8_lossy(&bytes);
+            kind_of(&text) == FileKind::ImageBuilder
+        })
+    });
+    if paths.len() > 1 {
+        let names: Vec<String> = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        return Err(format!(
+            "{}: several Edge Image Builder definitions lie here, and an image is built of one; name it: {}",
+            directory.display(),
+            names.join(", ")
+        ));
+    }
+    Ok(paths.pop())
+}
