@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A marker is not empty: it says whose it is. So its content is on disk before its name is; a power cut between the two would leave
-//! an empty marker, which is foreign, and its file would be held for ever. Its name is on disk once its directory was synced, and one
+//! an empty marker, which is foreign, and its file would be held forever. Its name is on disk once its directory was synced, and one
 //! sync of a directory is enough for all names in it.
 
 use std::collections::BTreeMap;
