@@ -360,7 +360,7 @@ fn a_corrected_copy_has_none_of_the_findings_any_more() {
 
 /// A configuration whose one entry has a definition and its object, and what is to be in the copy.
 fn together(head: &str, indentation: &str) -> String {
-    let manifest = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {kind: Widget, plural: widgets}\n  versions: [{name: v1, served: true, storage: true}]\n";
+    let manifest = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {kind: Widget, plural: widgets}\n  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]\n";
     let content: String = manifest
         .lines()
         .map(|line| format!("{indentation}    {line}\n"))
