@@ -198,6 +198,15 @@ fn what_a_definition_brings_is_there_for_what_rke2_applies() {
     assert!(plan.out.contains("1 held"), "{}", plan.out);
     let rehearsed = both(&given, REHEARSE);
     assert_eq!(rehearsed.exit, 0, "{}", rehearsed.out + &rehearsed.err);
+    // Nothing makes a file wait that kubectl creates, so nothing advises it.
+    let created = definition(
+        "  network: {apiVIP: 192.0.2.1}\n",
+        &[("kubernetes/manifests/pool.yaml", pool)],
+    );
+    let rehearsed = both(&created, REHEARSE);
+    let said = rehearsed.out + &rehearsed.err;
+    assert_eq!(rehearsed.exit, 0, "{said}");
+    assert!(!said.contains("webhook-not-awaited"), "{said}");
     // Without an address nothing brings MetalLB.
     let alone = definition("", &[(path, pool)]);
     assert_eq!(both(&alone, &["plan"]).exit, 4);

@@ -217,18 +217,23 @@ pub fn asked(
     questions.map(|one| (one.object, one.asked)).collect()
 }
 
-/// The questions about objects that do not wait for who answers them.
+/// The questions about objects that do not wait for who answers them. What something else than RKE2 applies cannot be made to wait.
 fn not_awaited<'q>(
     questions: &'q [WebhookQuestion],
     plan: &'q Plan,
 ) -> impl Iterator<Item = &'q WebhookQuestion> {
     questions.iter().filter(move |question| {
-        let mut documents = plan.files.iter().flat_map(|file| &file.documents);
-        !documents.any(|document| {
-            document.object == question.object && document.requires.iter().any(|requirement| {
+        let files = plan.files.iter();
+        let mut documents =
+            files.flat_map(|file| file.documents.iter().map(move |document| (file, document)));
+        !documents.any(|(file, document)| {
+            let waits = || {
+                document.requires.iter().any(|requirement| {
                 let target = &plan.needs[requirement.need].target;
                 matches!(target, NeedTarget::Object(object) if *object == question.asked.backend)
             })
+            };
+            document.object == question.object && (file.path.applied_by().is_some() || waits())
         })
     })
 }
