@@ -13,6 +13,7 @@
 //! controllers move the machine, or take the budget away. They have rules of their own.
 
 mod budget;
+mod engines;
 mod evict;
 mod kubevirt;
 mod longhorn;
@@ -21,6 +22,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+pub use engines::{StaleEngine, stale_engines};
 pub use report::{Drain, DrainCheck, PodDrain, PodFate, drain_schema};
 
 use std::collections::BTreeMap;
