@@ -4,7 +4,9 @@
 
 use windrow_model::manifest::{Node, Object, ObjectRef};
 
-use crate::knowledge::{InstalledChart, Knowledge, KnownBrings, UnsetValues, installed_chart};
+use crate::knowledge::{
+    GuardingWebhook, InstalledChart, Knowledge, KnownBrings, UnsetValues, installed_chart,
+};
 
 /// Kinds whose controllers install what their objects describe: `(group, kind)`, and every kind of a
 /// group where the kind is empty.
@@ -181,6 +183,7 @@ pub(super) fn what_it_installs(
         known.brings.add(&entry.brings);
         known.deployment = Some(deployment.to_owned());
         known.after = known.after.or(entry.after);
+        add_webhooks(&mut known, entry.guarding_beside(id.namespace.as_deref()));
         installing = Installing::No;
     }
     let installer = KnownInstaller {
@@ -197,14 +200,22 @@ fn add_chart(known: &mut KnownBrings, chart: &InstalledChart, knowledge: &Knowle
     for entry in knowledge.brought_by_chart(chart) {
         known.brings.add(&entry.brings);
         known.after = known.after.or(entry.after);
-        for webhook in entry.guarding(chart) {
-            let objects = [&webhook.configuration, &webhook.backend];
-            known.brings.objects.extend(objects.map(Clone::clone));
-            known.webhooks.push(webhook);
-        }
+        add_webhooks(known, entry.guarding(chart));
         is_closed = true;
     }
     is_closed && !chart.carries_objects() && !knowledge.installs_others(chart)
+}
+
+/// Adds webhooks, with what registers and what answers them.
+fn add_webhooks(known: &mut KnownBrings, webhooks: impl Iterator<Item = GuardingWebhook>) {
+    for webhook in webhooks {
+        for object in [&webhook.configuration, &webhook.backend] {
+            if !known.brings.objects.contains(object) {
+                known.brings.objects.push(object.clone());
+            }
+        }
+        known.webhooks.push(webhook);
+    }
 }
 
 /// The namespace that a chart creates (helm-controller since v0.15.0: `helm install

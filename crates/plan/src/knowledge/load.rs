@@ -110,10 +110,13 @@ fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<Knowled
     let versions = ranges(&fields, errors);
     let brings = brings(&fields, errors);
     let webhooks = webhooks(&fields, errors);
-    let is_chart = matches!(bringer, None | Some(Bringer::Chart { .. }));
-    if !webhooks.is_empty() && !is_chart {
+    let has_manifest = matches!(
+        bringer,
+        None | Some(Bringer::Chart { .. } | Bringer::Operator { .. })
+    );
+    if !webhooks.is_empty() && !has_manifest {
         let at = fields.line_of("webhooks");
-        errors.at(at, "`webhooks` goes only with `chart`");
+        errors.at(at, "`webhooks` goes only with `chart` and `operator`");
     }
     let after = fields.get("after").and_then(|node| span(node, errors));
     (errors.count() == before).then_some(())?;

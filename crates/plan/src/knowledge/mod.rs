@@ -419,6 +419,15 @@ impl KnowledgeEntry {
         webhooks.filter_map(|webhook| webhook.of_release(chart))
     }
 
+    /// The webhooks that refuse objects until the pods answer that this operator makes for an object in this namespace.
+    pub(crate) fn guarding_beside(
+        &self,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = GuardingWebhook> {
+        let webhooks = self.webhooks.iter();
+        webhooks.filter_map(move |webhook| webhook.of_operator(namespace))
+    }
+
     /// The name of the chart that RKE2 packages, where it is one.
     pub fn component(&self) -> Option<&str> {
         match &self.bringer {

@@ -254,6 +254,24 @@ fn a_chart_s_webhooks_are_named_after_its_release_and_refuse_only_where_they_fai
     }
 }
 
+#[test]
+fn an_operator_s_webhooks_are_beside_its_object_or_where_it_says() {
+    let guarding = |group: &str, kind: &str, namespace: Option<&str>| {
+        let kind = GroupKind::new(group, kind);
+        let entries = Knowledge::shipped().brought_by_operator(&kind);
+        let webhooks = entries.flat_map(|(_, entry)| entry.guarding_beside(namespace));
+        let webhooks = webhooks.map(|one| format!("{} {}", one.configuration, one.backend));
+        webhooks.collect::<Vec<_>>()
+    };
+    let virt = guarding("kubevirt.io", "KubeVirt", Some("machines"));
+    let api = "MutatingWebhookConfiguration virt-api-mutator Deployment machines/virt-api";
+    assert!(virt.iter().any(|one| one == api), "{virt:?}");
+    let cdi = guarding("cdi.kubevirt.io", "CDI", None);
+    assert!(cdi.iter().all(|one| one.ends_with("cdi/cdi-apiserver")) && !cdi.is_empty());
+    // Without a namespace nothing is known of where its pods are.
+    assert_eq!(guarding("kubevirt.io", "KubeVirt", None), [""; 0]);
+}
+
 /// The schema is written by hand: its keys are those that are read.
 #[test]
 fn the_schema_knows_every_key_that_is_read_and_no_other() {

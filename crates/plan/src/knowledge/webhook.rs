@@ -18,10 +18,12 @@ pub(super) const WEBHOOK_KEYS: &[&str] = &[
     "configuration",
     "service",
     "answeredBy",
+    "namespace",
+    "type",
     "versions",
 ];
 
-/// A webhook, as an entry has it. Names may have `{fullname}`, Helm's usual name for a release of the chart.
+/// A webhook, as an entry has it. Names of a chart's may have `{fullname}`, Helm's usual name for a release of the chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownWebhook {
     /// What kube-apiserver calls it when it refuses.
@@ -37,13 +39,17 @@ pub struct KnownWebhook {
     /// Do its pods register it? Then it is there only once they answer.
     registered_by_pods: bool,
     configuration: String,
+    /// Does it change objects, and so is asked before those that only judge?
+    mutates: bool,
     service: String,
     /// The Deployment whose pods answer.
     answered_by: String,
+    /// Where they are, if the object of an operator has no namespace.
+    namespace: Option<String>,
     versions: VersionRange,
 }
 
-/// A webhook that comes with a chart of a directory, is there before its pods answer, and fails closed.
+/// A webhook that comes with a chart or an operator of a directory, is there before its pods answer, and fails closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardingWebhook {
     /// What kube-apiserver calls it when it refuses.
@@ -79,24 +85,34 @@ impl KnownWebhook {
         if !fails_closed || self.registered_by_pods || !self.versions.includes(chart.version()) {
             return None;
         }
-        let fullname = chart.fullname();
-        let named = |text: &str| text.replace("{fullname}", &fullname);
-        Some(GuardingWebhook {
+        Some(self.guarding(&chart.fullname(), chart.namespace()))
+    }
+
+    /// The webhook of an operator that acts on an object in this namespace, where it can refuse anything.
+    pub(super) fn of_operator(&self, namespace: Option<&str>) -> Option<GuardingWebhook> {
+        let namespace = namespace.or(self.namespace.as_deref())?;
+        (self.fails_closed && !self.registered_by_pods).then(|| self.guarding("", namespace))
+    }
+
+    fn guarding(&self, fullname: &str, namespace: &str) -> GuardingWebhook {
+        let named = |text: &str| text.replace("{fullname}", fullname);
+        let kind = match self.mutates {
+            true => "MutatingWebhookConfiguration",
+            false => "ValidatingWebhookConfiguration",
+        };
+        let configuration = named(&self.configuration);
+        GuardingWebhook {
             name: self.name.clone(),
             guards: self.guards.clone(),
-            configuration: ObjectRef::cluster(
-                "admissionregistration.k8s.io",
-                "ValidatingWebhookConfiguration",
-                named(&self.configuration),
-            ),
+            configuration: ObjectRef::cluster("admissionregistration.k8s.io", kind, configuration),
             backend: ObjectRef {
                 group: "apps".into(),
                 kind: "Deployment".into(),
-                namespace: Some(chart.namespace().into()),
+                namespace: Some(namespace.into()),
                 name: named(&self.answered_by).into(),
             },
             service: named(&self.service),
-        })
+        }
     }
 }
 
@@ -126,13 +142,16 @@ fn webhook(node: &Node, errors: &mut Errors<'_>) -> Vec<KnownWebhook> {
     }
     let policies = [("Fail", true), ("Ignore", false)];
     let registrars = [("chart", false), ("pods", true)];
+    let types = [("validating", false), ("mutating", true)];
     let fails_closed = fields.word("failurePolicy", &policies, errors);
     let by_pods = fields.word("registeredBy", &registrars, errors);
+    let mutates = fields.word("type", &types, errors);
     let mut text = |key| fields.required(key, errors).unwrap_or_default().to_owned();
     let (name, configuration) = (text("name"), text("configuration"));
     let (service, answered_by) = (text("service"), text("answeredBy"));
     let policy_value = fields.text("failurePolicyValue", errors).map(str::to_owned);
     let enabled_value = fields.text("enabledValue", errors).map(str::to_owned);
+    let namespace = fields.text("namespace", errors).map(str::to_owned);
     let known = KnownWebhook {
         name,
         guards,
@@ -141,8 +160,10 @@ fn webhook(node: &Node, errors: &mut Errors<'_>) -> Vec<KnownWebhook> {
         enabled_value,
         registered_by_pods: by_pods.unwrap_or(false),
         configuration,
+        mutates: mutates.unwrap_or(false),
         service,
         answered_by,
+        namespace,
         versions: VersionRange::default(),
     };
     let ranges = ranges(&fields, errors).into_iter();

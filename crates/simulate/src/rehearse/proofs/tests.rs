@@ -344,6 +344,37 @@ fn an_object_that_does_not_wait_for_the_webhook_of_a_known_chart_is_found() {
     assert_eq!(with(&kyverno, policy), []);
 }
 
+const KUBEVIRT: &str = "\
+apiVersion: kubevirt.io/v1
+kind: KubeVirt
+metadata: {name: kubevirt, namespace: machines}
+";
+const MACHINE: &str = "\
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: first
+  namespace: default
+";
+
+#[test]
+fn an_object_that_does_not_wait_for_the_webhook_of_a_known_operator_is_found() {
+    let with = |machine: &str| {
+        let mut all = proved(&[("a.yaml", KUBEVIRT), ("b.yaml", machine)], &[], None);
+        all.retain(|(code, _)| *code == Code::WebhookNotAwaited);
+        all
+    };
+    assert_eq!(
+        with(MACHINE),
+        [(Code::WebhookNotAwaited, "b.yaml:3".to_owned())]
+    );
+    let waits = format!(
+        "{MACHINE}  annotations:\n    windrow.dev/depends-on: apps/namespaces/machines/Deployment/virt-api\n"
+    );
+    assert_eq!(with(&waits), []);
+    assert_eq!(with(&MACHINE.replace("VirtualMachine", "KubeVirt")), []);
+}
+
 #[test]
 fn an_object_that_does_not_wait_for_its_webhook_is_found_and_its_healthy_neighbours_are_not() {
     let with =
