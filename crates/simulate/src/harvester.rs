@@ -156,9 +156,14 @@ impl PlatformBootstrap {
             }
             cluster.put(storage_network::SETTING.clone(), empty);
         }
-        for name in ["server-version", "cluster-registration-url", "ui-index"] {
-            let json = static_json!({
-                "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": ""});
+        let version = self.harvester.unwrap_or(HarvesterVersion::LATEST);
+        for (name, value) in [
+            ("server-version", format!("v{version}")),
+            ("cluster-registration-url", String::new()),
+            ("ui-index", String::new()),
+        ] {
+            let json = json!({
+                "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "value": value});
             cluster.put(setting(name), json);
         }
         self.refused_at = None;
