@@ -1,7 +1,8 @@
-//! A chart whose Job fails again and again: helm-controller's Jobs have a limit of a thousand tries, so
-//! they practically never give up by themselves. They have `restartPolicy: OnFailure` (helm-controller's
-//! `pkg/controllers/chart/chart.go`): a try that failed is counted by the pod's containers, and by the Job
-//! only where the whole pod was lost.
+//! A chart whose Job fails again and again. helm-controller gives a Job a limit of a thousand tries, so that it
+//! practically never gives up, unless the chart has one of its own: that of an Addon of Harvester is five, after
+//! which the Addon is what failed. The Jobs have `restartPolicy: OnFailure` (helm-controller's
+//! `pkg/controllers/chart/chart.go`): a try that failed is counted by the pod's containers, and by the Job only
+//! where the whole pod was lost.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use crate::objects::{last_ends, restarts, waiting};
 
 /// This many failed tries are no hiccup: a chart that needs another one first fails once or twice.
 const MANY: u64 = 5;
+
 /// The label by which a Job's pods are known.
 const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
 
@@ -41,13 +43,15 @@ fn retrying_chart(chart: &Value, job: &Value, pods: &[&Value]) -> Option<Inciden
     let lost = job.pointer("/status/failed").and_then(Value::as_u64);
     let lost = lost.unwrap_or_default();
     let failed = lost + pods.iter().map(|pod| restarts(pod)).sum::<u64>();
-    if failed < MANY {
+    let limit = job.pointer("/spec/backoffLimit").and_then(Value::as_u64);
+    // A Job with a low limit has given up by then: it is told before.
+    let many = limit.map_or(MANY, |limit| MANY.min(limit / 2 + 1));
+    if failed < many {
         return None;
     }
-    let why = format!(
-        "its Job {} failed {failed} times",
-        text(job, "/metadata/name")
-    );
+    let limit = limit.map_or_else(String::new, |limit| format!(", and gives up at {limit}"));
+    let name = text(job, "/metadata/name");
+    let why = format!("its Job {name} failed {failed} times{limit}");
     let subject = format!("HelmChart {}", named(chart));
     let mut finding = IncidentFinding::new(Code::ChartRetries, subject, &why);
     if lost > 0 {

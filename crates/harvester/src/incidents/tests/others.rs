@@ -268,7 +268,22 @@ fn a_chart_that_fails_again_and_again_is_named_and_one_that_failed_twice_is_not(
             "Pod kube-system/helm-install-metallb-x: lastState.terminated: exit code 1 (Error)",
         ]
     );
-    assert_eq!(codes(&cluster([chart, job(0, "False"), pod(2)])), [""; 0]);
+    let twice = [chart.clone(), job(0, "False"), pod(2)];
+    assert_eq!(codes(&cluster(twice)), [""; 0]);
+    // A chart of an Addon gives up at the fifth: it is told while it can still be mended.
+    let limited = |limit: u64, failed: i64| {
+        let mut job = job(failed, "False");
+        job["spec"] = json!({"backoffLimit": limit});
+        diagnose(&cluster([chart.clone(), job]), now()).findings
+    };
+    assert_eq!(limited(5, 2), []);
+    let told = &limited(5, 3)[0].message;
+    assert!(
+        told.ends_with("failed 3 times, and gives up at 5"),
+        "{told}"
+    );
+    assert_eq!(limited(1000, 4), []);
+    assert_eq!(limited(1000, 5).len(), 1);
 }
 
 fn event(name: &str, reason: &str, count: i64, at: &str) -> Value {
