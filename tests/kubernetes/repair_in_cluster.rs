@@ -204,6 +204,11 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
     let client = cluster.client(Who::Admin).await;
     serve(&client, ADDON, "Namespaced").await;
     serve(&client, CHART, "Namespaced").await;
+    serve(&client, SETTING, "Cluster").await;
+    // The cure is known for the versions that were read.
+    let version = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+        "metadata": {"name": "server-version"}, "value": "v1.8.1"});
+    create(&api(&client, SETTING, ""), version).await;
     let (addons, charts, jobs) = (
         api(&client, ADDON, "default"),
         api(&client, CHART, "default"),

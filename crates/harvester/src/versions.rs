@@ -160,6 +160,7 @@ facts! {
     BudgetsOneLess "budgets-one-less";
     DrainPolicyByInstaller "drain-policy-by-installer";
     ChartJobsSuspended "chart-jobs-suspended";
+    AddonEndsByJob "addon-ends-by-job";
 }
 
 /// Does a fact hold for a version?

@@ -1,8 +1,11 @@
 //! The table by which an Addon of Harvester is judged, row by row, and what lies between the rows.
 
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::*;
+
+mod disabling;
 
 const ASKED: &str = "2026-03-01T10:00:00Z";
 
@@ -17,7 +20,8 @@ fn after(seconds: i64) -> Timestamp {
 
 fn addon(status: &str) -> Value {
     json!({
-        "metadata": {"name": "harvester-seeder", "namespace": "harvester-system"},
+        "metadata": {"name": "harvester-seeder", "namespace": "harvester-system", "uid": "a1",
+            "creationTimestamp": after(-86_400).to_string()},
         "spec": {"enabled": true},
         "status": {"status": status, "conditions": [
             {"type": "InProgress", "status": "True", "lastUpdateTime": ASKED},
@@ -26,7 +30,9 @@ fn addon(status: &str) -> Value {
 }
 
 fn chart(job: &str) -> Value {
-    json!({"metadata": {"name": "harvester-seeder"}, "status": {"jobName": job}})
+    json!({"metadata": {"name": "harvester-seeder", "creationTimestamp": after(-3600).to_string(),
+            "ownerReferences": [{"kind": "Addon", "name": "harvester-seeder", "uid": "a1"}]},
+        "status": {"jobName": job}})
 }
 
 /// A Job made this many seconds after the Addon was last changed.
@@ -37,6 +43,11 @@ fn job(made: i64, status: &Value) -> Value {
 fn complete(at: i64) -> Value {
     json!({"succeeded": 1, "completionTime": after(at).to_string(),
            "conditions": [{"type": "Complete", "status": "True"}]})
+}
+
+fn failed(at: i64, reason: &str, failures: u64) -> Value {
+    json!({"failed": failures, "conditions": [{"type": "Failed", "status": "True", "reason": reason,
+           "lastTransitionTime": after(at).to_string()}]})
 }
 
 struct Case {
@@ -61,6 +72,16 @@ impl Case {
             job: Some(job(made, status)),
             ..Self::enabling()
         }
+    }
+
+    /// With `InProgress`, and with `OperationFailed` of the same or an earlier operation.
+    fn with_conditions(mut self, in_progress: &str, failed: &str) -> Self {
+        self.addon["status"]["conditions"] = json!([
+            {"type": "InProgress", "status": in_progress, "lastUpdateTime": ASKED},
+            {"type": "OperationFailed", "status": failed, "reason": "Error",
+             "message": "job failed\nBackoffLimitExceeded"},
+        ]);
+        self
     }
 
     fn at(&self, seconds: i64) -> AddonState {
@@ -120,15 +141,59 @@ fn a_chart_without_a_job_means_rke2s_helm_controller() {
 
 #[test]
 fn a_failed_operation_is_failed_although_the_status_says_enabling() {
-    let mut case = Case::with_job(5, &json!({"active": 1}));
-    let conditions = case.addon["status"]["conditions"].as_array_mut().unwrap();
-    conditions.push(json!({"type": "OperationFailed", "status": "True",
-                           "reason": "Error", "message": "job failed\nBackoffLimitExceeded"}));
+    let case = Case::with_job(5, &json!({"active": 1})).with_conditions("False", "True");
     let expected = AddonState::Failed {
         why: "Error: job failed BackoffLimitExceeded".to_owned(),
     };
     assert_eq!(case.at(60), expected);
     assert!(!expected.is_on_its_way());
+}
+
+#[test]
+fn an_enabled_addon_that_failed_in_progress_is_changed_by_nobody() {
+    for status in ["AddonEnabling", "AddonUpdating"] {
+        let mut case = Case::with_job(5, &complete(10)).with_conditions("True", "True");
+        case.addon["status"]["status"] = status.into();
+        let deadlock = AddonState::Stuck(Deadlock::FailedInProgress);
+        assert_eq!(case.at(20), deadlock, "{status}");
+        assert!(!deadlock.is_on_its_way());
+    }
+    // Harvester begins with one that is not enabled yet, whatever the operation before left.
+    let mut begins = Case::enabling().with_conditions("True", "True");
+    begins.addon["status"]["status"] = "AddonDisabled".into();
+    assert_eq!(begins.at(20), AddonState::NotStarted);
+}
+
+#[test]
+fn a_job_that_failed_for_a_reason_harvester_does_not_know_is_waited_for_without_end() {
+    for status in [
+        failed(20, "DeadlineExceeded", 1),
+        failed(20, "PodFailurePolicy", 1),
+        failed(20, "BackoffLimitExceeded", 0),
+    ] {
+        let case = Case::with_job(5, &status);
+        assert_eq!(case.at(300), AddonState::Progressing, "{status}");
+        let stuck = case.at(321);
+        assert!(
+            matches!(&stuck, AddonState::Stuck(Deadlock::JobNotCounted { job, .. }) if job == "helm-install-harvester-seeder"),
+            "{stuck:?}"
+        );
+    }
+}
+
+#[test]
+fn a_chart_of_another_owner_keeps_harvester_from_beginning() {
+    let mut case = Case::enabling();
+    case.addon["status"]["status"] = "AddonDisabled".into();
+    assert_eq!(case.at(9999), AddonState::NotStarted, "its own");
+    let chart = case.chart.as_mut().unwrap();
+    chart["metadata"]["ownerReferences"][0]["uid"] = "a0".into();
+    // That of an Addon that was made again goes by itself.
+    assert_eq!(case.at(-3600 + 299), AddonState::NotStarted);
+    assert_eq!(
+        case.at(-3600 + 301),
+        AddonState::Stuck(Deadlock::ForeignChart)
+    );
 }
 
 #[test]
@@ -170,11 +235,11 @@ fn a_complete_job_that_is_older_than_the_last_change_is_stuck_for_good() {
     let stuck = older.at(301);
     assert_eq!(
         stuck,
-        AddonState::Stuck {
+        AddonState::Stuck(Deadlock::JobIsOlder {
             job: "helm-install-harvester-seeder".to_owned(),
             made: after(-60),
             since: after(0),
-        }
+        })
     );
     assert!(stuck.say().contains("stuck for good"), "{}", stuck.say());
     // A Job that is at work is no proof, however old.
@@ -191,11 +256,7 @@ fn a_complete_job_of_the_same_second_counts_as_newer() {
 
 #[test]
 fn a_failed_job_says_why_before_harvester_does() {
-    let failed = Case::with_job(
-        5,
-        &json!({"failed": 6, "conditions": [{"type": "Failed", "status": "True",
-            "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}]}),
-    );
+    let failed = Case::with_job(5, &failed(50, "BackoffLimitExceeded", 6));
     assert!(
         matches!(failed.at(60), AddonState::Failed { why } if why.starts_with("BackoffLimitExceeded"))
     );
@@ -205,7 +266,7 @@ fn a_failed_job_says_why_before_harvester_does() {
 fn nothing_is_overdue_or_proved_without_a_time_and_odd_objects_are_no_panic() {
     let mut case = Case::with_job(-60, &complete(-30));
     case.addon["status"]["conditions"][0]["lastUpdateTime"] = "soon".into();
-    assert!(!matches!(case.at(99_999), AddonState::Stuck { .. }));
+    assert!(!matches!(case.at(99_999), AddonState::Stuck(_)));
     case.chart = None;
     assert_eq!(case.at(99_999), AddonState::NotStarted);
     let null = Value::Null;
@@ -223,12 +284,4 @@ fn nothing_is_overdue_or_proved_without_a_time_and_odd_objects_are_no_panic() {
         };
         judge(&parts, after(0));
     }
-}
-
-#[test]
-fn switching_off_is_on_its_way_and_nothing_is_claimed_of_it() {
-    let mut case = Case::with_job(-600, &complete(-500));
-    case.addon["spec"]["enabled"] = false.into();
-    case.addon["status"]["status"] = "AddonDisabling".into();
-    assert_eq!(case.at(9999), AddonState::Progressing);
 }

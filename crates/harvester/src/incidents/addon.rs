@@ -1,14 +1,18 @@
 //! E: an Addon of Harvester that does not get settled (harvester#7376).
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use windrow_model::findings::Evidence;
+use serde_json::Value;
 use windrow_model::reasons::Code;
 
-use super::cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
+use self::evidence::evidence;
 use super::finding::IncidentFinding;
-use crate::addons::{AddonParts, AddonState, is_settled, job_of, judge};
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, named, restarts, text, waiting};
+use crate::addons::{AddonParts, AddonState, Deadlock, is_settled, job_of, judge};
+use crate::objects::{ObjectKind, Objects, Unlisted, named, text};
+use crate::version::HarvesterVersion;
+use crate::versions::{Fact, Holds, the_clusters_version};
+
+mod cure;
+mod evidence;
 
 /// The label by which a Job's pods are known.
 const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
@@ -36,7 +40,11 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             job,
             pods: &pods,
         };
-        findings.extend(finding_for(&parts, &judge(&parts, now)));
+        let finding = match judge(&parts, now) {
+            AddonState::Stuck(deadlock) => Some(stuck(&parts, &deadlock, version(objects)?)),
+            state => unsettled(&parts, &state),
+        };
+        findings.extend(finding);
     }
     Ok(findings)
 }
@@ -56,152 +64,105 @@ fn pods_of(objects: &Objects, job: Option<&Value>) -> Result<Vec<Value>, Unliste
         .collect())
 }
 
-fn finding_for(parts: &AddonParts<'_>, state: &AddonState) -> Option<IncidentFinding> {
+/// The version, where it is known. What cannot be listed is no reason to keep a finding back.
+fn version(objects: &Objects) -> Result<Option<HarvesterVersion>, Unlisted> {
+    match the_clusters_version(objects) {
+        Err(unlisted) if unlisted.wanted => Err(unlisted),
+        version => Ok(version.ok().flatten()),
+    }
+}
+
+fn unsettled(parts: &AddonParts<'_>, state: &AddonState) -> Option<IncidentFinding> {
     let code = match state {
-        AddonState::Stuck { .. } => Code::AddonStuck,
         AddonState::Failed { .. } => Code::AddonFailed,
         AddonState::ImageMissing { .. } => Code::AddonImageMissing,
         AddonState::ControllerDown { .. } => Code::AddonControllerDown,
-        AddonState::Settled
-        | AddonState::NotStarted
-        | AddonState::Progressing
-        | AddonState::Retrying { .. } => {
-            return None;
-        }
+        _ => return None,
     };
-    let subject = format!("Addon {}", named(parts.addon));
-    let mut finding =
-        IncidentFinding::new(code, subject.clone(), &state.say()).seen(evidence(&subject, parts));
-    if let AddonState::Stuck { job, made, since } = state {
-        finding.proof = vec![
-            format!("Job {job} was made at {made} and has ended"),
-            format!(
-                "Harvester takes only a Job that is not older than the Addon's condition InProgress, which \
-                 was last updated at {since}"
-            ),
-            "helm-controller makes no new Job while nothing changes, and Harvester's webhook refuses every \
-             change while the operation is in progress"
-                .to_owned(),
-        ];
-        finding.cure = parts.job.map(|found| cure(parts, found));
+    let mut finding = finding(code, parts, &state.say());
+    if code == Code::AddonFailed && text(parts.addon, "/status/status") == "AddonDisabling" {
+        // Harvester has no step for an Addon that is switched on in this state.
+        "Mend what the Job's log names, then delete the Job: helm-controller makes it again. Leave the Addon off until then."
+            .clone_into(&mut finding.advice);
     }
     Some(finding)
 }
 
-fn evidence(subject: &str, parts: &AddonParts<'_>) -> Vec<Evidence> {
-    let mut seen = vec![Evidence::new(
-        subject,
-        "status.status",
-        text(parts.addon, "/status/status"),
-    )];
-    for name in ["InProgress", "OperationFailed"] {
-        if let Some(found) = condition(parts.addon, name) {
-            let value = [
-                text(found, "/status"),
-                text(found, "/lastUpdateTime"),
-                text(found, "/reason"),
-                text(found, "/message"),
-            ];
-            let value: Vec<&str> = value.into_iter().filter(|part| !part.is_empty()).collect();
-            seen.push(Evidence::new(
-                subject,
-                format!("condition {name}"),
-                value.join(" "),
-            ));
-        }
-    }
-    match parts.chart {
-        Some(chart) => seen.push(Evidence::new(
-            format!("HelmChart {}", named(chart)),
-            "status.jobName",
-            job_of(chart).unwrap_or("(none)"),
-        )),
-        None => seen.push(Evidence::new(
-            format!("HelmChart {}", named(parts.addon)),
-            "metadata",
-            "it does not exist",
-        )),
-    }
-    if let Some(job) = parts.job {
-        let subject = format!("Job {}", named(job));
-        for (field, pointer) in [
-            ("metadata.creationTimestamp", "/metadata/creationTimestamp"),
-            ("status.completionTime", "/status/completionTime"),
-        ] {
-            if !text(job, pointer).is_empty() {
-                seen.push(Evidence::new(&subject, field, text(job, pointer)));
-            }
-        }
-        let failed = job.pointer("/status/failed").and_then(Value::as_i64);
-        if let Some(failed) = failed {
-            seen.push(Evidence::new(&subject, "status.failed", failed.to_string()));
-        }
-    }
-    for pod in parts.pods {
-        let subject = format!("Pod {}", named(pod));
-        if restarts(pod) > 0 {
-            let restarts = restarts(pod).to_string();
-            seen.push(Evidence::new(&subject, "restartCount", restarts));
-        }
-        seen.extend(waiting(pod).map(|why| Evidence::new(&subject, "waiting", why)));
-    }
-    seen
+fn finding(code: Code, parts: &AddonParts<'_>, why: &str) -> IncidentFinding {
+    let subject = format!("Addon {}", named(parts.addon));
+    let seen = evidence(&subject, parts);
+    IncidentFinding::new(code, subject, why).seen(seen)
 }
 
-/// The Job is deleted. helm-controller watches the Jobs that it made and makes the HelmChart's again (its
-/// `pkg/controllers/chart/chart.go`, v0.15.15 to v0.17.1), and Harvester takes the first that is not older than
-/// its condition. The Addon is not touched: while its operation is in progress Harvester's webhook refuses every
-/// change of it, and from v1.7.0 on the deletion of most Addons at any time.
-fn cure(parts: &AddonParts<'_>, job: &Value) -> Cure {
-    let addon = parts.addon;
-    let (namespace, name) = (
-        text(addon, "/metadata/namespace"),
-        text(addon, "/metadata/name"),
+/// With the proof and what can be done, where the sources of this version were read for it.
+fn stuck(
+    parts: &AddonParts<'_>,
+    deadlock: &Deadlock,
+    version: Option<HarvesterVersion>,
+) -> IncidentFinding {
+    let by_job = matches!(
+        deadlock,
+        Deadlock::JobIsOlder { .. } | Deadlock::JobNotCounted { .. }
     );
-    let (job_name, uid) = (text(job, "/metadata/name"), text(job, "/metadata/uid"));
-    let path = ObjectKind::JOB.object_path(namespace, job_name);
-    let mut steps = vec![CureStep {
-        say: format!("delete Job {namespace}/{job_name}; helm-controller makes it again"),
-        request: Some(CureRequest {
-            method: CureMethod::Delete,
-            path: path.clone(),
-            body: json!({
-                "apiVersion": "v1", "kind": "DeleteOptions",
-                "propagationPolicy": "Background", "preconditions": {"uid": uid}
-            }),
-        }),
-        goal: CureGoal::Anew {
-            path: path.clone(),
-            before: uid.to_owned(),
-        },
-        patience: 300,
-    }];
-    if addon.pointer("/spec/enabled") == Some(&json!(true)) {
-        steps.push(CureStep {
-            say: format!("wait until Addon {namespace}/{name} is deployed"),
-            request: None,
-            goal: CureGoal::Field {
-                path: ObjectKind::ADDON.object_path(namespace, name),
-                before: None,
-                field: "/status/status".to_owned(),
-                value: json!("AddonDeploySuccessful"),
-            },
-            patience: 1800,
-        });
+    let is_known = |fact: Fact, holds| version.is_some_and(|version| fact.holds(version) == holds);
+    let is_proved = is_known(Fact::AddonEndsByJob, Holds::Yes)
+        && (!by_job || is_known(Fact::ChartJobsSuspended, Holds::No));
+    let why = deadlock.say();
+    let mut finding = match (is_proved, version) {
+        (true, _) => finding(Code::AddonStuck, parts, &why),
+        (false, version) => {
+            let version = version.map_or("an unknown version".to_owned(), |it| format!("v{it}"));
+            let why = format!("{why} (not proved for {version})");
+            finding(Code::AddonStuck, parts, &why)
+        }
+    };
+    if *deadlock == Deadlock::ForeignChart {
+        "See who owns the HelmChart; Harvester goes on by itself once it is gone."
+            .clone_into(&mut finding.advice);
     }
-    Cure {
-        summary: format!("have the Job of Addon {namespace}/{name} made again"),
-        changes: vec![
-            format!(
-                "Job {namespace}/{job_name} is deleted with its pods, and helm-controller makes it again: the chart is \
-                 installed once more over what it runs, with the same values"
-            ),
-            "neither the Addon nor what its chart runs is deleted".to_owned(),
+    if is_proved {
+        finding.proof = proof(deadlock);
+        let job = parts.job.filter(|_| by_job);
+        finding.cure = job.map(|job| cure::job_made_again(parts, job));
+    }
+    finding
+}
+
+fn proof(deadlock: &Deadlock) -> Vec<String> {
+    const REFUSED: &str =
+        "Harvester's webhook refuses every change of the Addon while InProgress is True";
+    const NO_OTHER: &str = "helm-controller makes no new Job while nothing changes";
+    match deadlock {
+        Deadlock::JobIsOlder { job, made, since } => vec![
+            format!("Job {job} was made at {made} and has ended"),
+            format!("Harvester takes only a Job that is not older than {since}"),
+            NO_OTHER.to_owned(),
+            REFUSED.to_owned(),
         ],
-        saves: vec![SavedObject {
-            path,
-            object: job.clone(),
-        }],
-        steps,
+        Deadlock::JobNotCounted { job, why } => vec![
+            format!("Job {job} failed: {why}"),
+            "Harvester takes note only of BackoffLimitExceeded with status.failed above 0"
+                .to_owned(),
+            NO_OTHER.to_owned(),
+        ],
+        Deadlock::FailedInProgress => vec![
+            "Harvester does nothing with an enabled Addon while OperationFailed is True".to_owned(),
+            REFUSED.to_owned(),
+        ],
+        Deadlock::DisabledInProgress => vec![
+            "Harvester disables an Addon only once InProgress is False".to_owned(),
+            "only the processing of an enabled Addon sets it False".to_owned(),
+            REFUSED.to_owned(),
+        ],
+        Deadlock::EnabledWhileDisabling => {
+            vec![
+                "Harvester has no step from AddonDisabling for an Addon that is enabled".to_owned(),
+            ]
+        }
+        Deadlock::ForeignChart => vec![
+            "none of the HelmChart's owners is this Addon".to_owned(),
+            "Harvester neither changes nor deletes such a HelmChart, and waits until it is gone"
+                .to_owned(),
+        ],
     }
 }

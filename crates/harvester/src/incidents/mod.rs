@@ -49,6 +49,7 @@ const INCIDENTS: &[Detector] = &[
             ObjectKind::HELM_CHART,
             ObjectKind::JOB,
             ObjectKind::POD,
+            ObjectKind::SETTING,
         ],
         find: addon::find,
     },

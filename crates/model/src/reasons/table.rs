@@ -658,7 +658,7 @@ reasons! {
     "Known incidents" {
         AddonStuck "addon-stuck" Error
             "{subject} will never be settled: {why}"
-            "`windrow repair addon-stuck --dry-run` shows the cure: its Job is deleted, and helm-controller makes it again."
+            "`windrow repair addon-stuck --dry-run` shows what can be done; docs/incidents/addon.md has each case."
             "d110ae5edec44955b7e3d9cc12d69a57";
         AddonFailed "addon-failed" Error
             "{subject} failed and is not tried again: {why}"

@@ -14,7 +14,8 @@ fn addon(since: &str) -> Value {
 fn chart() -> Value {
     json!({
         "apiVersion": "helm.cattle.io/v1", "kind": "HelmChart",
-        "metadata": {"name": "pci", "namespace": "harvester-system", "uid": "c1"},
+        "metadata": {"name": "pci", "namespace": "harvester-system", "uid": "c1",
+            "ownerReferences": [{"kind": "Addon", "name": "pci", "uid": "a1"}]},
         "status": {"jobName": "helm-install-pci"}
     })
 }
@@ -44,14 +45,29 @@ fn pod(reason: &str) -> Value {
     })
 }
 
+/// Which Harvester it is.
+fn version(version: &str) -> Value {
+    json!({
+        "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+        "metadata": {"name": "server-version"}, "value": version
+    })
+}
+
+/// The Addon's finding, in a cluster of a version that was read.
+fn found(objects: impl IntoIterator<Item = Value>) -> IncidentFinding {
+    let objects = cluster(objects.into_iter().chain([version("v1.8.1")]));
+    let mut findings = diagnose(&objects, now()).findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    findings.remove(0)
+}
+
 const EARLY: &str = "2026-05-01T11:00:00Z";
 const LATER: &str = "2026-05-01T11:30:00Z";
 
 #[test]
 fn a_job_older_than_the_operation_that_waits_for_it_is_stuck_for_good() {
-    let objects = cluster([addon(LATER), chart(), job(EARLY, true)]);
-    assert_eq!(codes(&objects), ["addon-stuck"]);
-    let finding = diagnose(&objects, now()).findings.remove(0);
+    let finding = found([addon(LATER), chart(), job(EARLY, true)]);
+    assert_eq!(finding.code.as_str(), "addon-stuck");
     assert_eq!(finding.subject, "Addon harvester-system/pci");
     let seen: Vec<String> = finding.evidence.iter().map(ToString::to_string).collect();
     assert!(
@@ -104,8 +120,7 @@ fn an_image_that_cannot_be_had_and_a_controller_that_is_down_are_named() {
 
 #[test]
 fn the_cure_has_the_job_made_anew_and_does_not_touch_the_addon() {
-    let objects = cluster([addon(LATER), chart(), job(EARLY, true)]);
-    let finding = diagnose(&objects, now()).findings.remove(0);
+    let finding = found([addon(LATER), chart(), job(EARLY, true)]);
     let cure = finding.cure.unwrap();
     let steps: Vec<(Option<&str>, &str)> = cure
         .steps
@@ -133,10 +148,107 @@ fn the_cure_has_the_job_made_anew_and_does_not_touch_the_addon() {
 }
 
 #[test]
-fn what_was_switched_off_meanwhile_is_not_waited_for() {
-    let mut off = addon(LATER);
-    off["spec"]["enabled"] = json!(false);
-    let objects = cluster([off, chart(), job(EARLY, true)]);
-    let cure = diagnose(&objects, now()).findings.remove(0).cure.unwrap();
-    assert_eq!(cure.steps.len(), 1);
+fn what_was_not_read_of_a_version_is_neither_proved_nor_cured() {
+    for (said, named) in [
+        (vec![version("v1.9.0-rc6")], "(not proved for v1.9.0-rc6)"),
+        (
+            vec![version("master-head")],
+            "(not proved for an unknown version)",
+        ),
+        (vec![], "(not proved for an unknown version)"),
+    ] {
+        let objects = [addon(LATER), chart(), job(EARLY, true)]
+            .into_iter()
+            .chain(said);
+        let finding = diagnose(&cluster(objects), now()).findings.remove(0);
+        assert_eq!(finding.code.as_str(), "addon-stuck");
+        assert!(finding.message.contains(named), "{}", finding.message);
+        assert!(finding.proof.is_empty() && finding.cure.is_none());
+    }
+}
+
+#[test]
+fn an_addon_that_is_stuck_in_disabling_is_told_from_one_that_is_slow() {
+    let off = || {
+        let mut off = addon(EARLY);
+        off["spec"]["enabled"] = json!(false);
+        off["status"]["status"] = json!("AddonDisabling");
+        let mut going = chart();
+        going["metadata"]["deletionTimestamp"] = json!(EARLY);
+        going["metadata"]["finalizers"] = json!(["wrangler.cattle.io/on-helm-chart-remove"]);
+        going["status"]["jobName"] = json!("helm-delete-pci");
+        (off, going)
+    };
+    let deletion = |complete: bool, failed: &str| {
+        let mut job = job(LATER, complete);
+        job["metadata"]["name"] = json!("helm-delete-pci");
+        if !failed.is_empty() {
+            job["status"] = json!({"failed": 6, "conditions": [{"type": "Failed", "status": "True",
+                "reason": failed, "lastTransitionTime": LATER}]});
+        }
+        job
+    };
+    let (addon, chart) = off();
+    let slow = cluster([addon, chart, deletion(false, "")]);
+    assert_eq!(codes(&slow), [""; 0]);
+    let (addon, chart) = off();
+    let stuck = found([addon, chart, deletion(false, "DeadlineExceeded")]);
+    assert_eq!(stuck.code.as_str(), "addon-stuck");
+    let seen: Vec<String> = stuck.evidence.iter().map(ToString::to_string).collect();
+    for expected in [
+        "Addon harvester-system/pci: spec.enabled: false",
+        "HelmChart harvester-system/pci: metadata.deletionTimestamp: 2026-05-01T11:00:00Z",
+        "HelmChart harvester-system/pci: metadata.finalizers: wrangler.cattle.io/on-helm-chart-remove",
+        "Job harvester-system/helm-delete-pci: condition Failed: True DeadlineExceeded",
+    ] {
+        assert!(seen.contains(&expected.to_owned()), "{seen:?}");
+    }
+    let (addon, chart) = off();
+    let failed = found([addon, chart, deletion(false, "BackoffLimitExceeded")]);
+    assert_eq!(failed.code.as_str(), "addon-failed");
+    assert!(
+        failed.advice.contains("delete the Job"),
+        "{}",
+        failed.advice
+    );
+    let (addon, chart) = off();
+    let kept = found([addon, chart, deletion(true, "")]);
+    assert_eq!(kept.code.as_str(), "addon-controller-down");
+}
+
+#[test]
+fn every_deadlock_is_proved_and_what_windrow_cannot_cure_has_no_cure() {
+    let conditions = |status: &str, enabled: bool, failed: &str| {
+        let mut addon = addon(EARLY);
+        addon["spec"]["enabled"] = json!(enabled);
+        addon["status"]["status"] = json!(status);
+        let more = json!({"type": "OperationFailed", "status": failed});
+        addon["status"]["conditions"]
+            .as_array_mut()
+            .unwrap()
+            .push(more);
+        addon
+    };
+    for addon in [
+        conditions("AddonEnabling", true, "True"),
+        conditions("AddonEnabling", false, "False"),
+        conditions("AddonDisabling", true, "False"),
+    ] {
+        let finding = found([addon, chart(), job(LATER, false)]);
+        assert_eq!(finding.code.as_str(), "addon-stuck");
+        assert!(!finding.proof.is_empty(), "{}", finding.message);
+        assert!(finding.cure.is_none());
+    }
+    let mut foreign = chart();
+    foreign["metadata"]["ownerReferences"] = json!([]);
+    foreign["metadata"]["creationTimestamp"] = json!(EARLY);
+    let mut addon = conditions("AddonDisabled", true, "False");
+    addon["metadata"]["creationTimestamp"] = json!(EARLY);
+    let finding = found([addon, foreign]);
+    assert!(
+        finding.message.contains("is not its own"),
+        "{}",
+        finding.message
+    );
+    assert!(finding.advice.contains("who owns the HelmChart"));
 }

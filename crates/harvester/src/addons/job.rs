@@ -1,0 +1,86 @@
+//! A Job of helm-controller's: how it ended, as Harvester counts it, or how far it is.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{AddonState, time};
+use crate::objects::{condition, is_true, items, restarts, text};
+
+/// How a Job ended, and when.
+pub(super) enum JobEnd {
+    Complete {
+        at: Option<Timestamp>,
+    },
+    Failed {
+        why: String,
+        at: Option<Timestamp>,
+        /// Does Harvester take it for an end?
+        counted: bool,
+    },
+}
+
+pub(super) fn ended(job: &Value) -> Option<JobEnd> {
+    let completed = time(job, "/status/completionTime");
+    let since = |name| completed.or_else(|| time(condition(job, name)?, "/lastTransitionTime"));
+    if is_true(job, "Failed") {
+        let failed = condition(job, "Failed")?;
+        return Some(JobEnd::Failed {
+            why: words(failed),
+            at: since("Failed"),
+            counted: is_counted(job, failed),
+        });
+    }
+    let complete = is_true(job, "Complete") || !text(job, "/status/completionTime").is_empty();
+    complete.then(|| JobEnd::Complete {
+        at: since("Complete"),
+    })
+}
+
+/// Harvester knows one reason of a Job that failed (`isJobComplete`), and counts its failures then
+/// (`reconcileCurrentInstallationJob`, `waitForAddonDisable`).
+fn is_counted(job: &Value, failed: &Value) -> bool {
+    let failures = job["status"]["failed"].as_u64().unwrap_or_default();
+    text(failed, "/reason") == "BackoffLimitExceeded" && failures > 0
+}
+
+/// A Job that has not ended.
+pub(super) fn working(job: &Value, pods: &[Value]) -> AddonState {
+    if let Some(image) = pods.iter().find_map(missing_image) {
+        return AddonState::ImageMissing { image };
+    }
+    let failed = job["status"]["failed"].as_u64().unwrap_or_default();
+    match failed + pods.iter().map(restarts).sum::<u64>() {
+        0 => AddonState::Progressing,
+        failed => AddonState::Retrying { failed },
+    }
+}
+
+/// The image that a pod cannot get.
+fn missing_image(pod: &Value) -> Option<String> {
+    const NOT_PULLED: &[&str] = &[
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "ImageInspectError",
+        "RegistryUnavailable",
+    ];
+    ["/status/initContainerStatuses", "/status/containerStatuses"]
+        .iter()
+        .flat_map(|pointer| items(pod, pointer))
+        .find(|container| NOT_PULLED.contains(&text(container, "/state/waiting/reason")))
+        .map(|container| text(container, "/image").to_owned())
+}
+
+/// What a condition says, in a line.
+pub(super) fn words(condition: &Value) -> String {
+    let words = |pointer| {
+        let words = text(condition, pointer).split_whitespace();
+        words.collect::<Vec<_>>().join(" ")
+    };
+    match (words("/reason"), words("/message")) {
+        (reason, message) if message.is_empty() => reason,
+        (reason, message) if reason.is_empty() => message,
+        (reason, message) => format!("{reason}: {message}"),
+    }
+}

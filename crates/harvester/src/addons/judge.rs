@@ -1,0 +1,266 @@
+//! Judges an Addon, as Harvester's controller goes through it: by what is asked for, by its status, and by
+//! its two conditions.
+//!
+//! ```text
+//!                    InProgress  OperationFailed
+//!   on   Enabling    True        -                the Job of the HelmChart decides
+//!        or Updating False       True             failed
+//!                    True        True             deadlock
+//!   on   Disabling   any         any              deadlock
+//!   on   other       any         any              Harvester begins, once no HelmChart is in its way
+//!   off  Disabling   False       True             failed
+//!                    else                         the deletion of the HelmChart decides
+//!   off  other       True        any              deadlock
+//!                    False       any              Harvester begins
+//! ```
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::job::{JobEnd, ended, working};
+use super::{
+    AddonParts, AddonState, Controller, Deadlock, is_enabled, is_settled, job_of, status, time,
+};
+use crate::objects::{condition, is_true, items, text};
+
+/// By then Harvester's controller has made the HelmChart and helm-controller has answered: both look
+/// every few seconds.
+const PROMPT: SignedDuration = SignedDuration::from_mins(2);
+/// By then Harvester's controller, which looks every 5 s, has seen that a Job ended.
+const SEEN: SignedDuration = SignedDuration::from_secs(30);
+/// By then helm-controller has replaced a Job, or never will. Longer than a restart of RKE2's server, in
+/// which helm-controller lives.
+const REPLACED: SignedDuration = SignedDuration::from_mins(5);
+/// The finalizer with which helm-controller keeps a HelmChart until its Job helm-delete-NAME is done.
+const FINALIZER: &str = "wrangler.cattle.io/on-helm-chart-remove";
+
+/// Judges an Addon.
+pub fn judge(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
+    let addon = parts.addon;
+    if is_settled(addon) {
+        return AddonState::Settled;
+    }
+    let in_progress = is_true(addon, "InProgress");
+    let failed = is_true(addon, "OperationFailed");
+    match (is_enabled(addon), status(addon)) {
+        (true, "AddonEnabling" | "AddonUpdating") => match (failed, in_progress) {
+            (true, true) => AddonState::Stuck(Deadlock::FailedInProgress),
+            (true, false) => failed_operation(addon),
+            (false, _) => installing(parts, now),
+        },
+        (true, "AddonDisabling") => AddonState::Stuck(Deadlock::EnabledWhileDisabling),
+        (true, _) => beginning(parts, now),
+        (false, "AddonDisabling") if failed && !in_progress => match is_foreign(parts, now) {
+            true => AddonState::Stuck(Deadlock::ForeignChart),
+            false => failed_operation(addon),
+        },
+        // An operation that failed before stays written down until this one is completed.
+        (false, "AddonDisabling") => disabling(parts, now),
+        (false, _) if in_progress => AddonState::Stuck(Deadlock::DisabledInProgress),
+        // Asked for, and not begun: the times in its status are those of the operation before.
+        (false, _) => AddonState::NotStarted,
+    }
+}
+
+fn failed_operation(addon: &Value) -> AddonState {
+    let why = condition(addon, "OperationFailed").map_or_else(String::new, super::job::words);
+    AddonState::Failed { why }
+}
+
+/// Harvester waits for the Job of the HelmChart.
+fn installing(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
+    let since = in_progress_since(parts.addon);
+    let waits = |who, why| down_after(since, PROMPT, now, AddonState::NotStarted, who, why);
+    let Some(chart) = parts.chart else {
+        let why = "there is no HelmChart of it".to_owned();
+        return waits(Controller::Harvester, why);
+    };
+    let Some(name) = job_of(chart) else {
+        let why = "its HelmChart has no Job".to_owned();
+        return waits(Controller::Helm, why);
+    };
+    let Some(job) = parts.job else {
+        let why = format!("Job {name}, which its HelmChart names, does not exist");
+        return waits(Controller::Helm, why);
+    };
+    let Some(end) = ended(job) else {
+        return working(job, parts.pods);
+    };
+    let made = time(job, "/metadata/creationTimestamp");
+    match (end, made, since) {
+        (_, Some(made), Some(since)) if made < since => {
+            let (job, waited) = (name.to_owned(), Some(since));
+            stuck_after(waited, now, Deadlock::JobIsOlder { job, made, since })
+        }
+        (JobEnd::Complete { at }, ..) => not_noticed(name, at, now),
+        (JobEnd::Failed { why, at, counted }, ..) => failed_job(name, why, at, counted, now),
+    }
+}
+
+/// An enabled Addon that Harvester has not begun with: a HelmChart of its name has to go first.
+fn beginning(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
+    match deleted(parts) {
+        Some(since) => chart_going(parts, since, now),
+        None if is_foreign(parts, now) => AddonState::Stuck(Deadlock::ForeignChart),
+        None => AddonState::NotStarted,
+    }
+}
+
+/// Harvester deletes the HelmChart and waits for the Job by which helm-controller does that.
+fn disabling(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
+    if parts.chart.is_none() {
+        // Only an operation in progress has a time of its own.
+        let since = in_progress_since(parts.addon).filter(|_| is_true(parts.addon, "InProgress"));
+        let why = "its HelmChart is gone and Harvester has not taken note".to_owned();
+        let soon = AddonState::Progressing;
+        return down_after(since, PROMPT, now, soon, Controller::Harvester, why);
+    }
+    let Some(since) = deleted(parts) else {
+        return match is_foreign(parts, now) {
+            true => AddonState::Stuck(Deadlock::ForeignChart),
+            false => AddonState::NotStarted,
+        };
+    };
+    let counts = |job: &&Value| {
+        is_owned(parts)
+            && time(job, "/metadata/creationTimestamp").is_some_and(|made| made >= since)
+    };
+    match (
+        deleting_job(parts),
+        parts.job.filter(counts).and_then(ended),
+    ) {
+        (Some(name), Some(JobEnd::Complete { at })) => not_noticed(name, at, now),
+        (Some(name), Some(JobEnd::Failed { why, at, counted })) => {
+            failed_job(name, why, at, counted, now)
+        }
+        _ => chart_going(parts, since, now),
+    }
+}
+
+/// A HelmChart that is being deleted: helm-controller runs a Job and takes its finalizer away once that has
+/// succeeded, however old the Job is. It makes no other Job when that one fails.
+fn chart_going(parts: &AddonParts<'_>, since: Timestamp, now: Timestamp) -> AddonState {
+    let is_kept = |chart: &Value| {
+        let finalizers = items(chart, "/metadata/finalizers");
+        finalizers.iter().any(|finalizer| finalizer == FINALIZER)
+    };
+    if !parts.chart.is_some_and(is_kept) {
+        // It goes without helm-controller.
+        return AddonState::Progressing;
+    }
+    let waits = |since, patience, why| {
+        let soon = AddonState::Progressing;
+        down_after(since, patience, now, soon, Controller::Helm, why)
+    };
+    let Some(name) = deleting_job(parts) else {
+        let why = "its HelmChart is deleted and has no Job helm-delete".to_owned();
+        return waits(Some(since), REPLACED, why);
+    };
+    let Some(job) = parts.job else {
+        let why = format!("Job {name}, which its HelmChart names, does not exist");
+        return waits(Some(since), PROMPT, why);
+    };
+    match (ended(job), time(job, "/metadata/creationTimestamp")) {
+        (None, _) => working(job, parts.pods),
+        (Some(JobEnd::Complete { at }), _) => {
+            let why = format!("Job {name} is complete and its HelmChart is still there");
+            waits(at, PROMPT, why)
+        }
+        (Some(JobEnd::Failed { .. }), Some(made)) if made < since => {
+            let job = name.to_owned();
+            stuck_after(Some(since), now, Deadlock::JobIsOlder { job, made, since })
+        }
+        (Some(JobEnd::Failed { why, at, .. }), _) => failed_job(name, why, at, false, now),
+    }
+}
+
+/// A Job of the operation that failed: Harvester says so in the Addon, or waits without an end.
+fn failed_job(
+    name: &str,
+    why: String,
+    at: Option<Timestamp>,
+    counted: bool,
+    now: Timestamp,
+) -> AddonState {
+    match counted {
+        true => AddonState::Failed { why },
+        false => {
+            let job = name.to_owned();
+            stuck_after(at, now, Deadlock::JobNotCounted { job, why })
+        }
+    }
+}
+
+/// A Job of the operation that is complete: Harvester sees that at its next look.
+fn not_noticed(name: &str, at: Option<Timestamp>, now: Timestamp) -> AddonState {
+    let why = format!("Job {name} has ended and Harvester has not taken note");
+    let soon = AddonState::Progressing;
+    down_after(at, SEEN, now, soon, Controller::Harvester, why)
+}
+
+/// helm-controller may be about to replace the Job.
+fn stuck_after(since: Option<Timestamp>, now: Timestamp, deadlock: Deadlock) -> AddonState {
+    match is_overdue(since, REPLACED, now) {
+        true => AddonState::Stuck(deadlock),
+        false => AddonState::Progressing,
+    }
+}
+
+fn down_after(
+    since: Option<Timestamp>,
+    patience: SignedDuration,
+    now: Timestamp,
+    soon: AddonState,
+    who: Controller,
+    why: String,
+) -> AddonState {
+    match is_overdue(since, patience, now) {
+        true => AddonState::ControllerDown { who, why },
+        false => soon,
+    }
+}
+
+/// Without a time nothing is overdue: how long it has been waited for is not known.
+fn is_overdue(since: Option<Timestamp>, patience: SignedDuration, now: Timestamp) -> bool {
+    since.is_some_and(|since| now.duration_since(since) > patience)
+}
+
+fn in_progress_since(addon: &Value) -> Option<Timestamp> {
+    time(condition(addon, "InProgress")?, "/lastUpdateTime")
+}
+
+/// When the HelmChart was deleted.
+fn deleted(parts: &AddonParts<'_>) -> Option<Timestamp> {
+    time(parts.chart?, "/metadata/deletionTimestamp")
+}
+
+/// The Job by which helm-controller deletes the HelmChart. Harvester knows it by its name alone.
+fn deleting_job<'a>(parts: &AddonParts<'a>) -> Option<&'a str> {
+    job_of(parts.chart?).filter(|name| name.contains("helm-delete"))
+}
+
+/// Is the HelmChart the Addon's own, as Harvester's `getAddonHelmChart` has it?
+fn is_owned(parts: &AddonParts<'_>) -> bool {
+    let of = |pointer| text(parts.addon, pointer);
+    let owners = parts
+        .chart
+        .map_or(&[][..], |chart| items(chart, "/metadata/ownerReferences"));
+    owners.iter().any(|owner| {
+        text(owner, "/kind") == "Addon"
+            && text(owner, "/uid") == of("/metadata/uid")
+            && text(owner, "/name") == of("/metadata/name")
+    })
+}
+
+/// Has a HelmChart that is not the Addon's own had its name for long? That of an Addon that was deleted and made
+/// again goes by itself.
+fn is_foreign(parts: &AddonParts<'_>, now: Timestamp) -> bool {
+    let made = |object| time(object, "/metadata/creationTimestamp");
+    let Some(chart) = parts.chart.filter(|_| !is_owned(parts)) else {
+        return false;
+    };
+    match (made(chart), made(parts.addon)) {
+        (Some(chart), Some(addon)) => is_overdue(Some(chart.max(addon)), REPLACED, now),
+        _ => false,
+    }
+}

@@ -1,0 +1,164 @@
+//! An Addon that is switched off: Harvester deletes the HelmChart, and helm-controller does that by a Job.
+
+use super::*;
+
+const JOB: &str = "helm-delete-harvester-seeder";
+
+/// Switched off; its HelmChart was deleted at the same time, and the Job made this many seconds after.
+fn disabling(made: i64, status: &Value) -> Case {
+    let mut case = Case::with_job(made, status);
+    case.addon["spec"]["enabled"] = false.into();
+    case.addon["status"]["status"] = "AddonDisabling".into();
+    let chart = case.chart.as_mut().unwrap();
+    chart["metadata"]["deletionTimestamp"] = ASKED.into();
+    chart["metadata"]["finalizers"] = json!(["wrangler.cattle.io/on-helm-chart-remove"]);
+    chart["status"]["jobName"] = JOB.into();
+    case
+}
+
+fn deadlock(state: AddonState) -> Deadlock {
+    match state {
+        AddonState::Stuck(deadlock) => deadlock,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_deletion_at_work_is_progressing_retrying_or_lacks_its_image() {
+    let case = disabling(5, &json!({"active": 1}));
+    assert_eq!(case.at(9999), AddonState::Progressing, "it may take long");
+    // What failed before stays written down until this operation is completed.
+    let after_a_failure = disabling(5, &json!({"active": 1})).with_conditions("True", "True");
+    assert_eq!(after_a_failure.at(9999), AddonState::Progressing);
+    let retrying = disabling(5, &json!({"active": 1, "failed": 2}));
+    assert_eq!(retrying.at(60), AddonState::Retrying { failed: 2 });
+    let mut without = disabling(5, &json!({"active": 1}));
+    without.pods = vec![json!({"status": {"containerStatuses": [
+        {"image": "klipper-helm:1", "state": {"waiting": {"reason": "ErrImagePull"}}}]}})];
+    assert!(matches!(without.at(60), AddonState::ImageMissing { .. }));
+}
+
+#[test]
+fn helm_controller_that_makes_no_job_or_keeps_the_chart_is_down() {
+    let mut case = disabling(5, &json!({"active": 1}));
+    case.chart.as_mut().unwrap()["status"]["jobName"] = "helm-install-harvester-seeder".into();
+    assert_eq!(case.at(299), AddonState::Progressing);
+    assert_eq!(who(&case.at(301)), Controller::Helm);
+    // Without its finalizer the HelmChart is not its to delete.
+    case.chart.as_mut().unwrap()["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
+    assert_eq!(case.at(9999), AddonState::Progressing);
+    let mut gone = disabling(5, &json!({}));
+    gone.job = None;
+    assert_eq!(gone.at(119), AddonState::Progressing);
+    assert_eq!(who(&gone.at(121)), Controller::Helm);
+    // An older Job that has succeeded is enough for helm-controller.
+    let older = disabling(-5, &complete(10));
+    assert_eq!(older.at(130), AddonState::Progressing);
+    assert_eq!(who(&older.at(131)), Controller::Helm);
+}
+
+#[test]
+fn a_deletion_that_harvester_does_not_take_note_of_means_harvester() {
+    let complete = disabling(5, &complete(20));
+    assert_eq!(complete.at(50), AddonState::Progressing);
+    assert_eq!(who(&complete.at(51)), Controller::Harvester);
+    let mut gone = disabling(5, &json!({}));
+    (gone.chart, gone.job) = (None, None);
+    assert_eq!(gone.at(119), AddonState::Progressing);
+    assert_eq!(who(&gone.at(121)), Controller::Harvester);
+    // Nothing was begun: since when it waits is not known.
+    let idle = disabling(5, &json!({})).with_conditions("False", "False");
+    let idle = Case {
+        chart: None,
+        job: None,
+        ..idle
+    };
+    assert_eq!(idle.at(9999), AddonState::Progressing);
+}
+
+#[test]
+fn a_deletion_that_failed_is_failed_where_harvester_counts_it_and_stuck_otherwise() {
+    let counted = disabling(5, &failed(60, "BackoffLimitExceeded", 6));
+    assert!(matches!(counted.at(61), AddonState::Failed { why } if why == "BackoffLimitExceeded"));
+    let told =
+        disabling(5, &failed(60, "BackoffLimitExceeded", 6)).with_conditions("False", "True");
+    assert!(matches!(told.at(61), AddonState::Failed { why } if why.contains("job failed")));
+
+    let other = disabling(5, &failed(60, "DeadlineExceeded", 1));
+    assert_eq!(other.at(360), AddonState::Progressing);
+    let why = "DeadlineExceeded".to_owned();
+    let expected = Deadlock::JobNotCounted {
+        job: JOB.to_owned(),
+        why,
+    };
+    assert_eq!(deadlock(other.at(361)), expected);
+    // It is compared with the deletion of the HelmChart, not with InProgress.
+    let mut older = disabling(-5, &failed(-1, "BackoffLimitExceeded", 6));
+    assert_eq!(older.at(300), AddonState::Progressing);
+    let expected = |since| Deadlock::JobIsOlder {
+        job: JOB.to_owned(),
+        made: after(-5),
+        since,
+    };
+    assert_eq!(deadlock(older.at(301)), expected(after(0)));
+    let chart = older.chart.as_mut().unwrap();
+    chart["metadata"]["deletionTimestamp"] = after(-5).to_string().into();
+    assert!(
+        matches!(older.at(301), AddonState::Failed { .. }),
+        "of the same second"
+    );
+}
+
+#[test]
+fn an_addon_that_waits_for_an_earlier_deletion_is_judged_by_it() {
+    // Switched on again after AddonDisabled was reached: Harvester waits until the HelmChart is gone.
+    let mut case = disabling(5, &failed(60, "BackoffLimitExceeded", 6));
+    case.addon["spec"]["enabled"] = true.into();
+    case.addon["status"]["status"] = "AddonDisabled".into();
+    assert_eq!(case.at(300), AddonState::Progressing);
+    assert!(matches!(
+        deadlock(case.at(361)),
+        Deadlock::JobNotCounted { .. }
+    ));
+    case.job = Some(job(5, &json!({"active": 1})));
+    assert_eq!(case.at(9999), AddonState::Progressing);
+}
+
+#[test]
+fn a_switch_that_harvester_has_no_step_for_is_a_deadlock() {
+    for (in_progress, failed) in [("False", "True"), ("True", "False"), ("True", "True")] {
+        let mut on = disabling(5, &complete(10)).with_conditions(in_progress, failed);
+        on.addon["spec"]["enabled"] = true.into();
+        assert_eq!(deadlock(on.at(20)), Deadlock::EnabledWhileDisabling);
+    }
+    for status in ["AddonEnabling", "AddonUpdating", "AddonDeploySuccessful"] {
+        let mut off = Case::with_job(5, &json!({"active": 1}));
+        off.addon["spec"]["enabled"] = false.into();
+        off.addon["status"]["status"] = status.into();
+        assert_eq!(
+            deadlock(off.at(20)),
+            Deadlock::DisabledInProgress,
+            "{status}"
+        );
+        // Nothing is in progress: Harvester begins to disable it.
+        let off = off.with_conditions("False", "True");
+        assert_eq!(off.at(9999), AddonState::NotStarted, "{status}");
+    }
+}
+
+#[test]
+fn a_chart_of_another_owner_is_not_deleted() {
+    for (in_progress, failed) in [("False", "False"), ("False", "True")] {
+        let mut case = disabling(5, &json!({"active": 1})).with_conditions(in_progress, failed);
+        let chart = case.chart.as_mut().unwrap();
+        chart["metadata"]["deletionTimestamp"] = Value::Null;
+        assert!(!matches!(case.at(60), AddonState::Stuck(_)), "its own");
+        let chart = case.chart.as_mut().unwrap();
+        chart["metadata"]["ownerReferences"] = json!([]);
+        assert_eq!(deadlock(case.at(60)), Deadlock::ForeignChart);
+        assert!(
+            !matches!(case.at(-3400), AddonState::Stuck(_)),
+            "made just now"
+        );
+    }
+}
