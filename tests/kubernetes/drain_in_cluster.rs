@@ -11,7 +11,9 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, EvictParams, ListParams, PostParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
-use support::objects::{DEPLOYMENT, NODE, counted, guarded, node, patch, pinned, play_kubelets};
+use support::objects::{
+    DEPLOYMENT, NODE, POD, counted, guarded, make, node, patch, pinned, play_kubelets,
+};
 use windrow_harvester::schedule::{self, Placement, SchedulerView};
 
 use crate::support;
@@ -158,6 +160,26 @@ async fn a_drain_ends_as_it_was_said_before_it_began() {
         (evict(&client, "n1").await.0 == 0).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_kind_of_more_than_one_page_is_read_to_its_end() {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client_that_asks_once(Who::Admin).await;
+    node(&client, "n1", json!({}), json!([])).await;
+    for number in 0..1050 {
+        let pod = json!({
+            "metadata": {"name": format!("agent-{number}"), "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1", "controller": true}
+            ]},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "none"}]}
+        });
+        make(&client, POD, "default", pod).await;
+    }
+    let (code, said) = drain_check(&cluster, "n1");
+    assert_eq!((code, &said["ignored"]), (0, &json!(1050)), "{said:#}");
 }
 
 /// The cluster as the schedule module reads it.

@@ -1,33 +1,19 @@
 //! Objects from the API.
 
-use std::fmt;
-use std::time::Duration;
-
-use http::Request;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::Client;
-use kube::client::Body;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::Value;
 use tokio::time::timeout;
 use windrow_harvester::objects::{KindListing, ObjectKind, Objects, items, text};
 use windrow_model::manifest::GroupKind;
-use windrow_model::redact;
 
-use super::item::complete;
+use super::item::{complete, leave_out_unread};
+use super::pages::{ListFailure, PATIENCE, every_page, get, late};
 use crate::apiserver::ApiServer;
 use crate::kubeconfig::KubeconfigFiles;
 use crate::observe::cluster::explain;
 
-/// How long a page may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Objects in a page, and the longest one. Of large objects fewer are asked for at once.
-const PAGE: usize = 500;
-const LONGEST_PAGE: usize = 16 << 20;
-/// Larger kinds are not read. A hundred nodes full of pods have this many.
-const LARGEST_LIST: usize = 25_000;
-
-/// How much more memory the objects of one look may take, in bytes, by an estimate.
+/// How much more memory the objects of one look may take, in bytes, by an estimate. It is the only bound: a list may have
+/// any number of objects.
 #[derive(Debug)]
 pub struct Room(usize);
 
@@ -67,30 +53,6 @@ fn memory_of(value: &Value) -> usize {
                 OVERHEAD + map.iter().map(entry).sum::<usize>()
             }
         }
-}
-
-/// Why a kind was not listed.
-#[derive(Debug)]
-enum ListFailure {
-    TooLarge,
-    Otherwise(String),
-}
-
-impl From<String> for ListFailure {
-    fn from(why: String) -> Self {
-        Self::Otherwise(why)
-    }
-}
-
-impl fmt::Display for ListFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge => {
-                f.write_str("too large: the objects take more memory than there is for them")
-            }
-            Self::Otherwise(why) => f.write_str(why),
-        }
-    }
 }
 
 /// A client for kube-apiserver, once it answers.
@@ -174,6 +136,8 @@ async fn by_name(
                 &format!("{root}/{plural}"),
                 "",
                 (&version, &kind.kind),
+                // Who names a kind may read every field of it.
+                |_| {},
                 room,
             )
             .await
@@ -192,7 +156,7 @@ async fn all(
     let named = (version.as_str(), kind.kind);
     let mut found = Vec::new();
     for query in kind.queries() {
-        found.extend(pages(client, &kind.path(), query, named, room).await?);
+        found.extend(pages(client, &kind.path(), query, named, leave_out_unread, room).await?);
     }
     Ok(found)
 }
@@ -202,18 +166,17 @@ async fn pages(
     path: &str,
     query: &str,
     named: (&str, &str),
+    reduce: impl Fn(&mut Value),
     room: &mut Room,
 ) -> Result<Vec<Value>, ListFailure> {
     let mut items = Vec::new();
     let mut taken = 0;
     let found = every_page(client, path, query, |item| {
-        let item = complete(item, named.0, named.1);
+        let mut item = complete(item, named.0, named.1);
+        reduce(&mut item);
         taken += room.take(&item)?;
         items.push(item);
-        match items.len() > LARGEST_LIST {
-            true => Err(format!("there are more than {LARGEST_LIST}").into()),
-            false => Ok(()),
-        }
+        Ok(())
     });
     match found.await {
         Ok(()) => Ok(items),
@@ -225,135 +188,83 @@ async fn pages(
     }
 }
 
-/// Hands every object of a list to `take`, page by page.
-async fn every_page(
-    client: &Client,
-    path: &str,
-    query: &str,
-    mut take: impl FnMut(Value) -> Result<(), ListFailure>,
-) -> Result<(), ListFailure> {
-    let (mut next, mut most) = (String::new(), PAGE);
-    loop {
-        let mut page = match get(client, &format!("{path}?limit={most}{query}{next}")).await {
-            Ok(Some(page)) => page,
-            Ok(None) => return Ok(()),
-            // Large objects come in smaller pages.
-            Err(ListFailure::TooLarge) if most > 1 => {
-                most = (most / 10).max(1);
-                continue;
-            }
-            Err(why) => return Err(why),
-        };
-        if let Some(Value::Array(found)) = page.get_mut("items").map(Value::take) {
-            found.into_iter().try_for_each(&mut take)?;
-        }
-        match text(&page, "/metadata/continue") {
-            "" => return Ok(()),
-            token => next = format!("&continue={}", escaped(token)),
-        }
-    }
-}
-
-/// The object at a path; `None` when there is none.
-async fn get(client: &Client, path: &str) -> Result<Option<Value>, ListFailure> {
-    let request = Request::get(path)
-        .body(Body::empty())
-        .map_err(|error| error.to_string())?;
-    let answer = timeout(PATIENCE, async {
-        let response = client.send(request).await.map_err(|e| explain(&e))?;
-        let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), LONGEST_PAGE);
-        let body = body
-            .collect()
-            .await
-            .map_err(|error| match error.is::<LengthLimitError>() {
-                true => ListFailure::TooLarge,
-                false => ListFailure::Otherwise(error.to_string()),
-            })?;
-        Ok::<_, ListFailure>((status, body.to_bytes()))
-    });
-    let (status, body) = answer.await.unwrap_or_else(|_| Err(late().into()))?;
-    let value: Option<Value> = serde_json::from_slice(&body).ok();
-    match (status, value) {
-        (200, Some(value)) => Ok(Some(value)),
-        (200, None) => Err("the answer is no JSON".to_owned().into()),
-        (404, _) => Ok(None),
-        (status, Some(value)) => {
-            let why = redact::message(text(&value, "/message"));
-            Err(format!("{status}: {why}").into())
-        }
-        (status, None) => Err(format!("HTTP {status}").into()),
-    }
-}
-
-fn late() -> String {
-    format!("no answer within {} s", PATIENCE.as_secs())
-}
-
-/// Characters that need no escape in a query (RFC 3986).
-const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
-
-/// A token of the API in a query.
-pub fn escaped(token: &str) -> PercentEncode<'_> {
-    utf8_percent_encode(token, NOT_UNRESERVED)
-}
-
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
 
-    use http::Response;
+    use http::{Request, Response};
+    use kube::client::Body;
     use serde_json::json;
 
     use super::*;
 
-    /// Serves 30 objects of some size, in pages as large as requested.
-    async fn serve(request: Request<Body>, size: usize) -> Result<Response<Body>, Infallible> {
-        let number = |key: &str| -> Option<usize> {
-            let query = request.uri().query()?;
-            let value = query.split('&').find_map(|one| one.strip_prefix(key))?;
-            value.parse().ok()
-        };
-        let (most, first) = (number("limit=").unwrap(), number("continue=").unwrap_or(0));
-        let last = (first + most).min(30);
-        let items: Vec<Value> = (first..last)
-            .map(|number| json!({"metadata": {"name": number.to_string()}, "data": "x".repeat(size)}))
-            .collect();
-        let next = if last < 30 {
-            last.to_string()
-        } else {
-            String::new()
-        };
-        let page = json!({"items": items, "metadata": {"continue": next}});
-        Ok(Response::new(Body::from(page.to_string().into_bytes())))
+    /// A list of objects of some size, in pages as large as requested.
+    #[derive(Clone, Copy)]
+    struct Served {
+        objects: usize,
+        size: usize,
+        /// The object before which the token of a page is too old.
+        expires_at: usize,
     }
 
-    async fn listed_with(size: usize, room: &mut Room) -> Result<usize, String> {
-        let serve = tower::service_fn(move |request| serve(request, size));
-        let client = Client::new(serve, "default");
-        let mut objects = Objects::default();
-        let pods = ObjectKind::ALL
-            .iter()
-            .find(|kind| kind.kind == "Pod")
-            .unwrap();
-        ask(&client, &[*pods], &mut objects, room).await;
-        match objects.all(*pods) {
-            Ok(found) => Ok(found.len()),
-            Err(why) => Err(why.to_string()),
+    impl Served {
+        fn answer(self, request: &Request<Body>) -> (u16, Value) {
+            let query = request.uri().query().unwrap();
+            let value = |key: &str| query.split('&').find_map(|one| one.strip_prefix(key));
+            let most: usize = value("limit=").unwrap().parse().unwrap();
+            let token = value("continue=").unwrap_or("0");
+            let first: usize = token.trim_start_matches("new").parse().unwrap();
+            if first > 0 && first == self.expires_at && !token.starts_with("new") {
+                let renewed = json!({"continue": format!("new{first}")});
+                return (
+                    410,
+                    json!({"kind": "Status", "code": 410, "metadata": renewed}),
+                );
+            }
+            let last = (first + most).min(self.objects);
+            let object = |number: usize| {
+                let container = json!({"name": "a", "env": [{"value": "x".repeat(self.size)}]});
+                json!({"metadata": {"name": number.to_string(), "labels": {"x": "x".repeat(self.size)}},
+                    "spec": {"containers": [container]}})
+            };
+            let next = match last < self.objects {
+                true => last.to_string(),
+                false => String::new(),
+            };
+            let items: Vec<Value> = (first..last).map(object).collect();
+            (200, json!({"items": items, "metadata": {"continue": next}}))
+        }
+
+        async fn pods(self, room: &mut Room) -> Result<Vec<Value>, String> {
+            let serve = tower::service_fn(move |request| async move {
+                let (status, body) = self.answer(&request);
+                let body = Body::from(body.to_string().into_bytes());
+                let response = Response::builder().status(status).body(body).unwrap();
+                Ok::<_, Infallible>(response)
+            });
+            let client = Client::new(serve, "default");
+            let mut objects = Objects::default();
+            ask(&client, &[ObjectKind::POD], &mut objects, room).await;
+            let found = objects.all(ObjectKind::POD);
+            found.map(<[Value]>::to_vec).map_err(|why| why.to_string())
+        }
+    }
+
+    fn thirty(size: usize) -> Served {
+        Served {
+            objects: 30,
+            size,
+            expires_at: 0,
         }
     }
 
     #[tokio::test]
     async fn objects_for_which_there_is_no_room_are_unknown_and_leave_theirs_to_others() {
         let mut room = Room(1 << 20);
-        assert_eq!(listed_with(1000, &mut room).await, Ok(30));
+        assert_eq!(thirty(1000).pods(&mut room).await.unwrap().len(), 30);
         let left = room.0;
         assert!(left < (1 << 20) - 30 * 1000, "{left}");
-        let why = listed_with(50_000, &mut room).await.unwrap_err();
+        let why = thirty(50_000).pods(&mut room).await.unwrap_err();
         assert!(why.contains("too large"), "{why}");
         assert_eq!(room.0, left);
     }
@@ -361,15 +272,38 @@ mod tests {
     #[tokio::test]
     async fn of_large_objects_fewer_are_read_at_once() {
         // Thirty of them exceed one page.
-        assert_eq!(
-            listed_with(1 << 20, &mut Room::of_the_daemon()).await,
-            Ok(30)
-        );
+        let read = thirty(1 << 19).pods(&mut Room::of_the_daemon()).await;
+        assert_eq!(read.unwrap().len(), 30);
     }
 
-    #[test]
-    fn a_token_is_escaped_for_a_query() {
-        assert_eq!(escaped("aZ9-_.~").to_string(), "aZ9-_.~");
-        assert_eq!(escaped("a+b/c=").to_string(), "a%2Bb%2Fc%3D");
+    #[tokio::test]
+    async fn no_number_of_objects_is_too_large_and_what_nothing_reads_takes_no_room() {
+        let served = Served {
+            objects: 30_000,
+            size: 400,
+            expires_at: 0,
+        };
+        let mut room = Room::of_the_daemon();
+        let before = room.0;
+        let pods = served.pods(&mut room).await.unwrap();
+        assert_eq!(pods.len(), 30_000);
+        assert!(pods[0].pointer("/spec/containers/0/env").is_none());
+        let each = (before - room.0) / 30_000;
+        assert!(each < 2 * 1024, "{each} bytes each");
+    }
+
+    #[tokio::test]
+    async fn a_list_that_expires_while_it_is_read_goes_on_where_it_was() {
+        let served = Served {
+            objects: 1200,
+            size: 1,
+            expires_at: 500,
+        };
+        let pods = served.pods(&mut Room::of_a_person()).await.unwrap();
+        let names: Vec<usize> = pods
+            .iter()
+            .map(|pod| text(pod, "/metadata/name").parse().unwrap())
+            .collect();
+        assert_eq!(names, (0..1200).collect::<Vec<_>>());
     }
 }

@@ -1,13 +1,15 @@
 //! Lists of objects for a diagnosis: live from the API, or from saved files.
 //!
-//! Lists, never watches; only what [`Kind::ALL`](windrow_harvester::objects::ObjectKind::ALL) names, in pages, up to a
-//! bound. A kind that is refused, late or too large is Unknown with the reason, and one that is not served has no
-//! objects.
+//! Lists, never watches; only what [`ObjectKind::ALL`](windrow_harvester::objects::ObjectKind::ALL) names, in pages, and of
+//! each object only what something reads, up to a bound of memory ([`Room`]). A kind that is refused, late or too large is
+//! Unknown with the reason, and one that is not served has no objects.
 
 mod item;
 mod live;
+mod pages;
 mod saved;
 
 pub use item::leave_out_secrets;
-pub use live::{Room, ask, ask_by_name, escaped, list, reach};
+pub use live::{Room, ask, ask_by_name, list, reach};
+pub use pages::escaped;
 pub use saved::{LARGEST, SavedObjects, saved, saved_in};

@@ -1,0 +1,151 @@
+//! Lists in pages.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use kube::Client;
+use kube::client::Body;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use serde_json::Value;
+use tokio::time::timeout;
+use windrow_harvester::objects::text;
+use windrow_model::redact;
+
+use crate::observe::cluster::explain;
+
+/// How long a page may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// Objects in a page, and the longest one. Of large objects fewer are asked for at once.
+const PAGE: usize = 500;
+const LONGEST_PAGE: usize = 16 << 20;
+
+/// Why a kind was not listed.
+#[derive(Debug)]
+pub(super) enum ListFailure {
+    TooLarge,
+    /// The pages took longer than kube-apiserver keeps their state: the token with which it goes on.
+    Expired(String),
+    Otherwise(String),
+}
+
+impl From<String> for ListFailure {
+    fn from(why: String) -> Self {
+        Self::Otherwise(why)
+    }
+}
+
+impl fmt::Display for ListFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge => {
+                f.write_str("too large: the objects take more memory than there is for them")
+            }
+            Self::Expired(_) => f.write_str("the list expired while it was read"),
+            Self::Otherwise(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Hands every object of a list to `take`, page by page.
+pub(super) async fn every_page(
+    client: &Client,
+    path: &str,
+    query: &str,
+    mut take: impl FnMut(Value) -> Result<(), ListFailure>,
+) -> Result<(), ListFailure> {
+    let (mut next, mut most) = (String::new(), PAGE);
+    loop {
+        let mut page = match get(client, &format!("{path}?limit={most}{query}{next}")).await {
+            Ok(Some(page)) => page,
+            Ok(None) => return Ok(()),
+            // Large objects come in smaller pages.
+            Err(ListFailure::TooLarge) if most > 1 => {
+                most = (most / 10).max(1);
+                continue;
+            }
+            // What is left comes from a newer state of the cluster: kube-apiserver gives the token for it with its
+            // refusal. The names come in order, so none comes twice.
+            Err(ListFailure::Expired(token)) if next != following(&token) => {
+                next = following(&token);
+                continue;
+            }
+            Err(why) => return Err(why),
+        };
+        if let Some(Value::Array(found)) = page.get_mut("items").map(Value::take) {
+            found.into_iter().try_for_each(&mut take)?;
+        }
+        match text(&page, "/metadata/continue") {
+            "" => return Ok(()),
+            token => next = following(token),
+        }
+    }
+}
+
+/// The query of the page that a token stands for.
+fn following(token: &str) -> String {
+    format!("&continue={}", escaped(token))
+}
+
+/// The object at a path; `None` when there is none.
+pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, ListFailure> {
+    let request = Request::get(path)
+        .body(Body::empty())
+        .map_err(|error| error.to_string())?;
+    let answer = timeout(PATIENCE, async {
+        let response = client.send(request).await.map_err(|e| explain(&e))?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), LONGEST_PAGE);
+        let body = body
+            .collect()
+            .await
+            .map_err(|error| match error.is::<LengthLimitError>() {
+                true => ListFailure::TooLarge,
+                false => ListFailure::Otherwise(error.to_string()),
+            })?;
+        Ok::<_, ListFailure>((status, body.to_bytes()))
+    });
+    let (status, body) = answer.await.unwrap_or_else(|_| Err(late().into()))?;
+    let value: Option<Value> = serde_json::from_slice(&body).ok();
+    match (status, value) {
+        (200, Some(value)) => Ok(Some(value)),
+        (200, None) => Err("the answer is no JSON".to_owned().into()),
+        (404, _) => Ok(None),
+        (410, Some(value)) if !text(&value, "/metadata/continue").is_empty() => Err(
+            ListFailure::Expired(text(&value, "/metadata/continue").to_owned()),
+        ),
+        (status, Some(value)) => {
+            let why = redact::message(text(&value, "/message"));
+            Err(format!("{status}: {why}").into())
+        }
+        (status, None) => Err(format!("HTTP {status}").into()),
+    }
+}
+
+pub(super) fn late() -> String {
+    format!("no answer within {} s", PATIENCE.as_secs())
+}
+
+/// Characters that need no escape in a query (RFC 3986).
+const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
+/// A token of the API in a query.
+pub fn escaped(token: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(token, NOT_UNRESERVED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_escaped_for_a_query() {
+        assert_eq!(escaped("aZ9-_.~").to_string(), "aZ9-_.~");
+        assert_eq!(escaped("a+b/c=").to_string(), "a%2Bb%2Fc%3D");
+    }
+}
