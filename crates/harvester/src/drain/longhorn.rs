@@ -1,12 +1,20 @@
 //! Longhorn's instance manager on a node that is drained.
 //!
-//! Its budget selects it alone and allows nothing; Longhorn takes the budget away once the node is
-//! cordoned, no engine runs there, and the setting `node-drain-policy` is content with where the
-//! replicas are (Longhorn's documentation, *Node Maintenance*).
+//! Its budget has its name, selects it alone and allows nothing. Longhorn takes the budget away once the node is cordoned, no
+//! engine is listed there any more, and the setting `node-drain-policy` is content with where the replicas are
+//! (longhorn-manager `controller/instance_manager_controller.go` canDeleteInstanceManagerPDB, v1.7.2 and v1.11.2).
+//!
+//! ```text
+//!   a replica on the node   unused, or (allow-if-replica-is-stopped) stopped ──> it does not matter
+//!                           a healthy one is kept by a budget on another node ─> it does not matter
+//!                           a healthy one elsewhere, not kept now; or a rebuild ─> Unknown
+//!                           none ──> its budget stays
+//! ```
 
 use serde_json::Value;
 
-use crate::objects::{ObjectKind, Objects, text};
+use super::stale_engines;
+use crate::objects::{ObjectKind, Objects, named, text};
 
 /// What Longhorn does with the budget of an instance manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,65 +27,199 @@ pub(super) enum Release {
     Unknown(String),
 }
 
-pub(super) fn release(objects: &Objects, node: &str) -> Release {
-    let read = || -> Result<Release, String> {
-        let list = |kind| objects.all(kind).map_err(|why| why.to_string());
-        let (engines, replicas) = (
-            list(ObjectKind::LONGHORN_ENGINE)?,
-            list(ObjectKind::LONGHORN_REPLICA)?,
-        );
-        let policy = policy(list(ObjectKind::LONGHORN_SETTING)?);
-        let running = |one: &&Value| text(one, "/status/currentState") == "running";
-        let attached: Vec<&str> = engines
-            .iter()
-            .filter(running)
-            .filter(|engine| text(engine, "/spec/nodeID") == node)
-            .map(|engine| text(engine, "/spec/volumeName"))
-            .collect();
-        let here = replicas
-            .iter()
-            .filter(|replica| text(replica, "/spec/nodeID") == node && is_healthy(replica));
-        let last = |replica: &Value| {
-            let volume = text(replica, "/spec/volumeName");
-            !replicas.iter().any(|other| {
-                text(other, "/spec/volumeName") == volume
-                    && text(other, "/spec/nodeID") != node
-                    && is_healthy(other)
-            })
-        };
-        let mut kept = Vec::new();
-        for replica in here {
-            let volume = text(replica, "/spec/volumeName");
-            let runs = text(replica, "/status/currentState") == "running";
-            let blocks = match policy {
-                "always-allow" => false,
-                "allow-if-replica-is-stopped" => last(replica) && runs,
-                _ => last(replica),
-            };
-            if blocks {
-                kept.push(format!(
-                    "volume {volume}: its only healthy replica is on {node} (node-drain-policy {policy})"
-                ));
-            }
-        }
-        Ok(match (kept.is_empty(), attached.is_empty()) {
-            (false, _) if policy.starts_with("block-for-eviction") => Release::Unknown(format!(
-                "Longhorn first moves replicas away (node-drain-policy {policy}); it takes room on \
-                 other nodes' disks"
-            )),
-            (false, _) => Release::Kept(kept),
-            (true, true) => Release::Released("Longhorn takes its budget away".to_owned()),
-            (true, false) => Release::Released(format!(
-                "Longhorn takes its budget away once the volumes {} are detached here",
-                attached.join(", ")
-            )),
-        })
-    };
-    read().unwrap_or_else(Release::Unknown)
+/// What becomes of the budget of the instance manager whose pod has this name.
+pub(super) fn release(objects: &Objects, node: &str, manager: &str) -> Release {
+    Longhorn::read(objects).map_or_else(Release::Unknown, |seen| seen.release(node, manager))
 }
 
-fn is_healthy(replica: &Value) -> bool {
-    !text(replica, "/spec/healthyAt").is_empty() && text(replica, "/spec/failedAt").is_empty()
+/// What Longhorn goes by.
+struct Longhorn<'o> {
+    engines: &'o [Value],
+    replicas: &'o [Value],
+    managers: &'o [Value],
+    budgets: &'o [Value],
+    nodes: &'o [Value],
+    policy: &'o str,
+}
+
+/// Is there another healthy copy of what a replica has?
+enum OtherCopy {
+    /// A budget keeps it.
+    Kept,
+    /// Not now: why.
+    NotYet(String),
+    None,
+}
+
+impl<'o> Longhorn<'o> {
+    fn read(objects: &'o Objects) -> Result<Self, String> {
+        let list = |kind| objects.all(kind).map_err(|why| why.to_string());
+        Ok(Self {
+            engines: list(ObjectKind::LONGHORN_ENGINE)?,
+            replicas: list(ObjectKind::LONGHORN_REPLICA)?,
+            managers: list(ObjectKind::INSTANCE_MANAGER)?,
+            budgets: list(ObjectKind::BUDGET)?,
+            nodes: list(ObjectKind::NODE)?,
+            policy: policy(list(ObjectKind::LONGHORN_SETTING)?),
+        })
+    }
+
+    fn release(&self, node: &str, manager: &str) -> Release {
+        if self.is_cordoned(node) && !self.has_budget(manager) {
+            return Release::Released("Longhorn has taken its budget away".to_owned());
+        }
+        let here = |manager: &&Value| text(manager, "/spec/nodeID") == node;
+        let mut listed = Vec::new();
+        for manager in self.managers.iter().filter(here) {
+            if let Some(stale) = stale_engines(manager, self.engines).first() {
+                return Release::Unknown(format!(
+                    "{} still lists engine {}, and Longhorn keeps the budget as long: {}",
+                    named(manager),
+                    stale.name,
+                    stale.because
+                ));
+            }
+            let engines = manager.pointer("/status/instanceEngines");
+            let engines = engines.and_then(Value::as_object).into_iter().flatten();
+            listed.extend(engines.map(|(name, _)| name.as_str()));
+        }
+        match self.by_replicas(node) {
+            Release::Released(_) if !listed.is_empty() => Release::Released(format!(
+                "Longhorn takes its budget away once these engines have gone: {}",
+                listed.join(", ")
+            )),
+            other => other,
+        }
+    }
+
+    fn by_replicas(&self, node: &str) -> Release {
+        let policy = self.policy;
+        let here = || self.replicas.iter().filter(|one| is_on(one, node));
+        let released = || Release::Released("Longhorn takes its budget away".to_owned());
+        if policy == "always-allow" || (policy == "block-for-eviction" && here().next().is_none()) {
+            return released();
+        }
+        let moves_away = || {
+            Release::Unknown(format!(
+                "Longhorn first moves replicas away (node-drain-policy {policy}); it takes room on other nodes' disks"
+            ))
+        };
+        if policy == "block-for-eviction" {
+            return moves_away();
+        }
+        let (mut kept, mut not_yet) = (Vec::new(), None);
+        for replica in here().filter(|replica| self.matters(replica)) {
+            let volume = text(replica, "/spec/volumeName");
+            match self.other_copy(volume, node) {
+                OtherCopy::Kept => {}
+                OtherCopy::NotYet(why) => not_yet = Some(format!("volume {volume}: {why}")),
+                OtherCopy::None if self.may_stop(volume, node) => {
+                    not_yet = Some(format!(
+                        "volume {volume}: its only healthy replica is on {node}, and whether it stops with the drain is \
+                         not known (node-drain-policy {policy})"
+                    ));
+                }
+                OtherCopy::None => kept.push(format!(
+                    "volume {volume}: no healthy replica but on {node} (node-drain-policy {policy})"
+                )),
+            }
+        }
+        match not_yet {
+            _ if !kept.is_empty() && policy.starts_with("block-for-eviction") => moves_away(),
+            _ if !kept.is_empty() => Release::Kept(kept),
+            Some(why) => Release::Unknown(why),
+            None => released(),
+        }
+    }
+
+    /// Does the policy look at this replica? One that never ran holds no data.
+    fn matters(&self, replica: &Value) -> bool {
+        let is = |pointer: &str, value: &str| text(replica, pointer) == value;
+        let unused = is("/spec/healthyAt", "") && is("/spec/failedAt", "");
+        let stopped = is("/spec/desireState", "stopped") && is("/status/currentState", "stopped");
+        !(unused || stopped && self.policy == "allow-if-replica-is-stopped")
+    }
+
+    /// Is the volume attached here, so that the drain detaches it, which may stop its replicas?
+    fn may_stop(&self, volume: &str, node: &str) -> bool {
+        let mut engines = self.engines.iter();
+        self.policy == "allow-if-replica-is-stopped"
+            && engines.any(|engine| {
+                text(engine, "/spec/volumeName") == volume && text(engine, "/spec/nodeID") == node
+            })
+    }
+
+    fn other_copy(&self, volume: &str, node: &str) -> OtherCopy {
+        let others = self
+            .replicas
+            .iter()
+            .filter(|one| text(one, "/spec/volumeName") == volume && !is_on(one, node));
+        let mut found = OtherCopy::None;
+        for replica in others {
+            let place = text(replica, "/spec/nodeID");
+            let healthy = !text(replica, "/spec/healthyAt").is_empty();
+            let failed = !text(replica, "/spec/failedAt").is_empty();
+            let running = text(replica, "/status/currentState") == "running";
+            match (healthy, failed) {
+                (true, false) if self.is_cordoned(place) => {
+                    found = OtherCopy::NotYet(format!(
+                        "its other healthy replica is on {place}, which is cordoned"
+                    ));
+                }
+                (true, false) if self.is_kept(replica) => return OtherCopy::Kept,
+                (true, false) => {
+                    found = OtherCopy::NotYet(format!(
+                        "its healthy replica on {place} is not kept by a budget now"
+                    ));
+                }
+                (false, false) if running => {
+                    found = OtherCopy::NotYet(format!("its replica on {place} is being rebuilt"));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Does its instance manager run, and does a budget keep that?
+    fn is_kept(&self, replica: &Value) -> bool {
+        let place = text(replica, "/spec/nodeID");
+        let by = text(replica, "/status/instanceManagerName");
+        self.managers.iter().any(|manager| {
+            let name = text(manager, "/metadata/name");
+            let is_its = match by {
+                "" => text(manager, "/spec/nodeID") == place && !is_of_engines(manager),
+                by => name == by,
+            };
+            is_its && text(manager, "/status/currentState") == "running" && self.has_budget(name)
+        })
+    }
+
+    fn is_cordoned(&self, node: &str) -> bool {
+        let mut nodes = self.nodes.iter();
+        nodes.any(|one| {
+            text(one, "/metadata/name") == node
+                && one.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true)
+        })
+    }
+
+    /// A budget has its instance manager's name.
+    fn has_budget(&self, manager: &str) -> bool {
+        let mut budgets = self.budgets.iter();
+        budgets.any(|one| {
+            text(one, "/metadata/name") == manager
+                && text(one, "/metadata/namespace") == "longhorn-system"
+        })
+    }
+}
+
+fn is_on(replica: &Value, node: &str) -> bool {
+    text(replica, "/spec/nodeID") == node
+}
+
+/// An instance manager of engines alone, as Longhorn had them before v1.5.
+fn is_of_engines(manager: &Value) -> bool {
+    text(manager, "/spec/type") == "engine"
 }
 
 fn policy(settings: &[Value]) -> &str {

@@ -17,6 +17,8 @@ mod engines;
 mod evict;
 mod kubevirt;
 mod longhorn;
+#[cfg(test)]
+mod longhorn_tests;
 mod play;
 mod report;
 #[cfg(test)]
@@ -46,7 +48,7 @@ pub const KINDS: &[ObjectKind] = &[
     ObjectKind::LONGHORN_ENGINE,
     ObjectKind::LONGHORN_REPLICA,
     ObjectKind::LONGHORN_SETTING,
-    ObjectKind::LONGHORN_VOLUME,
+    ObjectKind::INSTANCE_MANAGER,
 ];
 
 /// Would a drain of this node finish?

@@ -118,7 +118,7 @@ impl<'c> Play<'c> {
     fn try_to_go(&mut self, slot: PodSlot) -> bool {
         match &self.here[&slot] {
             Eviction::Ignored(_) => false,
-            Eviction::InstanceManager => match release(self.cluster.objects, self.node) {
+            Eviction::InstanceManager => match self.release(slot) {
                 Release::Released(_) => {
                     self.now.pods[slot].ended = true;
                     true
@@ -236,7 +236,7 @@ impl<'c> Play<'c> {
             because: Vec::new(),
         };
         match (&self.here[&slot], self.gone.get(&slot)) {
-            (Eviction::InstanceManager, _) => self.manager(&mut fate),
+            (Eviction::InstanceManager, _) => self.manager(slot, &mut fate),
             (Eviction::Machine(name), gone) => self.machine(slot, name, gone, &mut fate),
             (eviction, Some(round)) => self.went(slot, eviction, *round, &mut fate),
             (_, None) => self.stays(slot, &mut fate),
@@ -286,8 +286,13 @@ impl<'c> Play<'c> {
         }
     }
 
-    fn manager(&self, fate: &mut PodDrain) {
-        match release(self.cluster.objects, self.node) {
+    fn release(&self, slot: PodSlot) -> Release {
+        let manager = &self.cluster.places.pods[slot].name;
+        release(self.cluster.objects, self.node, manager)
+    }
+
+    fn manager(&self, slot: PodSlot, fate: &mut PodDrain) {
+        match self.release(slot) {
             Release::Released(why) => (fate.fate, fate.why) = (PodFate::Goes, why),
             Release::Unknown(why) => fate.why = why,
             Release::Kept(kept) => {

@@ -1,0 +1,244 @@
+use serde_json::{Value, json};
+
+use super::longhorn::{Release, release};
+use super::{Drain, KINDS, check};
+use crate::objects::{KindListing, ObjectKind, Objects};
+
+const POLICY: &str = "block-if-contains-last-replica";
+const STOPPED_MAY_GO: &str = "allow-if-replica-is-stopped";
+
+/// Two nodes with an instance manager each; what is tested is drained on n1.
+struct Cluster(Objects);
+
+impl Cluster {
+    fn new(policy: &str) -> Self {
+        let mut objects = Objects::default();
+        for kind in KINDS {
+            objects.insert(kind.group_kind(), KindListing::Objects(Vec::new()));
+        }
+        let mut cluster = Self(objects);
+        for node in ["n1", "n2"] {
+            cluster
+                .node(node, false)
+                .manager(node, json!({}))
+                .budget(node);
+        }
+        cluster.longhorn("Setting", "node-drain-policy", json!({"value": policy}));
+        cluster
+    }
+
+    fn longhorn(&mut self, kind: &str, name: &str, rest: Value) -> &mut Self {
+        let mut object = json!({"apiVersion": "longhorn.io/v1beta2", "kind": kind,
+            "metadata": {"name": name, "namespace": "longhorn-system"}});
+        for (key, value) in rest.as_object().unwrap() {
+            object[key] = value.clone();
+        }
+        self.put(object)
+    }
+
+    /// Adds an object, in place of one of the same name.
+    fn put(&mut self, object: Value) -> &mut Self {
+        let (version, kind) = (&object["apiVersion"], &object["kind"]);
+        let kind = ObjectKind::ALL
+            .iter()
+            .find(|one| json!(one.api_version()) == *version && json!(one.kind) == *kind)
+            .unwrap();
+        let mut all = self.0.all(*kind).unwrap().to_vec();
+        all.retain(|one| one["metadata"]["name"] != object["metadata"]["name"]);
+        all.push(object);
+        self.0.insert(kind.group_kind(), KindListing::Objects(all));
+        self
+    }
+
+    fn node(&mut self, name: &str, cordoned: bool) -> &mut Self {
+        self.put(json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "spec": {"unschedulable": cordoned}, "status": {"allocatable": {"pods": "110"}}}))
+    }
+
+    fn manager(&mut self, node: &str, engines: Value) -> &mut Self {
+        self.longhorn(
+            "InstanceManager",
+            &format!("im-{node}"),
+            json!({
+            "spec": {"nodeID": node, "type": "aio"},
+            "status": {"currentState": "running", "instanceEngines": engines}}),
+        )
+    }
+
+    fn budget(&mut self, node: &str) -> &mut Self {
+        self.put(
+            json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": format!("im-{node}"), "namespace": "longhorn-system"},
+            "spec": {"maxUnavailable": 0}}),
+        )
+    }
+
+    fn without_budget(&mut self, node: &str) -> &mut Self {
+        let kind = ObjectKind::BUDGET;
+        let mut all = self.0.all(kind).unwrap().to_vec();
+        all.retain(|one| one["metadata"]["name"] != format!("im-{node}"));
+        self.0.insert(kind.group_kind(), KindListing::Objects(all));
+        self
+    }
+
+    fn engine(&mut self, name: &str, node: &str) -> &mut Self {
+        self.longhorn(
+            "Engine",
+            name,
+            json!({"spec": {"nodeID": node, "volumeName": "v"},
+            "status": {"currentState": "running"}}),
+        )
+    }
+
+    /// A replica: healthy since, failed since, what it is to be, what it is.
+    fn replica(&mut self, on: &str, [healthy, failed, desired, state]: [&str; 4]) -> &mut Self {
+        self.longhorn("Replica", &format!("v-{on}"), json!({
+            "spec": {"volumeName": "v", "nodeID": on, "healthyAt": healthy, "failedAt": failed, "desireState": desired},
+            "status": {"currentState": state}}))
+    }
+
+    #[track_caller]
+    fn is(&self, verdict: &str, words: &str) {
+        let found = release(&self.0, "n1", "im-n1");
+        let (is, said) = match &found {
+            Release::Released(why) => ("released", why.clone()),
+            Release::Kept(why) => ("kept", why.join("\n")),
+            Release::Unknown(why) => ("unknown", why.clone()),
+        };
+        assert_eq!(is, verdict, "{found:?}");
+        assert!(said.contains(words), "{found:?}");
+    }
+}
+
+const HEALTHY: [&str; 4] = ["2026-01-01T00:00:00Z", "", "running", "running"];
+const FAILED: [&str; 4] = [
+    "2026-01-01T00:00:00Z",
+    "2026-01-02T00:00:00Z",
+    "stopped",
+    "stopped",
+];
+const STOPPED: [&str; 4] = ["2026-01-01T00:00:00Z", "", "stopped", "stopped"];
+const STOPPING: [&str; 4] = ["2026-01-01T00:00:00Z", "", "stopped", "running"];
+const UNUSED: [&str; 4] = ["", "", "stopped", "stopped"];
+const REBUILT: [&str; 4] = ["", "", "running", "running"];
+
+#[test]
+fn a_healthy_copy_on_another_node_lets_it_go_only_while_a_budget_keeps_that_one() {
+    let mut cluster = Cluster::new(POLICY);
+    cluster.replica("n1", HEALTHY).replica("n2", HEALTHY);
+    cluster.is("released", "takes its budget away");
+    cluster
+        .node("n2", true)
+        .is("unknown", "n2, which is cordoned");
+    cluster.node("n2", false).without_budget("n2");
+    cluster.is("unknown", "not kept by a budget");
+    cluster.budget("n2").is("released", "");
+}
+
+#[test]
+fn the_only_healthy_copy_keeps_it_and_so_does_a_failed_one_without_any() {
+    for here in [HEALTHY, FAILED] {
+        let mut cluster = Cluster::new(POLICY);
+        cluster
+            .replica("n1", here)
+            .is("kept", "volume v: no healthy replica but on n1");
+        cluster.replica("n2", FAILED).is("kept", "volume v");
+        // A rebuild is slow, and no proof.
+        cluster
+            .replica("n2", REBUILT)
+            .is("unknown", "is being rebuilt");
+        cluster.replica("n2", HEALTHY).is("released", "");
+    }
+    Cluster::new(POLICY)
+        .replica("n1", UNUSED)
+        .is("released", "");
+    Cluster::new(POLICY).is("released", "");
+}
+
+#[test]
+fn a_stopped_copy_may_go_where_the_policy_says_so() {
+    let stopped = |here, policy| {
+        let mut cluster = Cluster::new(policy);
+        cluster.replica("n1", here);
+        cluster
+    };
+    stopped(STOPPED, STOPPED_MAY_GO).is("released", "");
+    stopped(STOPPED, POLICY).is("kept", "");
+    // It has to be stopped and to be meant so.
+    stopped(STOPPING, STOPPED_MAY_GO).is("kept", "");
+    stopped(HEALTHY, STOPPED_MAY_GO).is("kept", "");
+    // Attached here, it may stop when the drain detaches it.
+    let mut attached = stopped(HEALTHY, STOPPED_MAY_GO);
+    attached
+        .engine("v-e-0", "n1")
+        .is("unknown", "whether it stops");
+    stopped(HEALTHY, "always-allow").is("released", "");
+}
+
+#[test]
+fn replicas_that_longhorn_moves_away_first_make_it_unknown() {
+    let mut cluster = Cluster::new("block-for-eviction");
+    cluster.is("released", "");
+    cluster.replica("n1", HEALTHY).replica("n2", HEALTHY);
+    cluster.is("unknown", "moves replicas away");
+    let mut cluster = Cluster::new("block-for-eviction-if-contains-last-replica");
+    cluster
+        .replica("n1", HEALTHY)
+        .is("unknown", "moves replicas away");
+    cluster.replica("n2", HEALTHY).is("released", "");
+}
+
+#[test]
+fn a_listed_engine_goes_first_and_one_that_is_not_there_keeps_the_budget() {
+    let mut cluster = Cluster::new(POLICY);
+    cluster
+        .manager("n1", json!({"v-e-0": {"status": {"state": "running"}}}))
+        .is("unknown", "Engine v-e-0 does not exist");
+    cluster
+        .engine("v-e-0", "n1")
+        .is("released", "once these engines have gone: v-e-0");
+    // During a migration the volume has an engine on either node.
+    cluster.engine("v-e-1", "n2").is("released", "v-e-0");
+    cluster
+        .manager("n1", json!({}))
+        .is("released", "takes its budget away");
+}
+
+#[test]
+fn a_cordoned_node_whose_budget_is_gone_has_been_let_go() {
+    let mut cluster = Cluster::new(POLICY);
+    cluster
+        .replica("n1", HEALTHY)
+        .node("n1", true)
+        .is("kept", "");
+    cluster
+        .without_budget("n1")
+        .is("released", "has taken its budget away");
+    // On a node that takes pods Longhorn makes the budget again.
+    cluster.node("n1", false).is("kept", "");
+}
+
+#[test]
+fn a_drain_shows_what_becomes_of_the_instance_manager() {
+    let mut cluster = Cluster::new(POLICY);
+    cluster.put(json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "im-n1", "namespace": "longhorn-system",
+            "ownerReferences": [{"kind": "InstanceManager", "name": "im-n1", "controller": true}]},
+        "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}));
+    cluster.replica("n1", HEALTHY);
+    let checked = check(&cluster.0, "n1");
+    assert_eq!(checked.drain, Drain::Blocked, "{checked:?}");
+    assert!(
+        checked.pods[0].because[0].contains("volume v"),
+        "{checked:?}"
+    );
+    cluster.replica("n2", HEALTHY);
+    assert_eq!(check(&cluster.0, "n1").drain, Drain::Finishes);
+    // Nothing is said of what was not listed.
+    let kind = ObjectKind::INSTANCE_MANAGER.group_kind();
+    cluster
+        .0
+        .insert(kind, KindListing::Unknown("403".to_owned()));
+    assert_eq!(check(&cluster.0, "n1").drain, Drain::Unknown);
+}
