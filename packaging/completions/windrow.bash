@@ -498,7 +498,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__drain__subcmd__check)
-            opts="-o -h --from --kubeconfig --output --root --help"
+            opts="-o -h --all --from --kubeconfig --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -181,6 +181,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s o -l out
 json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l all -d 'Every node, each as if it alone were drained'
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own' -r -F

@@ -1,13 +1,13 @@
 //! `windrow drain-check`: would a drain of a node finish, and if not, what is the proof?
 
-use windrow_harvester::drain::{Drain, KINDS, check};
+use windrow_harvester::drain::{Drain, KINDS, check, check_all};
 use windrow_harvester::objects::{ObjectKind, Objects, text};
 
 use super::cluster::ObjectSource;
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
-use crate::render::drain_table;
+use crate::render::{drain_list_table, drain_table};
 
 /// Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement
 #[derive(Debug, clap::Args)]
@@ -15,6 +15,9 @@ pub(super) struct Args {
     /// The node; this one when none is given
     #[arg(value_name = "NODE")]
     node: Option<String>,
+    /// Every node, each as if it alone were drained
+    #[arg(long, conflicts_with = "node")]
+    all: bool,
     #[command(flatten)]
     from: ObjectSource,
     /// Output format
@@ -27,6 +30,14 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         Ok(seen) => seen.objects,
         Err(exit) => return Ok(exit),
     };
+    if args.all {
+        let checked = check_all(&objects);
+        let text = args
+            .output
+            .render(&checked, || drain_list_table(&checked, style()))?;
+        print_whole(&text)?;
+        return Ok(exit(checked.drain));
+    }
     let node = match args.node.or_else(|| own_node(&objects, context)) {
         Some(node) => node,
         None => {
@@ -48,11 +59,15 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         .output
         .render(&checked, || drain_table(&checked, style()))?;
     print_whole(&text)?;
-    Ok(match checked.drain {
+    Ok(exit(checked.drain))
+}
+
+fn exit(drain: Drain) -> Exit {
+    match drain {
         Drain::Finishes => Exit::Ok,
         Drain::Blocked => Exit::Failed,
         Drain::Unknown => Exit::Unknown,
-    })
+    }
 }
 
 fn nodes(objects: &Objects) -> impl Iterator<Item = &str> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use windrow_harvester::drain::{Drain, DrainCheck, PodDrain, PodFate};
+use windrow_harvester::drain::{Drain, DrainCheck, DrainCheckList, PodDrain, PodFate};
 
 use super::table::Style;
 use super::text::wrap;
@@ -32,6 +32,55 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
             "Whether the drain would finish cannot be said: {}",
             printable(&check.why)
         )),
+    };
+    let _ = writeln!(out, "\n{verdict}");
+    out
+}
+
+/// The checks of all nodes: a line for each, with what decides it.
+pub fn drain_list_table(checked: &DrainCheckList, style: Style) -> String {
+    let mut out = String::new();
+    let names = checked.nodes.iter().map(|check| check.node.chars().count());
+    let wide = names.max().unwrap_or_default();
+    for check in &checked.nodes {
+        let drain = match check.drain {
+            Drain::Finishes => style.good("finishes"),
+            Drain::Blocked => style.bad("blocked "),
+            Drain::Unknown => style.waiting("unknown "),
+        };
+        let _ = writeln!(
+            out,
+            "{:wide$}  {drain}  {}",
+            printable(&check.node),
+            style.dim(&format!("{} pods to evict", check.pods.len()))
+        );
+        let decides = check.pods.iter().filter(|pod| pod.fate != PodFate::Goes);
+        let decides = decides.map(|pod| format!("{}: {}", pod.pod, pod.why));
+        let unread = (!check.why.is_empty()).then(|| check.why.clone());
+        for why in unread.into_iter().chain(decides) {
+            for line in wrap(&printable(&why), style.width.saturating_sub(wide + 2)) {
+                let _ = writeln!(out, "{:wide$}  {line}", "");
+            }
+        }
+    }
+    let blocked = checked
+        .nodes
+        .iter()
+        .filter(|check| check.drain == Drain::Blocked);
+    let verdict = match checked.drain {
+        Drain::Finishes => style.good("Each drain would finish."),
+        Drain::Blocked => style.bad(&format!(
+            "{} of {} drains would never finish; the proof: windrow drain-check NODE",
+            blocked.count(),
+            checked.nodes.len()
+        )),
+        Drain::Unknown => style.waiting(&match checked.why.as_str() {
+            "" => "Whether each drain would finish cannot be said: see above.".to_owned(),
+            why => format!(
+                "Whether the drains would finish cannot be said: {}",
+                printable(why)
+            ),
+        }),
     };
     let _ = writeln!(out, "\n{verdict}");
     out

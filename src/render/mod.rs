@@ -22,7 +22,7 @@ mod timing;
 pub use check::{check_github, check_junit, check_sarif, check_table};
 pub use diagnosis::{cure_text, diagnosis_table};
 pub use dot::dot;
-pub use drain::drain_table;
+pub use drain::{drain_list_table, drain_table};
 pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport, gates_schema};
 pub use mermaid::mermaid;
 pub use page::{check_page, page};

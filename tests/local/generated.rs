@@ -137,6 +137,8 @@ fn the_schema_of_a_plan_is_current() {
 fn the_schemas_of_a_drain_check_and_a_diagnosis_are_current() {
     let drain = windrow_harvester::drain::drain_schema();
     current("docs/drain-check.schema.json", drain.as_bytes());
+    let drains = windrow_harvester::drain::drain_list_schema();
+    current("docs/drain-check-list.schema.json", drains.as_bytes());
     let diagnosis = incidents::diagnosis_schema();
     current("docs/diagnosis.schema.json", diagnosis.as_bytes());
 }

@@ -85,6 +85,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("config show", "--origin"),
     ("diagnose", "--from objects.json"),
     ("drain-check", "n1 --from objects.json"),
+    ("drain-check", "--all --from objects.json"),
     ("gates check", "--target v1.33 gates.yaml"),
     ("gates show", "--target v1.33 gates.yaml"),
     ("plan", "manifest.yaml"),

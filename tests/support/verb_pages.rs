@@ -216,10 +216,16 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (4, "It would not, and it says why."),
             (5, "That cannot be said."),
         ],
-        examples: &[(
-            "windrow drain-check n1",
-            "Would a drain of this node finish?",
-        )],
+        examples: &[
+            (
+                "windrow drain-check n1",
+                "Would a drain of this node finish?",
+            ),
+            (
+                "windrow drain-check --all",
+                "Of which nodes would it not? The worst decides the exit status.",
+            ),
+        ],
     },
     VerbPage {
         verb: "diagnose",

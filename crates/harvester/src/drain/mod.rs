@@ -25,7 +25,9 @@ mod report;
 mod tests;
 
 pub use engines::{StaleEngine, stale_engines};
-pub use report::{Drain, DrainCheck, PodDrain, PodFate, drain_schema};
+pub use report::{
+    Drain, DrainCheck, DrainCheckList, PodDrain, PodFate, drain_list_schema, drain_schema,
+};
 
 use std::collections::BTreeMap;
 
@@ -63,6 +65,19 @@ pub fn check(objects: &Objects, node: &str) -> DrainCheck {
         None => return DrainCheck::unknown(node, format!("there is no node {node}")),
     }
     play::play(&cluster, node)
+}
+
+/// Would a drain of each node finish, with the others as they are?
+pub fn check_all(objects: &Objects) -> DrainCheckList {
+    match objects.all(ObjectKind::NODE) {
+        Ok([]) => DrainCheckList::new(Vec::new(), "there is no node".to_owned()),
+        Ok(nodes) => {
+            let names = nodes.iter().map(|node| text(node, "/metadata/name"));
+            let checked = names.map(|name| check(objects, name)).collect();
+            DrainCheckList::new(checked, String::new())
+        }
+        Err(why) => DrainCheckList::new(Vec::new(), why.to_string()),
+    }
 }
 
 /// The objects, read.

@@ -36,6 +36,23 @@ pub struct DrainCheck {
     pub ignored: usize,
 }
 
+/// What `windrow drain-check --all -o json` prints. The names of its fields are a promise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainCheckList {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `DrainCheckList`
+    pub kind: String,
+    /// The worst of them: blocked, else unknown.
+    pub drain: Drain,
+    /// Why it cannot be said, when the nodes could not be listed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// Each node, as if it alone were drained.
+    pub nodes: Vec<DrainCheck>,
+}
+
 /// One pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -104,7 +121,30 @@ impl DrainCheck {
     }
 }
 
+impl DrainCheckList {
+    pub(super) fn new(nodes: Vec<DrainCheck>, why: String) -> Self {
+        let is = |drain| nodes.iter().any(|node| node.drain == drain);
+        let drain = match () {
+            () if is(Drain::Blocked) => Drain::Blocked,
+            () if is(Drain::Unknown) || nodes.is_empty() => Drain::Unknown,
+            () => Drain::Finishes,
+        };
+        Self {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "DrainCheckList".to_owned(),
+            drain,
+            why,
+            nodes,
+        }
+    }
+}
+
 /// The JSON schema of [`DrainCheck`], as committed in `docs/drain-check.schema.json`.
 pub fn drain_schema() -> String {
     serde_json::to_string_pretty(&schemars::schema_for!(DrainCheck)).unwrap_or_default() + "\n"
+}
+
+/// The JSON schema of [`DrainCheckList`], as committed in `docs/drain-check-list.schema.json`.
+pub fn drain_list_schema() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(DrainCheckList)).unwrap_or_default() + "\n"
 }

@@ -305,3 +305,27 @@ fn a_machine_migrates_is_shut_down_or_blocks_as_its_eviction_strategy_says() {
         assert_eq!(build.check("n1").drain, expected, "{strategy} {migratable}");
     }
 }
+
+#[test]
+fn of_all_nodes_a_blocked_one_is_the_worst_and_an_unknown_one_comes_next() {
+    let mut build = Build::plain(&["n1", "n2"]);
+    let drains = |build: &Build| {
+        let all = check_all(&build.0);
+        let nodes: Vec<Drain> = all.nodes.iter().map(|node| node.drain).collect();
+        (all.drain, nodes)
+    };
+    let (fine, unknown, blocked) = (Drain::Finishes, Drain::Unknown, Drain::Blocked);
+    assert_eq!(drains(&build), (fine, vec![fine, fine]));
+    // Its budget counts a pod that does not exist yet.
+    build
+        .pod("api-1", "n1", "ReplicaSet", json!({}))
+        .budget("api", 1, 2);
+    assert_eq!(drains(&build), (unknown, vec![unknown, fine]));
+    build
+        .pod("web-1", "n2", "ReplicaSet", json!({}))
+        .budget("web", 1, 1);
+    assert_eq!(drains(&build), (blocked, vec![unknown, blocked]));
+    let kind = ObjectKind::NODE.group_kind();
+    build.0.insert(kind, KindListing::Unknown("403".to_owned()));
+    assert_eq!(drains(&build), (unknown, Vec::new()));
+}
