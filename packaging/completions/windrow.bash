@@ -1302,12 +1302,16 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__repair)
-            opts="-h --dry-run --yes --kubeconfig --root --help"
+            opts="-h --dry-run --undo --yes --kubeconfig --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --undo)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --kubeconfig)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -190,9 +190,10 @@ json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l undo -d 'Undo a repair, without a name the newest: what nobody else has changed since becomes as it was' -r
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'Run below this directory as if it were `/`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests'
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests, and whether kube-apiserver would take the first'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l yes -d 'Do not ask'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -l root -d 'Run below this directory as if it were `/`' -r -F

@@ -1,8 +1,10 @@
 use std::os::unix::fs::PermissionsExt;
 
 use http::{Method as HttpMethod, StatusCode};
-use serde_json::json;
-use windrow_harvester::incidents::{CureGoal, CureMethod};
+use serde_json::{Value, json};
+use windrow_harvester::incidents::{Cure, CureGoal, IncidentFinding, ObjectChange, WayBack};
+use windrow_harvester::objects::ObjectKind;
+use windrow_model::reasons::Code;
 
 use super::super::testing::ObjectStore;
 use super::*;
@@ -60,23 +62,32 @@ fn a_record_that_cannot_be_read_is_not_passed_over() {
     assert!(error.to_string().contains("x.json"), "{error}");
 }
 
+/// The addon as it is diagnosed.
+fn addon() -> Value {
+    json!({"kind": "Addon", "metadata": {"name": "pci", "namespace": "harvester-system", "uid": "1"}, "spec": {}})
+}
+
 /// A step that sets a field of the addon. It has to be reached within `patience` seconds.
 fn sets(field: &str, patience: u32) -> CureStep {
-    CureStep {
-        say: format!("set {field}"),
-        request: Some(CureRequest {
-            method: CureMethod::Merge,
-            path: ADDON.to_owned(),
-            body: json!({"spec": {field: true}}),
-        }),
-        goal: CureGoal::Field {
-            path: ADDON.to_owned(),
-            before: None,
-            field: format!("/spec/{field}"),
-            value: json!(true),
-        },
-        patience,
-    }
+    let pointer = format!("/spec/{field}");
+    let goal = CureGoal::Field {
+        path: ADDON.to_owned(),
+        before: None,
+        field: pointer.clone(),
+        value: json!(true),
+    };
+    ObjectChange::of(ObjectKind::ADDON, &addon())
+        .set(pointer, json!(true))
+        .step(format!("set {field}"), goal, patience)
+}
+
+/// A step that deletes the addon.
+fn deletes() -> CureStep {
+    let goal = CureGoal::Gone {
+        path: ADDON.to_owned(),
+        uid: "1".to_owned(),
+    };
+    CureStep::delete(ObjectKind::ADDON, &addon(), "it is gone", goal, 0)
 }
 
 /// A node that has begun a cure of these steps; what is asked of kube-apiserver goes to `store`.
@@ -98,7 +109,7 @@ impl Repair {
             .begin(&finding, &cure, Worker::Person, Timestamp::UNIX_EPOCH)
             .unwrap();
         let store = ObjectStore::default();
-        store.put(ADDON, json!({"metadata": {"uid": "1"}, "spec": {}}));
+        store.put(ADDON, addon());
         Self {
             directory,
             store,
@@ -117,6 +128,23 @@ impl Repair {
         })
         .await
         .map_err(|error| error.to_string())
+    }
+
+    async fn undo(&mut self) -> (bool, Vec<UndoneStep>) {
+        let mut told = Vec::new();
+        let client = self.store.client();
+        let now = || Timestamp::from_second(90).unwrap();
+        let undone = undo(&client, &self.records, &mut self.record, now, |_, step| {
+            told.push(step.clone());
+        });
+        (undone.await.unwrap(), told)
+    }
+
+    /// Somebody else changes the addon's spec.
+    fn change(&self, spec: Value) {
+        let mut addon = addon();
+        addon["spec"] = spec;
+        self.store.put(ADDON, addon);
     }
 
     /// The record as it is on the disk.
@@ -145,7 +173,7 @@ async fn each_step_is_asked_for_once_and_the_record_says_that_it_is_done() {
 #[tokio::test]
 async fn a_step_that_was_done_before_an_interruption_is_not_asked_for_again() {
     let mut repair = Repair::of_steps(vec![sets("a", 0), sets("b", 0)]);
-    repair.store.put(ADDON, json!({"spec": {"a": true}}));
+    repair.change(json!({"a": true}));
     repair.carry_out().await.unwrap();
     assert_eq!(repair.store.changes().len(), 1);
     assert_eq!(repair.record.done, 2);
@@ -178,6 +206,139 @@ async fn a_request_that_is_refused_for_a_moment_is_sent_again() {
         .refuse(HttpMethod::PATCH, StatusCode::SERVICE_UNAVAILABLE);
     repair.carry_out().await.unwrap();
     assert_eq!(repair.store.changes().len(), 2);
+}
+
+#[tokio::test]
+async fn a_cure_ends_where_somebody_else_was_faster_and_is_not_continued() {
+    let mut repair = Repair::of_steps(vec![sets("a", 3600)]);
+    repair.change(json!({"a": "else"}));
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(
+        why.contains("/spec/a") && why.contains("diagnose again"),
+        "{why}"
+    );
+    assert!(
+        repair.store.changes().is_empty(),
+        "it is not even asked for"
+    );
+    assert!(repair.written().finished.is_some());
+    // Once it has changed something it is left open, so that it can be undone.
+    let mut repair = Repair::of_steps(vec![sets("a", 3600), sets("b", 3600)]);
+    repair.change(json!({"b": "else"}));
+    repair.carry_out().await.unwrap_err();
+    assert_eq!(repair.written().finished, None);
+    assert_eq!(repair.written().done, 1);
+}
+
+#[tokio::test]
+async fn another_object_of_the_same_name_is_not_changed() {
+    let mut repair = Repair::of_steps(vec![sets("a", 3600)]);
+    repair
+        .store
+        .put(ADDON, json!({"metadata": {"uid": "2"}, "spec": {}}));
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("another object"), "{why}");
+    // Deleted by somebody else: nothing is left to delete.
+    let mut repair = Repair::of_steps(vec![deletes()]);
+    repair.store.put(ADDON, json!({"metadata": {"uid": "2"}}));
+    repair.carry_out().await.unwrap();
+    assert!(repair.store.changes().is_empty());
+}
+
+#[tokio::test]
+async fn a_trial_changes_nothing_and_tells_a_refusal_from_a_change_and_from_no_answer() {
+    let repair = Repair::of_steps(Vec::new());
+    let (store, client) = (&repair.store, repair.store.client());
+    let before = store.object(ADDON);
+    for step in [sets("a", 0), deletes()] {
+        let request = step.request.unwrap();
+        let outcome = try_out(&client, &request).await;
+        assert!(matches!(outcome, RequestOutcome::Taken(_)), "{outcome:?}");
+    }
+    let tried = ["PATCH", "DELETE"].map(|verb| format!("{verb} {ADDON} (dry run)"));
+    assert_eq!(store.changes(), tried);
+    let request = sets("a", 0).request.unwrap();
+    for (status, is_refused) in [(403, true), (422, true), (400, false), (500, false)] {
+        store.refuse(HttpMethod::PATCH, StatusCode::from_u16(status).unwrap());
+        let why = match try_out(&client, &request).await {
+            RequestOutcome::Refused(why) if is_refused => why,
+            RequestOutcome::Unanswered(why) if !is_refused => why,
+            other => panic!("{status}: {other:?}"),
+        };
+        assert_eq!(why, format!("{status}: the webhook says no"));
+    }
+    assert_eq!(store.object(ADDON), before);
+    repair.change(json!({"a": "else"}));
+    let outcome = try_out(&client, &request).await;
+    assert!(
+        matches!(outcome, RequestOutcome::Outdated(_)),
+        "{outcome:?}"
+    );
+    repair.change(json!({"a": true}));
+    assert_eq!(try_out(&client, &request).await, RequestOutcome::Applied);
+}
+
+#[tokio::test]
+async fn what_a_step_changed_is_recorded_and_undone_with_the_last_step_first() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0), sets("b", 0)]);
+    repair.carry_out().await.unwrap();
+    let changed = repair.written().changed;
+    assert_eq!(changed[1].before["spec"], json!({"a": true}));
+    let after = changed[1].after.as_ref().unwrap();
+    assert_eq!(after["spec"], json!({"a": true, "b": true}));
+    let newest = repair.records.newest_to_undo().unwrap();
+    assert_eq!(newest, Some(repair.record.clone()));
+
+    let steps = steps_to_undo(&repair.record);
+    let said: Vec<&str> = steps.iter().map(|(step, _)| step.say.as_str()).collect();
+    assert_eq!(said, ["set b", "set a"]);
+    let undone = repair.undo().await;
+    assert_eq!(undone, (true, vec![UndoneStep::Restored; 2]));
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(repair.written().undone, Timestamp::from_second(90).ok());
+    assert_eq!(repair.records.newest_to_undo().unwrap(), None);
+}
+
+#[tokio::test]
+async fn undoing_leaves_alone_what_somebody_else_changed_since_and_says_what_has_no_way_back() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0), sets("b", 0), deletes()]);
+    repair.carry_out().await.unwrap();
+    repair.change(json!({"a": true, "b": "else"}));
+    let (done, told) = repair.undo().await;
+    assert!(done);
+    assert_eq!(told[0], UndoneStep::NoWayBack("it is gone".to_owned()));
+    assert!(matches!(&told[1], UndoneStep::ChangedSince(why) if why.contains("/spec/b")));
+    assert_eq!(told[2], UndoneStep::Restored);
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({"b": "else"}));
+}
+
+#[tokio::test]
+async fn an_undo_that_is_refused_can_be_made_again_and_the_cure_is_not_continued_after_it() {
+    // The second step never reaches its goal.
+    let mut waits = sets("b", 0);
+    waits.request = None;
+    let mut repair = Repair::of_steps(vec![sets("a", 0), waits]);
+    repair.carry_out().await.unwrap_err();
+    repair
+        .store
+        .refuse(HttpMethod::PATCH, StatusCode::FORBIDDEN);
+    let (done, told) = repair.undo().await;
+    assert!(!done && matches!(&told[0], UndoneStep::Failed(why) if why.contains("403")));
+    assert_eq!(repair.written().undone, None);
+    assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
+    let unfinished = repair.records.unfinished(Code::AddonStuck).unwrap();
+    assert_eq!(unfinished, []);
+}
+
+#[tokio::test]
+async fn a_request_that_was_refused_leaves_nothing_to_undo() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0)]);
+    repair
+        .store
+        .refuse(HttpMethod::PATCH, StatusCode::FORBIDDEN);
+    repair.carry_out().await.unwrap_err();
+    assert_eq!(repair.written().changed, []);
+    assert!(matches!(sets("a", 0).way_back, Some(WayBack::Request(_))));
 }
 
 #[tokio::test]

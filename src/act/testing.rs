@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Uri};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ impl ObjectStore {
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await.unwrap();
         let body = serde_json::from_slice(&body).unwrap_or_default();
-        let (status, value) = self.state().answer(&head.method, head.uri.path(), body);
+        let (status, value) = self.state().answer(&head.method, &head.uri, body);
         let mut response = Response::new(Body::from(value.to_string().into_bytes()));
         *response.status_mut() = status;
         Ok(response)
@@ -66,8 +66,11 @@ impl ObjectStore {
 }
 
 impl State {
-    fn answer(&mut self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
-        self.requests.push(format!("{method} {path}"));
+    fn answer(&mut self, method: &Method, uri: &Uri, body: Value) -> (StatusCode, Value) {
+        let path = uri.path();
+        let is_trial = uri.query() == Some("dryRun=All") || body["dryRun"] == json!(["All"]);
+        let mark = if is_trial { " (dry run)" } else { "" };
+        self.requests.push(format!("{method} {path}{mark}"));
         if let Some(at) = self.refused.iter().position(|(one, _)| one == method) {
             let (_, status) = self.refused.remove(at);
             return refusal(status);
@@ -88,12 +91,15 @@ impl State {
                 }
                 (StatusCode::OK, self.store(path, body))
             }
-            ("PATCH", Some(mut object)) => {
-                merge(&mut object, body);
-                (StatusCode::OK, self.store(path, object))
-            }
+            ("PATCH", Some(mut object)) => match patched(&mut object, &body) {
+                None => refusal(StatusCode::UNPROCESSABLE_ENTITY),
+                Some(()) if is_trial => (StatusCode::OK, object),
+                Some(()) => (StatusCode::OK, self.store(path, object)),
+            },
             ("DELETE", Some(object)) => {
-                self.objects.remove(path);
+                if !is_trial {
+                    self.objects.remove(path);
+                }
                 (StatusCode::OK, object)
             }
             _ => refusal(StatusCode::NOT_FOUND),
@@ -108,16 +114,23 @@ impl State {
     }
 }
 
-/// A JSON merge patch (RFC 7386), without removals.
-fn merge(object: &mut Value, patch: Value) {
-    match patch {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                merge(&mut object[key], value);
+/// A JSON patch (RFC 6902) as kube-apiserver applies it, of fields of objects: null tests that a field is absent. None
+/// when a test fails.
+fn patched(object: &mut Value, patch: &Value) -> Option<()> {
+    for operation in patch.as_array()? {
+        let pointer = operation["path"].as_str()?;
+        let (parent, field) = pointer.rsplit_once('/')?;
+        let parent = object.pointer_mut(parent)?.as_object_mut()?;
+        match operation["op"].as_str()? {
+            "test" if parent.get(field).unwrap_or(&Value::Null) != &operation["value"] => {
+                return None;
             }
+            "test" => {}
+            "remove" => drop(parent.remove(field)?),
+            _ => drop(parent.insert(field.to_owned(), operation["value"].clone())),
         }
-        other => *object = other,
     }
+    Some(())
 }
 
 fn refusal(status: StatusCode) -> (StatusCode, Value) {

@@ -16,6 +16,8 @@ pub(super) enum Exit {
     Failed = 4,
     /// Unknown.
     Unknown = 5,
+    /// kube-apiserver, or a webhook that it asks, would refuse what was to be done.
+    Refused = 6,
     /// Wrong use of the command line (`EX_USAGE`).
     Usage = 64,
     /// Another daemon runs on this node already (`EX_TEMPFAIL`); windrow.service expects this number.

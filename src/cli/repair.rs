@@ -1,4 +1,7 @@
-//! `windrow repair`: cures a recognised incident, after showing what it will do.
+//! `windrow repair`: cures a recognised incident, after showing what it will do and asking kube-apiserver whether it
+//! would take it; or undoes a cure.
+
+mod undo;
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
@@ -6,7 +9,7 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::time::{Instant, sleep};
-use windrow_harvester::incidents::{IncidentFinding, diagnose, kinds};
+use windrow_harvester::incidents::{Cure, IncidentFinding, diagnose, kinds};
 use windrow_model::reasons::{Code, REASONS};
 
 use super::cluster::{chosen_by_variable, complain_of_cluster, kubeconfig, runtime};
@@ -14,7 +17,7 @@ use super::document::now;
 use super::manual::who;
 use super::out::print_whole;
 use super::{Context, Exit, style};
-use crate::act::repair::{Record, Records, Worker, carry_out};
+use crate::act::repair::{Record, Records, RequestOutcome, Worker, carry_out, try_out};
 use crate::act::{Turn, lease_on_repairs};
 use crate::apiserver::ApiServer;
 use crate::daemon::repairs::report_to_daemon;
@@ -32,14 +35,21 @@ const AGAIN: Duration = Duration::from_secs(5);
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The incident's code, as `windrow diagnose` prints it
-    #[arg(value_name = "CODE")]
-    code: String,
+    #[arg(
+        value_name = "CODE",
+        required_unless_present = "undo",
+        conflicts_with = "undo"
+    )]
+    code: Option<String>,
     /// The subject, where there is more than one: `Kind namespace/name` or a part of it
     #[arg(value_name = "SUBJECT")]
     subject: Option<String>,
-    /// Only show the exact requests
+    /// Only show the exact requests, and whether kube-apiserver would take the first
     #[arg(long)]
     dry_run: bool,
+    /// Undo a repair, without a name the newest: what nobody else has changed since becomes as it was
+    #[arg(long, value_name = "RECORD", num_args = 0..=1, default_missing_value = "")]
+    undo: Option<String>,
     /// Do not ask
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
@@ -49,10 +59,11 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let Some(code) = code(&args.code) else {
+    let code = args.code.as_deref().map(code).transpose();
+    let Ok(code) = code else {
         eprintln!(
             "windrow: there is no code {}; `windrow diagnose` prints those that were recognised",
-            args.code
+            args.code.unwrap_or_default()
         );
         return Ok(Exit::Usage);
     };
@@ -60,13 +71,19 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     runtime()?.block_on(async {
         match reach(&ApiServer::new(), &kubeconfig).await {
             Ok(client) => {
+                // The changed cluster need not be this node's.
+                if let Some(files) = chosen_by_variable(args.kubeconfig.as_deref()) {
+                    eprintln!("windrow: the cluster is the one that KUBECONFIG names: {files}");
+                }
                 let repair = Repair {
                     context,
                     client,
                     records: Records::new(&context.layout.state_dir()),
-                    code,
                 };
-                repair.run(&args).await
+                match code {
+                    Some(code) => repair.run(code, &args).await,
+                    None => repair.undo(&args).await,
+                }
             }
             Err(why) => {
                 complain_of_cluster(&why, args.kubeconfig.as_deref());
@@ -77,86 +94,114 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-fn code(text: &str) -> Option<Code> {
-    let reason = REASONS.iter().find(|reason| reason.id == text)?;
-    Some(reason.code)
+fn code(text: &str) -> Result<Code, ()> {
+    let reason = REASONS.iter().find(|reason| reason.id == text).ok_or(())?;
+    Ok(reason.code)
 }
 
-/// The repair of one kind of incident.
+/// A cluster that is repaired, and where that is recorded.
 struct Repair<'a> {
     context: &'a Context,
     client: Client,
     records: Records,
-    code: Code,
 }
 
 impl Repair<'_> {
-    async fn run(&self, args: &Args) -> anyhow::Result<Exit> {
-        // The changed cluster need not be this node's.
-        if let Some(files) = chosen_by_variable(args.kubeconfig.as_deref()) {
-            eprintln!("windrow: the cluster is the one that KUBECONFIG names: {files}");
-        }
+    async fn run(&self, code: Code, args: &Args) -> anyhow::Result<Exit> {
         let part = args.subject.as_deref().unwrap_or_default();
-        let mut begun = self.records.unfinished(self.code)?;
+        let mut begun = self.records.unfinished(code)?;
         begun.retain(|record| record.subject.contains(part));
-        let mut found = self.recognised().await?;
+        let mut found = self.recognised(code).await?;
         found.retain(|one| one.subject.contains(part));
         found.retain(|one| !begun.iter().any(|record| record.subject == one.subject));
         if begun.is_empty() && found.is_empty() {
-            print_whole(&format!(
-                "Nothing to repair: {} is not recognised.\n",
-                self.code
-            ))?;
+            print_whole(&format!("Nothing to repair: {code} is not recognised.\n"))?;
             return Ok(Exit::Ok);
         }
         show_begun(&begun)?;
         show_found(&found)?;
+        let tried = self.try_out(&mut found).await?;
         if args.dry_run {
-            return Ok(Exit::Ok);
+            return Ok(tried);
         }
         if begun.is_empty() && found.iter().all(|finding| finding.cure.is_none()) {
-            return Ok(Exit::Failed);
+            return Ok(if tried == Exit::Ok {
+                Exit::Failed
+            } else {
+                tried
+            });
         }
-        if !args.yes && !agreed()? {
-            eprintln!("windrow: nothing was changed");
+        if !args.yes && !agreed("Do this?")? {
             return Ok(Exit::Usage);
         }
-        let mut turn = match self.turn().await {
-            Ok(turn) => turn,
-            Err(why) => {
-                eprintln!("windrow: nothing was changed: {why}");
-                return Ok(Exit::Failed);
-            }
+        let Some(mut turn) = self.turn().await else {
+            return Ok(Exit::Failed);
         };
         begun.extend(self.begin(&found)?);
         let cured = self.cure_all(&mut begun, &mut turn).await;
         turn.end().await;
-        match cured {
-            true => self.verify(&begun).await,
+        match cured && self.verify(code, &begun).await? {
+            true => Ok(tried),
             false => Ok(Exit::Failed),
         }
     }
 
-    async fn recognised(&self) -> anyhow::Result<Vec<IncidentFinding>> {
+    async fn recognised(&self, code: Code) -> anyhow::Result<Vec<IncidentFinding>> {
         let found = diagnose(&list(&self.client, &kinds()).await, now());
         for why in &found.unknown {
             eprintln!("windrow: not judged: {why}");
         }
         let findings = found.findings.into_iter();
-        Ok(findings
-            .filter(|finding| finding.code == self.code)
-            .collect())
+        Ok(findings.filter(|finding| finding.code == code).collect())
     }
 
-    /// Waits until no other repair is running.
-    async fn turn(&self) -> Result<Turn<'_>, String> {
+    /// Asks kube-apiserver whether it would take the first request of each cure, and says what it says. The findings
+    /// whose cure it would refuse are taken out.
+    async fn try_out(&self, found: &mut Vec<IncidentFinding>) -> anyhow::Result<Exit> {
+        let mut exit = Exit::Ok;
+        for finding in std::mem::take(found) {
+            let first = finding.cure.as_ref().and_then(Cure::first_request);
+            let outcome = match first {
+                Some(request) => try_out(&self.client, request).await,
+                None => RequestOutcome::Applied,
+            };
+            let subject = &finding.subject;
+            match outcome {
+                RequestOutcome::Refused(why) => {
+                    eprintln!("windrow: {subject}: the first request would be refused: {why}");
+                    exit = Exit::Refused;
+                    continue;
+                }
+                RequestOutcome::Outdated(why) => {
+                    eprintln!("windrow: {subject}: {why}: diagnose again");
+                    exit = if exit == Exit::Ok { Exit::Failed } else { exit };
+                    continue;
+                }
+                RequestOutcome::Unanswered(why) => {
+                    eprintln!("windrow: {subject}: the first request could not be tried: {why}");
+                }
+                RequestOutcome::Taken(_) => print_whole(&format!(
+                    "\n{subject}: tried with dryRun=All, the first request would be taken.\n"
+                ))?,
+                RequestOutcome::Applied => {}
+            }
+            found.push(finding);
+        }
+        Ok(exit)
+    }
+
+    /// Waits until no other repair is running. None when it waited too long.
+    async fn turn(&self) -> Option<Turn<'_>> {
         let until = Instant::now() + WAIT;
         let state_dir = self.context.layout.state_dir();
         let mut lease = lease_on_repairs(lease_holder(&self.context.layout));
         loop {
             match Turn::take(lease, &state_dir, &self.client, now).await {
-                Ok(turn) => return Ok(turn),
-                Err((_, why)) if Instant::now() > until => return Err(why),
+                Ok(turn) => return Some(turn),
+                Err((_, why)) if Instant::now() > until => {
+                    eprintln!("windrow: nothing was changed: {why}");
+                    return None;
+                }
                 Err((back, why)) => {
                     eprintln!("windrow: waiting: {why}");
                     sleep(AGAIN).await;
@@ -208,29 +253,33 @@ impl Repair<'_> {
         let ended = turn.during(work).await;
         if let Err(why) = &ended {
             eprintln!("windrow: {subject}: {why}");
-            eprintln!("The same command goes on from here; what was changed is in the record.");
+            if record.finished.is_none() {
+                eprintln!(
+                    "The same command goes on from here; `windrow repair --undo` takes it back."
+                );
+            }
         }
         ended
     }
 
-    /// Has the incident ended?
-    async fn verify(&self, cured: &[Record]) -> anyhow::Result<Exit> {
-        let left = self.recognised().await?;
-        let mut exit = Exit::Ok;
+    /// Have the incidents ended?
+    async fn verify(&self, code: Code, cured: &[Record]) -> anyhow::Result<bool> {
+        let left = self.recognised(code).await?;
+        let mut is_over = true;
         for record in cured {
             match left.iter().find(|one| one.subject == record.subject) {
                 Some(finding) => {
                     eprintln!("windrow: it is still there: {}", finding.message);
                     self.note(record, RequestAction::RepairFailed, &finding.message);
-                    exit = Exit::Failed;
+                    is_over = false;
                 }
                 None => self.note(record, RequestAction::RepairDone, ""),
             }
         }
-        if exit == Exit::Ok {
+        if is_over {
             print_whole("Done, and verified: it is recognised no longer.\n")?;
         }
-        Ok(exit)
+        Ok(is_over)
     }
 
     /// Reports to the daemon, for the flight and the journal.
@@ -271,13 +320,17 @@ fn show_found(found: &[IncidentFinding]) -> anyhow::Result<()> {
 }
 
 /// Asks a person at a terminal. Without one the answer is no.
-fn agreed() -> anyhow::Result<bool> {
-    if !std::io::stdin().is_terminal() {
-        eprintln!("windrow: there is no terminal to ask at: --yes does it, --dry-run shows it");
-        return Ok(false);
-    }
-    print_whole("\nDo this? Write yes: ")?;
+fn agreed(question: &str) -> anyhow::Result<bool> {
     let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(answer.trim() == "yes")
+    if std::io::stdin().is_terminal() {
+        print_whole(&format!("\n{question} Write yes: "))?;
+        std::io::stdin().lock().read_line(&mut answer)?;
+    } else {
+        eprintln!("windrow: there is no terminal to ask at: --yes does it, --dry-run shows it");
+    }
+    let is_agreed = answer.trim() == "yes";
+    if !is_agreed {
+        eprintln!("windrow: nothing was changed");
+    }
+    Ok(is_agreed)
 }

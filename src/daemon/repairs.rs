@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   found twice in a row ──> lease (one server for all) ──> never done for these objects before?
+//!        │                                                        │ the first request would be taken (dryRun=All)
 //!        │                                                        │ written down in the lease
 //!        │                                                        v
 //!        └─ begun before and not finished ───────────────> record ──> cure ──> recognised no longer?
@@ -27,7 +28,7 @@ use windrow_model::manifest::sha256_hex;
 
 use super::incident_look::is_over;
 use super::request_spool::lay_request;
-use crate::act::repair::{Record, Records, Worker, carry_out};
+use crate::act::repair::{Record, Records, RequestOutcome, Worker, carry_out, try_out};
 use crate::act::{ClusterLease, Turn, lease_on_repairs};
 use crate::layout::Layout;
 use crate::observe::management::{host_name, lease_holder};
@@ -186,6 +187,14 @@ impl Repairer {
             return None;
         }
         let cure = finding.cure.as_ref()?;
+        if let Some(request) = cure.first_request()
+            && let RequestOutcome::Refused(why) | RequestOutcome::Outdated(why) =
+                try_out(site.client, request).await
+        {
+            let (code, subject) = (finding.code, &finding.subject);
+            tracing::info!("{subject} ({code}) is not repaired: the first request: {why}");
+            return None;
+        }
         attempts.push(Attempt {
             of,
             by: host_name(),

@@ -41,6 +41,9 @@ pub enum RequestAction {
     /// Take note that a cure did not finish, or did not help.
     #[serde(rename = "repair-failed")]
     RepairFailed,
+    /// Take note that what a cure changed is undone.
+    #[serde(rename = "repair-undone")]
+    RepairUndone,
 }
 
 impl RequestAction {
@@ -55,6 +58,7 @@ impl RequestAction {
             Self::RepairBegun => Some(Code::RepairBegun),
             Self::RepairDone => Some(Code::RepairDone),
             Self::RepairFailed => Some(Code::RepairFailed),
+            Self::RepairUndone => Some(Code::RepairUndone),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use windrow_harvester::incidents::{Cure, Diagnosis, IncidentFinding};
+use windrow_harvester::incidents::{Cure, CureRequest, Diagnosis, IncidentFinding, WayBack};
 use windrow_model::findings::documentation_page;
 
 use super::table::Style;
@@ -92,21 +92,41 @@ pub fn cure_text(cure: &Cure, style: Style) -> String {
     for (number, step) in cure.steps.iter().enumerate() {
         let _ = writeln!(out, "\n{}. {}", number + 1, printable(&step.say));
         if let Some(request) = &step.request {
-            let _ = writeln!(
-                out,
-                "   {} {} ({})",
-                request.method.verb(),
-                printable(&request.path),
-                request.method.content_type()
-            );
-            // The body is JSON: control characters in it are escaped already.
-            let body = serde_json::to_string_pretty(&request.body).unwrap_or_default();
-            for line in body.lines() {
-                let _ = writeln!(out, "   {line}");
+            out.push_str(&request_text(request));
+        }
+        if let Some(afterwards) = &step.afterwards {
+            paragraph(&mut out, &format!("Then {afterwards}."), 3, style.width);
+        }
+        match &step.way_back {
+            Some(WayBack::Request(_)) => out.push_str("   --undo restores it.\n"),
+            Some(WayBack::None { why }) => {
+                paragraph(
+                    &mut out,
+                    &format!("It cannot be undone: {why}."),
+                    3,
+                    style.width,
+                );
             }
+            None => {}
         }
         let until = format!("until {}, at most {} s", step.goal.say(), step.patience);
         let _ = writeln!(out, "   {}", style.dim(&printable(&until)));
+    }
+    out
+}
+
+/// A request, as it would be sent.
+pub fn request_text(request: &CureRequest) -> String {
+    let mut out = format!(
+        "   {} {} ({})\n",
+        request.method.verb(),
+        printable(&request.url()),
+        request.method.content_type()
+    );
+    // The body is JSON: control characters in it are escaped already.
+    let body = serde_json::to_string_pretty(&request.body).unwrap_or_default();
+    for line in body.lines() {
+        let _ = writeln!(out, "   {line}");
     }
     out
 }

@@ -20,7 +20,7 @@ mod text;
 mod timing;
 
 pub use check::{check_github, check_junit, check_sarif, check_table};
-pub use diagnosis::{cure_text, diagnosis_table};
+pub use diagnosis::{cure_text, diagnosis_table, request_text};
 pub use dot::dot;
 pub use drain::{drain_list_table, drain_table};
 pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport, gates_schema};

@@ -17,6 +17,7 @@ mod names_in_cluster;
 mod node_outlet_in_cluster;
 mod readiness_in_cluster;
 mod repair_in_cluster;
+mod repair_undone_in_cluster;
 mod report_in_cluster;
 mod staging;
 mod webhooks_in_cluster;

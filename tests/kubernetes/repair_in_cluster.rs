@@ -19,7 +19,7 @@ use windrow_harvester::incidents::{diagnose, kinds};
 
 use crate::support;
 
-fn command(cluster: &Cluster, root: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn command(cluster: &Cluster, root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
     command
         .arg("--root")
@@ -31,7 +31,7 @@ fn command(cluster: &Cluster, root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(cluster: &Cluster, root: &Path, arguments: &[&str]) -> (i32, String) {
+pub(crate) fn run(cluster: &Cluster, root: &Path, arguments: &[&str]) -> (i32, String) {
     let Output {
         status,
         stdout,
@@ -51,6 +51,36 @@ async fn while_it_runs(mut repair: Child, mut play: impl AsyncFnMut()) -> Output
     repair.wait_with_output().unwrap()
 }
 
+/// Two machines that run, and Harvester's own server.
+pub(crate) async fn two_machines(client: &Client) {
+    serve(client, VM, "Namespaced").await;
+    serve(client, SETTING, "Cluster").await;
+    namespace(client, "harvester-system").await;
+    let vms = api(client, VM, "default");
+    for name in ["db", "web"] {
+        let vm = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+            "metadata": {"name": name}, "spec": {"runStrategy": "RerunOnFailure"}});
+        create(&vms, vm).await;
+        status(&vms, name, json!({"printableStatus": "Running"})).await;
+    }
+    let pods = api(client, POD, "harvester-system");
+    let pod = json!({"metadata": {"name": "harvester-1", "labels": {
+            "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}},
+        "spec": {"containers": [{"name": "apiserver", "image": "harvester"}]}});
+    create(&pods, pod).await;
+}
+
+/// The server ends again and again, because its webhook refuses a Setting while machines run.
+pub(crate) async fn crash_harvester(client: &Client) {
+    let crashing = json!({"phase": "Running", "containerStatuses": [{
+        "name": "apiserver", "image": "harvester", "imageID": "", "ready": false, "restartCount": 6,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 1, "message": "denied the request: Please stop all VMs before configuring the storage-network setting"}}
+    }]});
+    let pods = api(client, POD, "harvester-system");
+    status(&pods, "harvester-1", crashing).await;
+}
+
 #[tokio::test]
 async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_a_kill() {
     let Some(cluster) = Cluster::start(Spec::default()).await else {
@@ -61,31 +91,13 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
     // Before the kinds are served there is nothing to find.
     let (code, said) = run(&cluster, root.path(), &["diagnose"]);
     assert_eq!(code, 0, "{said}");
-    serve(&client, VM, "Namespaced").await;
-    serve(&client, SETTING, "Cluster").await;
-    namespace(&client, "harvester-system").await;
+    two_machines(&client).await;
     let (vms, settings) = (api(&client, VM, "default"), api(&client, SETTING, ""));
-    for name in ["db", "web"] {
-        let vm = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
-            "metadata": {"name": name}, "spec": {"runStrategy": "RerunOnFailure"}});
-        create(&vms, vm).await;
-        status(&vms, name, json!({"printableStatus": "Running"})).await;
-    }
-    let pods = api(&client, POD, "harvester-system");
-    let pod = json!({"metadata": {"name": "harvester-1", "labels": {
-            "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}},
-        "spec": {"containers": [{"name": "apiserver", "image": "harvester"}]}});
-    create(&pods, pod).await;
 
     // The healthy neighbour: Harvester is still starting.
     let (code, said) = run(&cluster, root.path(), &["diagnose"]);
     assert_eq!(code, 0, "{said}");
-    let crashing = json!({"phase": "Running", "containerStatuses": [{
-        "name": "apiserver", "image": "harvester", "imageID": "", "ready": false, "restartCount": 6,
-        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-        "lastState": {"terminated": {"exitCode": 1, "message": "denied the request: Please stop all VMs before configuring the storage-network setting"}}
-    }]});
-    status(&pods, "harvester-1", crashing).await;
+    crash_harvester(&client).await;
     let (code, said) = run(&cluster, root.path(), &["diagnose"]);
     assert_eq!(code, 4, "{said}");
     assert!(said.contains("Please stop all VMs"), "{said}");

@@ -242,14 +242,27 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
     VerbPage {
         verb: "repair",
         exits: &[
-            (0, "It is repaired, or nothing was to be done."),
-            (4, "The repair failed or was not agreed to."),
-            (5, "That cannot be said."),
+            (0, "It is repaired or undone, or nothing was to be done."),
+            (
+                4,
+                "The repair failed or did not help, or part of an undo was left because it was changed since.",
+            ),
+            (5, "The cluster cannot be asked."),
+            (
+                6,
+                "kube-apiserver or a webhook would refuse it: nothing was changed.",
+            ),
         ],
-        examples: &[(
-            "windrow repair addon-stuck --dry-run",
-            "Shows the requests that the cure would make.",
-        )],
+        examples: &[
+            (
+                "windrow repair addon-stuck --dry-run",
+                "Shows the requests that the cure would make, and whether the first would be taken.",
+            ),
+            (
+                "windrow repair --undo",
+                "Undoes the newest repair, where nobody has changed anything since.",
+            ),
+        ],
     },
     VerbPage {
         verb: "config",

@@ -152,6 +152,12 @@ impl ObjectKind {
         }
     }
 
+    /// The path of this object of the kind.
+    pub fn path_of(self, object: &Value) -> String {
+        let (namespace, name) = ("/metadata/namespace", "/metadata/name");
+        self.object_path(text(object, namespace), text(object, name))
+    }
+
     /// Which of its objects are asked for, as queries that are asked one after the other: of these kinds only some are
     /// ever read. Some of Harvester's Settings hold passwords and keys: they are named one by one.
     pub fn queries(self) -> &'static [&'static str] {

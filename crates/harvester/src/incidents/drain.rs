@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
-use super::cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
+use super::cure::{Cure, CureGoal, CureStep, ObjectChange, SavedObject};
 use super::finding::IncidentFinding;
 use crate::drain::{Drain, DrainCheck, KINDS, check};
 use crate::objects::{ObjectKind, Objects, Unlisted, named, text, texts};
@@ -112,41 +112,30 @@ fn kubevirt(objects: &Objects, stuck: &[&str]) -> Result<Option<Cure>, Unlisted>
     if kubevirt.pointer("/spec/infra/nodePlacement") == Some(&json!({})) {
         return Ok(None);
     }
-    let path = ObjectKind::KUBEVIRT.object_path("harvester-system", "kubevirt");
-    let infra = match kubevirt.pointer("/spec/infra") {
-        Some(Value::Object(_)) => ("/spec/infra/nodePlacement", json!({})),
-        _ => ("/spec/infra", json!({"nodePlacement": {}})),
+    let change = ObjectChange::of(ObjectKind::KUBEVIRT, kubevirt);
+    let change = match kubevirt.pointer("/spec/infra") {
+        Some(Value::Object(_)) => change.set("/spec/infra/nodePlacement", json!({})),
+        _ => change.set("/spec/infra", json!({"nodePlacement": {}})),
     };
-    let mut steps = vec![CureStep {
-        say: "let KubeVirt's own pods run on any node (spec.infra.nodePlacement: {})".to_owned(),
-        request: Some(CureRequest {
-            method: CureMethod::Patch,
-            path: path.clone(),
-            body: json!([
-                {"op": "test", "path": "/metadata/uid", "value": text(kubevirt, "/metadata/uid")},
-                {"op": "add", "path": infra.0, "value": infra.1}
-            ]),
-        }),
-        goal: CureGoal::Field {
-            path: path.clone(),
-            before: None,
-            field: "/spec/infra/nodePlacement".to_owned(),
-            value: json!({}),
-        },
-        patience: 120,
-    }];
+    let goal = CureGoal::Field {
+        path: ObjectKind::KUBEVIRT.path_of(kubevirt),
+        before: None,
+        field: "/spec/infra/nodePlacement".to_owned(),
+        value: json!({}),
+    };
+    let say = "let KubeVirt's own pods run on any node (spec.infra.nodePlacement: {})";
+    let mut steps = vec![change.step(say, goal, 120)];
     for budget in stuck {
         let (namespace, name) = budget.split_once('/').unwrap_or_default();
-        steps.push(CureStep {
-            say: format!("wait until PodDisruptionBudget {budget} allows a disruption"),
-            request: None,
-            goal: CureGoal::AtLeast {
+        steps.push(CureStep::wait(
+            format!("wait until PodDisruptionBudget {budget} allows a disruption"),
+            CureGoal::AtLeast {
                 path: ObjectKind::BUDGET.object_path(namespace, name),
                 field: "/status/disruptionsAllowed".to_owned(),
                 value: 1,
             },
-            patience: 900,
-        });
+            900,
+        ));
     }
     Ok(Some(Cure {
         summary: "let KubeVirt's own pods run on any node".to_owned(),
@@ -155,10 +144,7 @@ fn kubevirt(objects: &Objects, stuck: &[&str]) -> Result<Option<Cure>, Unlisted>
             "virt-operator rolls virt-api and virt-controller out again; machines go on running"
                 .to_owned(),
         ],
-        saves: vec![SavedObject {
-            path,
-            object: kubevirt.clone(),
-        }],
+        saves: vec![SavedObject::of(ObjectKind::KUBEVIRT, kubevirt)],
         steps,
     }))
 }

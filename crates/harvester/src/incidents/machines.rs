@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
-use super::cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
+use super::cure::{Cure, CureGoal, CureStep, ObjectChange, SavedObject};
 use super::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
 use crate::versions::{Fact, Holds, image_version, is_api_server};
@@ -107,54 +107,35 @@ fn cure(machines: &[&Value]) -> Cure {
     let mut steps = Vec::new();
     let mut back = Vec::new();
     for vm in machines {
-        let path =
-            ObjectKind::VM.object_path(text(vm, "/metadata/namespace"), text(vm, "/metadata/name"));
-        // Merged with the UID in it, the patch is refused for another machine of the same name.
-        let patch = |running: Value, strategy: Value| CureRequest {
-            method: CureMethod::Merge,
-            path: path.clone(),
-            body: json!({
-                "metadata": {"uid": text(vm, "/metadata/uid")},
-                "spec": {"running": running, "runStrategy": strategy}
-            }),
-        };
-        let goal = |field: &str, value: Value| CureGoal::Field {
-            path: path.clone(),
+        let stopped = ObjectChange::of(ObjectKind::VM, vm)
+            .set("/spec/running", Value::Null)
+            .set("/spec/runStrategy", json!("Halted"));
+        let goal = CureGoal::Field {
+            path: ObjectKind::VM.path_of(vm),
             before: None,
-            field: field.to_owned(),
-            value,
+            field: "/status/printableStatus".to_owned(),
+            value: json!("Stopped"),
         };
-        steps.push(CureStep {
-            say: format!("stop VirtualMachine {}", named(vm)),
-            request: Some(patch(Value::Null, json!("Halted"))),
-            goal: goal("/status/printableStatus", json!("Stopped")),
-            patience: 600,
-        });
-        let spec = |field: &str| vm.pointer(field).cloned().unwrap_or_default();
-        let (running, strategy) = (spec("/spec/running"), spec("/spec/runStrategy"));
-        let restored = match running.is_null() {
-            true => goal("/spec/runStrategy", strategy.clone()),
-            false => goal("/spec/running", running.clone()),
-        };
-        back.push(CureStep {
-            say: format!("start VirtualMachine {} again, as it was", named(vm)),
-            request: Some(patch(running, strategy)),
-            goal: restored,
-            patience: 120,
-        });
+        let stop = format!("stop VirtualMachine {}", named(vm));
+        steps.push(
+            stopped
+                .step(stop, goal, 600)
+                .afterwards("virt-controller shuts it down; the last step starts it again"),
+        );
+        let start = format!("start VirtualMachine {} again, as it was", named(vm));
+        back.push(stopped.step_back(start, 120));
     }
     let setting = ObjectKind::SETTING.object_path("", SETTING);
-    steps.push(CureStep {
-        say: format!("wait until Harvester has made its Setting {SETTING}"),
-        request: None,
-        goal: CureGoal::Field {
+    steps.push(CureStep::wait(
+        format!("wait until Harvester has made its Setting {SETTING}"),
+        CureGoal::Field {
             path: setting,
             before: None,
             field: "/metadata/name".to_owned(),
             value: json!(SETTING),
         },
-        patience: 1800,
-    });
+        1800,
+    ));
     steps.extend(back);
     let names: Vec<String> = machines.iter().map(|vm| named(vm)).collect();
     Cure {
@@ -168,11 +149,7 @@ fn cure(machines: &[&Value]) -> Cure {
         ],
         saves: machines
             .iter()
-            .map(|vm| SavedObject {
-                path: ObjectKind::VM
-                    .object_path(text(vm, "/metadata/namespace"), text(vm, "/metadata/name")),
-                object: (*vm).clone(),
-            })
+            .map(|vm| SavedObject::of(ObjectKind::VM, vm))
             .collect(),
         steps,
     }

@@ -22,7 +22,10 @@ mod site;
 mod storage;
 mod storm;
 
-pub use cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
+pub use cure::{
+    Cure, CureGoal, CureMethod, CureRequest, CureStep, ObjectChange, RequestState, SavedObject,
+    WayBack,
+};
 pub use finding::{DetectorResult, Diagnosis, IncidentFinding, diagnosis_schema};
 pub use own::{GateRefused, OwnManifest, OwnNode, look_at_own};
 pub use pages::{CURABLE, page};

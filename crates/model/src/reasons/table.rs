@@ -478,6 +478,10 @@ reasons! {
             "{subject} ({code}) is not repaired: {why} (by {by})"
             "`windrow repair CODE` goes on where it was; its record in Windrow's state directory has the objects as they were."
             "9c491ab48f1045069c13b93994dd376a";
+        RepairUndone "repair-undone" Notice
+            "the repair of {subject} ({code}) is undone: {what} (by {by})"
+            "Nothing to do. What had been changed by others since was left as it is."
+            "186fd8baeb5043e0a513a2ee6fe3064d";
         IncidentOver "incident-over" Info
             "{subject}: {code} is recognised no longer"
             "Nothing to do."

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::addons::AddonParts;
-use crate::incidents::cure::{Cure, CureGoal, CureMethod, CureRequest, CureStep, SavedObject};
+use crate::incidents::cure::{Cure, CureGoal, CureStep, SavedObject};
 use crate::objects::{ObjectKind, text};
 
 /// The Job is deleted. helm-controller watches the Jobs that it made and makes the HelmChart's again (its
@@ -16,36 +16,31 @@ pub(super) fn job_made_again(parts: &AddonParts<'_>, job: &Value) -> Cure {
         text(addon, "/metadata/namespace"),
         text(addon, "/metadata/name"),
     );
-    let (job_name, uid) = (text(job, "/metadata/name"), text(job, "/metadata/uid"));
-    let path = ObjectKind::JOB.object_path(namespace, job_name);
-    let mut steps = vec![CureStep {
-        say: format!("delete Job {namespace}/{job_name}; helm-controller makes it again"),
-        request: Some(CureRequest {
-            method: CureMethod::Delete,
-            path: path.clone(),
-            body: json!({
-                "apiVersion": "v1", "kind": "DeleteOptions",
-                "propagationPolicy": "Background", "preconditions": {"uid": uid}
-            }),
-        }),
-        goal: CureGoal::Anew {
-            path: path.clone(),
-            before: uid.to_owned(),
-        },
-        patience: 300,
-    }];
+    let job_name = text(job, "/metadata/name");
+    let mut steps = vec![
+        CureStep::delete(
+            ObjectKind::JOB,
+            job,
+            "what the Job did stays done; it is made again",
+            CureGoal::Anew {
+                path: ObjectKind::JOB.path_of(job),
+                before: text(job, "/metadata/uid").to_owned(),
+            },
+            300,
+        )
+        .afterwards("helm-controller makes it again"),
+    ];
     if addon.pointer("/spec/enabled") == Some(&json!(true)) {
-        steps.push(CureStep {
-            say: format!("wait until Addon {namespace}/{name} is deployed"),
-            request: None,
-            goal: CureGoal::Field {
-                path: ObjectKind::ADDON.object_path(namespace, name),
+        steps.push(CureStep::wait(
+            format!("wait until Addon {namespace}/{name} is deployed"),
+            CureGoal::Field {
+                path: ObjectKind::ADDON.path_of(addon),
                 before: None,
                 field: "/status/status".to_owned(),
                 value: json!("AddonDeploySuccessful"),
             },
-            patience: 1800,
-        });
+            1800,
+        ));
     }
     Cure {
         summary: format!("have the Job of Addon {namespace}/{name} made again"),
@@ -56,10 +51,7 @@ pub(super) fn job_made_again(parts: &AddonParts<'_>, job: &Value) -> Cure {
             ),
             "neither the Addon nor what its chart runs is deleted".to_owned(),
         ],
-        saves: vec![SavedObject {
-            path,
-            object: job.clone(),
-        }],
+        saves: vec![SavedObject::of(ObjectKind::JOB, job)],
         steps,
     }
 }

@@ -76,8 +76,12 @@ fn pre_drained_with_a_proof_is_the_incident_and_kubevirts_cure_comes_with_it() {
     let cure = finding.cure.unwrap();
     let patch = cure.steps[0].request.as_ref().unwrap();
     assert_eq!(
-        patch.body[1],
-        json!({"op": "add", "path": "/spec/infra", "value": {"nodePlacement": {}}})
+        patch.body,
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": "k1"},
+            {"op": "test", "path": "/spec/infra", "value": null},
+            {"op": "add", "path": "/spec/infra", "value": {"nodePlacement": {}}}
+        ])
     );
     // The budgets are waited for, never deleted.
     assert!(cure.steps[1].request.is_none());

@@ -53,17 +53,21 @@ fn machines_that_keep_harvester_from_its_settings_are_named_and_can_be_stopped()
             "start VirtualMachine apps/db again, as it was",
         ]
     );
-    let stop = &cure.steps[0].request.as_ref().unwrap().body;
-    assert_eq!(stop["metadata"]["uid"], "u-db");
-    assert_eq!(
-        stop["spec"],
-        json!({"running": null, "runStrategy": "Halted"})
-    );
-    let start = &cure.steps[2].request.as_ref().unwrap().body;
-    assert_eq!(
-        start["spec"],
-        json!({"running": null, "runStrategy": "Always"})
-    );
+    let body = |step: usize| cure.steps[step].request.as_ref().unwrap().body.clone();
+    let replaced = |from: &str, to: &str| {
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": "u-db"},
+            {"op": "test", "path": "/spec/runStrategy", "value": from},
+            {"op": "replace", "path": "/spec/runStrategy", "value": to}
+        ])
+    };
+    assert_eq!(body(0), replaced("Always", "Halted"));
+    assert_eq!(body(2), replaced("Halted", "Always"));
+    // To undo the first step is to start the machine.
+    let Some(WayBack::Request(back)) = &cure.steps[0].way_back else {
+        panic!("{cure:?}")
+    };
+    assert_eq!(back.body, body(2));
 }
 
 #[test]
@@ -74,8 +78,14 @@ fn a_machine_without_a_status_counts_as_running_and_one_that_was_running_is_rest
     let cure = diagnose(&objects, now()).findings.remove(0).cure.unwrap();
     let start = &cure.steps[2];
     assert_eq!(
-        start.request.as_ref().unwrap().body["spec"],
-        json!({"running": true, "runStrategy": null})
+        start.request.as_ref().unwrap().body,
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": "u-db"},
+            {"op": "test", "path": "/spec/runStrategy", "value": "Halted"},
+            {"op": "remove", "path": "/spec/runStrategy"},
+            {"op": "test", "path": "/spec/running", "value": null},
+            {"op": "add", "path": "/spec/running", "value": true}
+        ])
     );
 }
 

@@ -1,0 +1,172 @@
+//! What a step of a cure is to reach.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::objects::{is_true, text};
+
+/// What a step is to reach.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", tag = "is")]
+pub enum CureGoal {
+    /// An object is there, and it is not the one of this UID.
+    Anew {
+        /// Its path.
+        path: String,
+        /// The UID of the one before.
+        before: String,
+    },
+    /// A field has a value, in an object that is not the one of this UID.
+    Field {
+        /// The object's path.
+        path: String,
+        /// The UID of an object that does not count.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<String>,
+        /// The field, as a JSON pointer.
+        field: String,
+        /// The value.
+        value: Value,
+    },
+    /// A number in an object is at least this, or the object is gone.
+    AtLeast {
+        /// The object's path.
+        path: String,
+        /// The field, as a JSON pointer.
+        field: String,
+        /// The number.
+        value: i64,
+    },
+    /// The object of this UID is gone.
+    Gone {
+        /// Its path.
+        path: String,
+        /// Its UID.
+        uid: String,
+    },
+    /// A condition of an object is True, and its status is of its newest generation.
+    Condition {
+        /// The object's path.
+        path: String,
+        /// The condition's type.
+        condition: String,
+    },
+}
+
+impl CureGoal {
+    /// The path of the object that tells whether it is reached.
+    pub fn path(&self) -> &str {
+        match self {
+            CureGoal::Anew { path, .. }
+            | CureGoal::Field { path, .. }
+            | CureGoal::AtLeast { path, .. }
+            | CureGoal::Gone { path, .. }
+            | CureGoal::Condition { path, .. } => path,
+        }
+    }
+
+    /// Is it reached? `seen` is the object at its path; `None` when there is none.
+    pub fn is_reached(&self, seen: Option<&Value>) -> bool {
+        let uid = seen.map(|object| text(object, "/metadata/uid"));
+        let at = |field: &str| seen.and_then(|object| object.pointer(field));
+        match self {
+            CureGoal::Anew { before, .. } => uid.is_some_and(|uid| uid != before),
+            CureGoal::Field {
+                before,
+                field,
+                value,
+                ..
+            } => {
+                let is_it = before.is_none() || before.as_deref() != uid;
+                // Null is absence.
+                is_it && seen.is_some() && at(field).unwrap_or(&Value::Null) == value
+            }
+            CureGoal::AtLeast { field, value, .. } => {
+                let number = at(field).and_then(Value::as_i64);
+                seen.is_none() || number.is_some_and(|number| number >= *value)
+            }
+            CureGoal::Gone { uid: gone, .. } => uid != Some(gone),
+            CureGoal::Condition { condition, .. } => seen.is_some_and(|object| {
+                let generation = object.pointer("/metadata/generation");
+                let observed = object.pointer("/status/observedGeneration");
+                is_true(object, condition) && (observed.is_none() || observed == generation)
+            }),
+        }
+    }
+
+    /// It, in words.
+    pub fn say(&self) -> String {
+        match self {
+            CureGoal::Anew { path, .. } => format!("{path} is there again"),
+            CureGoal::Field {
+                path, field, value, ..
+            } => format!("{path} has {field} = {value}"),
+            CureGoal::AtLeast { path, field, value } => {
+                format!("{path} has {field} >= {value}, or is gone")
+            }
+            CureGoal::Gone { path, .. } => format!("{path} is gone"),
+            CureGoal::Condition { path, condition } => format!("{path} is {condition}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_goal_tells_the_new_object_from_the_old_one() {
+        let old = json!({"metadata": {"uid": "1"}, "spec": {"enabled": true}});
+        let new = json!({"metadata": {"uid": "2"}, "spec": {"enabled": true}});
+        let path = || "/x".to_owned();
+        let again = CureGoal::Anew {
+            path: path(),
+            before: "1".into(),
+        };
+        assert!(again.is_reached(Some(&new)));
+        assert!(!again.is_reached(Some(&old)) && !again.is_reached(None));
+        let field = CureGoal::Field {
+            path: path(),
+            before: Some("1".into()),
+            field: "/spec/enabled".into(),
+            value: json!(true),
+        };
+        assert!(field.is_reached(Some(&new)) && !field.is_reached(Some(&old)));
+        let least = CureGoal::AtLeast {
+            path: path(),
+            field: "/status/n".into(),
+            value: 1,
+        };
+        assert!(least.is_reached(Some(&json!({"status": {"n": 2}}))));
+        assert!(!least.is_reached(Some(&json!({"status": {"n": 0}}))));
+        assert!(
+            least.is_reached(None),
+            "a budget that is gone blocks nothing"
+        );
+        let gone = CureGoal::Gone {
+            path: path(),
+            uid: "1".into(),
+        };
+        assert!(gone.is_reached(None) && gone.is_reached(Some(&new)));
+        assert!(!gone.is_reached(Some(&old)));
+    }
+
+    #[test]
+    fn a_condition_counts_only_for_the_newest_generation() {
+        let goal = CureGoal::Condition {
+            path: "/x".into(),
+            condition: "Ready".into(),
+        };
+        let bundle = |ready: &str, observed: u32| {
+            json!({"metadata": {"generation": 2}, "status": {"observedGeneration": observed,
+                "conditions": [{"type": "Ready", "status": ready}]}})
+        };
+        assert!(goal.is_reached(Some(&bundle("True", 2))));
+        assert!(!goal.is_reached(Some(&bundle("True", 1))));
+        assert!(!goal.is_reached(Some(&bundle("False", 2))));
+        assert!(!goal.is_reached(None));
+    }
+}

@@ -1,0 +1,201 @@
+//! The records of cures that were begun: what was saved, every step, and what each request found and left.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windrow_harvester::incidents::{Cure, IncidentFinding};
+use windrow_model::reasons::Code;
+
+use crate::files::{Durability, make_private, read_text, replace};
+
+/// A cure that was begun. Lies in Windrow's state directory, readable by root only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `Repair`
+    pub kind: String,
+    /// The code of what it cures.
+    pub code: Code,
+    /// The subject that it cures.
+    pub subject: String,
+    /// Who started it: a person, or Windrow itself.
+    #[serde(default)]
+    pub by: Worker,
+    /// When it was begun.
+    pub started: Timestamp,
+    /// When it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<Timestamp>,
+    /// When it was undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone: Option<Timestamp>,
+    /// How many of its steps are done.
+    pub done: usize,
+    /// What its requests have changed, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<ChangedObject>,
+    /// The cure, with the objects as they were.
+    pub cure: Cure,
+}
+
+/// What a request changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChangedObject {
+    /// The step, counted from 0.
+    pub step: usize,
+    /// The object right before the request. It is written down before the request is sent.
+    pub before: Value,
+    /// What kube-apiserver answered: the object right after it. None when the answer was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// Who starts a cure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Worker {
+    /// A person, with `windrow repair`.
+    #[default]
+    Person,
+    /// The daemon, because `repair.auto` names the code.
+    Daemon,
+}
+
+/// Where the records of a node are.
+#[derive(Debug, Clone)]
+pub struct Records {
+    directory: PathBuf,
+}
+
+impl Records {
+    /// Those below Windrow's state directory.
+    pub fn new(state_dir: &Path) -> Self {
+        Self {
+            directory: state_dir.join("repairs"),
+        }
+    }
+
+    /// Begins a cure: its record is on the disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system; nothing may be changed then.
+    pub fn begin(
+        &self,
+        finding: &IncidentFinding,
+        cure: &Cure,
+        by: Worker,
+        now: Timestamp,
+    ) -> io::Result<Record> {
+        let record = Record {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "Repair".to_owned(),
+            code: finding.code,
+            subject: finding.subject.clone(),
+            by,
+            started: now,
+            finished: None,
+            undone: None,
+            done: 0,
+            changed: Vec::new(),
+            cure: cure.clone(),
+        };
+        self.write(&record)?;
+        Ok(record)
+    }
+
+    /// The cures of this code that were begun and not finished.
+    ///
+    /// # Errors
+    ///
+    /// A record that cannot be read: what it saved must not be forgotten.
+    pub fn unfinished(&self, code: Code) -> io::Result<Vec<Record>> {
+        let mut found = self.all()?;
+        found.retain(|record| record.code == code && record.finished.is_none());
+        Ok(found)
+    }
+
+    /// Reads the record of this file name, as [`Records::path`] ends.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it cannot be read.
+    pub fn named(&self, name: &str) -> io::Result<Record> {
+        if name.contains('/') {
+            return Err(io::Error::other("it is no name of a file"));
+        }
+        read(&self.directory.join(name))
+    }
+
+    /// The newest record of a cure that changed something and was not undone.
+    ///
+    /// # Errors
+    ///
+    /// A record that cannot be read.
+    pub fn newest_to_undo(&self) -> io::Result<Option<Record>> {
+        let mut found = self.all()?;
+        found.retain(|record| record.undone.is_none() && !record.changed.is_empty());
+        Ok(found.into_iter().max_by_key(|record| record.started))
+    }
+
+    /// Every record, by subject.
+    fn all(&self) -> io::Result<Vec<Record>> {
+        let entries = match std::fs::read_dir(&self.directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_none_or(|end| end != "json") {
+                continue;
+            }
+            found.push(read(&path)?);
+        }
+        found.sort_by(|a, b| a.subject.cmp(&b.subject));
+        Ok(found)
+    }
+
+    /// A record's path.
+    pub fn path(&self, record: &Record) -> PathBuf {
+        self.directory.join(self.name(record))
+    }
+
+    /// The name of a record's file.
+    pub fn name(&self, record: &Record) -> String {
+        let plain = |c: char| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' => c,
+            _ => '_',
+        };
+        let subject: String = record.subject.chars().map(plain).collect();
+        format!(
+            "{}-{subject}-{}.json",
+            record.code,
+            record.started.as_second()
+        )
+    }
+
+    pub(super) fn write(&self, record: &Record) -> io::Result<()> {
+        make_private(&self.directory)?;
+        // A struct of strings, numbers and JSON always serialises.
+        let content = serde_json::to_string_pretty(record).unwrap_or_default() + "\n";
+        // It holds whole objects, so only root may read it.
+        replace(
+            &self.path(record),
+            content.as_bytes(),
+            0o600,
+            Durability::Durable,
+        )
+    }
+}
+
+fn read(path: &Path) -> io::Result<Record> {
+    serde_json::from_str(&read_text(path)?)
+        .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
+}
