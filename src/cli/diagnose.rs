@@ -1,7 +1,7 @@
 //! `windrow diagnose`: the known incidents, with evidence, proof and cure.
 
 use windrow_harvester::incidents::{
-    kinds, kinds_of, look, look_at_own, look_by_rules, rules_for, summed_up,
+    kinds, kinds_of, look, look_at_own, look_by_rules, rules_for, summed_up, upgrade_in_words,
 };
 use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::reasons::Severity;
@@ -56,7 +56,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         Ok(objects) => looked.extend(look_by_rules(&objects, &rules)),
         Err(exit) => return Ok(exit),
     }
-    let found = summed_up(looked, at);
+    let mut found = summed_up(looked, at);
+    found.upgrade = upgrade_in_words(&objects, at);
     let text = args
         .output
         .render(&found, || diagnosis_table(&found, style()))?;

@@ -3,16 +3,13 @@
 use jiff::Timestamp;
 use kube::Client;
 use windrow_harvester::incidents::{
-    DetectorResult, OwnNode, kinds_of, look, look_at_own, look_by_rules, wanted,
+    DetectorResult, MOST_ROUNDS, OwnNode, kinds_of, look, look_at_own, look_by_rules, wanted,
 };
 use windrow_harvester::objects::Objects;
 use windrow_model::reasons::Code;
 use windrow_plan::rules::FindingRule;
 
 use crate::observe::objects::{Room, ask, ask_by_name};
-
-/// How often one reason to ask for more may lead to another.
-const ROUNDS: usize = 8;
 
 /// Looks at the cluster: fetches the lists that are wanted, and those that follow from them.
 pub(super) async fn look_at_cluster(
@@ -28,7 +25,7 @@ pub(super) async fn look_at_cluster(
         looked
     };
     let mut looked = all(&objects);
-    for _ in 0..ROUNDS {
+    for _ in 0..MOST_ROUNDS {
         let kinds = wanted(&looked);
         if kinds.is_empty() {
             break;

@@ -9,9 +9,15 @@ use super::table::Style;
 use super::text::wrap;
 use crate::printable::printable;
 
-/// The findings, the worst first, each with its evidence, why it lasts and what to do.
+/// The upgrade that runs, and the findings, the worst first, each with its evidence, why it lasts and what to do.
 pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
     let mut out = String::new();
+    for (number, line) in diagnosis.upgrade.iter().enumerate() {
+        paragraph(&mut out, line, if number == 0 { 0 } else { 2 }, style.width);
+    }
+    if !diagnosis.upgrade.is_empty() {
+        out.push('\n');
+    }
     for finding in &diagnosis.findings {
         write_finding(&mut out, finding, style);
     }

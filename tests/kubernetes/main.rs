@@ -20,5 +20,6 @@ mod repair_in_cluster;
 mod repair_undone_in_cluster;
 mod report_in_cluster;
 mod staging;
+mod upgrade_in_cluster;
 mod webhooks_in_cluster;
 mod yaml_as_rke2_reads_it;

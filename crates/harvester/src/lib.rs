@@ -15,6 +15,7 @@ pub mod drain;
 pub mod incidents;
 pub mod objects;
 pub mod schedule;
+pub mod upgrade;
 mod version;
 pub mod versions;
 

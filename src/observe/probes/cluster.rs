@@ -1,6 +1,8 @@
 //! What kube-apiserver reports about itself, the node's own Node and Harvester's parts.
 
 use serde_json::Value;
+use windrow_harvester::objects::{items, text};
+use windrow_harvester::upgrade::{HarvesterUpgrade, under_way};
 use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Transition};
 use windrow_plan::rules::Platform;
 
@@ -199,17 +201,22 @@ pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer 
         Err(outcome) => outcome,
     };
     let events = match admin(context, Ask::Upgrades, node, "").await {
-        Ok(list) => vec![NodeEvent::Transition(Transition::Upgrade, upgrading(&list))],
+        Ok(list) => {
+            let upgrade = upgrading(context, node, &list).await;
+            vec![NodeEvent::Transition(Transition::Upgrade, upgrade)]
+        }
         // Unknown: the last known answer stands.
         Err(_) => Vec::new(),
     };
     ProbeAnswer { outcome, events }
 }
 
-fn upgrading(list: &Value) -> Option<String> {
-    let upgrade = list["items"].as_array()?.first()?;
-    let state = upgrade["metadata"]["labels"]["harvesterhci.io/upgradeState"].as_str()?;
-    (!matches!(state, "" | "Succeeded" | "Failed")).then(|| format!("Harvester: {state}"))
+/// The upgrade that is under way, in a line. Where its Jobs cannot be had, the line has no times.
+async fn upgrading(context: &ProbeContext, node: &str, list: &Value) -> Option<String> {
+    let upgrade = under_way(items(list, "/items"))?;
+    let jobs = Ask::HookJobs(text(upgrade, "/metadata/name"));
+    let jobs = admin(context, jobs, node, "").await.unwrap_or_default();
+    Some(HarvesterUpgrade::read(upgrade, items(&jobs, "/items")).in_a_line())
 }
 
 /// The storage network: the setting exists, and is configured unless it is empty.
@@ -290,14 +297,5 @@ mod tests {
         let body = b"[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac failed: x\nreadyz check failed";
         assert_eq!(failed_checks(body, 500), "etcd, poststarthook/rbac failed");
         assert_eq!(failed_checks(b"oops", 503), "HTTP 503");
-    }
-
-    #[test]
-    fn an_upgrade_goes_on_until_it_succeeded_or_failed() {
-        let list = |state: &str| json!({"items": [{"metadata": {"labels": {"harvesterhci.io/upgradeState": state}}}]});
-        assert!(upgrading(&list("UpgradingNodes")).is_some());
-        assert_eq!(upgrading(&list("Succeeded")), None);
-        assert_eq!(upgrading(&list("Failed")), None);
-        assert_eq!(upgrading(&json!({"items": []})), None);
     }
 }

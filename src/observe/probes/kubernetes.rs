@@ -75,6 +75,8 @@ pub(super) enum Ask<'a> {
     Upgrades,
     /// The Jobs that system-upgrade-controller created for the node, in any namespace.
     UpgradeJobs,
+    /// The Jobs of the hooks of this Upgrade.
+    HookJobs(&'a str),
     /// Harvester's Addons, all of them.
     Addons,
     /// The HelmChart of an Addon.
@@ -121,6 +123,7 @@ impl Ask<'_> {
         Ask::StorageNetwork,
         Ask::Upgrades,
         Ask::UpgradeJobs,
+        Ask::HookJobs("hvst-upgrade-x"),
         Ask::Addons,
         Ask::HelmChart(ANY),
         Ask::Job(ANY),
@@ -205,6 +208,10 @@ impl Ask<'_> {
             Ask::UpgradeJobs => format!(
                 "/apis/batch/v1/jobs?labelSelector=upgrade.cattle.io%2Fplan,upgrade.cattle.io%2Fnode%3D{}",
                 segment(node)
+            ),
+            Ask::HookJobs(upgrade) => format!(
+                "/apis/batch/v1/namespaces/harvester-system/jobs?labelSelector=harvesterhci.io%2Fupgrade%3D{}",
+                segment(upgrade)
             ),
             Ask::Addons => "/apis/harvesterhci.io/v1beta1/addons".to_owned(),
             Ask::HelmChart(named) => named.below("/apis/helm.cattle.io/v1", "helmcharts"),

@@ -113,7 +113,11 @@ mod tests {
             // This node's older manager, whose volumes a newer one takes over.
             engine("pvc-a-e-0", "n1", "im-9", "running"),
         ] {
-            assert_eq!(found("running", &[one.clone()]), [""; 0], "{one}");
+            assert_eq!(
+                found("running", std::slice::from_ref(&one)),
+                [""; 0],
+                "{one}"
+            );
         }
         assert_eq!(found("starting", &[]), [""; 0]);
         assert_eq!(found("stopping", &[]), [""; 0]);

@@ -123,6 +123,9 @@ pub struct Diagnosis {
     pub kind: String,
     /// As of when.
     pub at: Timestamp,
+    /// The upgrade of Harvester that is under way, line by line: which node is in which state, since when, what it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upgrade: Vec<String>,
     /// What was recognised, the worst first.
     pub findings: Vec<IncidentFinding>,
     /// What could not be judged, and why.
@@ -146,6 +149,7 @@ impl Diagnosis {
             api_version: "windrow.dev/v1".to_owned(),
             kind: "Diagnosis".to_owned(),
             at,
+            upgrade: Vec::new(),
             findings,
             unknown,
         }

@@ -21,6 +21,7 @@ mod rancher;
 mod site;
 mod storage;
 mod storm;
+mod upgrade;
 
 pub use cure::{
     Cure, CureGoal, CureMethod, CureRequest, CureStep, ObjectChange, RequestState, SavedObject,
@@ -34,6 +35,7 @@ pub use site::{kinds_of, look_by_rules, rules_for};
 use jiff::Timestamp;
 
 use super::objects::{ObjectKind, Objects, Unlisted};
+use super::upgrade::HarvesterUpgrade;
 
 /// One kind of incident.
 struct Detector {
@@ -94,10 +96,15 @@ const INCIDENTS: &[Detector] = &[
     },
 ];
 
+/// Every detector.
+fn detectors() -> impl Iterator<Item = &'static Detector> {
+    INCIDENTS.iter().chain(upgrade::DETECTORS)
+}
+
 /// Everything that a diagnosis looks at.
 pub fn kinds() -> Vec<ObjectKind> {
     let mut kinds: Vec<ObjectKind> = super::drain::KINDS.to_vec();
-    let looked_at = INCIDENTS.iter().flat_map(|incident| incident.looks_at);
+    let looked_at = detectors().flat_map(|incident| incident.looks_at);
     for kind in looked_at.chain(own::OWN_KINDS) {
         if !kinds.contains(kind) {
             kinds.push(*kind);
@@ -109,14 +116,16 @@ pub fn kinds() -> Vec<ObjectKind> {
 /// Looks for every known incident, each by itself. A detector reads a kind only when what it has seen
 /// so far gives it a reason to: of a healthy cluster that is little.
 pub fn look(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
-    INCIDENTS
-        .iter()
+    detectors()
         .map(|incident| DetectorResult {
             name: incident.name.to_owned(),
             found: (incident.find)(objects, now),
         })
         .collect()
 }
+
+/// How often one reason to ask for more may lead to another: a drain check alone reads twelve kinds.
+pub const MOST_ROUNDS: usize = 16;
 
 /// The kinds that a look still wants.
 pub fn wanted(looked: &[DetectorResult]) -> Vec<ObjectKind> {
@@ -134,7 +143,16 @@ pub fn wanted(looked: &[DetectorResult]) -> Vec<ObjectKind> {
 
 /// Looks for every known incident.
 pub fn diagnose(objects: &Objects, now: Timestamp) -> Diagnosis {
-    summed_up(look(objects, now), now)
+    Diagnosis {
+        upgrade: upgrade_in_words(objects, now),
+        ..summed_up(look(objects, now), now)
+    }
+}
+
+/// The upgrade that is under way, in words; empty where there is none, or where that is not known, which a look tells.
+pub fn upgrade_in_words(objects: &Objects, now: Timestamp) -> Vec<String> {
+    let upgrade = HarvesterUpgrade::under_way(objects).ok().flatten();
+    upgrade.map_or(Vec::new(), |upgrade| upgrade.in_lines(now))
 }
 
 /// What several looks have found.

@@ -28,6 +28,15 @@ pub fn page(code: Code) -> Option<&'static str> {
         | Code::GateFatal
         | Code::WriteFilesMissing => "incidents/node.md",
         Code::AddonCollision | Code::ManifestDiffers => "incidents/manifest-names.md",
+        Code::PlanStuck
+        | Code::MachineMissing
+        | Code::NodeNotUpgraded
+        | Code::PreDrainWaits
+        | Code::EngineStale
+        | Code::EtcdLearner
+        | Code::UpgradeRepoDown
+        | Code::RebootWaits
+        | Code::UpgradeStalled => "incidents/upgrade.md",
         _ => return None,
     })
 }

@@ -680,6 +680,42 @@ reasons! {
             "the drain of {subject} can never finish: {why}"
             "`windrow drain-check NODE` shows the proof. For KubeVirt's own pods `windrow repair drain-blocked --dry-run` shows the cure; deleting the budgets is the documented stop-gap."
             "d7260ba329254ead83a478f01ec4cf53";
+        PlanStuck "plan-stuck" Error
+            "{subject} does not advance: {why}"
+            "Delete the pod of system-upgrade-controller in cattle-system; its Deployment makes it again, and the Plan goes on."
+            "4fa8fb07dde54ad8a77aa293fb41036e";
+        MachineMissing "machine-missing" Warning
+            "{subject} has no counterpart, so no upgrade can finish: {why}"
+            "Rancher upgrades Machines, not nodes. Mend the node's annotation, or take out the node or the Machine that is left."
+            "edc74776b1374fedbaa99ef58a06e9f5";
+        NodeNotUpgraded "node-not-upgraded" Warning
+            "{subject} begins no node: {why}"
+            "Look at what is quoted. Where Rancher waits for a node's agent, restart rancher-system-agent on that node."
+            "26d717e1f5b34893803b2059d692fb05";
+        PreDrainWaits "pre-drain-waits" Warning
+            "{subject} stays in Pre-draining: {why}"
+            "Mend the volume, give it room or ask for fewer replicas; stop or migrate the machine. Harvester goes on by itself."
+            "a24789a22ee945a68c1d0f62f19b3f63";
+        EngineStale "engine-stale" Error
+            "{subject} keeps its budget because of a stale engine: {why}"
+            "Where an Orphan of the engine is shown, delete it: Longhorn ends the process. Deleting the budget can cost the last copy of a volume."
+            "cf6e3f6cbbb6484492bf7e17ab4bf736";
+        EtcdLearner "etcd-learner" Error
+            "etcd does not let {subject} vote: {why}"
+            "Look at rke2-server's journal on that node and at etcd's members from another server. Windrow never touches members."
+            "f971cbce9ea0491fa3aeeada2bad8613";
+        UpgradeRepoDown "upgrade-repo-down" Error
+            "{subject}, the repository of an upgrade, is down: {why}"
+            "Look at its pods and its volume. Deleting its pod lets it start on another node."
+            "0ae1572cc0d5497696e21d09359f4efd";
+        RebootWaits "reboot-waits" Warning
+            "{subject} does not run its new system image: {why}"
+            "Look at the node's console, and at /usr/local/upgrade_tmp/elemental-upgrade-*.log: most often there was no room for the image."
+            "61e3e4fac2cf4714b9c3dfa45204ef54";
+        UpgradeStalled "upgrade-stalled" Error
+            "{subject} keeps an upgrade from going on: {why}"
+            "Mend what is named; Harvester goes on by itself."
+            "444cafce55564bf5b7327128a8f3199b";
         MachinesBlockSettings "machines-block-settings" Error
             "{subject} cannot make its settings and is started again and again: {why}"
             "`windrow repair machines-block-settings --dry-run` shows the cure: these machines are stopped until the settings are there."

@@ -1,9 +1,10 @@
 //! The VIP and Harvester's answers behind it.
 
-use windrow_plan::readiness::node::{Vip, VipMode};
+use windrow_plan::readiness::node::{Transition, Vip, VipMode};
 
 use super::servers::{ServerReply, TestServer};
 use super::*;
+use crate::observe::probes::cluster;
 use crate::observe::probes::harvester::{self, VipMemory};
 
 const TOKEN: &str = "a-cluster-token";
@@ -204,4 +205,44 @@ async fn kube_vips_own_words_tell_that_the_dhcp_clients_port_is_taken() {
     assert_eq!(ask(), ProbeOutcome::Passed);
     place.write("/oem/harvester.config", "install: {vipmode: dhcp}\n");
     assert_eq!(failed(&ask()), said);
+}
+
+/// The newest Upgrade, and the Job with which a node's state began.
+#[tokio::test]
+async fn an_upgrade_that_runs_is_told_by_node_state_time_and_what_is_waited_for() {
+    for (state, expected) in [
+        (
+            "UpgradingNodes",
+            Some(
+                "Harvester: UpgradingNodes; n2 is Pre-draining since 2026-05-01 10:00 UTC, waits for healthy \
+                 volumes, and its machines to leave",
+            ),
+        ),
+        ("Succeeded", None),
+    ] {
+        let place = TestNode::new();
+        let server = TestServer::http(move |target| match target.split('?').next().unwrap() {
+            "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades" => {
+                ServerReply::ok(&format!(
+                    r#"{{"items": [{{"metadata": {{"name": "up", "labels": {{"harvesterhci.io/latestUpgrade": "true",
+                    "harvesterhci.io/upgradeState": "{state}"}}}}, "status": {{"nodeStatuses":
+                    {{"n1": {{"state": "Succeeded"}}, "n2": {{"state": "Pre-draining"}}}}}}}}]}}"#
+                ))
+            }
+            "/apis/batch/v1/namespaces/harvester-system/jobs" => ServerReply::ok(
+                r#"{"items": [{"metadata": {"name": "cut", "creationTimestamp": "2026-05-01T10:00:00Z", "labels": {
+                    "harvesterhci.io/upgrade": "up", "harvesterhci.io/upgradeJobType": "pre-drain",
+                    "harvesterhci.io/node": "n2"}}, "status": {"active": 1}}]}"#,
+            ),
+            _ => ServerReply::ok("{}"),
+        })
+        .await;
+        place.admin(&server);
+        let answer = cluster::settings(&place.context(), "n1").await;
+        let told = answer.events.into_iter().find_map(|event| match event {
+            NodeEvent::Transition(Transition::Upgrade, why) => Some(why),
+            _ => None,
+        });
+        assert_eq!(told, Some(expected.map(str::to_owned)), "{state}");
+    }
 }

@@ -1,0 +1,168 @@
+//! What keeps an upgrade waiting, each beside what is merely slow and what is healthy. The time is 12:00.
+
+use super::*;
+
+mod drained;
+mod nodes;
+
+fn upgrade(state: &str, nodes: Value) -> Value {
+    json!({
+        "apiVersion": "harvesterhci.io/v1beta1", "kind": "Upgrade",
+        "metadata": {"name": "up", "namespace": "harvester-system", "creationTimestamp": at("08:00"),
+            "labels": {"harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": state}},
+        "status": {"nodeStatuses": nodes, "conditions": [
+            {"type": "NodesPrepared", "status": "True", "lastUpdateTime": at("08:30")},
+            {"type": "SystemServicesUpgraded", "status": "True", "lastUpdateTime": at("09:00")}]}
+    })
+}
+
+/// An upgrade with one node in a state.
+fn one(state: &str) -> Value {
+    upgrade(
+        "UpgradingNodes",
+        json!({"n1": {"state": state}, "n2": {"state": "Images preloaded"}}),
+    )
+}
+
+fn at(time: &str) -> String {
+    format!("2026-05-01T{time}:00Z")
+}
+
+fn job(kind: &str, made: &str, ended: Option<&str>) -> Value {
+    let status = ended.map_or(json!({"active": 1, "succeeded": 0}), |ended| {
+        json!({"succeeded": 1, "completionTime": at(ended),
+            "conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": at(ended)}]})
+    });
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": format!("job-{kind}"), "namespace": "harvester-system", "creationTimestamp": at(made),
+            "labels": {"harvesterhci.io/upgrade": "up", "harvesterhci.io/upgradeJobType": kind, "harvesterhci.io/node": "n1"}},
+        "status": status
+    })
+}
+
+/// A managed node, ready since 07:00.
+fn node(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "creationTimestamp": at("06:00"), "labels": {"harvesterhci.io/managed": "true"},
+            "annotations": {"cluster.x-k8s.io/machine": format!("m-{name}")}},
+        "status": {"nodeInfo": {"osImage": "Harvester v1.7.0"}, "conditions": [
+            {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": at("07:00")}]}
+    })
+}
+
+fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    object.pointer_mut(parent).unwrap()[key.replace("~1", "/")] = value;
+    object
+}
+
+/// The codes, and the evidence of the first finding.
+fn told(objects: impl IntoIterator<Item = Value>) -> (Vec<&'static str>, String) {
+    let objects = cluster(objects);
+    let found = diagnose(&objects, now()).findings;
+    let seen = found.first().map(|one| {
+        let seen: Vec<String> = one.evidence.iter().map(ToString::to_string).collect();
+        format!("{}\n{}", one.message, seen.join("\n"))
+    });
+    (codes(&objects), seen.unwrap_or_default())
+}
+
+fn nothing(objects: impl IntoIterator<Item = Value>) {
+    let (codes, seen) = told(objects);
+    assert_eq!(codes, [""; 0], "{seen}");
+}
+
+#[test]
+fn harvester_that_is_down_holds_every_upgrade_and_only_then() {
+    let harvester = |since: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "harvester", "namespace": "harvester-system"},
+            "status": {"conditions": [{"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable",
+                "message": "Deployment does not have minimum availability.", "lastTransitionTime": at(since)}]}})
+    };
+    let (codes, seen) = told([
+        one("Images preloaded"),
+        job("pre-drain", "11:40", None),
+        harvester("11:50"),
+    ]);
+    assert_eq!(codes, ["upgrade-stalled"]);
+    assert!(
+        seen.contains("condition Available: False, MinimumReplicasUnavailable"),
+        "{seen}"
+    );
+    // Just now; while the machine boots; and without an upgrade.
+    let running = || [one("Images preloaded"), job("pre-drain", "11:40", None)];
+    nothing(running().into_iter().chain([harvester("11:57")]));
+    let boots = [
+        one("Waiting Reboot"),
+        job("post-drain", "11:30", Some("11:45")),
+    ];
+    nothing(boots.into_iter().chain([harvester("11:50")]));
+    nothing([harvester("08:00")]);
+}
+
+#[test]
+fn a_chart_that_is_not_ready_is_told_once_the_step_that_waits_for_it_is_late() {
+    let chart = |status: &str, since: &str, paused: bool| {
+        json!({"apiVersion": "management.cattle.io/v3", "kind": "ManagedChart",
+            "metadata": {"name": "harvester", "namespace": "fleet-local"}, "spec": {"paused": paused},
+            "status": {"conditions": [{"type": "Ready", "status": status, "lastUpdateTime": at(since),
+                "message": "NotReady(1) [Cluster fleet-local/local]; deployment.apps harvester-system/harvester unavailable"}]}})
+    };
+    let services = || upgrade("UpgradingSystemServices", json!({}));
+    let (codes, seen) = told([services(), chart("False", "10:00", false)]);
+    assert_eq!(codes, ["upgrade-stalled"]);
+    assert!(
+        seen.contains("ManagedChart fleet-local/harvester"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("harvester-system/harvester unavailable"),
+        "{seen}"
+    );
+    nothing([services(), chart("False", "11:30", false)]);
+    nothing([services(), chart("False", "10:00", true)]);
+    nothing([services(), chart("True", "10:00", false)]);
+    nothing([
+        one("Images preloaded"),
+        job("pre-drain", "11:40", None),
+        chart("False", "10:00", false),
+    ]);
+}
+
+/// As the daemon asks: only what is wanted, again and again. How often it asks.
+fn rounds(objects: &Objects) -> usize {
+    let mut asked = Objects::to_be_asked();
+    for round in 0.. {
+        let kinds = wanted(&look(&asked, now()));
+        if kinds.is_empty() {
+            return round;
+        }
+        for kind in kinds {
+            let listed = objects.all(kind).unwrap().to_vec();
+            asked.insert(kind.group_kind(), KindListing::Objects(listed));
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn the_daemon_asks_often_enough_for_everything_that_an_upgrade_is_judged_by() {
+    let drained = cluster([
+        one("Pre-drained"),
+        job("pre-drain", "11:00", Some("11:10")),
+        node("n1"),
+        node("n2"),
+    ]);
+    let waits = cluster(nodes::pre_draining([]));
+    for objects in [drained, waits] {
+        let asked = rounds(&objects);
+        assert!(asked <= MOST_ROUNDS, "{asked}");
+    }
+    assert!(
+        rounds(&cluster([])) < 4,
+        "a healthy cluster is asked little"
+    );
+}

@@ -1,0 +1,199 @@
+//! From the drain to the reboot.
+
+use super::*;
+
+fn cordoned(since: &str) -> Value {
+    with(
+        node("n1"),
+        "/spec",
+        json!({"unschedulable": true, "taints": [
+        {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": at(since)}]}),
+    )
+}
+
+fn manager() -> Value {
+    json!({"apiVersion": "longhorn.io/v1beta2", "kind": "InstanceManager",
+        "metadata": {"name": "im-1", "namespace": "longhorn-system"}, "spec": {"nodeID": "n1", "type": "aio"},
+        "status": {"currentState": "running", "instanceEngines": {
+            "pvc-1-e-0": {"spec": {"name": "pvc-1-e-0"}, "status": {"state": "running"}}}}})
+}
+
+fn budget() -> Value {
+    json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "im-1", "namespace": "longhorn-system"}, "spec": {"minAvailable": 1}})
+}
+
+#[test]
+fn a_stale_engine_on_a_cordoned_node_is_told_with_its_orphan() {
+    let orphan = json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Orphan",
+        "metadata": {"name": "orphan-1", "namespace": "longhorn-system"},
+        "spec": {"nodeID": "n1", "orphanType": "engine-instance", "parameters": {"InstanceName": "pvc-1-e-0"}}});
+    let (codes, seen) = told([cordoned("11:40"), manager(), budget(), orphan]);
+    assert_eq!(codes, ["engine-stale"]);
+    assert!(seen.contains("InstanceManager longhorn-system/im-1: status.instanceEngines[pvc-1-e-0].status.state: running; Engine pvc-1-e-0 does not exist"), "{seen}");
+    assert!(seen.contains("Orphan longhorn-system/orphan-1"), "{seen}");
+}
+
+#[test]
+fn an_engine_that_runs_a_node_that_is_not_cordoned_and_a_budget_that_is_gone_are_no_incident() {
+    let runs = json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Engine",
+        "metadata": {"name": "pvc-1-e-0", "namespace": "longhorn-system"}, "spec": {"nodeID": "n1", "volumeName": "pvc-1"},
+        "status": {"currentState": "running", "instanceManagerName": "im-1"}});
+    nothing([cordoned("11:40"), manager(), budget(), runs]);
+    nothing([node("n1"), manager(), budget()]);
+    nothing([cordoned("11:55"), manager(), budget()]);
+    nothing([cordoned("11:40"), manager()]);
+}
+
+fn conditions(ready: &str, voter: &str, reason: &str, since: &str) -> Value {
+    with(
+        node("n1"),
+        "/status/conditions",
+        json!([
+        {"type": "Ready", "status": ready, "reason": "KubeletNotReady", "lastTransitionTime": at(since)},
+        {"type": "EtcdIsVoter", "status": voter, "reason": reason, "lastTransitionTime": at(since)}]),
+    )
+}
+
+#[test]
+fn a_server_that_stays_a_learner_is_told_and_one_that_votes_or_has_just_begun_is_not() {
+    let drained = || [one("Pre-drained"), job("pre-drain", "11:00", Some("11:10"))];
+    let with_node = |node: Value| drained().into_iter().chain([node]);
+    let (codes, seen) = told(with_node(conditions(
+        "Unknown",
+        "False",
+        "MemberIsLearner",
+        "11:30",
+    )));
+    assert_eq!(codes, ["etcd-learner"]);
+    assert!(
+        seen.contains("condition EtcdIsVoter: False, MemberIsLearner"),
+        "{seen}"
+    );
+    nothing(with_node(conditions(
+        "Unknown",
+        "False",
+        "MemberIsLearner",
+        "11:53",
+    )));
+    nothing(with_node(conditions(
+        "True",
+        "True",
+        "MemberNotLearner",
+        "11:30",
+    )));
+    // It is no learner: then RKE2 itself does not start.
+    let (codes, seen) = told(with_node(conditions(
+        "False",
+        "True",
+        "MemberNotLearner",
+        "11:30",
+    )));
+    assert_eq!(codes, ["upgrade-stalled"]);
+    assert!(
+        seen.contains("condition Ready: False, KubeletNotReady"),
+        "{seen}"
+    );
+    nothing([
+        one("Images preloaded"),
+        job("pre-drain", "11:50", None),
+        conditions("False", "False", "MemberIsLearner", "11:30"),
+    ]);
+}
+
+/// Post-draining since a time, with the repository that Harvester v1.7 and later has.
+fn post_draining(since: &str, available: &str, down: &str) -> Vec<Value> {
+    vec![
+        one("Post-draining"),
+        job("post-drain", since, None),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "upgrade-repo-up", "namespace": "harvester-system"},
+            "spec": {"selector": {"matchLabels": {"app": "repo"}}},
+            "status": {"conditions": [{"type": "Available", "status": available, "lastTransitionTime": at(down)}]}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "repo-1", "namespace": "harvester-system", "labels": {"app": "repo"}},
+            "status": {"phase": "Pending", "containerStatuses": [{"image": "nginx", "state": {"waiting": {"reason": "ContainerCreating"}}}]}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "up", "namespace": "harvester-system"},
+            "spec": {"volumeName": "pvc-9"}}),
+        json!({"apiVersion": "longhorn.io/v1beta2", "kind": "ShareManager", "metadata": {"name": "pvc-9", "namespace": "longhorn-system"},
+            "status": {"state": "starting"}}),
+        json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Engine", "metadata": {"name": "pvc-9-e-0", "namespace": "longhorn-system"},
+            "spec": {"volumeName": "pvc-9"}, "status": {"currentState": "stopped"}}),
+    ]
+}
+
+#[test]
+fn a_repository_that_is_down_is_told_with_its_pods_and_its_volume() {
+    let (codes, seen) = told(post_draining("11:30", "False", "11:35"));
+    assert_eq!(codes, ["upgrade-repo-down"]);
+    for line in [
+        "Deployment harvester-system/upgrade-repo-up: condition Available: False",
+        "Pod harvester-system/repo-1: status: Pending, ContainerCreating (nginx)",
+        "ShareManager longhorn-system/pvc-9: status.state: starting",
+        "Engine longhorn-system/pvc-9-e-0: status.currentState: stopped",
+    ] {
+        assert!(seen.contains(line), "{line}: {seen}");
+    }
+    nothing(post_draining("11:30", "True", "11:35"));
+    nothing(post_draining("11:30", "False", "11:55"));
+    nothing(post_draining("11:50", "False", "11:35"));
+}
+
+#[test]
+fn up_to_v1_6_the_repository_is_a_machine_and_none_at_all_is_told_too() {
+    let machine = |ready: &str, since: &str| {
+        json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+            "metadata": {"name": "upgrade-repo-up", "namespace": "harvester-system"},
+            "status": {"printableStatus": "Stopped", "conditions": [
+                {"type": "Ready", "status": ready, "reason": "VMINotExists", "lastTransitionTime": at(since)}]}})
+    };
+    let begun = || [one("Post-draining"), job("post-drain", "11:30", None)];
+    let (codes, seen) = told(begun().into_iter().chain([machine("False", "11:35")]));
+    assert_eq!(codes, ["upgrade-repo-down"]);
+    assert!(seen.contains("its status is \"Stopped\""), "{seen}");
+    nothing(begun().into_iter().chain([machine("False", "11:55")]));
+    nothing(begun().into_iter().chain([machine("True", "11:35")]));
+    assert!(told(begun()).1.contains("nor a machine of its name exists"));
+}
+
+#[test]
+fn a_node_that_does_not_boot_its_new_image_is_told_after_half_an_hour() {
+    let waits = |ended: &str| {
+        [
+            one("Waiting Reboot"),
+            job("post-drain", "10:30", Some(ended)),
+        ]
+    };
+    let node = |ready: &str, since: &str| {
+        let node = with(
+            node("n1"),
+            "/metadata/annotations",
+            json!({"harvesterhci.io/pendingOSImage": "Harvester v1.8.2"}),
+        );
+        let node = with(node, "/status/conditions/0/status", json!(ready));
+        with(
+            node,
+            "/status/conditions/0/lastTransitionTime",
+            json!(at(since)),
+        )
+    };
+    for (ready, since, why) in [
+        ("True", "07:00", "it has not left since its Job ended"),
+        ("True", "11:15", "it came back after its Job ended"),
+        ("Unknown", "11:05", "it is not ready"),
+    ] {
+        let (codes, seen) = told(waits("11:00").into_iter().chain([node(ready, since)]));
+        assert_eq!(codes, ["reboot-waits"], "{why}");
+        assert!(seen.contains(why), "{seen}");
+        assert!(
+            seen.contains("it has Harvester v1.7.0, not Harvester v1.8.2"),
+            "{seen}"
+        );
+    }
+    nothing(waits("11:45").into_iter().chain([node("Unknown", "11:46")]));
+    let booted = with(
+        node("True", "11:15"),
+        "/status/nodeInfo/osImage",
+        json!("Harvester v1.8.2"),
+    );
+    nothing(waits("11:00").into_iter().chain([booted]));
+}

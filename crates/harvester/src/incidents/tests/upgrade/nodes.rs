@@ -1,0 +1,406 @@
+//! Before a node is drained: Plans, Machines, turns, volumes and machines.
+
+use super::*;
+
+fn plan(status: Value) -> Value {
+    json!({
+        "apiVersion": "upgrade.cattle.io/v1", "kind": "Plan",
+        "metadata": {"name": "up-prepare", "namespace": "cattle-system", "creationTimestamp": at("11:00")},
+        "spec": {"nodeSelector": {"matchLabels": {"harvesterhci.io/managed": "true"}}}, "status": status
+    })
+}
+
+/// The Plan's version is resolved, and nodes are named that it works on.
+fn resolved(applying: Value) -> Value {
+    json!({"latestHash": "abc", "applying": applying,
+        "conditions": [{"type": "LatestResolved", "status": "True", "lastUpdateTime": at("11:01")}]})
+}
+
+fn plan_job(parallelism: u64, active: u64) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "apply-x", "namespace": "cattle-system", "creationTimestamp": at("11:02"),
+            "labels": {"upgrade.cattle.io/plan": "up-prepare", "upgrade.cattle.io/node": "n1"}},
+        "spec": {"parallelism": parallelism}, "status": {"active": active}
+    })
+}
+
+#[test]
+fn a_plan_that_does_not_advance_is_told_in_each_of_its_four_ways() {
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "suc-1", "namespace": "cattle-system",
+        "labels": {"upgrade.cattle.io/controller": "system-upgrade-controller"}}, "status": {"phase": "Running"}});
+    for (objects, why) in [
+        (
+            vec![plan(json!({}))],
+            "the controller has never looked at it",
+        ),
+        (
+            vec![plan(resolved(json!(null)))],
+            "1 nodes are left, and no Job is begun",
+        ),
+        (
+            vec![plan(resolved(json!(["n1"])))],
+            "n1 is its next node, and has no Job",
+        ),
+        (
+            vec![plan(resolved(json!(["n1"]))), plan_job(0, 0)],
+            "its Job cattle-system/apply-x stays at parallelism 0",
+        ),
+    ] {
+        let (codes, seen) = told(objects.into_iter().chain([node("n1"), pod.clone()]));
+        assert_eq!(codes, ["plan-stuck"], "{why}");
+        assert!(seen.contains(why), "{seen}");
+        assert!(seen.contains("Pod cattle-system/suc-1"), "{seen}");
+        assert!(
+            seen.contains("Node n1: label plan.upgrade.cattle.io/up-prepare: (none)"),
+            "{seen}"
+        );
+    }
+}
+
+#[test]
+fn a_plan_that_works_is_done_or_is_held_by_itself_is_no_incident() {
+    let done = with(
+        node("n1"),
+        "/metadata/labels/plan.upgrade.cattle.io~1up-prepare",
+        json!("abc"),
+    );
+    let held = |reason: &str| {
+        let mut status = resolved(json!(null));
+        let held = json!({"type": "Complete", "status": "False", "reason": reason, "lastUpdateTime": at("11:05")});
+        status["conditions"].as_array_mut().unwrap().push(held);
+        plan(status)
+    };
+    let ended = with(
+        plan_job(1, 0),
+        "/status",
+        json!({"conditions": [
+        {"type": "Complete", "status": "True", "lastTransitionTime": at("11:58")}]}),
+    );
+    for objects in [
+        // Images are loaded: up to an hour.
+        vec![plan(resolved(json!(["n1"]))), plan_job(1, 1), node("n1")],
+        // The Job of another node has just ended.
+        vec![plan(resolved(json!(null))), ended, node("n1")],
+        vec![plan(resolved(json!(null))), done],
+        vec![held("JobFailed"), node("n1")],
+        vec![held("Waiting"), node("n1")],
+        vec![
+            with(
+                plan(resolved(json!(null))),
+                "/metadata/creationTimestamp",
+                json!(at("11:57")),
+            ),
+            node("n1"),
+        ],
+        vec![
+            with(
+                plan(resolved(json!(null))),
+                "/spec/nodeSelector",
+                json!({"matchLabels": {"kubernetes.io/os": "windows"}}),
+            ),
+            node("n1"),
+        ],
+    ] {
+        nothing(objects);
+    }
+}
+
+fn machine(name: &str, phase: &str, node: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine",
+        "metadata": {"name": name, "namespace": "fleet-local", "creationTimestamp": at("06:00")},
+        "status": {"phase": phase, "lastUpdated": at("06:10"), "nodeRef": {"kind": "Node", "name": node},
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": at("06:10")}]}
+    })
+}
+
+#[test]
+fn a_node_and_a_machine_that_do_not_match_are_told_before_an_upgrade_too() {
+    let good = || machine("m-n1", "Running", "n1");
+    for (objects, subject, why) in [
+        (
+            vec![good(), node("n1"), node("n2")],
+            "Node n2",
+            "its Machine fleet-local/m-n2 does not exist",
+        ),
+        (
+            vec![good(), with(node("n2"), "/metadata/annotations", json!({}))],
+            "Node n2",
+            "it names no Machine",
+        ),
+        (
+            vec![
+                good(),
+                with(
+                    node("n2"),
+                    "/metadata/annotations/cluster.x-k8s.io~1machine",
+                    json!("m-n1"),
+                ),
+            ],
+            "Node n2",
+            "is that of n1",
+        ),
+        (
+            vec![machine("m-n1", "Running", ""), node("n1")],
+            "Machine fleet-local/m-n1",
+            "it has no node",
+        ),
+        (
+            vec![machine("m-n1", "Provisioning", "n1"), node("n1")],
+            "Machine fleet-local/m-n1",
+            "\"Provisioning\", not Running",
+        ),
+    ] {
+        let (codes, seen) = told(objects);
+        assert_eq!(codes, ["machine-missing"], "{why}");
+        assert!(seen.contains(subject) && seen.contains(why), "{seen}");
+    }
+}
+
+#[test]
+fn a_node_that_joins_or_that_harvester_does_not_manage_needs_no_machine_yet() {
+    let good = || machine("m-n1", "Running", "n1");
+    nothing([good(), node("n1")]);
+    let joins = with(
+        node("n2"),
+        "/metadata/creationTimestamp",
+        json!(at("11:45")),
+    );
+    nothing([good(), node("n1"), joins]);
+    let begun = with(
+        machine("m-n2", "Provisioning", ""),
+        "/status/lastUpdated",
+        json!(at("11:50")),
+    );
+    nothing([good(), node("n1"), begun]);
+    nothing([good(), with(node("n2"), "/metadata/labels", json!({}))]);
+    // RKE2 by itself.
+    nothing([node("n1")]);
+}
+
+fn waiting_nodes(first: &str) -> Value {
+    upgrade(
+        "UpgradingNodes",
+        json!({"n1": {"state": first}, "n2": {"state": "Images preloaded"}}),
+    )
+}
+
+#[test]
+fn an_upgrade_whose_nodes_all_wait_for_their_turn_quotes_what_rancher_waits_for() {
+    let plane = json!({"apiVersion": "rke.cattle.io/v1", "kind": "RKEControlPlane",
+        "metadata": {"name": "local", "namespace": "fleet-local"},
+        "status": {"conditions": [{"type": "Reconciled", "status": "Unknown", "lastUpdateTime": at("10:00"),
+            "message": "configuring etcd node(s) custom-1: waiting for probes: etcd"}]}});
+    let (codes, seen) = told([
+        waiting_nodes("Images preloaded"),
+        node("n1"),
+        node("n2"),
+        plane,
+    ]);
+    assert_eq!(codes, ["node-not-upgraded"]);
+    assert!(
+        seen.contains(
+            "RKEControlPlane fleet-local/local: condition Reconciled: Unknown, configuring etcd"
+        ),
+        "{seen}"
+    );
+
+    let held = job("restore-vm", "10:00", None);
+    let unanswered = with(
+        node("n1"),
+        "/metadata/annotations/harvesterhci.io~1pendingOSImage",
+        json!("Harvester v1.8.2"),
+    );
+    let (codes, seen) = told([waiting_nodes("Succeeded"), held, unanswered, node("n2")]);
+    assert_eq!(codes, ["node-not-upgraded"]);
+    assert!(
+        seen.contains("Job harvester-system/job-restore-vm: status.succeeded: 0"),
+        "{seen}"
+    );
+    assert!(seen.contains("pendingOSImage: Harvester v1.8.2"), "{seen}");
+
+    let (_, seen) = told([waiting_nodes("Succeeded"), node("n1"), node("n2")]);
+    assert!(
+        seen.contains("Rancher has begun none since 2026-05-01T09:00:00Z"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn an_upgrade_in_which_something_moves_or_a_person_holds_a_node_is_on_its_way() {
+    let nodes = || [node("n1"), node("n2")];
+    for (upgrade, more) in [
+        (waiting_nodes("Node-upgrade paused"), vec![]),
+        (waiting_nodes("Pre-draining"), vec![]),
+        (
+            upgrade(
+                "PreparingNodes",
+                json!({"n1": {"state": "Images preloaded"}}),
+            ),
+            vec![],
+        ),
+        (
+            waiting_nodes("Succeeded"),
+            vec![job("post-drain", "10:00", Some("11:45"))],
+        ),
+        (
+            upgrade(
+                "UpgradingNodes",
+                json!({"n1": {"state": "Images preloaded"}}),
+            ),
+            vec![job("single-node-upgrade", "10:00", None)],
+        ),
+        (
+            upgrade(
+                "UpgradingNodes",
+                json!({"n1": {"state": "Succeeded"}, "n2": {"state": "Succeeded"}}),
+            ),
+            vec![],
+        ),
+    ] {
+        nothing(nodes().into_iter().chain([upgrade]).chain(more));
+    }
+    // It rebooted a moment ago.
+    let back = with(
+        node("n1"),
+        "/status/conditions/0/lastTransitionTime",
+        json!(at("11:50")),
+    );
+    nothing([waiting_nodes("Succeeded"), back, node("n2")]);
+}
+
+fn volume(robustness: &str) -> Value {
+    json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Volume",
+        "metadata": {"name": "pvc-1", "namespace": "longhorn-system"}, "spec": {"numberOfReplicas": 3},
+        "status": {"robustness": robustness, "conditions": [{"type": "Scheduled", "status": "False",
+            "reason": "ReplicaSchedulingFailure", "message": "insufficient storage", "lastTransitionTime": at("10:00")}]}})
+}
+
+fn engine(state: &str, rebuild: Value) -> Value {
+    json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Engine",
+        "metadata": {"name": "pvc-1-e-0", "namespace": "longhorn-system"}, "spec": {"volumeName": "pvc-1", "nodeID": "n2"},
+        "status": {"currentState": state, "rebuildStatus": rebuild, "replicaModeMap": {"r-1": "RW", "r-2": "ERR"}}})
+}
+
+/// Pre-draining since 10:30, on three nodes.
+pub(super) fn pre_draining(more: impl IntoIterator<Item = Value>) -> Vec<Value> {
+    let begun = [
+        one("Pre-draining"),
+        job("pre-drain", "10:30", None),
+        node("n1"),
+        node("n2"),
+        node("n3"),
+    ];
+    begun.into_iter().chain(more).collect()
+}
+
+#[test]
+fn a_volume_that_is_not_healthy_and_not_rebuilt_keeps_a_node_in_pre_draining() {
+    let (codes, seen) = told(pre_draining([
+        volume("degraded"),
+        engine("running", json!({})),
+    ]));
+    assert_eq!(codes, ["pre-drain-waits"]);
+    assert!(
+        seen.contains("Volume longhorn-system/pvc-1: status.robustness: degraded"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("condition Scheduled: False, ReplicaSchedulingFailure, insufficient storage"),
+        "{seen}"
+    );
+    // Two nodes: the writable replicas count, whatever the volume is called.
+    let mut two = pre_draining([volume("healthy"), engine("running", json!({}))]);
+    two.remove(4);
+    let (codes, seen) = told(two);
+    assert_eq!(codes, ["pre-drain-waits"]);
+    assert!(
+        seen.contains("1 replicas are RW, 2 are asked for"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn a_volume_that_is_rebuilt_or_not_in_use_is_slow_or_healthy() {
+    let rebuilds = json!({"tcp://1": {"isRebuilding": true, "progress": 3, "error": ""}});
+    nothing(pre_draining([
+        volume("degraded"),
+        engine("running", rebuilds),
+    ]));
+    nothing(pre_draining([
+        volume("healthy"),
+        engine("running", json!({})),
+    ]));
+    nothing(pre_draining([
+        volume("unknown"),
+        engine("stopped", json!({})),
+    ]));
+    let mut early = pre_draining([volume("degraded"), engine("running", json!({}))]);
+    early[1] = job("pre-drain", "11:30", None);
+    nothing(early);
+    let failed = json!({"tcp://1": {"isRebuilding": true, "error": "no route to host"}});
+    assert_eq!(
+        told(pre_draining([
+            volume("degraded"),
+            engine("running", failed)
+        ]))
+        .0,
+        ["pre-drain-waits"]
+    );
+}
+
+fn vmi(name: &str, on: &str) -> Value {
+    json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+        "metadata": {"name": name, "namespace": "apps", "labels": {"kubevirt.io/nodeName": on}},
+        "status": {"phase": "Running"}})
+}
+
+fn migration(name: &str, vmi: &str, phase: &str, made: &str) -> Value {
+    json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration",
+        "metadata": {"name": name, "namespace": "apps", "creationTimestamp": at(made)},
+        "spec": {"vmiName": vmi}, "status": {"phase": phase}})
+}
+
+#[test]
+fn a_machine_that_does_not_leave_keeps_a_node_in_pre_draining_and_one_that_moves_does_not() {
+    let (codes, seen) = told(pre_draining([
+        vmi("db", "n1"),
+        migration("evac-1", "db", "Running", "10:40"),
+        migration("evac-2", "db", "Failed", "10:50"),
+    ]));
+    assert_eq!(codes, ["pre-drain-waits"]);
+    assert!(seen.contains("VirtualMachineInstance apps/db"), "{seen}");
+    assert!(
+        seen.contains("its migration apps/evac-2 is Failed"),
+        "{seen}"
+    );
+    let (codes, seen) = told(pre_draining([vmi("db", "n1")]));
+    assert_eq!(codes, ["pre-drain-waits"]);
+    assert!(seen.contains("on n1, without a migration"), "{seen}");
+    // One moves, the other waits for it; and one is elsewhere.
+    nothing(pre_draining([
+        vmi("db", "n1"),
+        vmi("web", "n1"),
+        migration("evac-1", "db", "Running", "10:40"),
+        migration("evac-2", "web", "Pending", "10:40"),
+    ]));
+    nothing(pre_draining([vmi("db", "n2")]));
+}
+
+#[test]
+fn a_budget_of_a_migration_that_has_ended_is_left() {
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "kubevirt-migration-pdb-kubevirt-evacuation-x", "namespace": "apps",
+            "labels": {"kubevirt.io/migrationName": "evac-1"}}, "spec": {"minAvailable": 2}});
+    let (codes, seen) = told(pre_draining([budget.clone()]));
+    assert_eq!(codes, ["pre-drain-waits"]);
+    assert!(
+        seen.contains("kubevirt-evacuation-x: metadata: it exists; its migration is gone"),
+        "{seen}"
+    );
+    nothing(pre_draining([
+        budget,
+        migration("evac-1", "db", "Running", "11:00"),
+    ]));
+}

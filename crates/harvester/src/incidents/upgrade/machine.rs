@@ -1,0 +1,202 @@
+//! Rancher upgrades nodes by their Machines: a node without one is never upgraded, and while one is not Running none is
+//! (harvester#8236, harvester#9388, harvester#9841). And an upgrade whose nodes all wait for their turn, with nobody's turn.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windrow_model::findings::Evidence;
+use windrow_model::reasons::Code;
+
+use super::super::finding::IncidentFinding;
+use super::seen_condition;
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
+use crate::upgrade::{
+    HarvesterUpgrade, NodeStage, condition_time, is_managed, label, minutes_since, time,
+};
+
+/// A node that joins has its Machine by then, and Rancher has begun the next node.
+const PATIENCE: i64 = 30;
+/// Where Rancher keeps what belongs to the cluster that it runs in.
+const LOCAL: &str = "fleet-local";
+const MACHINE_OF: &str = "/metadata/annotations/cluster.x-k8s.io~1machine";
+
+/// Nodes and Machines that do not match: before an upgrade as well.
+pub(super) fn find_missing(
+    objects: &Objects,
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let machines = objects.all(ObjectKind::CAPI_MACHINE)?.iter();
+    let machines: Vec<&Value> = machines
+        .filter(|machine| text(machine, "/metadata/namespace") == LOCAL)
+        .collect();
+    if machines.is_empty() {
+        return Ok(Vec::new());
+    }
+    let is_old =
+        |made: Option<Timestamp>| made.is_some_and(|at| minutes_since(at, now) >= PATIENCE);
+    let not_running = machines
+        .iter()
+        .filter(|machine| is_old(last_phase(machine)))
+        .filter_map(|machine| machine_not_running(machine));
+    let mut findings: Vec<IncidentFinding> = not_running.collect();
+    let nodes = objects.all(ObjectKind::NODE)?.iter();
+    let old = nodes.filter(|node| is_old(time(node, "/metadata/creationTimestamp")));
+    findings.extend(
+        old.filter(|node| is_managed(node))
+            .filter_map(|node| node_without_machine(node, &machines)),
+    );
+    Ok(findings)
+}
+
+/// When a Machine came to its phase.
+fn last_phase(machine: &Value) -> Option<Timestamp> {
+    time(machine, "/status/lastUpdated").max(time(machine, "/metadata/creationTimestamp"))
+}
+
+fn machine_not_running(machine: &Value) -> Option<IncidentFinding> {
+    let (phase, node) = (
+        text(machine, "/status/phase"),
+        text(machine, "/status/nodeRef/name"),
+    );
+    let why = match (phase, node) {
+        ("Running", "") => "it has no node (status.nodeRef)".to_owned(),
+        ("Running", _) => return None,
+        (phase, _) => format!("its phase is {phase:?}, not Running"),
+    };
+    let subject = format!("Machine {}", named(machine));
+    let failing = items(machine, "/status/conditions").iter();
+    let failing = failing.filter(|condition| text(condition, "/status") != "True");
+    let seen = failing.map(|condition| seen_condition(&subject, condition));
+    let seen: Vec<Evidence> = [
+        Evidence::new(&subject, "status.phase", phase),
+        Evidence::new(&subject, "status.nodeRef.name", node),
+    ]
+    .into_iter()
+    .chain(seen)
+    .collect();
+    Some(IncidentFinding::new(Code::MachineMissing, subject, &why).seen(seen))
+}
+
+fn node_without_machine(node: &Value, machines: &[&Value]) -> Option<IncidentFinding> {
+    let (name, wanted) = (text(node, "/metadata/name"), text(node, MACHINE_OF));
+    let machine = machines
+        .iter()
+        .find(|machine| text(machine, "/metadata/name") == wanted);
+    let why = match machine.map(|machine| text(machine, "/status/nodeRef/name")) {
+        None if wanted.is_empty() => "it names no Machine".to_owned(),
+        None => format!("its Machine {LOCAL}/{wanted} does not exist"),
+        // The Machine itself is told.
+        Some("") => return None,
+        Some(other) if other != name => format!("its Machine {LOCAL}/{wanted} is that of {other}"),
+        Some(_) => return None,
+    };
+    let subject = format!("Node {name}");
+    let seen = Evidence::new(&subject, "annotation cluster.x-k8s.io/machine", wanted);
+    Some(IncidentFinding::new(Code::MachineMissing, subject, &why).seen([seen]))
+}
+
+/// An upgrade of nodes that all wait for their turn.
+pub(super) fn find_not_begun(
+    objects: &Objects,
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let Some(upgrade) = HarvesterUpgrade::under_way(objects)? else {
+        return Ok(Vec::new());
+    };
+    if upgrade.state() != "UpgradingNodes" || !all_wait(&upgrade) {
+        return Ok(Vec::new());
+    }
+    let nodes = objects.all(ObjectKind::NODE)?;
+    let jobs = objects.all(ObjectKind::JOB)?.iter();
+    let jobs: Vec<&Value> = jobs
+        .filter(|job| label(job, "harvesterhci.io~1upgrade") == upgrade.name())
+        .collect();
+    let quiet = last_move(&upgrade, nodes, &jobs);
+    let Some(quiet) = quiet.filter(|quiet| minutes_since(*quiet, now) >= PATIENCE) else {
+        return Ok(Vec::new());
+    };
+    let mut causes = rancher_waits(objects)?;
+    causes.extend(jobs_that_hold(&jobs));
+    causes.extend(nodes_not_acknowledged(&upgrade, nodes));
+    let first = causes.first().map(ToString::to_string);
+    let why = first.unwrap_or_else(|| format!("Rancher has begun none since {quiet}"));
+    let states = upgrade.nodes.iter().map(|node| {
+        let field = format!("status.nodeStatuses[{}].state", node.name);
+        Evidence::new(upgrade.subject(), field, node.state)
+    });
+    let finding = IncidentFinding::new(Code::NodeNotUpgraded, upgrade.subject(), &why);
+    Ok(vec![finding.seen(causes).seen(states)])
+}
+
+/// Does nothing happen on any node, although at least one waits for its turn and no person holds one?
+fn all_wait(upgrade: &HarvesterUpgrade<'_>) -> bool {
+    let rests = |stage: NodeStage| stage.rests() && stage != NodeStage::Paused;
+    let mut nodes = upgrade.nodes.iter();
+    nodes.all(|node| rests(node.stage) && !node.runs_alone)
+        && upgrade
+            .in_stage(NodeStage::ImagesPreloaded)
+            .next()
+            .is_some()
+}
+
+/// The last thing that moved: a Job, the upgrade itself, or a node that came back.
+fn last_move(
+    upgrade: &HarvesterUpgrade<'_>,
+    nodes: &[Value],
+    jobs: &[&Value],
+) -> Option<Timestamp> {
+    let ready = nodes.iter().filter_map(|node| condition(node, "Ready"));
+    let of_jobs = ["/metadata/creationTimestamp", "/status/completionTime"]
+        .into_iter()
+        .flat_map(|pointer| jobs.iter().map(move |job| time(job, pointer)));
+    let moved = ready.map(condition_time).chain(of_jobs);
+    moved.chain([upgrade.since()]).flatten().max()
+}
+
+/// What Rancher says that it waits for.
+fn rancher_waits(objects: &Objects) -> Result<Vec<Evidence>, Unlisted> {
+    let mut seen = Vec::new();
+    for kind in [
+        ObjectKind::RKE_CONTROL_PLANE,
+        ObjectKind::PROVISIONING_CLUSTER,
+    ] {
+        let Some(object) = objects.get(kind, LOCAL, "local")? else {
+            continue;
+        };
+        let subject = format!("{} {}", kind.kind, named(object));
+        let waits = items(object, "/status/conditions")
+            .iter()
+            .filter(|one| text(one, "/status") != "True" && !text(one, "/message").is_empty());
+        seen.extend(waits.map(|one| seen_condition(&subject, one)));
+    }
+    Ok(seen)
+}
+
+/// Harvester begins no node while a Job of the upgrade has not succeeded (`checkPendingHookJobs`).
+fn jobs_that_hold(jobs: &[&Value]) -> Vec<Evidence> {
+    let holds = jobs.iter().filter(|job| {
+        let succeeded = job.pointer("/status/succeeded").and_then(Value::as_i64);
+        text(job, "/metadata/namespace") == "harvester-system" && succeeded.unwrap_or_default() == 0
+    });
+    holds
+        .map(|job| Evidence::new(format!("Job {}", named(job)), "status.succeeded", "0"))
+        .collect()
+}
+
+/// Nodes that Harvester calls done and whose last annotation it never took away: Rancher waits for its answer (told by
+/// Harvester's documentation of upgrades from v1.8 to v1.9).
+fn nodes_not_acknowledged(upgrade: &HarvesterUpgrade<'_>, nodes: &[Value]) -> Vec<Evidence> {
+    let done = |node: &&Value| {
+        let mut done = upgrade.in_stage(NodeStage::Succeeded);
+        done.any(|one| one.name == text(node, "/metadata/name"))
+    };
+    let pending = |node: &Value| {
+        let image = text(
+            node,
+            "/metadata/annotations/harvesterhci.io~1pendingOSImage",
+        );
+        let subject = format!("Node {}", named(node));
+        let field = "annotation harvesterhci.io/pendingOSImage";
+        (!image.is_empty()).then(|| Evidence::new(subject, field, image))
+    };
+    nodes.iter().filter(done).filter_map(pending).collect()
+}

@@ -1,0 +1,151 @@
+//! What keeps an upgrade of Harvester waiting, by what it waits for.
+//!
+//! ```text
+//!   PreparingNodes      plan       system-upgrade-controller's Plan does not advance
+//!   UpgradingNodes      machine    a node and its Machine do not match; no node is begun
+//!     Pre-draining      pre_drain  volumes and machines
+//!     Pre-drained       engine     a stale engine keeps Longhorn's budget; (drain.rs: every other budget)
+//!                       learner    etcd does not take the node as a voting member
+//!     Post-draining     repository the upgrade's own repository is down
+//!     Waiting Reboot    reboot     the node does not boot the new image
+//!   any                 stalled    Harvester itself, its logging or RKE2 on the node is down
+//! ```
+//!
+//! A duration alone is no finding: it is told in words ([`HarvesterUpgrade::in_lines`]). Each finding has a cause that was
+//! seen. The minutes are ours, not Harvester's.
+
+mod engine;
+mod learner;
+mod machine;
+mod plan;
+mod pre_drain;
+mod reboot;
+mod repository;
+mod stalled;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windrow_model::findings::Evidence;
+
+use super::Detector;
+use crate::objects::{ObjectKind, condition, named, text};
+use crate::upgrade::{HarvesterUpgrade, UpgradingNode, condition_time, minutes_since};
+
+pub(super) const DETECTORS: &[Detector] = &[
+    Detector {
+        name: "system-upgrade-controller's Plans",
+        looks_at: &[ObjectKind::PLAN, ObjectKind::NODE, ObjectKind::JOB],
+        find: plan::find,
+    },
+    Detector {
+        name: "nodes and their Machines",
+        looks_at: &[ObjectKind::CAPI_MACHINE, ObjectKind::NODE],
+        find: machine::find_missing,
+    },
+    Detector {
+        name: "an upgrade that begins no node",
+        looks_at: &[
+            ObjectKind::UPGRADE,
+            ObjectKind::JOB,
+            ObjectKind::NODE,
+            ObjectKind::RKE_CONTROL_PLANE,
+            ObjectKind::PROVISIONING_CLUSTER,
+        ],
+        find: machine::find_not_begun,
+    },
+    Detector {
+        name: "an upgrade that waits in Pre-draining",
+        looks_at: &[
+            ObjectKind::UPGRADE,
+            ObjectKind::JOB,
+            ObjectKind::NODE,
+            ObjectKind::LONGHORN_ENGINE,
+            ObjectKind::LONGHORN_VOLUME,
+            ObjectKind::VMI,
+            ObjectKind::MIGRATION,
+            ObjectKind::BUDGET,
+        ],
+        find: pre_drain::find,
+    },
+    Detector {
+        name: "stale engines on a cordoned node",
+        looks_at: &[
+            ObjectKind::INSTANCE_MANAGER,
+            ObjectKind::NODE,
+            ObjectKind::LONGHORN_ENGINE,
+            ObjectKind::BUDGET,
+            ObjectKind::ORPHAN,
+        ],
+        find: engine::find,
+    },
+    Detector {
+        name: "etcd members that do not vote",
+        looks_at: &[ObjectKind::UPGRADE, ObjectKind::JOB, ObjectKind::NODE],
+        find: learner::find,
+    },
+    Detector {
+        name: "an upgrade's repository",
+        looks_at: &[
+            ObjectKind::UPGRADE,
+            ObjectKind::JOB,
+            ObjectKind::DEPLOYMENT,
+            ObjectKind::VM,
+            ObjectKind::POD,
+            ObjectKind::CLAIM,
+            ObjectKind::SHARE_MANAGER,
+            ObjectKind::LONGHORN_ENGINE,
+        ],
+        find: repository::find,
+    },
+    Detector {
+        name: "an upgrade that waits for a reboot",
+        looks_at: &[ObjectKind::UPGRADE, ObjectKind::JOB, ObjectKind::NODE],
+        find: reboot::find,
+    },
+    Detector {
+        name: "an upgrade that does not go on",
+        looks_at: &[
+            ObjectKind::UPGRADE,
+            ObjectKind::JOB,
+            ObjectKind::NODE,
+            ObjectKind::DEPLOYMENT,
+            ObjectKind::MANAGED_CHART,
+        ],
+        find: stalled::find,
+    },
+];
+
+/// What the Upgrade says of a node, and the Job that tells since when.
+fn seen_of(upgrade: &HarvesterUpgrade<'_>, node: &UpgradingNode<'_>) -> Vec<Evidence> {
+    let field = format!("status.nodeStatuses[{}].state", node.name);
+    let mut seen = vec![Evidence::new(upgrade.subject(), field, node.state)];
+    if let (Some(job), Some(since)) = (node.job, node.since) {
+        let subject = format!("Job {}", named(job));
+        seen.push(Evidence::new(subject, "since", since.to_string()));
+    }
+    seen
+}
+
+/// A condition as evidence: its status, its reason and what it says, since when.
+fn seen_condition(subject: &str, condition: &Value) -> Evidence {
+    let mut value = text(condition, "/status").to_owned();
+    for pointer in ["/reason", "/message"] {
+        let said = text(condition, pointer).trim();
+        if !said.is_empty() {
+            value = format!("{value}, {said}");
+        }
+    }
+    if let Some(since) = condition_time(condition) {
+        value = format!("{value} (since {since})");
+    }
+    let field = format!("condition {}", text(condition, "/type"));
+    Evidence::new(subject, field, value)
+}
+
+/// A condition that has not been `True` for as many minutes. One without a time counts as new.
+fn failing<'o>(object: &'o Value, name: &str, minutes: i64, now: Timestamp) -> Option<&'o Value> {
+    let condition = condition(object, name)?;
+    let is_late =
+        condition_time(condition).is_some_and(|since| minutes_since(since, now) >= minutes);
+    (text(condition, "/status") != "True" && is_late).then_some(condition)
+}

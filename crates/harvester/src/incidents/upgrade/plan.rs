@@ -1,0 +1,192 @@
+//! A Plan of system-upgrade-controller that does not advance: nodes are left, and nothing runs for them
+//! (harvester#9880, rancher#53498, system-upgrade-controller#134).
+//!
+//! The controller makes a node's Job with `parallelism: 0` and sets it to 1 once the node stands in `status.applying`. So it
+//! hangs in one of four ways: it never looked at the Plan, it begins no Job, it lists a node without a Job, or it leaves a Job
+//! at 0. (system-upgrade-controller `pkg/upgrade/job/job.go`.)
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windrow_model::findings::Evidence;
+use windrow_model::reasons::Code;
+
+use super::super::finding::IncidentFinding;
+use super::seen_condition;
+use crate::objects::{
+    ObjectKind, Objects, Unlisted, condition, is_true, items, named, text, texts,
+};
+use crate::schedule::LabelSelector;
+use crate::upgrade::{condition_time, has_ended, is_of_plan, label, minutes_since, time};
+
+/// The controller answers within seconds.
+const PATIENCE: i64 = 5;
+
+pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let mut findings = Vec::new();
+    for plan in objects.all(ObjectKind::PLAN)? {
+        if !may_hang(plan, now) {
+            continue;
+        }
+        let left = nodes_left(plan, objects.all(ObjectKind::NODE)?);
+        if left.is_empty() {
+            continue;
+        }
+        let jobs = jobs_of(plan, objects.all(ObjectKind::JOB)?);
+        if let Some(hang) = hang(plan, &left, &jobs, now) {
+            findings.push(stuck(objects, plan, &left, &hang)?);
+        }
+    }
+    Ok(findings)
+}
+
+/// Is the Plan old enough, not done, and not held by something that it names itself?
+fn may_hang(plan: &Value, now: Timestamp) -> bool {
+    let made = time(plan, "/metadata/creationTimestamp");
+    let is_new = made.is_none_or(|made| minutes_since(made, now) < PATIENCE);
+    let complete = condition(plan, "Complete").map_or("", |complete| text(complete, "/reason"));
+    let is_held = matches!(complete, "Waiting" | "NotReady" | "JobFailed")
+        || plan
+            .pointer("/spec/window")
+            .is_some_and(|window| !window.is_null());
+    let is_refused = ["Validated", "LatestResolved"]
+        .iter()
+        .any(|name| condition(plan, name).is_some_and(|one| text(one, "/status") == "False"));
+    !(is_new || is_true(plan, "Complete") || is_held || is_refused)
+}
+
+/// The nodes that the Plan selects and that have not its newest hash.
+fn nodes_left<'o>(plan: &Value, nodes: &'o [Value]) -> Vec<&'o Value> {
+    let Ok(Some(selector)) = LabelSelector::parse(plan.pointer("/spec/nodeSelector")) else {
+        return Vec::new();
+    };
+    let key = format!("plan.upgrade.cattle.io/{}", text(plan, "/metadata/name"));
+    let is_left = |node: &&Value| {
+        let labels = texts(node, "/metadata/labels");
+        let done = labels.get(&key).map_or("", String::as_str);
+        let hash = text(plan, "/status/latestHash");
+        selector.matches(&labels) && done != "disabled" && (hash.is_empty() || done != hash)
+    };
+    nodes.iter().filter(is_left).collect()
+}
+
+fn jobs_of<'o>(plan: &Value, jobs: &'o [Value]) -> Vec<&'o Value> {
+    let (name, namespace) = (
+        text(plan, "/metadata/name"),
+        text(plan, "/metadata/namespace"),
+    );
+    let is_its = |job: &&Value| {
+        label(job, "upgrade.cattle.io~1plan") == name
+            && text(job, "/metadata/namespace") == namespace
+    };
+    jobs.iter().filter(is_its).collect()
+}
+
+/// How the Plan hangs, in words; `None` where it does not, or not for long enough.
+fn hang(plan: &Value, left: &[&Value], jobs: &[&Value], now: Timestamp) -> Option<String> {
+    let is_late = last_change(plan, jobs).is_some_and(|last| minutes_since(last, now) >= PATIENCE);
+    if !is_late {
+        return None;
+    }
+    if text(plan, "/status/latestHash").is_empty() {
+        let is_unseen = items(plan, "/status/conditions").is_empty();
+        return is_unseen.then(|| "the controller has never looked at it".to_owned());
+    }
+    let applying = items(plan, "/status/applying").iter();
+    let applying: Vec<&str> = applying.filter_map(Value::as_str).collect();
+    let runs = jobs.iter().any(|job| !has_ended(job));
+    if applying.is_empty() {
+        return (!runs).then(|| format!("{} nodes are left, and no Job is begun", left.len()));
+    }
+    let name = text(plan, "/metadata/name");
+    let is_left = |node: &&&str| left.iter().any(|one| text(one, "/metadata/name") == **node);
+    applying.iter().filter(is_left).find_map(|node| {
+        let its: Vec<&&Value> = jobs
+            .iter()
+            .filter(|job| is_of_plan(job, name, node))
+            .collect();
+        if its.is_empty() {
+            return Some(format!("{node} is its next node, and has no Job"));
+        }
+        let paused = its.iter().find(|job| is_paused(job))?;
+        Some(format!("its Job {} stays at parallelism 0", named(paused)))
+    })
+}
+
+/// A Job that was made and not let go.
+fn is_paused(job: &Value) -> bool {
+    let number = |pointer: &str| job.pointer(pointer).and_then(Value::as_i64);
+    number("/spec/parallelism") == Some(0)
+        && number("/status/active").unwrap_or_default() == 0
+        && !has_ended(job)
+}
+
+/// The last thing that happened with the Plan.
+fn last_change(plan: &Value, jobs: &[&Value]) -> Option<Timestamp> {
+    let conditions = items(plan, "/status/conditions").iter();
+    let of_jobs = jobs.iter().flat_map(|job| {
+        let made = time(job, "/metadata/creationTimestamp");
+        let ended = items(job, "/status/conditions").iter().map(condition_time);
+        ended.chain([made]).collect::<Vec<_>>()
+    });
+    let all = conditions.map(condition_time).chain(of_jobs);
+    let all = all.chain([time(plan, "/metadata/creationTimestamp")]);
+    all.flatten().max()
+}
+
+fn stuck(
+    objects: &Objects,
+    plan: &Value,
+    left: &[&Value],
+    why: &str,
+) -> Result<IncidentFinding, Unlisted> {
+    let subject = format!("Plan {}", named(plan));
+    let mut finding = IncidentFinding::new(Code::PlanStuck, &subject, why);
+    let hash = text(plan, "/status/latestHash");
+    let applying: Vec<&str> = items(plan, "/status/applying")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    for (field, value) in [
+        ("status.latestHash", hash.to_owned()),
+        ("status.applying", applying.join(", ")),
+    ] {
+        let value = if value.is_empty() {
+            "(none)".to_owned()
+        } else {
+            value
+        };
+        finding.evidence.push(Evidence::new(&subject, field, value));
+    }
+    let conditions = items(plan, "/status/conditions").iter();
+    let conditions = conditions.map(|condition| seen_condition(&subject, condition));
+    finding.evidence.extend(conditions);
+    let key = format!("plan.upgrade.cattle.io/{}", text(plan, "/metadata/name"));
+    for node in left {
+        let labels = texts(node, "/metadata/labels");
+        let done = labels.get(&key).map_or("(none)", String::as_str);
+        let subject = format!("Node {}", named(node));
+        let seen = Evidence::new(subject, format!("label {key}"), done);
+        finding.evidence.push(seen);
+    }
+    for pod in controller_pods(objects)? {
+        let subject = format!("Pod {}", named(pod));
+        let phase = text(pod, "/status/phase");
+        finding
+            .evidence
+            .push(Evidence::new(subject, "status.phase", phase));
+    }
+    finding.proof = vec![
+        "system-upgrade-controller begins a node's Job within seconds; no Job of this Plan runs, and none is waited for".to_owned(),
+    ];
+    Ok(finding)
+}
+
+/// The pods of system-upgrade-controller.
+pub(in crate::incidents) fn controller_pods(objects: &Objects) -> Result<Vec<&Value>, Unlisted> {
+    let is_controllers = |pod: &&Value| {
+        text(pod, "/metadata/namespace") == "cattle-system"
+            && label(pod, "upgrade.cattle.io~1controller") == "system-upgrade-controller"
+    };
+    let pods = objects.all(ObjectKind::POD)?.iter();
+    Ok(pods.filter(is_controllers).collect())
+}

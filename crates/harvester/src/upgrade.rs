@@ -1,0 +1,340 @@
+//! Harvester's Upgrade, read once: how far it is, where each node stands, since when, and what that waits for. Pure.
+//!
+//! ```text
+//!   Images preloading ─> Images preloaded ─> Pre-draining ─> Pre-drained ─> Post-draining ─> Waiting Reboot ─> Succeeded
+//!     a Plan's Job         the node's turn     hook's Job      Rancher's      hook's Job       the new image
+//!                                                              drain, RKE2
+//! ```
+//!
+//! The Upgrade itself has no time of a node's state; the Jobs of its hooks have. They are found by their labels, since long
+//! names are cut. A single node stays `Images preloaded` while its one Job runs. Source: Harvester
+//! `pkg/controller/master/upgrade/{common,job_controller,upgrade_controller}.go`.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, named, text};
+
+mod words;
+
+/// A node's state in an upgrade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeStage {
+    /// Its new images are loaded.
+    ImagesPreloading,
+    /// They are there, and it waits for its turn.
+    ImagesPreloaded,
+    /// A person holds it.
+    Paused,
+    /// It is prepared for its drain.
+    PreDraining,
+    /// Rancher drains it and starts its new RKE2.
+    PreDrained,
+    /// Its new system image is installed.
+    PostDraining,
+    /// It boots that image.
+    WaitingReboot,
+    /// Done.
+    Succeeded,
+    /// Given up.
+    Failed,
+    /// None that is known.
+    Other,
+}
+
+/// What is known of a state.
+struct StageFacts {
+    stage: NodeStage,
+    /// As the Upgrade names it.
+    name: &'static str,
+    /// The Jobs that begin the state.
+    jobs: &'static [&'static str],
+    /// It begins when the Job has ended, not when it was made.
+    ended: bool,
+    /// For what it waits.
+    waits_for: &'static str,
+    /// How long it is not worth a word, in minutes. The numbers are ours: a rebuild alone can take hours.
+    usual: i64,
+}
+
+/// A Job of the Plan that loads images.
+const PREPARE: &str = "prepare";
+const PRE_DRAIN: &str = "pre-drain";
+const POST_DRAIN: &str = "post-drain";
+/// The one Job of a cluster of one node.
+pub const SINGLE_NODE: &str = "single-node-upgrade";
+
+const STAGES: &[StageFacts] = &[
+    StageFacts {
+        stage: NodeStage::ImagesPreloading,
+        name: "Images preloading",
+        jobs: &[PREPARE],
+        ended: false,
+        waits_for: "its new images to be loaded",
+        usual: 60,
+    },
+    StageFacts {
+        stage: NodeStage::ImagesPreloaded,
+        name: "Images preloaded",
+        jobs: &[PREPARE],
+        ended: true,
+        waits_for: "its turn",
+        usual: i64::MAX,
+    },
+    StageFacts {
+        stage: NodeStage::Paused,
+        name: "Node-upgrade paused",
+        jobs: &[],
+        ended: false,
+        waits_for: "a person, who paused it",
+        usual: i64::MAX,
+    },
+    StageFacts {
+        stage: NodeStage::PreDraining,
+        name: "Pre-draining",
+        jobs: &[PRE_DRAIN],
+        ended: false,
+        waits_for: "healthy volumes, and its machines to leave",
+        usual: 60,
+    },
+    StageFacts {
+        stage: NodeStage::PreDrained,
+        name: "Pre-drained",
+        jobs: &[PRE_DRAIN],
+        ended: true,
+        waits_for: "Rancher's drain, and its new RKE2 to start",
+        usual: 20,
+    },
+    StageFacts {
+        stage: NodeStage::PostDraining,
+        name: "Post-draining",
+        jobs: &[POST_DRAIN],
+        ended: false,
+        waits_for: "the upgrade's repository, its new RKE2, and its new system image",
+        usual: 45,
+    },
+    StageFacts {
+        stage: NodeStage::WaitingReboot,
+        name: "Waiting Reboot",
+        jobs: &[POST_DRAIN, SINGLE_NODE],
+        ended: true,
+        waits_for: "its reboot into the new system image",
+        usual: 30,
+    },
+    StageFacts {
+        stage: NodeStage::Succeeded,
+        name: "Succeeded",
+        jobs: &[],
+        ended: true,
+        waits_for: "",
+        usual: i64::MAX,
+    },
+    StageFacts {
+        stage: NodeStage::Failed,
+        name: "Failed",
+        jobs: &[],
+        ended: true,
+        waits_for: "",
+        usual: i64::MAX,
+    },
+];
+
+impl NodeStage {
+    fn parse(name: &str) -> Self {
+        let known = STAGES.iter().find(|facts| facts.name == name);
+        known.map_or(NodeStage::Other, |facts| facts.stage)
+    }
+
+    fn facts(self) -> Option<&'static StageFacts> {
+        STAGES.iter().find(|facts| facts.stage == self)
+    }
+
+    /// Does nothing happen on a node in this state, by design?
+    pub fn rests(self) -> bool {
+        use NodeStage::{Failed, ImagesPreloaded, Paused, Succeeded};
+        matches!(self, ImagesPreloaded | Paused | Succeeded | Failed)
+    }
+}
+
+/// A node in an upgrade.
+#[derive(Debug, Clone)]
+pub struct UpgradingNode<'o> {
+    /// Its name.
+    pub name: &'o str,
+    /// Its state, as the Upgrade names it.
+    pub state: &'o str,
+    /// The same, parsed.
+    pub stage: NodeStage,
+    /// Since when; `None` where no Job tells.
+    pub since: Option<Timestamp>,
+    /// The Job that tells.
+    pub job: Option<&'o Value>,
+    /// The one Job of a single node runs.
+    pub runs_alone: bool,
+}
+
+impl UpgradingNode<'_> {
+    /// Is it in its state for as many minutes?
+    pub fn is_there_for(&self, minutes: i64, now: Timestamp) -> bool {
+        self.since
+            .is_some_and(|since| minutes_since(since, now) >= minutes)
+    }
+}
+
+/// An Upgrade that is under way.
+#[derive(Debug, Clone)]
+pub struct HarvesterUpgrade<'o> {
+    /// The object.
+    pub object: &'o Value,
+    /// Its nodes, by name.
+    pub nodes: Vec<UpgradingNode<'o>>,
+}
+
+impl<'o> HarvesterUpgrade<'o> {
+    /// The upgrade that is under way, if any.
+    ///
+    /// # Errors
+    ///
+    /// Upgrades, or while there is one Jobs, could not be listed.
+    pub fn under_way(objects: &'o Objects) -> Result<Option<Self>, Unlisted> {
+        let Some(upgrade) = under_way(objects.all(ObjectKind::UPGRADE)?) else {
+            return Ok(None);
+        };
+        Ok(Some(Self::read(upgrade, objects.all(ObjectKind::JOB)?)))
+    }
+
+    /// Reads an Upgrade with its Jobs.
+    pub fn read(object: &'o Value, jobs: &'o [Value]) -> Self {
+        let states = object.pointer("/status/nodeStatuses");
+        let states = states.and_then(Value::as_object).into_iter().flatten();
+        let upgrade = text(object, "/metadata/name");
+        let node = |(name, status): (&'o String, &'o Value)| {
+            let state = text(status, "/state");
+            let stage = NodeStage::parse(state);
+            let (job, since) = begun_by(stage, upgrade, name, jobs).unzip();
+            UpgradingNode {
+                name,
+                state,
+                stage,
+                since,
+                job,
+                runs_alone: jobs
+                    .iter()
+                    .any(|job| is_hook(job, upgrade, name, SINGLE_NODE) && !has_ended(job)),
+            }
+        };
+        Self {
+            object,
+            nodes: states.map(node).collect(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'o str {
+        text(self.object, "/metadata/name")
+    }
+
+    /// `Upgrade namespace/name`.
+    pub fn subject(&self) -> String {
+        format!("Upgrade {}", named(self.object))
+    }
+
+    /// How far it is, as Harvester labels it; empty right after it was made.
+    pub fn state(&self) -> &'o str {
+        label(self.object, "harvesterhci.io~1upgradeState")
+    }
+
+    /// Since when it is there: when the step before was done.
+    pub fn since(&self) -> Option<Timestamp> {
+        let before = words::OVERALL
+            .iter()
+            .find(|overall| overall.state == self.state())
+            .map_or("", |overall| overall.follows);
+        match before {
+            "" => time(self.object, "/metadata/creationTimestamp"),
+            done => condition_time(condition(self.object, done)?),
+        }
+    }
+
+    /// The nodes in a state.
+    pub fn in_stage(&self, stage: NodeStage) -> impl Iterator<Item = &UpgradingNode<'o>> {
+        self.nodes.iter().filter(move |node| node.stage == stage)
+    }
+}
+
+/// The newest Upgrade, unless it has succeeded or failed. One that Harvester has not labelled yet counts.
+pub fn under_way(upgrades: &[Value]) -> Option<&Value> {
+    let latest = |upgrade: &&Value| label(upgrade, "harvesterhci.io~1latestUpgrade") == "true";
+    let upgrade = upgrades.iter().find(latest)?;
+    let state = label(upgrade, "harvesterhci.io~1upgradeState");
+    (!matches!(state, "Succeeded" | "Failed")).then_some(upgrade)
+}
+
+/// The newest Job that begins a state, and when it did.
+fn begun_by<'o>(
+    stage: NodeStage,
+    upgrade: &str,
+    node: &str,
+    jobs: &'o [Value],
+) -> Option<(&'o Value, Timestamp)> {
+    let facts = stage.facts()?;
+    let begins = |job: &&Value| {
+        facts.jobs.iter().any(|kind| match *kind {
+            PREPARE => is_of_plan(job, &format!("{upgrade}-prepare"), node),
+            kind => is_hook(job, upgrade, node, kind),
+        })
+    };
+    let pointer = match facts.ended {
+        true => "/status/completionTime",
+        false => "/metadata/creationTimestamp",
+    };
+    jobs.iter()
+        .filter(begins)
+        .filter_map(|job| Some((job, time(job, pointer)?)))
+        .max_by_key(|(_, since)| *since)
+}
+
+/// Is it a hook's Job of this upgrade on this node? Harvester labels them itself (`applyNodeJob`).
+fn is_hook(job: &Value, upgrade: &str, node: &str, kind: &str) -> bool {
+    label(job, "harvesterhci.io~1upgradeJobType") == kind
+        && label(job, "harvesterhci.io~1node") == node
+        && label(job, "harvesterhci.io~1upgrade") == upgrade
+}
+
+/// Is it a Job of this Plan on this node? system-upgrade-controller labels them.
+pub fn is_of_plan(job: &Value, plan: &str, node: &str) -> bool {
+    label(job, "upgrade.cattle.io~1plan") == plan && label(job, "upgrade.cattle.io~1node") == node
+}
+
+/// Has a Job ended, well or not?
+pub fn has_ended(job: &Value) -> bool {
+    is_true(job, "Complete") || is_true(job, "Failed")
+}
+
+/// A label, by its key as a part of a JSON pointer.
+pub fn label<'o>(object: &'o Value, key: &str) -> &'o str {
+    text(object, &format!("/metadata/labels/{key}"))
+}
+
+/// A time in an object.
+pub fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
+    text(object, pointer).parse().ok()
+}
+
+/// When a condition was last written: Rancher's and Harvester's have one time, those of Kubernetes another.
+pub fn condition_time(condition: &Value) -> Option<Timestamp> {
+    time(condition, "/lastTransitionTime").max(time(condition, "/lastUpdateTime"))
+}
+
+/// Whole minutes from one time to another.
+pub fn minutes_since(since: Timestamp, now: Timestamp) -> i64 {
+    now.duration_since(since).as_mins()
+}
+
+/// Is the node one that Harvester manages?
+pub fn is_managed(node: &Value) -> bool {
+    label(node, "harvesterhci.io~1managed") == "true"
+}
+
+#[cfg(test)]
+mod tests;
