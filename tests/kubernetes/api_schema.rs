@@ -286,8 +286,6 @@ fn problems(object: &Object, custom: &CustomKind, minor: u16) -> Vec<Problem> {
 async fn ask(minor: Minor, cases: &[Case]) -> Option<Vec<Answer>> {
     let spec = Spec {
         minor,
-        // As RKE2 sets it.
-        arguments: vec!["--allow-privileged=true".to_owned()],
         ..Spec::default()
     };
     let cluster = Cluster::start(spec).await?;

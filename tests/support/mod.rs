@@ -5,6 +5,7 @@
 #![allow(dead_code, unused_imports)]
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
+pub(crate) mod addon_controller;
 pub(crate) mod apiserver;
 pub(crate) mod bus;
 pub(crate) mod cluster;
@@ -12,6 +13,7 @@ pub(crate) mod console;
 pub(crate) mod daemon;
 pub(crate) mod flood;
 pub(crate) mod gate_node;
+pub(crate) mod helm;
 pub(crate) mod machine;
 pub(crate) mod manual;
 pub(crate) mod objects;

@@ -93,10 +93,14 @@ pub(crate) async fn serve(client: &Client, gvk: Gvk, scope: &str) {
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}
     });
     create(&api(client, DEFINITION, ""), definition).await;
-    let namespace = if scope == "Cluster" { "" } else { "default" };
-    let served = api(client, gvk, namespace);
-    eventually("the kind is served", DEADLINE, async || {
-        served.list(&Default::default()).await.ok().map(drop)
+    served(client, gvk).await;
+}
+
+/// Waits until a kind is served.
+pub(crate) async fn served(client: &Client, gvk: Gvk) {
+    let everywhere = api(client, gvk, "");
+    eventually(&format!("{} is served", gvk.2), DEADLINE, async || {
+        everywhere.list(&Default::default()).await.ok().map(drop)
     })
     .await;
 }

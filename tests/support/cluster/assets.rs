@@ -26,8 +26,17 @@ impl Minor {
     }
 }
 
-/// The path of a program, or one line that says where it was looked for and how to get it.
-pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
+/// The versions of helm-controller that a cluster can have, each built as Harvester's RKE2 has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HelmVersion {
+    /// 0.16.13: Harvester v1.5.2, v1.6.0 and v1.6.1.
+    V0_16,
+    /// 0.17.1: Harvester v1.7.2, v1.8.1 and v1.8.2.
+    V0_17,
+}
+
+/// What `tests/cluster/build` made of one of its modules.
+fn built(module: &str) -> PathBuf {
     let cache = env::var_os("WINDROW_CACHE")
         .map(PathBuf::from)
         .unwrap_or_else(|| {
@@ -38,11 +47,25 @@ pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
                 })
                 .join("windrow")
         });
-    let kubernetes = cache
-        .join("assets")
-        .join(format!("k8s-{}", minor.text()))
-        .join("current");
-    let node = cache.join("assets/node/current");
+    cache.join("assets").join(module).join("current")
+}
+
+/// The path of helm-controller, or one line that says how to get it.
+pub(crate) fn find_helm_controller(version: HelmVersion) -> Result<PathBuf, String> {
+    let module = match version {
+        HelmVersion::V0_16 => "helm-0.16",
+        HelmVersion::V0_17 => "helm-0.17",
+    };
+    let program = built(module).join("helm-controller");
+    executable(&program)
+        .then_some(program)
+        .ok_or_else(|| format!("no helm-controller in the cache: run tests/cluster/build {module}"))
+}
+
+/// The path of a program, or one line that says where it was looked for and how to get it.
+pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
+    let kubernetes = built(&format!("k8s-{}", minor.text()));
+    let node = built("node");
     let mut places = Vec::new();
     // A user's own binaries are of one version, which counts as the current one.
     if minor == Minor::V1_36 {

@@ -11,6 +11,7 @@
 pub(crate) mod assets;
 mod audit;
 mod events;
+mod helm;
 mod pki;
 mod process;
 
@@ -32,9 +33,10 @@ use tower::Layer;
 use tower::retry::RetryLayer;
 use windrow::apiserver::ApiServer;
 
-pub(crate) use assets::Minor;
+pub(crate) use assets::{HelmVersion, Minor};
 pub(crate) use audit::{Write, everything, refused};
 pub(crate) use events::Recorder;
+pub(crate) use helm::HelmController;
 use pki::Pki;
 pub(crate) use pki::Who;
 use process::{Janitor, Process};
@@ -96,13 +98,18 @@ pub(crate) fn skipped(minor: Minor) -> bool {
     let Some(why) = missing(minor) else {
         return false;
     };
+    skip(&why);
+    true
+}
+
+/// Prints why a test is skipped, or panics where `WINDROW_REQUIRE_CLUSTER` forbids skipping.
+fn skip(why: &str) {
     assert!(
         std::env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
         "WINDROW_REQUIRE_CLUSTER is set, and {why}"
     );
     // Not eprintln: the line must show without --nocapture.
     writeln!(std::io::stderr(), "skipped: {why}").expect("standard error is open");
-    true
 }
 
 /// A cluster that the tests of one file share.
@@ -310,17 +317,9 @@ impl Cluster {
 
     /// The same, under a name that identifies its writes: [`Write::program`].
     pub(crate) fn deploy_as(&self, name: &str, folder: &Path) -> Option<DeployController> {
-        let program = match assets::find(self.spec.minor, "deploy-controller") {
-            Ok(program) => program,
-            Err(why) => {
-                assert!(
-                    std::env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
-                    "{why}"
-                );
-                writeln!(std::io::stderr(), "skipped: {why}").expect("standard error is open");
-                return None;
-            }
-        };
+        let program = assets::find(self.spec.minor, "deploy-controller")
+            .inspect_err(|why| skip(why))
+            .ok()?;
         let arguments = [
             self.kubeconfig(Who::Admin).display().to_string(),
             folder.display().to_string(),
@@ -460,6 +459,8 @@ fn apiserver_arguments(pki: &Pki, dir: &Path, port: u16, etcd_port: u16) -> Vec<
         "--bind-address=127.0.0.1".to_owned(),
         // As RKE2 has it: without a credential even /readyz answers 401.
         "--anonymous-auth=false".to_owned(),
+        // As RKE2 has it: pods of Longhorn and KubeVirt are privileged.
+        "--allow-privileged=true".to_owned(),
         "--authorization-mode=Node,RBAC".to_owned(),
         "--enable-admission-plugins=NodeRestriction".to_owned(),
         // Without controllers no namespace ever gets its service account, and pods would be refused.

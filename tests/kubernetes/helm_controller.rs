@@ -1,0 +1,258 @@
+//! Level 4: the Jobs of the real helm-controller, in two of the versions that Harvester has, under a real Job
+//! controller. Harvester's Addon controller, the kubelet and helm are played.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject};
+use serde_json::{Value, json};
+use support::addon_controller::AddonController;
+use support::cluster::{Cluster, DEADLINE, HelmController, HelmVersion, Spec, Who, eventually};
+use support::helm::Helm;
+use support::objects::{ADDON, CHART, JOB, SETTING};
+use support::objects::{api, field, make, patch, serve, served};
+use windrow::observe::objects::list;
+use windrow_harvester::incidents::{diagnose, kinds};
+
+use crate::support;
+
+const INSTALL: &str = "helm-install-pci";
+const DELETE: &str = "helm-delete-pci";
+
+/// A cluster with helm-controller and without Addons.
+struct Site {
+    _cluster: Cluster,
+    client: Client,
+    helm: Helm,
+    addons: Api<DynamicObject>,
+    charts: Api<DynamicObject>,
+    jobs: Api<DynamicObject>,
+    _helm_controller: HelmController,
+}
+
+impl Site {
+    async fn start(version: HelmVersion) -> Option<Self> {
+        let spec = Spec {
+            controller_manager: true,
+            ..Spec::default()
+        };
+        let cluster = Cluster::start(spec).await?;
+        let client = cluster.client(Who::Admin).await;
+        let helm_controller = cluster.helm_controller(version)?;
+        serve(&client, ADDON, "Namespaced").await;
+        serve(&client, SETTING, "Cluster").await;
+        let harvester = match version {
+            HelmVersion::V0_16 => "v1.6.1",
+            HelmVersion::V0_17 => "v1.8.1",
+        };
+        let setting = json!({"metadata": {"name": "server-version"}, "value": harvester});
+        make(&client, SETTING, "", setting).await;
+        served(&client, CHART).await;
+        Some(Self {
+            helm: Helm::new(&client, "default"),
+            addons: api(&client, ADDON, "default"),
+            charts: api(&client, CHART, "default"),
+            jobs: api(&client, JOB, "default"),
+            _cluster: cluster,
+            client,
+            _helm_controller: helm_controller,
+        })
+    }
+
+    async fn add(&self, enabled: bool) {
+        let addon = json!({"metadata": {"name": "pci"}, "spec": {"enabled": enabled, "chart": "pci",
+            "repo": "http://charts.example.com", "version": "1.0.0", "valuesContent": "x: 1"}});
+        make(&self.client, ADDON, "default", addon).await;
+    }
+
+    async fn change(&self, spec: Value) {
+        patch(&self.client, ADDON, "default", "pci", json!({"spec": spec})).await;
+    }
+
+    async fn state(&self, state: &str) {
+        eventually(&format!("the Addon is {state}"), DEADLINE, async || {
+            (field(&self.addons, "pci", "/status/status").await == state).then_some(())
+        })
+        .await;
+    }
+
+    /// A condition of the Addon: its status and its time.
+    async fn condition(&self, kind: &str) -> (String, String) {
+        let all = field(&self.addons, "pci", "/status/conditions").await;
+        let all = all.as_array().cloned().unwrap_or_default();
+        let found = all.into_iter().find(|one| one["type"] == kind);
+        let found = found.unwrap_or_default();
+        let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("lastUpdateTime"))
+    }
+
+    /// The Job of this name that is not `before`.
+    async fn newer(&self, job: &str, before: &DynamicObject) -> DynamicObject {
+        eventually(&format!("{job} is made again"), DEADLINE, async || {
+            let job = self.jobs.get_opt(job).await.unwrap()?;
+            (job.metadata.uid != before.metadata.uid).then_some(job)
+        })
+        .await
+    }
+
+    async fn delete_job(&self, name: &str) {
+        let background = DeleteParams::background();
+        self.jobs.delete(name, &background).await.unwrap();
+    }
+
+    /// What Windrow finds as of a time.
+    async fn codes(&self, now: Timestamp) -> Vec<String> {
+        let found = diagnose(&list(&self.client, &kinds()).await, now);
+        assert_eq!(found.unknown, [""; 0]);
+        let codes = found.findings.iter().map(|one| one.code.to_string());
+        codes.collect()
+    }
+}
+
+fn made(object: &DynamicObject) -> Timestamp {
+    object.metadata.creation_timestamp.clone().unwrap().0
+}
+
+fn minutes_on(minutes: i64) -> Timestamp {
+    Timestamp::now() + SignedDuration::from_mins(minutes)
+}
+
+/// On, changed, off: the Jobs' names and policy, and that a deleted Job is made again.
+async fn an_addon_lives_by_jobs(version: HelmVersion) {
+    let Some(site) = Site::start(version).await else {
+        return;
+    };
+    let _harvester = AddonController::start(&site.client, "default", SignedDuration::ZERO);
+    site.add(true).await;
+    let first = site.helm.job(INSTALL).await;
+    let spec = &first.data["spec"];
+    assert_eq!(spec["backoffLimit"], 5);
+    assert_eq!(spec["template"]["spec"]["restartPolicy"], "OnFailure");
+    let label = "helmcharts.helm.cattle.io/chart";
+    assert_eq!(first.metadata.labels.as_ref().unwrap()[label], "pci");
+    eventually("the HelmChart names its Job", DEADLINE, async || {
+        (field(&site.charts, "pci", "/status/jobName").await == INSTALL).then_some(())
+    })
+    .await;
+    site.state("AddonEnabling").await;
+    assert_eq!(site.codes(Timestamp::now()).await, [""; 0], "on its way");
+    site.helm.no_image(INSTALL).await;
+    assert_eq!(site.codes(Timestamp::now()).await, ["addon-image-missing"]);
+    site.helm.fail(INSTALL, 2).await;
+    assert_eq!(site.codes(minutes_on(30)).await, [""; 0], "it tries again");
+    site.helm.succeed(INSTALL).await;
+    site.state("AddonDeploySuccessful").await;
+
+    site.change(json!({"valuesContent": "x: 2"})).await;
+    let second = site.newer(INSTALL, &first).await;
+    site.helm.succeed(INSTALL).await;
+    site.state("AddonDeploySuccessful").await;
+    assert_eq!(
+        field(&site.charts, "pci", "/spec/valuesContent").await,
+        "x: 2"
+    );
+    assert_eq!(site.condition("InProgress").await.0, "False");
+
+    site.change(json!({"enabled": false})).await;
+    let delete = site.helm.job(DELETE).await;
+    assert!(made(&delete) >= made(&second));
+    assert_eq!(delete.data["spec"]["backoffLimit"], 5);
+    let chart = site.charts.get("pci").await.unwrap();
+    assert!(made(&delete) >= chart.metadata.deletion_timestamp.unwrap().0);
+    let finalizers = chart.metadata.finalizers.unwrap_or_default();
+    assert_eq!(finalizers, ["wrangler.cattle.io/on-helm-chart-remove"]);
+    site.helm.fail_for_good(DELETE).await;
+    site.delete_job(DELETE).await;
+    site.newer(DELETE, &delete).await;
+    // 0.16 writes the name with the object and not to its status subresource, and it is dropped: Harvester does not
+    // hear of this Job, neither that it failed nor that it is done, and goes on when the HelmChart is gone.
+    let named = match version {
+        HelmVersion::V0_16 => INSTALL,
+        HelmVersion::V0_17 => DELETE,
+    };
+    assert_eq!(field(&site.charts, "pci", "/status/jobName").await, named);
+    assert_eq!(
+        field(&site.addons, "pci", "/status/status").await,
+        "AddonDisabling"
+    );
+    let failed = site.condition("OperationFailed").await.0;
+    assert_eq!(failed == "True", version == HelmVersion::V0_17);
+    site.helm.succeed(DELETE).await;
+    site.state("AddonDisabled").await;
+    eventually("the HelmChart is gone", DEADLINE, async || {
+        let chart = site.charts.get_opt("pci").await.unwrap();
+        chart.is_none().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_addon_lives_by_jobs_of_helm_controller_0_17() {
+    an_addon_lives_by_jobs(HelmVersion::V0_17).await;
+}
+
+#[tokio::test]
+async fn an_addon_lives_by_jobs_of_helm_controller_0_16() {
+    an_addon_lives_by_jobs(HelmVersion::V0_16).await;
+}
+
+/// The clock of Harvester's node is ahead of kube-apiserver's: the Job is older than the operation that waits for it.
+/// Only a newer one ends that, and helm-controller makes it once the Job is gone.
+async fn an_addon_gets_stuck(version: HelmVersion) {
+    let Some(site) = Site::start(version).await else {
+        return;
+    };
+    let ahead = SignedDuration::from_secs(30);
+    let _harvester = AddonController::start(&site.client, "default", ahead);
+    site.add(true).await;
+    let first = site.helm.job(INSTALL).await;
+    site.helm.succeed(INSTALL).await;
+    site.state("AddonEnabling").await;
+    let (in_progress, since) = site.condition("InProgress").await;
+    let since: Timestamp = since.parse().unwrap();
+    assert_eq!(in_progress, "True");
+    assert!(made(&first) < since);
+    let soon = since + SignedDuration::from_mins(1);
+    assert_eq!(site.codes(soon).await, [""; 0], "no more than slow");
+    let later = since + SignedDuration::from_mins(10);
+    assert_eq!(site.codes(later).await, ["addon-stuck"]);
+
+    eventually("that time has come", DEADLINE, async || {
+        (Timestamp::now() > since).then_some(())
+    })
+    .await;
+    site.delete_job(INSTALL).await;
+    let second = site.newer(INSTALL, &first).await;
+    assert!(made(&second) >= since);
+    site.helm.succeed(INSTALL).await;
+    site.state("AddonDeploySuccessful").await;
+    assert_eq!(site.codes(later).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_addon_gets_stuck_and_a_deleted_job_is_made_again_by_0_17() {
+    an_addon_gets_stuck(HelmVersion::V0_17).await;
+}
+
+#[tokio::test]
+async fn an_addon_gets_stuck_and_a_deleted_job_is_made_again_by_0_16() {
+    an_addon_gets_stuck(HelmVersion::V0_16).await;
+}
+
+#[tokio::test]
+async fn a_chart_that_fails_again_and_again_is_found() {
+    let Some(site) = Site::start(HelmVersion::V0_17).await else {
+        return;
+    };
+    let chart = json!({"metadata": {"name": "db"}, "spec": {"chart": "db"}});
+    make(&site.client, CHART, "default", chart).await;
+    let job = site.helm.job("helm-install-db").await;
+    assert_eq!(job.data["spec"]["backoffLimit"], 1000);
+    site.helm.fail("helm-install-db", 4).await;
+    assert_eq!(site.codes(Timestamp::now()).await, [""; 0]);
+    site.helm.fail("helm-install-db", 5).await;
+    assert_eq!(site.codes(Timestamp::now()).await, ["chart-retries"]);
+    site.helm.succeed("helm-install-db").await;
+    assert_eq!(site.codes(Timestamp::now()).await, [""; 0]);
+}
