@@ -38,9 +38,13 @@ impl Backoff {
     }
 }
 
+/// A number that differs from that of other processes. No secret.
+pub(crate) fn random() -> u64 {
+    // The standard library seeds its hashers at random: enough to spread requests.
+    RandomState::new().build_hasher().finish()
+}
+
 /// The pause, or up to a quarter less.
 pub(crate) fn spread(pause: Duration) -> Duration {
-    // The standard library seeds its hashers at random: enough to spread requests.
-    let random = RandomState::new().build_hasher().finish() % 256;
-    pause - pause / 1024 * u32::try_from(random).unwrap_or_default()
+    pause - pause / 1024 * u32::try_from(random() % 256).unwrap_or_default()
 }

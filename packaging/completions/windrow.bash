@@ -70,6 +70,9 @@ _windrow() {
             windrow,status)
                 cmd="windrow__subcmd__status"
                 ;;
+            windrow,vip-check)
+                cmd="windrow__subcmd__vip__subcmd__check"
+                ;;
             windrow,wait)
                 cmd="windrow__subcmd__wait"
                 ;;
@@ -184,6 +187,9 @@ _windrow() {
             windrow__subcmd__help,status)
                 cmd="windrow__subcmd__help__subcmd__status"
                 ;;
+            windrow__subcmd__help,vip-check)
+                cmd="windrow__subcmd__help__subcmd__vip__subcmd__check"
+                ;;
             windrow__subcmd__help,wait)
                 cmd="windrow__subcmd__help__subcmd__wait"
                 ;;
@@ -218,7 +224,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help"
+            opts="-h -V --root --help --version run check plan rehearse status why wait console stage hold release gates drain-check vip-check diagnose repair config replay cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -762,7 +768,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="run check plan rehearse status why wait console stage hold release gates drain-check diagnose repair config replay cleanup report help"
+            opts="run check plan rehearse status why wait console stage hold release gates drain-check vip-check diagnose repair config replay cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1125,6 +1131,20 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windrow__subcmd__help__subcmd__vip__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__help__subcmd__wait)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1472,6 +1492,40 @@ _windrow() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__vip__subcmd__check)
+            opts="-i -c -h --interface --config --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --interface)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -i)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --root)

@@ -1,6 +1,7 @@
 //! Adapters that fill an observation with the state of disk, bus and cluster, as values.
 //! They decide nothing and change nothing.
 
+pub mod arp;
 pub mod cluster;
 pub mod collect;
 pub mod effect;
@@ -8,6 +9,7 @@ pub mod files;
 pub mod kube_vip;
 pub mod kubelet;
 pub mod management;
+pub mod network;
 pub mod objects;
 pub mod platform;
 mod pod_logs;

@@ -30,4 +30,5 @@ mod report;
 mod sandbox;
 mod secrets;
 mod verbs;
+mod vip_check;
 mod words;

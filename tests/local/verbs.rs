@@ -21,6 +21,8 @@ const PACK: &str = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name:
 const ACCEPTED: &str = "apiVersion: windrow.dev/v1\nkind: AcceptedFindings\naccept:\n- code: object-without-provider\n  reason: our image has it\n";
 const OBJECTS: &str =
     r#"{"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "n1"}}]}"#;
+/// Refused before anything is sent.
+const IPV6: &str = "install: {vip: '2001:db8::1'}\n";
 const IMAGES: &str = "example.com/a:v1\n";
 
 fn flight() -> String {
@@ -227,6 +229,7 @@ const READ: &[(&str, &str, &str, &str)] = &[
     ("replay", "flight", "-o json @", "a flight"),
     ("replay", "with", "-o json flight.jsonl --with @", PACK),
     ("stage", "files", "@", MANIFEST),
+    ("vip-check", "config", "--config @", IPV6),
     // Refused: playing one takes long.
     ("run", "config", "--sandbox --config @", MANIFEST),
 ];

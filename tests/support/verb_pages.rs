@@ -228,6 +228,27 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         ],
     },
     VerbPage {
+        verb: "vip-check",
+        exits: &[
+            (0, "Nobody else uses the address."),
+            (4, "Another machine does, or is about to."),
+            (
+                5,
+                "It could not be looked for: no right to, no link, an IPv6 address.",
+            ),
+        ],
+        examples: &[
+            (
+                "windrow vip-check --config harvester-config.yaml",
+                "Before the installation: is the VIP free?",
+            ),
+            (
+                "windrow vip-check 10.0.0.10 --interface eth0",
+                "Any address, on a link of your choice.",
+            ),
+        ],
+    },
+    VerbPage {
         verb: "diagnose",
         exits: &[
             (0, "No known incident."),

@@ -11,8 +11,10 @@
 )]
 
 pub mod addons;
+pub mod arp;
 pub mod drain;
 pub mod incidents;
+pub mod network;
 pub mod objects;
 pub mod schedule;
 pub mod upgrade;
@@ -40,17 +42,12 @@ pub fn preset_storage_network(config: &Node) -> Option<u32> {
 
 /// How the installer was configured to find the VIP's address: `dhcp` or `static`.
 pub fn vip_mode(config: &Node) -> Option<&str> {
-    let named = |node: &'_ Node, names: &[&str]| {
-        let mut entries = node.entries().iter();
-        entries.position(|entry| {
-            names
-                .iter()
-                .any(|name| entry.key.eq_ignore_ascii_case(name))
-        })
-    };
-    let install = &config.entries()[named(config, &["install"])?].value;
-    let mode = &install.entries()[named(install, &["vipMode", "vip_mode"])?].value;
-    mode.as_str()
+    field(field(config, "install")?, "vipMode")?.as_str()
+}
+
+/// The VIP's address in an installer's configuration.
+pub fn vip_address(config: &Node) -> Option<&str> {
+    field(field(config, "install")?, "vip")?.as_str()
 }
 
 /// Does the text of an installer's configuration preset a storage network?
@@ -108,6 +105,8 @@ mod tests {
             let config = yaml::parse_configuration(text).unwrap().unwrap();
             assert_eq!(vip_mode(&config), mode, "{text}");
         }
+        let config = yaml::parse_configuration("install: {vip: 10.0.0.9}\n");
+        assert_eq!(vip_address(&config.unwrap().unwrap()), Some("10.0.0.9"));
     }
 
     #[test]

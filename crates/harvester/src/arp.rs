@@ -1,0 +1,161 @@
+//! Is an IPv4 address in use? Asked as RFC 5227 has it. Pure: the caller sends what stands here and hears the answers.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use crate::network::MacAddress;
+
+/// `PROBE_NUM`.
+pub const PROBES: usize = 3;
+/// `PROBE_MIN`, which is also what `PROBE_WAIT` and `PROBE_MAX` may add.
+const SECOND: u64 = 1000;
+/// `ANNOUNCE_WAIT`: how long a late answer to the last probe still counts.
+const LATE: Duration = Duration::from_secs(2);
+
+const BROADCAST: MacAddress = MacAddress([0xff; 6]);
+/// Ethernet's type of ARP, then hardware (Ethernet), protocol (IPv4) and the lengths of their addresses.
+const HEADER: [u8; 8] = [0x08, 0x06, 0, 1, 0x08, 0, 6, 4];
+const REQUEST: [u8; 2] = [0, 1];
+const REPLY: [u8; 2] = [0, 2];
+
+/// How long to listen before the first probe, between two, and after the last one. `random` are any numbers: hosts that
+/// start together shall not ask together.
+pub fn waits(random: [u64; PROBES]) -> [Duration; PROBES + 1] {
+    let [first, second, third] = random.map(|number| number % SECOND);
+    let millis = Duration::from_millis;
+    [
+        millis(first),
+        millis(SECOND + second),
+        millis(SECOND + third),
+        LATE,
+    ]
+}
+
+/// The Ethernet frame that asks who has an address, and claims nothing itself: its sender's address is 0.0.0.0.
+pub fn probe(from: MacAddress, address: Ipv4Addr) -> Vec<u8> {
+    let unknown = [0; 6];
+    [
+        &BROADCAST.0[..],
+        &from.0,
+        &HEADER,
+        &REQUEST,
+        &from.0,
+        &Ipv4Addr::UNSPECIFIED.octets(),
+        &unknown,
+        &address.octets(),
+    ]
+    .concat()
+}
+
+/// What another machine says of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Claim {
+    /// It has it: it answered, asked for another in its name, or announced it.
+    Has(MacAddress),
+    /// It asks for it as we do, and is about to take it.
+    Probes(MacAddress),
+}
+
+/// What a frame says of an address, unless one of our own links (`own`) sent it.
+pub fn claim(frame: &[u8], address: Ipv4Addr, own: &[MacAddress]) -> Option<Claim> {
+    let (ethernet, arp) = frame.split_at_checked(12)?;
+    let source = MacAddress(ethernet.get(6..)?.try_into().ok()?);
+    let (header, arp) = arp.split_at_checked(HEADER.len())?;
+    let (operation, arp) = arp.split_at_checked(2)?;
+    let (sender, arp) = arp.split_at_checked(6)?;
+    let (sender_address, arp) = arp.split_at_checked(4)?;
+    let target_address = arp.get(6..10)?;
+    let sender = MacAddress(sender.try_into().ok()?);
+    if header != HEADER || own.contains(&sender) || own.contains(&source) {
+        return None;
+    }
+    let is_ours = |octets: &[u8]| octets == address.octets();
+    match sender_address {
+        of if is_ours(of) && (operation == REQUEST || operation == REPLY) => {
+            Some(Claim::Has(sender))
+        }
+        [0, 0, 0, 0] if operation == REQUEST && is_ours(target_address) => {
+            Some(Claim::Probes(sender))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+    const OTHER: MacAddress = MacAddress([0x52, 0x54, 0, 0, 0, 7]);
+    const VIP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 10);
+
+    /// Offsets of RFC 826 behind Ethernet's header of 14 bytes.
+    fn frame(operation: u8, sender: MacAddress, from: Ipv4Addr, to: Ipv4Addr) -> Vec<u8> {
+        let mut frame = probe(sender, to);
+        frame[21] = operation;
+        frame[28..32].copy_from_slice(&from.octets());
+        frame
+    }
+
+    #[test]
+    fn a_probe_is_what_the_rfc_says_byte_for_byte() {
+        let expected = [
+            0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 0x08, 0x06, // Ethernet
+            0, 1, 0x08, 0, 6, 4, 0, 1, // a request, IPv4 over Ethernet
+            2, 0, 0, 0, 0, 1, 0, 0, 0, 0, // from us, without an address
+            0, 0, 0, 0, 0, 0, 10, 0, 0, 10, // who has it?
+        ];
+        assert_eq!(probe(OURS, VIP), expected);
+    }
+
+    #[test]
+    fn answers_announcements_and_probes_of_others_are_claims_and_nothing_else_is() {
+        let other = Ipv4Addr::new(10, 0, 0, 99);
+        let none = Ipv4Addr::UNSPECIFIED;
+        for (operation, from, to, says) in [
+            (2, VIP, none, Some(Claim::Has(OTHER))),
+            // Announced, and asking for somebody else in its name.
+            (1, VIP, VIP, Some(Claim::Has(OTHER))),
+            (1, VIP, other, Some(Claim::Has(OTHER))),
+            (1, none, VIP, Some(Claim::Probes(OTHER))),
+            // Somebody wants to talk to it, or probes for something else.
+            (1, other, VIP, None),
+            (1, none, other, None),
+            (2, other, VIP, None),
+            (3, VIP, VIP, None),
+        ] {
+            let heard = frame(operation, OTHER, from, to);
+            assert_eq!(claim(&heard, VIP, &[OURS]), says, "{operation} {from} {to}");
+            assert_eq!(claim(&frame(operation, OURS, from, to), VIP, &[OURS]), None);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_another_of_our_links_sent_is_ours_whatever_stands_in_it() {
+        let mut heard = frame(2, OTHER, VIP, VIP);
+        heard[6..12].copy_from_slice(&OURS.0);
+        assert_eq!(claim(&heard, VIP, &[OURS]), None);
+    }
+
+    #[test]
+    fn waits_are_those_of_the_rfc_whatever_the_random_numbers_are() {
+        assert_eq!(
+            waits([0, 0, 0]).map(|wait| wait.as_millis()),
+            [0, 1000, 1000, 2000]
+        );
+        let longest = waits([u64::MAX, 999, 1999]).map(|wait| wait.as_millis());
+        assert!(longest[0] < 1000 && longest[1..3].iter().all(|wait| *wait < 2000));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = claim(&bytes, VIP, &[OURS]);
+            let mut framed = probe(OTHER, VIP);
+            framed.truncate(bytes.len());
+            prop_assert_eq!(claim(&framed, VIP, &[OURS]).is_some(), bytes.len() >= 42);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! `windrow vip-check` between two network namespaces: the kernel's own ARP answers, or does not.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::process::{Child, Command, Output, Stdio};
+
+/// On our side of the wire; the other side has `PEER`.
+const OURS: &str = "192.0.2.1";
+const PEER: &str = "192.0.2.2";
+const VIP: &str = "192.0.2.10";
+const PEER_MAC: &str = "02:00:00:00:00:07";
+
+/// A network namespace, which lives as long as its process.
+struct Namespace(Child);
+
+impl Namespace {
+    fn new() -> Self {
+        let mut command = Command::new("unshare");
+        command.args([
+            "--net",
+            "sh",
+            "-c",
+            "ip link set lo up && echo ready && exec cat",
+        ]);
+        let mut holder = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let said = holder.stdout.as_mut().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(said), &mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Self(holder)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command
+            .arg(format!("--net=/proc/{}/ns/net", self.0.id()))
+            .arg(program);
+        command
+    }
+
+    fn sh(&self, script: &str) {
+        let done = self.command("sh").args(["-ec", script]).output().unwrap();
+        assert!(done.status.success(), "{script}: {done:?}");
+    }
+
+    /// Starts `windrow vip-check` here.
+    fn look(&self, args: &[&str]) -> Child {
+        let mut command = self.command(env!("CARGO_BIN_EXE_windrow"));
+        command.arg("vip-check").args(args);
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Two machines on one wire. `None`, after a line that says so, where namespaces are not allowed.
+fn wire() -> Option<(Namespace, Namespace)> {
+    let allowed = Command::new("unshare")
+        .args(["--net", "ip", "link"])
+        .output();
+    if !allowed.is_ok_and(|done| done.status.success()) {
+        eprintln!(
+            "skipped: two machines on a wire need the right to make network namespaces, and ip"
+        );
+        return None;
+    }
+    let (here, there) = (Namespace::new(), Namespace::new());
+    here.sh(&format!(
+        "ip link add eth0 type veth peer name eth0 netns {} address {PEER_MAC}
+         ip address add {OURS}/24 dev eth0; ip link set eth0 up",
+        there.0.id()
+    ));
+    there.sh(&format!(
+        "ip address add {PEER}/24 dev eth0; ip link set eth0 up"
+    ));
+    // The kernel finds out a moment later.
+    for side in [&here, &there] {
+        side.sh(&until("state UP"));
+    }
+    Some((here, there))
+}
+
+/// Waits until the kernel says this of the link.
+fn until(state: &str) -> String {
+    let says = format!("ip link show eth0 | grep -q '{state}'");
+    format!("timeout 300 sh -c \"until {says}; do sleep 0.05; done\"")
+}
+
+/// What was printed, and how it ended.
+fn end(child: Child) -> (i32, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = child.wait_with_output().unwrap();
+    let said = [stdout, stderr].concat();
+    (status.code().unwrap(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn an_address_that_nobody_has_is_free_and_one_that_the_other_machine_has_is_not() {
+    let Some((here, _there)) = wire() else { return };
+    let (free, used) = (here.look(&[VIP]), here.look(&[PEER]));
+    let (code, said) = end(free);
+    assert_eq!(
+        said,
+        format!("{VIP} is free: no answer to 3 ARP probes on eth0\n")
+    );
+    assert_eq!(code, 0);
+    let (code, said) = end(used);
+    assert!(
+        said.starts_with(&format!(
+            "{PEER} is used by another on eth0:\n  {PEER_MAC} has it\n"
+        )),
+        "{said}"
+    );
+    assert_eq!(code, 4);
+}
+
+#[test]
+fn our_own_address_is_told_from_one_that_somebody_else_has_too() {
+    let Some((here, there)) = wire() else { return };
+    here.sh(&format!("ip address add {VIP}/32 dev eth0"));
+    let (code, said) = end(here.look(&[VIP]));
+    assert_eq!(
+        said,
+        format!("{VIP} is this node's own (eth0): nobody else has it\n")
+    );
+    assert_eq!(code, 0);
+    there.sh(&format!("ip address add {VIP}/32 dev eth0"));
+    let (code, said) = end(here.look(&[VIP]));
+    assert!(
+        said.contains("another has it too") && said.contains(PEER_MAC),
+        "{said}"
+    );
+    assert_eq!(code, 4);
+}
+
+#[test]
+fn a_machine_that_answers_no_probe_is_heard_when_it_announces_itself() {
+    let Some((here, there)) = wire() else { return };
+    // With arp_ignore=8 the kernel answers for no address; with arp_notify it announces its own when the link's changes.
+    there.sh(&format!(
+        "ip address add {VIP}/24 dev eth0
+         echo 8 >/proc/sys/net/ipv4/conf/eth0/arp_ignore; echo 1 >/proc/sys/net/ipv4/conf/eth0/arp_notify"
+    ));
+    let mut looking = here.look(&[VIP, "--interface", "eth0"]);
+    while looking.try_wait().unwrap().is_none() {
+        there.sh("ip link set eth0 address 02:00:00:00:00:08; ip link set eth0 address 02:00:00:00:00:07");
+    }
+    let (code, said) = end(looking);
+    assert!(said.contains("02:00:00:00:00:08 has it"), "{said}");
+    assert_eq!(code, 4);
+}
+
+#[test]
+fn two_machines_that_look_for_one_address_at_a_time_hear_of_each_other() {
+    let Some((here, there)) = wire() else { return };
+    let (one, other) = (here.look(&[VIP]), there.look(&[VIP]));
+    let (code, said) = end(one);
+    assert!(
+        said.contains(&format!("{PEER_MAC} probes for it too")),
+        "{said}"
+    );
+    assert_eq!((code, end(other).0), (4, 4));
+}
+
+#[test]
+fn without_the_right_the_link_or_the_address_nothing_is_claimed() {
+    let Some((here, there)) = wire() else { return };
+    let program = env!("CARGO_BIN_EXE_windrow");
+    let mut unprivileged = here.command("setpriv");
+    unprivileged.args([
+        "--bounding-set=-net_raw",
+        "--inh-caps=-net_raw",
+        program,
+        "vip-check",
+        VIP,
+    ]);
+    let done = unprivileged.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("need the right CAP_NET_RAW"), "{said}");
+    assert_eq!(done.status.code(), Some(5));
+
+    for (args, why, exit) in [
+        (&["198.51.100.1"][..], "--interface", 5),
+        (&[VIP, "--interface", "eth7"], "no Ethernet link eth7", 5),
+        (&["2001:db8::1"], "IPv6 has no ARP", 5),
+        (&[VIP, "--interface", "lo"], "no Ethernet link lo", 5),
+        (
+            &["--config", "/nowhere.yaml"],
+            "/nowhere.yaml: cannot be read",
+            64,
+        ),
+    ] {
+        let (code, said) = end(here.look(args));
+        assert!(said.contains(why), "{args:?}: {said}");
+        assert_eq!(code, exit, "{args:?}");
+    }
+    there.sh("ip link set eth0 down");
+    here.sh(&until("NO-CARRIER"));
+    let (code, said) = end(here.look(&[VIP]));
+    assert!(said.contains("eth0 is down, or has no carrier"), "{said}");
+    assert_eq!(code, 5);
+}
+
+#[test]
+fn a_link_that_goes_down_meanwhile_makes_no_address_free() {
+    let Some((here, there)) = wire() else { return };
+    let looking = here.look(&[VIP]);
+    there.sh("ip link set eth0 down");
+    here.sh(&until("NO-CARRIER"));
+    let (code, said) = end(looking);
+    assert!(said.contains("could not be looked for"), "{said}");
+    assert_eq!(code, 5);
+}
+
+#[test]
+fn the_address_comes_from_the_configuration_that_is_to_be_installed() {
+    let Some((here, _there)) = wire() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config.yaml");
+    let look = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        end(here.look(&["--config", path.to_str().unwrap()]))
+    };
+    let (code, said) = look("install:\n  mode: create\n  vipMode: static\n  vip: 192.0.2.2\n");
+    assert!(said.starts_with("192.0.2.2 is used"), "{said}");
+    assert_eq!(code, 4);
+    let (code, said) = look("install:\n  mode: create\n  vip_mode: dhcp\n");
+    assert!(said.contains("has no address in install.vip"), "{said}");
+    assert_eq!(code, 64);
+}
