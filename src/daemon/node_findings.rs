@@ -14,6 +14,7 @@ use windrow_plan::rke2;
 use crate::files::read_text;
 use crate::kubeconfig;
 use crate::layout::Layout;
+use crate::observe::network::own_network;
 use crate::observe::rke2::config_files;
 use crate::observe::scan::scan_whole;
 use crate::observe::{effect, kube_vip, management::management, probes};
@@ -47,6 +48,7 @@ pub fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> Ow
         manifests: manifests(layout, limits, now),
         missing_files,
         missing_under,
+        network: own_network(layout),
     }
 }
 

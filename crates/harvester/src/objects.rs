@@ -110,6 +110,8 @@ kinds! {
     CAPI_MACHINE "cluster.x-k8s.io" "v1beta1" "machines" "Machine";
     /// Deployments.
     DEPLOYMENT "apps" "v1" "deployments" "Deployment";
+    /// Harvester's VIP.
+    CONFIG_MAP "" "v1" "configmaps" "ConfigMap";
     /// Who leads.
     LEASE "coordination.k8s.io" "v1" "leases" "Lease";
     /// The deploy controller's add-ons: one a manifest file.
@@ -168,6 +170,9 @@ impl ObjectKind {
             ],
             ObjectKind::UPGRADE => &["&labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue"],
             ObjectKind::EVENT => &["&fieldSelector=involvedObject.kind%3DAddon"],
+            ObjectKind::CONFIG_MAP => {
+                &["&fieldSelector=metadata.namespace%3Dharvester-system,metadata.name%3Dvip"]
+            }
             // Every kubelet has one there and renews it every ten seconds.
             ObjectKind::LEASE => &["&fieldSelector=metadata.namespace%21%3Dkube-node-lease"],
             _ => &[""],
@@ -449,9 +454,11 @@ mod tests {
     #[test]
     fn no_secret_is_ever_listed() {
         assert!(ObjectKind::ALL.iter().all(|kind| kind.plural != "secrets"));
-        // Harvester's Settings hold a private key, a registry's password and the credentials of backups.
-        for query in ObjectKind::SETTING.queries() {
-            assert!(query.contains("metadata.name%3D"), "{query}");
+        // Harvester's Settings hold a private key, a registry's password and the credentials of backups; ConfigMaps anything.
+        for kind in [ObjectKind::SETTING, ObjectKind::CONFIG_MAP] {
+            for query in kind.queries() {
+                assert!(query.contains("metadata.name%3D"), "{query}");
+            }
         }
     }
 

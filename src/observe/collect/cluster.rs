@@ -78,15 +78,6 @@ const SERVICES: ListedKind = kind("", "v1", "Service", "namespaces/kube-system/s
 /// What people read in a report and diagnosis does not look at. No Secrets.
 const FOR_PEOPLE: &[ListedKind] = &[
     SERVICES,
-    ListedKind {
-        selectors: &["&fieldSelector=metadata.name%3Dvip"],
-        ..kind(
-            "",
-            "v1",
-            "ConfigMap",
-            "namespaces/harvester-system/configmaps",
-        )
-    },
     kind("apps", "v1", "DaemonSet", "daemonsets"),
     kind("apps", "v1", "StatefulSet", "statefulsets"),
     kind("storage.k8s.io", "v1", "StorageClass", "storageclasses"),

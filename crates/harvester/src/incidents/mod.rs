@@ -22,6 +22,7 @@ mod site;
 mod storage;
 mod storm;
 mod upgrade;
+mod vip;
 
 pub use cure::{
     Cure, CureGoal, CureMethod, CureRequest, CureStep, ObjectChange, RequestState, SavedObject,

@@ -12,6 +12,8 @@ use windrow_model::manifest::{AddonName, ManifestPath};
 use windrow_model::reasons::Code;
 
 use super::finding::{DetectorResult, IncidentFinding};
+use super::vip;
+use crate::network::OwnNetwork;
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
 
 /// What another server has applied counts once a pass of this one could have answered it.
@@ -46,6 +48,9 @@ pub struct OwnNode {
     /// The key under which they stand in that configuration.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub missing_under: String,
+    /// Its links and its neighbours on them.
+    #[serde(default, skip_serializing_if = "OwnNetwork::is_empty")]
+    pub network: OwnNetwork,
 }
 
 /// A component that does not start because of a feature gate.
@@ -95,10 +100,18 @@ const DETECTORS: &[OwnDetector] = &[
         |own, _, _| Ok(files(own)),
     ),
     ("manifests that differ between servers", servers),
+    ("a VIP at a foreign hardware address", vip::conflict),
+    ("a VIP that was left behind", vip::stale),
 ];
 
 /// The kinds that are asked for besides what lies on the node's disk.
-pub(super) const OWN_KINDS: &[ObjectKind] = &[ObjectKind::MANIFEST_ADDON, ObjectKind::EVENT];
+pub(super) const OWN_KINDS: &[ObjectKind] = &[
+    ObjectKind::MANIFEST_ADDON,
+    ObjectKind::EVENT,
+    ObjectKind::CONFIG_MAP,
+    ObjectKind::LEASE,
+    ObjectKind::NODE,
+];
 
 /// Looks for what goes wrong on a node.
 pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
@@ -111,7 +124,7 @@ pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<Dete
         .collect()
 }
 
-fn node(own: &OwnNode) -> String {
+pub(super) fn node(own: &OwnNode) -> String {
     format!("Node {}", own.name)
 }
 

@@ -27,6 +27,7 @@ pub fn page(code: Code) -> Option<&'static str> {
         | Code::KubeletCredentialExpired
         | Code::GateFatal
         | Code::WriteFilesMissing => "incidents/node.md",
+        Code::VipConflict | Code::VipStaleLink => "incidents/vip.md",
         Code::AddonCollision | Code::ManifestDiffers => "incidents/manifest-names.md",
         Code::PlanStuck
         | Code::MachineMissing

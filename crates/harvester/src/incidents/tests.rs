@@ -9,6 +9,7 @@ mod others;
 mod own;
 mod site;
 mod upgrade;
+mod vip;
 
 const NOW: &str = "2026-05-01T12:00:00Z";
 

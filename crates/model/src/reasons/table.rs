@@ -744,6 +744,14 @@ reasons! {
             "servers have different manifests of {subject} and take each other's objects away: {why}"
             "Make the files the same on all servers, or give them different names."
             "9c2fa6a59cb84b0280e7f3fa75718ee2";
+        VipConflict "vip-conflict" Warning
+            "{subject} is answered for by a machine that is no node of this cluster: {why}"
+            "Find the machine by its hardware address in the switch, and give it another address. `windrow vip-check` asks again."
+            "892af80c1a5149608498f867c8eb7b8e";
+        VipStaleLink "vip-stale-link" Error
+            "{subject} kept a VIP that another node has now: {why}"
+            "On that node: `ip link delete LINK` for a link vip-*, else `ip address delete VIP/32 dev LINK`."
+            "3149736ba9f44b4b8d6a3b5f94fdac9f";
         RuleFinding "rule-finding" Warning
             "{subject}: {why}"
             "The rule that found it is named with it; who wrote the rule says there what to do."
