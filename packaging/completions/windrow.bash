@@ -452,7 +452,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__console)
-            opts="-h --once --stay --root --help"
+            opts="-h --once --stay --unit --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -127,6 +127,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand wait" -s h -l help -d 'P
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l root -d 'Run below this directory as if it were `/`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l once -d 'Print one line of at most 65 characters and end'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l stay -d 'Ignore q: this terminal has nothing else to show'
+complete -c windrow -n "__fish_windrow_using_subcommand console" -l unit -d 'Print the unit of the terminal that Harvester\'s own console takes, and end'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand stage" -l name -d 'The name of what comes from standard input' -r
 complete -c windrow -n "__fish_windrow_using_subcommand stage" -l root -d 'Run below this directory as if it were `/`' -r -F

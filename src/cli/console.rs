@@ -19,6 +19,7 @@ use crate::console::{
     Extent, Host, KeyAction, KeyPress, OperatorView, Overlay, Scene, Theme, decode, paint, render,
     word,
 };
+use crate::observe::harvester_console::console_units;
 use crate::printable::printable;
 
 /// No two redraws are closer than this, unless a key asks for one.
@@ -37,6 +38,9 @@ pub(super) struct Args {
     /// Ignore q: this terminal has nothing else to show
     #[arg(long, conflicts_with = "once")]
     stay: bool,
+    /// Print the unit of the terminal that Harvester's own console takes, and end
+    #[arg(long, conflicts_with_all = ["once", "stay"])]
+    unit: bool,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
@@ -44,6 +48,9 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         let status = document::current(context).shown();
         println!("{}", super::status::one_line(&status));
         return Ok(exit_of(status.readiness));
+    }
+    if args.unit {
+        return harvesters_unit(context);
     }
     let theme = Theme::from_environment(|name| std::env::var(name).ok());
     if !theme.screen {
@@ -70,6 +77,31 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         redraws: Redraws::default(),
     }
     .run()
+}
+
+/// Prints where Harvester's own console is, and where else it would be started.
+fn harvesters_unit(context: &Context) -> anyhow::Result<Exit> {
+    let units = match console_units(&context.layout) {
+        Ok(units) => units,
+        Err(error) => {
+            eprintln!("windrow: the kernel's consoles are not known: {error}");
+            return Ok(Exit::Unknown);
+        }
+    };
+    for left in &units.left {
+        eprintln!(
+            "windrow: Harvester's console is started by {left} too, for an earlier command line; if it is not wanted: \
+             rm -r /etc/systemd/system/{left}.d"
+        );
+    }
+    let Some(unit) = units.chosen else {
+        eprintln!(
+            "windrow: none of the kernel's consoles is a terminal that Harvester's console takes"
+        );
+        return Ok(Exit::Failed);
+    };
+    println!("{unit}");
+    Ok(Exit::Ok)
 }
 
 fn scene(found: &FoundStatus) -> Scene {

@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod collect;
 pub mod effect;
 pub mod files;
+pub mod harvester_console;
 pub mod kube_vip;
 pub mod kubelet;
 pub mod management;

@@ -148,10 +148,18 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
     },
     VerbPage {
         verb: "console",
-        exits: &[(0, "It was left.")],
+        exits: &[
+            (0, "It was left; the unit is printed."),
+            (4, "Harvester's console has no terminal."),
+            (5, "The kernel's consoles are not known."),
+        ],
         examples: &[
             ("windrow console", "The full-screen view."),
             ("windrow console --once", "One line for another console."),
+            (
+                "windrow console --unit",
+                "The unit whose terminal has Harvester's own console.",
+            ),
         ],
     },
     VerbPage {

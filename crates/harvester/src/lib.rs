@@ -12,6 +12,7 @@
 
 pub mod addons;
 pub mod arp;
+pub mod console;
 pub mod drain;
 pub mod incidents;
 pub mod network;
