@@ -11,6 +11,7 @@ mod extracted;
 mod ignition;
 mod image_builder;
 mod lines;
+mod oem;
 mod order;
 mod problems;
 mod put;
@@ -96,7 +97,10 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
     let mut taker = Extractor::new(source, text, limits, beside, &mut extraction);
     match kind {
         FileKind::Manifests => {}
-        FileKind::HarvesterConfig => taker.harvester(&root),
+        FileKind::HarvesterConfig => {
+            taker.harvester(&root);
+            extraction.problems.extend(oem::overfull(&root));
+        }
         FileKind::CloudInit => taker.cloud_init(&root),
         FileKind::Yip => taker.yip(text, &root),
         FileKind::Ignition | FileKind::Butane => taker.ignition(&root),

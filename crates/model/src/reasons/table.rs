@@ -278,6 +278,14 @@ reasons! {
             "nothing reads `{key}`: {why}"
             "Write the key as the message says; what stands below it is passed over without a word."
             "2dc1a285bf7145b0b518eb4c49e9f1c7";
+        OemCrowded "oem-crowded" Warning
+            "os.writeFiles has {size}, which comes onto /oem twice: that partition has 50 MiB"
+            "Put large manifests and files into the image, or load them later: /oem also has to hold what upgrades write."
+            "9ce04509dcd34035bb89a67c01eda3c1";
+        OemOverfull "oem-overfull" Error
+            "os.writeFiles has {size}, which comes onto /oem twice and does not fit: that partition has 50 MiB"
+            "Put large manifests and files into the image, or load them later."
+            "fff4c413afd84eb28d947c19db53fc05";
         PathNotRead "path-not-read" Error
             "no RKE2 reads {path}: {why}"
             "Write the file below server/manifests in RKE2's data directory."
