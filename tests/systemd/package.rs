@@ -36,6 +36,9 @@ spec:
       domain: {devices: {}}
 ";
 
+/// Harvester's own, whose name begins as those of RKE2's units do.
+const SHUTDOWN: &str = "rke2-shutdown.service";
+
 /// The packages of the program under test, made once: names by suffix.
 struct Packages {
     directory: PathBuf,
@@ -115,6 +118,10 @@ fn node(packages: &Packages) -> Machine {
             &format!("{shebang}\n# v1.36.3+rke2r1\n{rest}"),
         )
         .bind(packages.directory.clone(), "/packages")
+        .file(
+            &format!("/etc/systemd/system/{SHUTDOWN}"),
+            "[Service]\nExecStart=/bin/true\n",
+        )
         .file(SITE, CONFIGURATION)
         .file(&format!("{MANIFESTS}/widget.yaml"), WIDGET)
         .file(&format!("{MANIFESTS}/vm.yaml"), VM)
@@ -208,6 +215,10 @@ fn the_deb_is_installed_upgraded_removed_and_purged() {
         "enabled"
     );
     wait_at_work(&machine);
+    for (unit, has_ours) in [("rke2-server.service", true), (SHUTDOWN, false)] {
+        let drop_ins = machine.unit(unit, "DropInPaths");
+        assert_eq!(drop_ins.contains("windrow"), has_ours, "{unit}: {drop_ins}");
+    }
     assert_eq!(say_of(&machine, &["dpkg", "--verify", "windrow"]), "");
     assert!(
         machine

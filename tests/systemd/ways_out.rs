@@ -31,6 +31,9 @@ spec:
       domain: {devices: {}}
 ";
 
+/// Hidden by Harvester's own, empty marker while a node is upgraded (from v1.7.2 on).
+const HARVESTERS: &str = "rke2-multus.yaml";
+
 fn node() -> Builder {
     Builder::node()
         .file(
@@ -39,6 +42,8 @@ fn node() -> Builder {
         )
         .file(&format!("{MANIFESTS}/widget.yaml"), WIDGET)
         .file(&format!("{MANIFESTS}/vm.yaml"), VM)
+        .file(&format!("{MANIFESTS}/{HARVESTERS}"), WIDGET)
+        .file(&skip(HARVESTERS), "")
 }
 
 /// The same where Windrow wrote a feature gate for the installed version of RKE2.
@@ -177,6 +182,8 @@ fn masked_disabled_and_an_image_without_windrow_leave_no_hold_without_a_way_out(
     assert_ways_out(&machine);
     assert_lifted_before_rke2(&machine, "windrow-orphans.service");
     assert!(!machine.exists(DROP_IN), "nothing checks its gates");
+    assert_eq!(machine.read(&skip(HARVESTERS)).as_deref(), Some(""));
+    assert!(!applied(&machine, HARVESTERS));
     let said = messages(&machine, &["--boot"], WARNING).join("\n");
     assert!(said.contains(&format!("removed {DROP_IN}")), "{said}");
     // Nothing of Windrow's is left: the next boot removes the rest.
