@@ -28,6 +28,7 @@ pub fn interests(
             platform: plan.platform,
             installed: ledger.node.installed,
             data_dir: settings.data_dir.clone(),
+            tunings: Arc::clone(&settings.probes.tunings),
             custom: Arc::clone(&settings.probes.custom),
         }),
         ..Interests::default()

@@ -13,7 +13,7 @@ use windrow_model::findings::Finding;
 use windrow_model::manifest::{
     AddonName, BaseName, FileContent, GroupKind, ManifestPath, MarkerPath, ObjectRef,
 };
-use windrow_plan::readiness::node::{CustomProbe, NodeEvent, NodeSeen};
+use windrow_plan::readiness::node::{CustomProbe, NodeEvent, NodeSeen, ProbeTuning};
 use windrow_plan::readiness::{KindSeen, ObjectSeen, ObservedCluster};
 use windrow_plan::rules::Platform;
 
@@ -169,6 +169,8 @@ pub struct ProbeInterest {
     pub installed: bool,
     /// RKE2's data directory; empty for the usual one.
     pub data_dir: String,
+    /// What the configuration changes about the probes of the table.
+    pub tunings: Arc<[ProbeTuning]>,
     /// Probes of the configuration.
     pub custom: Arc<[CustomProbe]>,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use windrow_decide::ProbeInterest;
-use windrow_plan::readiness::node::{NodeRole, ProbeOutcome};
+use windrow_plan::readiness::node::{NodeRole, ProbeOutcome, limit_of};
 
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
@@ -55,6 +55,7 @@ impl Prober {
             let outcome = custom::ask(context, &self.files, role, node, custom).await;
             return outcome.into();
         }
+        let limit = || limit_of(probe, &interest.tunings);
         match probe {
             "default-route" => host::default_route(context).into(),
             "nic-carrier" => host::carrier(context).into(),
@@ -81,12 +82,12 @@ impl Prober {
             "settings" => cluster::settings(context, node).await,
             "storage-network" => cluster::storage_network(context, node).await.into(),
             "addons" => addons::settled(context, node).await.into(),
-            "certificates" => certificates::expiry(context).into(),
+            "certificates" => certificates::expiry(context, limit()).into(),
             "clock" => host::clock(context).await.into(),
-            "disk-space" => host::disk(context, host::Scarce::Space).into(),
-            "disk-inodes" => host::disk(context, host::Scarce::Inodes).into(),
-            "memory" => host::memory(context).into(),
-            "load" => host::load(context).into(),
+            "disk-space" => host::disk(context, host::Scarce::Space, limit()).into(),
+            "disk-inodes" => host::disk(context, host::Scarce::Inodes, limit()).into(),
+            "memory" => host::memory(context, limit()).into(),
+            "load" => host::load(context, limit()).into(),
             other => ProbeOutcome::unknown(other, "nothing knows how to ask it").into(),
         }
     }

@@ -3,18 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use windrow_plan::readiness::node::ProbeOutcome;
+use windrow_plan::readiness::node::{ProbeLimit, ProbeOutcome};
 
 use super::context::ProbeContext;
 
-/// A certificate with no more days left than these fails the probe.
-const DAYS: i64 = 14;
 const DAY: i64 = 24 * 60 * 60;
 /// No certificate is longer.
 const LARGEST: u64 = 1 << 20;
 
 /// The first to expire.
-pub(super) fn expiry(context: &ProbeContext) -> ProbeOutcome {
+pub(super) fn expiry(context: &ProbeContext, limit: Option<ProbeLimit>) -> ProbeOutcome {
     let mut soonest: Option<(i64, String)> = None;
     let mut unreadable = None;
     for path in files(context) {
@@ -40,14 +38,18 @@ pub(super) fn expiry(context: &ProbeContext) -> ProbeOutcome {
         });
         return ProbeOutcome::unknown(asked, why);
     };
-    judge((context.now)(), at, &name)
+    judge((context.now)(), at, &name, limit)
 }
 
-fn judge(now: Timestamp, at: i64, name: &str) -> ProbeOutcome {
+fn judge(now: Timestamp, at: i64, name: &str, limit: Option<ProbeLimit>) -> ProbeOutcome {
     let days = (at - now.as_second()).div_euclid(DAY);
+    let fewest = match limit {
+        Some(ProbeLimit::Left(time)) => i64::try_from(time.as_secs()).unwrap_or(i64::MAX) / DAY,
+        _ => 0,
+    };
     match days {
         ..0 => ProbeOutcome::failed(format!("{name} has run out")),
-        0..=DAYS => ProbeOutcome::failed(format!("{name} runs out in {days} days")),
+        days if days <= fewest => ProbeOutcome::failed(format!("{name} runs out in {days} days")),
         _ => ProbeOutcome::Passed,
     }
 }
@@ -83,14 +85,24 @@ pub fn not_after(path: &Path) -> Result<i64, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
-    fn a_certificate_is_told_of_two_weeks_before_it_runs_out() {
+    fn a_certificate_is_told_of_as_long_before_it_runs_out_as_the_limit_says() {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
-        let at = |days: i64| judge(now, now.as_second() + days * DAY, "a.crt");
-        assert_eq!(at(15), ProbeOutcome::Passed);
-        assert_eq!(at(14), ProbeOutcome::failed("a.crt runs out in 14 days"));
-        assert_eq!(at(-1), ProbeOutcome::failed("a.crt has run out"));
+        let limit = |days: u64| Some(ProbeLimit::Left(Duration::from_secs(days * 86_400)));
+        let at = |days: i64, least| judge(now, now.as_second() + days * DAY, "a.crt", limit(least));
+        assert_eq!(at(15, 14), ProbeOutcome::Passed);
+        assert_eq!(
+            at(14, 14),
+            ProbeOutcome::failed("a.crt runs out in 14 days")
+        );
+        assert_eq!(
+            at(30, 30),
+            ProbeOutcome::failed("a.crt runs out in 30 days")
+        );
+        assert_eq!(at(-1, 14), ProbeOutcome::failed("a.crt has run out"));
     }
 }

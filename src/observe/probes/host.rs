@@ -2,18 +2,9 @@
 
 use std::path::Path;
 
-use windrow_plan::readiness::node::ProbeOutcome;
+use windrow_plan::readiness::node::{ProbeLimit, ProbeOutcome};
 
 use super::context::ProbeContext;
-
-/// Less free space than this, in percent: RKE2's kubelet evicts pods at 5.
-const SPACE_PERCENT: u64 = 10;
-/// Fewer free inodes than this, in percent.
-const INODES_PERCENT: u64 = 5;
-/// Less available memory than this, in percent.
-const MEMORY_PERCENT: u64 = 5;
-/// More processes that want to run, for each core, over the last 15 minutes.
-const LOAD_PER_CORE: f64 = 4.0;
 
 fn read(context: &ProbeContext, path: &str) -> Result<String, ProbeOutcome> {
     std::fs::read_to_string(context.layout().path(path))
@@ -95,7 +86,11 @@ pub(super) enum Scarce {
 }
 
 /// Free space or inodes where RKE2, etcd and images live.
-pub(super) fn disk(context: &ProbeContext, scarce: Scarce) -> ProbeOutcome {
+pub(super) fn disk(
+    context: &ProbeContext,
+    scarce: Scarce,
+    limit: Option<ProbeLimit>,
+) -> ProbeOutcome {
     let layout = context.layout();
     let data = layout.data_dir();
     let mut seen = Vec::new();
@@ -114,12 +109,15 @@ pub(super) fn disk(context: &ProbeContext, scarce: Scarce) -> ProbeOutcome {
             continue;
         }
         seen.push(found.filesystem_id());
-        let (free, total, least) = match scarce {
-            Scarce::Space => (found.blocks_available(), found.blocks(), SPACE_PERCENT),
-            Scarce::Inodes => (found.files_available(), found.files(), INODES_PERCENT),
+        let (free, total) = match scarce {
+            Scarce::Space => {
+                let bytes = |blocks: u64| blocks.saturating_mul(found.fragment_size());
+                (bytes(found.blocks_available()), bytes(found.blocks()))
+            }
+            Scarce::Inodes => (found.files_available(), found.files()),
         };
-        if let Some(percent) = percent(free, total).filter(|percent| *percent < least) {
-            low.push(format!("{}: {percent}% free", shown(context, &path)));
+        if let Some(why) = too_little(limit, free, total, "free") {
+            low.push(format!("{}: {why}", shown(context, &path)));
         }
     }
     match (seen.is_empty(), low.is_empty()) {
@@ -136,38 +134,53 @@ fn shown(context: &ProbeContext, path: &Path) -> String {
     Path::new("/").join(inside).display().to_string()
 }
 
-/// A file system that counts no inodes cannot run out of them.
 fn percent(free: u64, total: u64) -> Option<u64> {
     (u128::from(free) * 100)
         .checked_div(u128::from(total))
         .and_then(|percent| u64::try_from(percent).ok())
 }
 
+/// Less than the limit? A file system that counts no inodes cannot run out of them.
+fn too_little(limit: Option<ProbeLimit>, free: u64, total: u64, word: &str) -> Option<String> {
+    let limit = limit?;
+    let percent = percent(free, total)?;
+    let low = match limit {
+        ProbeLimit::FreePercent(least) | ProbeLimit::InodesPercent(least) => {
+            percent < u64::from(least)
+        }
+        ProbeLimit::FreeBytes(least) => free < least,
+        ProbeLimit::LoadPerCore(_) | ProbeLimit::Left(_) => false,
+    };
+    low.then(|| format!("{percent}% {word}, less than {limit}"))
+}
+
 /// Memory that is available.
-pub(super) fn memory(context: &ProbeContext) -> ProbeOutcome {
+pub(super) fn memory(context: &ProbeContext, limit: Option<ProbeLimit>) -> ProbeOutcome {
     outcome((|| {
         let text = read(context, "/proc/meminfo")?;
+        // In units of 1024 bytes.
         let figure = |name: &str| -> Option<u64> {
             text.lines()
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?
                 .split_whitespace()
                 .next()?
-                .parse()
-                .ok()
+                .parse::<u64>()
+                .ok()?
+                .checked_mul(1024)
         };
-        let available = figure("MemAvailable").zip(figure("MemTotal"));
-        let percent = available
-            .and_then(|(free, total)| percent(free, total))
+        let (free, total) = figure("MemAvailable")
+            .zip(figure("MemTotal"))
+            .filter(|(_, total)| *total > 0)
             .ok_or_else(|| ProbeOutcome::unknown("/proc/meminfo", "it says no figures"))?;
-        Ok(match percent < MEMORY_PERCENT {
-            true => ProbeOutcome::failed(format!("{percent}% available")),
-            false => ProbeOutcome::Passed,
+        Ok(match too_little(limit, free, total, "available") {
+            Some(why) => ProbeOutcome::failed(why),
+            None => ProbeOutcome::Passed,
         })
     })())
 }
 
 /// The load of the last 15 minutes, by core.
-pub(super) fn load(context: &ProbeContext) -> ProbeOutcome {
+pub(super) fn load(context: &ProbeContext, limit: Option<ProbeLimit>) -> ProbeOutcome {
     outcome((|| {
         let text = read(context, "/proc/loadavg")?;
         let cores = read(context, "/proc/stat")?
@@ -183,11 +196,13 @@ pub(super) fn load(context: &ProbeContext) -> ProbeOutcome {
             .zip(cores)
             .ok_or_else(|| ProbeOutcome::unknown("/proc/loadavg", "it says no figures"))?;
         let by_core = load / f64::from(cores);
-        Ok(match by_core > LOAD_PER_CORE {
-            true => ProbeOutcome::failed(format!(
-                "more than {LOAD_PER_CORE} waiting for each of {cores} cores"
-            )),
-            false => ProbeOutcome::Passed,
+        Ok(match limit {
+            Some(limit @ ProbeLimit::LoadPerCore(most)) if by_core * 100.0 > f64::from(most) => {
+                ProbeOutcome::failed(format!(
+                    "more than {limit} waiting for each of {cores} cores"
+                ))
+            }
+            _ => ProbeOutcome::Passed,
         })
     })())
 }

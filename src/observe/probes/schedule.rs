@@ -12,7 +12,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use windrow_decide::{ClusterEvent, Interests};
-use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, ProbeSpec, custom_specs, specs};
+use windrow_plan::readiness::node::{
+    NodeEvent, ProbeOutcome, ProbeSpec, custom_specs, tuned_specs,
+};
 
 use super::ask::{ProbedNode, Prober};
 use super::context::ProbeContext;
@@ -64,7 +66,7 @@ pub async fn probe(
                 return;
             }
             if let Some(node) = &now {
-                for spec in wanted {
+                for spec in wanted.into_iter().filter(|spec| spec.off.is_none()) {
                     let pace = ProbePace::for_spec(&spec);
                     let (prober, node) = (prober.clone(), node.clone());
                     let (unrest, events) = (unrest.clone(), events.clone());
@@ -84,7 +86,7 @@ pub async fn probe(
 
 fn wanted(node: &ProbedNode) -> Vec<ProbeSpec> {
     let ProbedNode { interest, role, .. } = node;
-    specs(*role, interest.platform)
+    tuned_specs(*role, interest.platform, &interest.tunings)
         .into_iter()
         .filter(|spec| !(spec.day_zero && interest.installed))
         .chain(custom_specs(&interest.custom, *role, interest.platform))

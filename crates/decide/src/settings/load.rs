@@ -121,6 +121,7 @@ struct Fragment {
     values: Vec<Assignment>,
     gates: Vec<gates::GateSetting>,
     probes: Vec<probes::ProbeSetting>,
+    tunings: Vec<probes::builtin::TuningSetting>,
     webhooks: Vec<Webhook>,
     /// What is wrong with single webhooks: those are off, and the file counts.
     wrong: Vec<ConfigError>,
@@ -139,6 +140,7 @@ impl Fragment {
             values: Vec::new(),
             gates: Vec::new(),
             probes: Vec::new(),
+            tunings: Vec::new(),
             webhooks: WebhookList::default(),
             errors: Vec::new(),
         };
@@ -162,6 +164,7 @@ impl Fragment {
                 values: reading.values,
                 gates: reading.gates,
                 probes: reading.probes,
+                tunings: reading.tunings,
                 webhooks: reading.webhooks.hooks,
                 wrong: reading.webhooks.errors,
             })
@@ -177,6 +180,7 @@ struct FragmentReader {
     values: Vec<Assignment>,
     gates: Vec<gates::GateSetting>,
     probes: Vec<probes::ProbeSetting>,
+    tunings: Vec<probes::builtin::TuningSetting>,
     webhooks: WebhookList,
     errors: Vec<ConfigError>,
 }
@@ -202,6 +206,11 @@ impl FragmentReader {
             } else if name == probes::SECTION {
                 match probes::read(&self.file, &entry.value) {
                     Ok(settings) => self.probes.extend(settings),
+                    Err(wrong) => self.errors.extend(wrong),
+                }
+            } else if name == probes::builtin::SECTION {
+                match probes::builtin::read(&self.file, &entry.value) {
+                    Ok(settings) => self.tunings.extend(settings),
                     Err(wrong) => self.errors.extend(wrong),
                 }
             } else if name == webhook_list::SECTION {
@@ -252,6 +261,7 @@ impl FragmentReader {
         let section = [
             ("", gates::SECTION),
             ("", webhook_list::SECTION),
+            ("probes", "builtin"),
             ("probes", "custom"),
         ]
         .into_iter()
@@ -286,6 +296,7 @@ struct Merged {
     values: BTreeMap<&'static str, Assignment>,
     gates: BTreeMap<(Component, String), gates::GateSetting>,
     probes: BTreeMap<String, probes::ProbeSetting>,
+    tunings: BTreeMap<String, probes::builtin::TuningSetting>,
     webhooks: Vec<Webhook>,
 }
 
@@ -301,6 +312,9 @@ impl Merged {
         }
         for setting in fragment.probes {
             self.probes.insert(setting.name.clone(), setting);
+        }
+        for setting in fragment.tunings {
+            self.tunings.insert(setting.tuning.name.clone(), setting);
         }
     }
 
@@ -340,6 +354,17 @@ impl Merged {
                     }),
             })
             .collect();
+        values.extend(self.tunings.values().map(|setting| ConfiguredValue {
+            key: Cow::Owned(format!(
+                "{}.{}",
+                probes::builtin::SECTION,
+                setting.tuning.name
+            )),
+            value: setting.show(),
+            origin: ValueOrigin::File(setting.at.clone()),
+        }));
+        let tunings = self.tunings.into_values();
+        settings.probes.tunings = tunings.map(|setting| setting.tuning).collect();
         values.extend(self.probes.values().map(|setting| ConfiguredValue {
             key: Cow::Owned(format!("{}.{}", probes::SECTION, setting.name)),
             value: setting.show(),

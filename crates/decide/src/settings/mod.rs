@@ -34,7 +34,7 @@ use std::time::Duration;
 use windrow_gates::GateRequest;
 use windrow_model::manifest::{ManifestPath, ReadLimits};
 use windrow_model::reasons::Code;
-use windrow_plan::readiness::node::CustomProbe;
+use windrow_plan::readiness::node::{CustomProbe, ProbeTuning};
 use windrow_plan::rke2;
 use windrow_plan::rules::Platform;
 
@@ -164,6 +164,8 @@ impl Default for FlightSettings {
 pub struct Probes {
     /// Off: the node itself is not judged, and its readiness stays Unknown.
     pub enabled: bool,
+    /// What is changed about those that come with Windrow, by name.
+    pub tunings: Arc<[ProbeTuning]>,
     /// Probes beside those that come with Windrow, by name.
     pub custom: Arc<[CustomProbe]>,
 }
@@ -172,6 +174,7 @@ impl Default for Probes {
     fn default() -> Self {
         Self {
             enabled: true,
+            tunings: Arc::new([]),
             custom: Arc::new([]),
         }
     }

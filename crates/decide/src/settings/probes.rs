@@ -15,6 +15,7 @@
 //! whole; `enabled: false` takes it back. What an agent may not ask
 //! kube-apiserver is refused here, with its line, and not at run time.
 
+pub(super) mod builtin;
 mod fields;
 #[cfg(test)]
 mod tests;

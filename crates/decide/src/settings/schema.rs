@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use windrow_plan::readiness::node::BUILTIN;
 
 /// Windrow's configuration: windrow.yaml, or a file below conf.d.
 #[derive(JsonSchema)]
@@ -76,8 +77,45 @@ pub enum PlatformWord {
 pub struct ProbesFile {
     /// false: the node itself is not probed, and its readiness stays Unknown.
     pub enabled: Option<bool>,
+    /// What is changed about the probes that come with Windrow, by name.
+    #[schemars(extend("propertyNames" = {"enum": builtin_names()}))]
+    pub builtin: Option<BTreeMap<String, BuiltinProbeFile>>,
     /// Probes of your own, by name: lower-case letters, digits and `-`.
     pub custom: Option<BTreeMap<String, ProbeFile>>,
+}
+
+fn builtin_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = BUILTIN.iter().map(|row| row.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What is changed about a probe that comes with Windrow.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct BuiltinProbeFile {
+    /// false: it is not asked. The status says so; if the node needs it, the node is not Ready without it.
+    pub enabled: Option<bool>,
+    /// How often it is asked; longer than an answer may take.
+    pub period: Option<DurationText>,
+    /// After how many bad answers in a row it fails.
+    #[schemars(range(min = 1, max = 100))]
+    pub fall: Option<u32>,
+    /// wanted: the node can do without it.
+    pub severity: Option<ProbeSeverityWord>,
+    /// What it measures against: a share like 10%, a size like 20GiB, a time like 30d, a load for each core.
+    pub limit: Option<ProbeLimitFile>,
+}
+
+/// What a probe measures against.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum ProbeLimitFile {
+    /// The load for each core.
+    Number(f64),
+    /// A share, a size or a time.
+    Text(String),
 }
 
 /// A probe: one of http, tcp, unit, file, object, and when it counts.
@@ -498,7 +536,7 @@ mod tests {
         let mut found = BTreeSet::new();
         keys(&schema, &schema, "", &mut found);
         let mut known: BTreeSet<String> = KEYS.iter().map(|key| key.name.to_owned()).collect();
-        known.extend(["probes.custom".to_owned(), "webhooks".to_owned()]);
+        known.extend(["probes.builtin", "probes.custom", "webhooks"].map(str::to_owned));
         let gates = windrow_gates::Component::ALL.into_iter();
         let gates = gates.filter_map(windrow_gates::Component::setting);
         known.extend(gates.map(|component| format!("featureGates.{component}")));

@@ -2,6 +2,23 @@
 
 use super::*;
 use crate::observe::probes::{certificates, host, role};
+use windrow_plan::readiness::node::{ProbeLimit, limit_of};
+
+fn memory(place: &TestNode) -> ProbeOutcome {
+    host::memory(&place.context(), limit_of("memory", &[]))
+}
+
+fn load(place: &TestNode) -> ProbeOutcome {
+    host::load(&place.context(), limit_of("load", &[]))
+}
+
+fn expiry(place: &TestNode) -> ProbeOutcome {
+    certificates::expiry(&place.context(), limit_of("certificates", &[]))
+}
+
+fn disk(place: &TestNode, scarce: host::Scarce, limit: Option<ProbeLimit>) -> ProbeOutcome {
+    host::disk(&place.context(), scarce, limit)
+}
 
 #[test]
 fn the_default_route_is_read_and_what_cannot_be_read_is_not_known() {
@@ -34,37 +51,54 @@ fn a_physical_nic_with_a_link_is_enough_and_a_bridge_is_none() {
 #[test]
 fn memory_and_load_are_judged_by_the_kernels_figures() {
     let place = TestNode::new();
-    assert!(unknown(&host::memory(&place.context())).contains("/proc/meminfo"));
+    assert!(unknown(&memory(&place)).contains("/proc/meminfo"));
     place.write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 4 kB\n");
-    assert_eq!(failed(&host::memory(&place.context())), "4% available");
+    assert_eq!(failed(&memory(&place)), "4% available, less than 5%");
     place.write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 40 kB\n");
-    assert_eq!(host::memory(&place.context()), ProbeOutcome::Passed);
+    assert_eq!(memory(&place), ProbeOutcome::Passed);
     place.write("/proc/meminfo", "garbage");
-    assert!(unknown(&host::memory(&place.context())).contains("no figures"));
+    assert!(unknown(&memory(&place)).contains("no figures"));
     place.write("/proc/stat", "cpu  1 2\ncpu0 1\ncpu1 1\nintr 5\n");
     place.write("/proc/loadavg", "90.00 50.00 9.00 1/2 3\n");
-    assert!(failed(&host::load(&place.context())).contains("2 cores"));
+    assert!(failed(&load(&place)).contains("2 cores"));
     place.write("/proc/loadavg", "90.00 50.00 7.00 1/2 3\n");
-    assert_eq!(host::load(&place.context()), ProbeOutcome::Passed);
+    assert_eq!(load(&place), ProbeOutcome::Passed);
 }
 
 #[test]
 fn the_disk_is_looked_at_where_rke2_lives() {
     let place = TestNode::new();
-    let nothing = host::disk(&place.context(), host::Scarce::Space);
+    let nothing = disk(
+        &place,
+        host::Scarce::Space,
+        Some(ProbeLimit::FreePercent(10)),
+    );
     assert!(unknown(&nothing).contains("none of RKE2's directories"));
     place.write("/var/lib/rancher/rke2/agent/x", "");
     // This depends on the machine's own file system; both answers are valid.
-    for scarce in [host::Scarce::Space, host::Scarce::Inodes] {
-        let outcome = host::disk(&place.context(), scarce);
+    for (scarce, limit) in [
+        (host::Scarce::Space, ProbeLimit::FreePercent(10)),
+        (host::Scarce::Inodes, ProbeLimit::InodesPercent(5)),
+    ] {
+        let outcome = disk(&place, scarce, Some(limit));
         assert!(!matches!(outcome, ProbeOutcome::Unknown { .. }));
     }
+    // No file system has so much, and every one has a byte.
+    let bytes = |bytes| {
+        disk(
+            &place,
+            host::Scarce::Space,
+            Some(ProbeLimit::FreeBytes(bytes)),
+        )
+    };
+    assert!(failed(&bytes(u64::MAX)).contains("% free, less than 17592186044416 MiB"));
+    assert_eq!(bytes(1), ProbeOutcome::Passed);
 }
 
 #[test]
 fn the_certificate_that_runs_out_first_is_told() {
     let place = TestNode::new();
-    assert!(unknown(&certificates::expiry(&place.context())).contains("none yet"));
+    assert!(unknown(&expiry(&place)).contains("none yet"));
     let certificate = |days: i64| {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::new(vec!["n1".to_owned()]).unwrap();
@@ -77,13 +111,13 @@ fn the_certificate_that_runs_out_first_is_told() {
     let tls = "/var/lib/rancher/rke2/server/tls";
     place.write(&format!("{tls}/good.crt"), certificate(300));
     place.write(&format!("{tls}/garbage.crt"), "garbage");
-    assert_eq!(certificates::expiry(&place.context()), ProbeOutcome::Passed);
+    assert_eq!(expiry(&place), ProbeOutcome::Passed);
     place.write(
         "/var/lib/rancher/rke2/agent/client-kubelet.crt",
         certificate(3),
     );
     assert_eq!(
-        failed(&certificates::expiry(&place.context())),
+        failed(&expiry(&place)),
         "client-kubelet.crt runs out in 3 days"
     );
 }

@@ -134,6 +134,7 @@ impl CustomProbe {
             phase: if known { self.phase } else { Phase::Node },
             code: Code::ProbeFailed,
             day_zero: false,
+            off: None,
         }
     }
 }

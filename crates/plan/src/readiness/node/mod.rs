@@ -20,6 +20,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod track;
+mod tuning;
 
 pub use custom::{
     CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, custom_specs,
@@ -33,6 +34,7 @@ pub use progress::Pace;
 pub use seen::{NodeEvent, NodeRole, NodeSeen, Transition, TransitionSeen, Vip, VipMode};
 pub use table::{BUILTIN, Builtin, builtin, specs};
 pub use track::{ProbeState, Track};
+pub use tuning::{ProbeLimit, ProbeTuning, limit_of, tuned_specs};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_model::findings::Location;
 use windrow_model::reasons::Code;
 
 use super::{NodeRole, Phase};
@@ -79,6 +80,9 @@ pub struct ProbeSpec {
     pub code: Code,
     /// Does it count until the node was installed once, and not afterwards?
     pub day_zero: bool,
+    /// The line of the configuration that switches it off: it is Unknown then, and not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<Location>,
 }
 
 /// A probe's answer.

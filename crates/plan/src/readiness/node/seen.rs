@@ -204,8 +204,8 @@ impl NodeSeen {
                     .map(|spec| {
                         let track = match tracks.remove(&spec.id) {
                             // Counted so far by other rules: the state stands, the rules are new.
-                            Some(track) => track.counted_by(spec),
-                            None => Track::new(spec, now),
+                            Some(track) if track.spec.off == spec.off => track.counted_by(spec),
+                            _ => Track::new(spec, now),
                         };
                         (track.spec.id.clone(), track)
                     })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windrow_model::reasons::Code;
 
-use super::{NodeRole, Phase, ProbeId, ProbeSeverity, ProbeSpec};
+use super::{NodeRole, Phase, ProbeId, ProbeLimit, ProbeSeverity, ProbeSpec};
 use crate::rules::Platform;
 
 /// One row.
@@ -33,6 +33,8 @@ pub struct Builtin {
     pub platform: Option<Platform>,
     /// Does it count on day 0 only?
     pub day_zero: bool,
+    /// What it measures against, if it measures something.
+    pub limit: Option<ProbeLimit>,
     /// What it asks, for the documentation.
     pub asks: &'static str,
 }
@@ -75,6 +77,7 @@ const REQUIRED: Builtin = Builtin {
     roles: KNOWN,
     platform: None,
     day_zero: false,
+    limit: None,
     asks: "",
 };
 
@@ -276,6 +279,7 @@ pub const BUILTIN: &[Builtin] = &[
         period: 3600,
         phase: Phase::Node,
         code: Code::CertificateExpiring,
+        limit: Some(ProbeLimit::Left(Duration::from_secs(14 * 24 * 60 * 60))),
         asks: "`server/tls/*.crt` and `agent/*.crt` below RKE2's data directory: days until they expire",
         fall: 1,
         ..WANTED
@@ -292,6 +296,8 @@ pub const BUILTIN: &[Builtin] = &[
         name: "disk-space",
         phase: Phase::Node,
         code: Code::DiskLow,
+        // RKE2's kubelet evicts pods at 5.
+        limit: Some(ProbeLimit::FreePercent(10)),
         roles: ANY,
         asks: "free space where RKE2, etcd and images live",
         ..WANTED
@@ -300,6 +306,7 @@ pub const BUILTIN: &[Builtin] = &[
         name: "disk-inodes",
         phase: Phase::Node,
         code: Code::InodesLow,
+        limit: Some(ProbeLimit::InodesPercent(5)),
         roles: ANY,
         asks: "free inodes in the same places",
         ..WANTED
@@ -308,6 +315,7 @@ pub const BUILTIN: &[Builtin] = &[
         name: "memory",
         phase: Phase::Node,
         code: Code::MemoryLow,
+        limit: Some(ProbeLimit::FreePercent(5)),
         roles: ANY,
         asks: "memory that is available",
         ..WANTED
@@ -316,6 +324,7 @@ pub const BUILTIN: &[Builtin] = &[
         name: "load",
         phase: Phase::Node,
         code: Code::LoadHigh,
+        limit: Some(ProbeLimit::LoadPerCore(400)),
         roles: ANY,
         asks: "the load of the last 15 minutes, by core",
         ..WANTED
@@ -344,6 +353,7 @@ pub fn specs(role: NodeRole, platform: Option<Platform>) -> Vec<ProbeSpec> {
             phase: row.phase,
             code: row.code,
             day_zero: row.day_zero,
+            off: None,
         })
         .collect()
 }

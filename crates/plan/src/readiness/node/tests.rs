@@ -5,6 +5,7 @@ mod issues;
 mod judgement;
 mod properties;
 mod shown;
+mod tuning;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -19,6 +20,7 @@ struct Node {
     manifests: Manifests,
     trouble: Option<KnownProblem>,
     custom: Vec<CustomProbe>,
+    tunings: Vec<ProbeTuning>,
     now: Timestamp,
 }
 
@@ -31,6 +33,7 @@ impl Node {
             manifests: Manifests::Settled { total: 3 },
             trouble: None,
             custom: Vec::new(),
+            tunings: Vec::new(),
             now: Timestamp::from_second(1_800_000_000).unwrap(),
         };
         node.boots(role, "boot-1");
@@ -47,7 +50,7 @@ impl Node {
     }
 
     fn becomes(&mut self, role: NodeRole, boot: &str) {
-        let mut all = specs(role, self.platform);
+        let mut all = tuned_specs(role, self.platform, &self.tunings);
         all.extend(custom_specs(&self.custom, role, self.platform));
         self.event(NodeEvent::Probing {
             role,
@@ -75,7 +78,10 @@ impl Node {
 
     /// The same answer often enough to be believed, 10 s apart.
     fn settles(&mut self, probe: &str, outcome: &ProbeOutcome) {
-        for _ in 0..3 {
+        let seen = self.seen.as_ref().unwrap();
+        let track = seen.probes.iter().find(|(id, _)| id.as_str() == probe);
+        let times = track.map_or(3, |(_, track)| track.spec.fall.max(3));
+        for _ in 0..times {
             self.answer(probe, outcome.clone());
         }
     }

@@ -76,11 +76,15 @@ pub struct Track {
 impl Track {
     /// A probe that was never asked.
     pub fn new(spec: ProbeSpec, now: Timestamp) -> Self {
+        let message = match &spec.off {
+            Some(at) => format!("switched off by {at}"),
+            None => NOT_ASKED.to_owned(),
+        };
         Self {
             spec,
             state: ProbeState::Unknown,
             since: now,
-            message: NOT_ASKED.to_owned(),
+            message,
             code: None,
             stuck: false,
             moved: now,
@@ -101,6 +105,7 @@ impl Track {
         match self.state {
             ProbeState::Passing => None,
             ProbeState::Failing => Some(self.code.unwrap_or(self.spec.code)),
+            ProbeState::Unknown if self.spec.off.is_some() => Some(Code::ProbeOff),
             ProbeState::Unknown if self.is_pending() => Some(Code::ProbePending),
             ProbeState::Unknown => Some(Code::ProbeUnknown),
         }
