@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
+use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use serde_json::json;
-use support::cluster::{Cluster, DEADLINE, Spec, Who, everything, refused};
+use serde_json::{Value, json};
+use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
+use support::objects::{DEFINITION, Gvk, KUBEVIRT, api, make, namespace, serve, status};
 use tokio::sync::{mpsc, watch};
 use windrow::apiserver::ApiServer;
 use windrow::layout::Layout;
@@ -88,6 +90,7 @@ async fn answers(
     let endpoints = Endpoints {
         // Only the cluster is probed here.
         bus: Some("unix:path=/nonexistent/bus".to_owned()),
+        journalctl: "/nonexistent/journalctl".to_owned(),
         ..Endpoints::default()
     };
     let context = ProbeContext::new(
@@ -229,5 +232,130 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
             "system:node:node1".to_owned(),
             "/api/v1/nodes/node2".to_owned()
         )]
+    );
+}
+
+const MANAGED_CHART: Gvk = ("management.cattle.io", "v3", "ManagedChart");
+const BUNDLE: Gvk = ("fleet.cattle.io", "v1alpha1", "Bundle");
+const LONGHORN_NODE: Gvk = ("longhorn.io", "v1beta2", "Node");
+const LOCAL_CLUSTER: Gvk = ("provisioning.cattle.io", "v1", "Cluster");
+const PLAN: Gvk = ("upgrade.cattle.io", "v1", "Plan");
+/// The probes of Harvester's platform that need its kinds.
+const PLATFORM: [&str; 6] = [
+    "charts",
+    "cluster-provisioned",
+    "kubevirt",
+    "longhorn-node",
+    "longhorn-disks",
+    "system-upgrade-controller",
+];
+
+/// The columns of Fleet's own definition.
+async fn with_fleets_columns(client: &Client) {
+    let definitions = api(client, DEFINITION, "");
+    let columns = json!([
+        {"name": "BundleDeployments-Ready", "type": "string", "jsonPath": ".status.display.readyClusters"},
+        {"name": "Status", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message"},
+    ]);
+    let patch = json!([{"op": "add", "path": "/spec/versions/0/additionalPrinterColumns", "value": columns}]);
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(patch).unwrap());
+    let name = "bundles.fleet.cattle.io";
+    definitions
+        .patch(name, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
+fn ready(status: &str, message: &str) -> Value {
+    json!({"conditions": [{"type": "Ready", "status": status, "message": message}]})
+}
+
+#[tokio::test]
+async fn the_platform_is_judged_by_its_own_kinds_and_not_before_they_are_served() {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    let root = tempfile::tempdir().unwrap();
+    server(root.path(), &cluster.kubeconfig(Who::Admin));
+    let said = async || answers(root.path(), NodeRole::FirstServer, &[], &PLATFORM).await;
+
+    let before = said().await;
+    for probe in PLATFORM {
+        match (probe, &before[probe]) {
+            ("system-upgrade-controller", ProbeOutcome::Failed { why, .. }) => {
+                assert!(why.contains("not installed yet"), "{why}");
+            }
+            (_, ProbeOutcome::Unknown { why, .. }) => assert_eq!(why, "the kind is not served"),
+            (_, outcome) => panic!("{probe}: {outcome:?}"),
+        }
+    }
+
+    for name in [
+        "fleet-local",
+        "harvester-system",
+        "longhorn-system",
+        "cattle-system",
+    ] {
+        namespace(&client, name).await;
+    }
+    for gvk in [
+        MANAGED_CHART,
+        BUNDLE,
+        LONGHORN_NODE,
+        LOCAL_CLUSTER,
+        PLAN,
+        KUBEVIRT,
+    ] {
+        serve(&client, gvk, "Namespaced").await;
+    }
+    with_fleets_columns(&client).await;
+    let make_with = async |gvk: Gvk, place: &'static str, name: &str, value: Value| {
+        make(&client, gvk, place, json!({"metadata": {"name": name}})).await;
+        status(&api(&client, gvk, place), name, value).await;
+    };
+    make_with(MANAGED_CHART, "fleet-local", "harvester", ready("True", "")).await;
+    make_with(BUNDLE, "fleet-local", "mcc-harvester", ready("True", "")).await;
+    let applied = "ErrApplied(1) [Cluster fleet-local/local: no such host]";
+    make_with(
+        BUNDLE,
+        "fleet-local",
+        "fleet-agent-local",
+        ready("False", applied),
+    )
+    .await;
+    let provisioned = json!({"ready": true, "conditions": [
+        {"type": "Provisioned", "status": "Unknown", "message": "waiting for probes: etcd"}]});
+    make_with(LOCAL_CLUSTER, "fleet-local", "local", provisioned).await;
+    // Another node's disks are another node's matter.
+    let gone = json!({"conditions": [{"type": "Ready", "status": "False"}], "diskStatus": {}});
+    make_with(LONGHORN_NODE, "longhorn-system", "node2", gone).await;
+    let full = json!({
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "diskStatus": {"default-disk": {"conditions": [
+            {"type": "Ready", "status": "True"},
+            {"type": "Schedulable", "status": "False", "reason": "DiskPressure"}]}}});
+    make_with(LONGHORN_NODE, "longhorn-system", "node1", full).await;
+    let works = json!({"phase": "Deployed", "observedKubeVirtVersion": "1.7.0", "targetKubeVirtVersion": "1.7.0",
+        "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "False"},
+            {"type": "Degraded", "status": "False"}]});
+    make_with(KUBEVIRT, "harvester-system", "kubevirt", works).await;
+
+    // kube-apiserver takes a moment to show columns that were added.
+    let expected = ProbeOutcome::failed(format!("fleet-agent-local: {applied}"));
+    let after = eventually("the columns of Bundles are shown", DEADLINE, async || {
+        let after = said().await;
+        (after["charts"] == expected).then_some(after)
+    })
+    .await;
+    assert_eq!(
+        after["cluster-provisioned"],
+        ProbeOutcome::failed("waiting for probes: etcd")
+    );
+    assert_eq!(after["kubevirt"], ProbeOutcome::Passed);
+    assert_eq!(after["longhorn-node"], ProbeOutcome::Passed);
+    assert_eq!(
+        after["longhorn-disks"],
+        ProbeOutcome::failed("default-disk: DiskPressure")
     );
 }

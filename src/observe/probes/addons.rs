@@ -4,27 +4,21 @@ use serde_json::Value;
 use windrow_harvester::addons::{AddonParts, AddonState, is_settled, job_of, judge};
 use windrow_plan::readiness::node::ProbeOutcome;
 
-use super::cluster::admin;
 use super::context::ProbeContext;
-use super::kubernetes::{Ask, Credential, NamespacedName, asked, object};
+use super::kubernetes::{Ask, Credential, NamespacedName, items, object};
 
 /// More Addons in trouble are counted, not named.
 const NAMED: usize = 3;
 
 /// Is each of them settled, or progressing?
 pub(super) async fn settled(context: &ProbeContext, node: &str) -> ProbeOutcome {
-    let list = match admin(context, Ask::Addons, node, "").await {
-        Ok(list) => list,
-        Err(ProbeOutcome::Failed { .. }) => {
-            let asked = asked(Ask::Addons, Credential::Admin, node);
-            return ProbeOutcome::unknown(asked, "the kind is not served");
-        }
+    let addons = match items(&context.kubernetes, Ask::Addons, node).await {
+        Ok(addons) => addons,
         Err(unknown) => return unknown,
     };
     let mut wrong = Vec::new();
     let mut not_known = None;
-    let addons = list["items"].as_array().into_iter().flatten();
-    for addon in addons.filter(|addon| !is_settled(addon)) {
+    for addon in addons.iter().filter(|addon| !is_settled(addon)) {
         let text = |key: &str| addon["metadata"][key].as_str().unwrap_or_default();
         let named = NamespacedName {
             namespace: text("namespace"),

@@ -8,7 +8,8 @@ use windrow_plan::readiness::node::{NodeRole, ProbeOutcome, limit_of};
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
 use super::{
-    addons, certificates, cluster, components, custom, harvester, host, unit, upgrade, webhooks,
+    addons, certificates, cluster, components, custom, harvester, host, longhorn, own_node,
+    platform, rancherd, unit, upgrade, webhooks,
 };
 
 /// What the probes depend on. When it changes, other probes run.
@@ -25,6 +26,8 @@ pub(super) struct Prober {
     vip: harvester::VipMemory,
     unit: unit::RestartMemory,
     upgrade: upgrade::SignMemory,
+    own_node: own_node::OwnNodeMemory,
+    longhorn: longhorn::LonghornMemory,
     webhooks: webhooks::WebhookMemory,
     files: custom::PendingFiles,
 }
@@ -36,6 +39,8 @@ impl Prober {
             vip: harvester::VipMemory::default(),
             unit: unit::RestartMemory::default(),
             upgrade: upgrade::SignMemory::default(),
+            own_node: own_node::OwnNodeMemory::default(),
+            longhorn: longhorn::LonghornMemory::default(),
             webhooks: webhooks::WebhookMemory::default(),
             files: custom::PendingFiles::default(),
         }
@@ -48,7 +53,7 @@ impl Prober {
             role,
             name,
         } = probed;
-        let (role, node, platform) = (*role, name.as_str(), interest.platform);
+        let (role, node, kind) = (*role, name.as_str(), interest.platform);
         let (context, vip) = (&*self.context, &self.vip);
         let mut custom = interest.custom.iter();
         if let Some(custom) = custom.find(|custom| custom.id().as_str() == probe) {
@@ -67,14 +72,24 @@ impl Prober {
             }
             "dhcp-client-clash" => harvester::dhcp_clash(context, vip).into(),
             "rke2-installed" => unit::installed(context, role).await.into(),
-            "rke2-service" => {
-                unit::service(context, &self.unit, &self.upgrade, role, platform).await
-            }
+            "rke2-service" => unit::service(context, &self.unit, &self.upgrade, role, kind).await,
             "supervisor" => components::supervisor(context).await.into(),
             "etcd" => components::etcd(context).await.into(),
             "apiserver" => cluster::apiserver(context, role, node).await.into(),
             "kubelet" => components::kubelet(context).await.into(),
-            "node" => cluster::own_node(context, &self.upgrade, role, node, platform).await,
+            "node" => {
+                let memories = (&self.upgrade, &self.own_node);
+                cluster::own_node(context, memories, role, node, kind).await
+            }
+            "etcd-member" => self.own_node.etcd_votes((context.now)()).into(),
+            "virt-handler" => self.own_node.virt_handler().into(),
+            "rancherd" => rancherd::bootstrapped(context).await.into(),
+            "system-upgrade-controller" => platform::upgrade_controller(context, node).await.into(),
+            "cluster-provisioned" => platform::local_cluster(context, node).await.into(),
+            "charts" => platform::charts(context, node).await.into(),
+            "kubevirt" => platform::kubevirt(context, node).await.into(),
+            "longhorn-node" => self.longhorn.node(context, node).await.into(),
+            "longhorn-disks" => self.longhorn.disks(context, node).await.into(),
             "rancher" => cluster::rancher(context, node).await.into(),
             "managed-chart" => cluster::managed_chart(context, node).await.into(),
             "harvester" => harvester::ready(context, vip, role, node).await.into(),

@@ -9,6 +9,7 @@ use windrow_plan::rules::Platform;
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
 use super::kubernetes::{Ask, Credential, NoApiReply, asked, object, words};
+use super::own_node::OwnNodeMemory;
 use super::upgrade::{self, Sign, SignMemory};
 
 /// kube-apiserver's `/readyz` with the credential that the node has.
@@ -41,7 +42,7 @@ fn failed_checks(body: &[u8], status: u16) -> String {
 /// The node's own Node: its Ready condition. Its upgrades show there too.
 pub(super) async fn own_node(
     context: &ProbeContext,
-    upgrade: &SignMemory,
+    (upgrade, memory): (&SignMemory, &OwnNodeMemory),
     role: NodeRole,
     node: &str,
     platform: Option<Platform>,
@@ -72,6 +73,7 @@ pub(super) async fn own_node(
         Ok(value) => value,
         Err(outcome) => return ProbeAnswer { outcome, events },
     };
+    memory.remember(&value);
     if upgrades {
         let sign = Sign::Node {
             cordoned: value["spec"]["unschedulable"] == true,
@@ -120,12 +122,24 @@ fn promoting(node: &Value) -> Option<String> {
     (status == "running").then(|| "Harvester's promotion job runs".to_owned())
 }
 
+/// The condition of this type, as it stands.
+pub(super) fn condition_of<'o>(object: &'o Value, kind: &str) -> Option<&'o Value> {
+    listed_condition(&object["status"], kind)
+}
+
+fn listed_condition<'o>(status: &'o Value, kind: &str) -> Option<&'o Value> {
+    let mut conditions = status["conditions"].as_array()?.iter();
+    conditions.find(|condition| condition["type"] == kind)
+}
+
 /// A condition that has to be True; `None` when the object has none of the type.
-fn condition(object: &Value, kind: &str) -> Option<ProbeOutcome> {
-    let condition = object["status"]["conditions"]
-        .as_array()?
-        .iter()
-        .find(|condition| condition["type"] == kind)?;
+pub(super) fn condition(object: &Value, kind: &str) -> Option<ProbeOutcome> {
+    condition_in(&object["status"], kind)
+}
+
+/// The same in a status.
+pub(super) fn condition_in(status: &Value, kind: &str) -> Option<ProbeOutcome> {
+    let condition = listed_condition(status, kind)?;
     if condition["status"] == "True" {
         return Some(ProbeOutcome::Passed);
     }
@@ -164,7 +178,7 @@ pub(super) async fn managed_chart(context: &ProbeContext, node: &str) -> ProbeOu
 
 /// Fleet reports Modified for a chart that was changed after its installation, and only the installation counts here.
 /// (`NotReady(1) Modified(2) [Cluster …]` lists several states.)
-fn only_modified(message: &str) -> bool {
+pub(super) fn only_modified(message: &str) -> bool {
     let states: Vec<&str> = message
         .split([' ', ';'])
         .take_while(|word| !word.starts_with('['))

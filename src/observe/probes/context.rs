@@ -26,6 +26,8 @@ pub struct Endpoints {
     pub vip_join: u16,
     /// The system bus; `None` for the usual one.
     pub bus: Option<String>,
+    /// The program that shows the journal.
+    pub journalctl: String,
 }
 
 impl Default for Endpoints {
@@ -37,6 +39,7 @@ impl Default for Endpoints {
             vip_https: 443,
             vip_join: 9345,
             bus: None,
+            journalctl: "journalctl".to_owned(),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `schedule` says when a probe is asked, `ask` finds the one that can answer. A probe looks through a
-//! [`ProbeContext`]; what it remembers is its own type, and `ask` keeps it. `kubernetes` lists every request to
+//! [`ProbeContext`]; what it remembers is its own type, and `ask` keeps it. `requests` lists every request to
 //! kube-apiserver.
 
 mod addons;
@@ -23,6 +23,11 @@ mod harvester;
 mod host;
 mod http;
 mod kubernetes;
+mod longhorn;
+mod own_node;
+mod platform;
+mod rancherd;
+mod requests;
 mod role;
 mod schedule;
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod cluster;
 mod custom;
 mod harvester;
 mod machine;
+mod platform;
 mod schedule;
 mod servers;
 mod upgrade;
@@ -39,6 +40,7 @@ impl TestNode {
                 etcd: "http://127.0.0.1:1".to_owned(),
                 kubelet: "http://127.0.0.1:1".to_owned(),
                 bus: Some("unix:path=/nonexistent/bus".to_owned()),
+                journalctl: "/nonexistent/journalctl".to_owned(),
                 ..Endpoints::default()
             },
         }

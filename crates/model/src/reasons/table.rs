@@ -882,6 +882,10 @@ reasons! {
             "etcd is not healthy: {why}"
             "Look at the etcd pod's log and at the disk's latency; a quorum of servers has to be up."
             "0a1c4754e5984a9aa39f71bd86fd5bfc";
+        EtcdNotVoting "etcd-not-voting" Warning
+            "this node's etcd does not count in the quorum: {why}"
+            "`kubectl describe node` shows the condition EtcdIsVoter. While it is a learner, do not take another server away; RKE2's log tells why it is not promoted."
+            "6204d8dbb0ae4439824863eda501fe68";
         ApiNotReady "apiserver-not-ready" Error
             "kube-apiserver is not ready: {why}"
             "Look at the kube-apiserver pod's log under /var/log/pods."
@@ -894,6 +898,10 @@ reasons! {
             "the Node is not ready: {why}"
             "`kubectl describe node` shows its conditions."
             "807315f4b1614005a34450203f669f63";
+        RancherdAtWork "rancherd-at-work" Info
+            "rancherd has not bootstrapped the node yet: {why}"
+            "Wait: it repeats what fails by itself. `journalctl -u rancherd` has all that it says; an instruction that runs for more than 15 minutes waits for something that is missing."
+            "734c9c9bc4ac4fd5b21d274b1219ccfb";
         RancherNotReady "rancher-not-ready" Error
             "Rancher is not available: {why}"
             "Look at the pods in cattle-system."
@@ -918,6 +926,34 @@ reasons! {
             "the storage network is not configured: {why}"
             "Wait; it needs every VM stopped and every volume detached."
             "c76c816d6855405da064c33e90764d47";
+        UpgradeControllerNotReady "upgrade-controller-not-ready" Info
+            "system-upgrade-controller is not ready yet: {why}"
+            "Wait; later look at its pod in cattle-system and at `kubectl -n cattle-system get plans.upgrade.cattle.io`."
+            "e0ab526420e3435f87c376582c2155b8";
+        ClusterNotProvisioned "cluster-not-provisioned" Warning
+            "Rancher has not provisioned its own cluster: {why}"
+            "Look at `kubectl -n fleet-local get clusters.provisioning.cattle.io,machines.cluster.x-k8s.io`. While it is so, neither nodes join nor upgrades end."
+            "79617a5f92ec479d8bdb1e593729c765";
+        ChartsNotReady "charts-not-ready" Warning
+            "a chart of the platform is not ready: {why}"
+            "Look at `kubectl -n fleet-local get managedcharts,bundles`. Harvester begins no upgrade while a ManagedChart is not ready."
+            "546ac3460334472d9d90275e20074cd2";
+        KubevirtNotReady "kubevirt-not-ready" Warning
+            "KubeVirt is not ready: {why}"
+            "Look at `kubectl -n harvester-system get kubevirt` and at the pods virt-operator, virt-api and virt-controller."
+            "34f54e6234fe4e8985a65a765b71ed33";
+        VirtHandlerSilent "virt-handler-silent" Warning
+            "virt-handler does not report from this node: {why}"
+            "Look at the node's pod virt-handler in harvester-system. No machine is started here or moved here while it is silent."
+            "eb12b9eebd9c41f0b9c12264a15b865c";
+        LonghornNodeNotReady "longhorn-node-not-ready" Warning
+            "Longhorn is not ready on this node: {why}"
+            "Look at the node's pod longhorn-manager in longhorn-system, and at the node in Longhorn's console."
+            "ad34c645e5be4151a543ff3f5efc5bd4";
+        LonghornDiskUnusable "longhorn-disk-unusable" Warning
+            "Longhorn cannot use a disk of this node: {why}"
+            "Look at the disk in Longhorn's console: whether it is mounted and healthy, and has room."
+            "0b4c5dc81bcf4d4882d91ba18efaef4b";
         AddonInTrouble "addon-in-trouble" Warning
             "an Addon of Harvester is not deployed: {why}"
             "Look at its HelmChart and at the Job helm-install-NAME in its namespace. One that failed is tried again when it is switched off and on. Until all are settled, Harvester refuses upgrades."

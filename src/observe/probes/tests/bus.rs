@@ -7,7 +7,7 @@ use super::*;
 use crate::observe::probes::custom::PendingFiles;
 use crate::observe::probes::unit::{self, RestartMemory};
 use crate::observe::probes::upgrade::SignMemory;
-use crate::observe::probes::{custom, host};
+use crate::observe::probes::{custom, host, rancherd};
 
 struct ManagerInterface {
     state: &'static str,
@@ -17,7 +17,7 @@ struct ManagerInterface {
 impl ManagerInterface {
     fn load_unit(&self, name: &str) -> zbus::fdo::Result<zbus::OwnedObjectPath> {
         let path = match name {
-            "rke2-server.service" => "/unit/server",
+            "rke2-server.service" | "rancherd.service" => "/unit/server",
             _ => "/unit/none",
         };
         path.try_into()
@@ -211,4 +211,52 @@ async fn without_a_bus_nothing_is_known_of_units() {
     );
     assert!(said.contains("rke2-agent.service"), "{said}");
     assert!(unknown(&host::clock(&context).await).contains("timedate1"));
+}
+
+#[tokio::test]
+async fn rancherd_is_followed_from_outside_until_it_has_bootstrapped_the_node() {
+    let mut place = TestNode::new();
+    assert!(unknown(&rancherd::bootstrapped(&place.context()).await).contains("rancherd.service"));
+    let Some((_daemon, address)) = bus(place.root.path()).await else {
+        eprintln!("skipped: there is no dbus-daemon");
+        return;
+    };
+    place.endpoints.bus = Some(address.clone());
+    let connection = played(&address, "activating", "starting").await;
+    let asked = rancherd::bootstrapped(&place.context()).await;
+    assert_eq!(failed(&asked), "it has begun no instruction yet");
+    place.write(
+        "/var/lib/rancher/rancherd/plan/work/20261122-100000-applied.plan/_7/x",
+        "",
+    );
+    let script = "#!/bin/sh\necho 'level=info msg=\"will retry failed command [wait-rancher]: exit status 1\"'\n";
+    let journalctl = place.write("/journalctl", script);
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&journalctl, executable).unwrap();
+    place.endpoints.journalctl = journalctl.display().to_string();
+    let asked = rancherd::bootstrapped(&place.context()).await;
+    let said = failed(&asked);
+    assert!(
+        said.starts_with("instruction 7 of its plan runs since 20"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("Z; its journal: will retry failed command [wait-rancher]: exit status 1"),
+        "{said}"
+    );
+    // Its files hold the token: nobody may read them, and nobody has to.
+    let done = place.write("/var/lib/rancher/rancherd/bootstrapped", "token: s3cret");
+    fs::set_permissions(&done, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    assert_eq!(
+        rancherd::bootstrapped(&place.context()).await,
+        ProbeOutcome::Passed
+    );
+    fs::remove_file(done).unwrap();
+    drop(connection);
+    let _ended = played(&address, "active", "running").await;
+    let asked = rancherd::bootstrapped(&place.context()).await;
+    assert!(
+        failed(&asked).starts_with("it ended without a bootstrap"),
+        "{asked:?}"
+    );
 }

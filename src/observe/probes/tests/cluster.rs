@@ -4,6 +4,7 @@ use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::answer::ProbeAnswer;
 use crate::observe::probes::kubernetes::{Ask, Credential};
+use crate::observe::probes::own_node::OwnNodeMemory;
 use crate::observe::probes::upgrade::SignMemory;
 use crate::observe::probes::{cluster, components};
 
@@ -17,8 +18,8 @@ fn ready_node(status: &str) -> String {
 }
 
 async fn own_node(place: &TestNode, role: NodeRole) -> ProbeAnswer {
-    let memory = SignMemory::default();
-    cluster::own_node(&place.context(), &memory, role, "n1", None).await
+    let memories = (&SignMemory::default(), &OwnNodeMemory::default());
+    cluster::own_node(&place.context(), memories, role, "n1", None).await
 }
 
 fn in_words(outcome: ProbeOutcome) -> String {

@@ -300,7 +300,7 @@ impl Judging<'_> {
     fn chart_installed(&self) -> bool {
         self.probes
             .iter()
-            .any(|probe| probe.track.spec.day_zero && probe.state == ProbeState::Passing)
+            .any(|probe| is_chart(probe.track) && probe.state == ProbeState::Passing)
     }
 
     /// The transition that is shown: the one that excuses, else the first.
@@ -422,6 +422,11 @@ impl Judging<'_> {
             .filter(|at| *at > self.question.now)
             .min()
     }
+}
+
+/// Does it tell that Harvester's chart is installed?
+fn is_chart(track: &Track) -> bool {
+    track.spec.id.as_str() == "managed-chart"
 }
 
 fn patience_ends(transition: &TransitionSeen) -> Timestamp {

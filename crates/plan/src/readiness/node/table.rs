@@ -65,6 +65,13 @@ const ANY: &[NodeRole] = &[
 ];
 const HARVESTER: Option<Platform> = Some(Platform::Harvester);
 
+/// Where machines run: every node but a witness.
+const HOSTS: &[NodeRole] = &[
+    NodeRole::FirstServer,
+    NodeRole::JoinedServer,
+    NodeRole::Agent,
+];
+
 const REQUIRED: Builtin = Builtin {
     name: "",
     period: 10,
@@ -88,6 +95,17 @@ const WANTED: Builtin = Builtin {
     fall: 3,
     severity: ProbeSeverity::Wanted,
     ..REQUIRED
+};
+
+/// What is rolled out now and then, which takes minutes.
+const ROLLED_OUT: Builtin = Builtin {
+    period: 30,
+    timeout: 10,
+    fall: 5,
+    phase: Phase::HarvesterChart,
+    roles: SERVERS,
+    platform: HARVESTER,
+    ..WANTED
 };
 
 /// Every probe. A name stands twice where a role makes the difference; a node has it once.
@@ -178,6 +196,15 @@ pub const BUILTIN: &[Builtin] = &[
         ..WANTED
     },
     Builtin {
+        name: "etcd-member",
+        period: 30,
+        phase: Phase::Api,
+        code: Code::EtcdNotVoting,
+        roles: SUPERVISORS,
+        asks: "the own Node: its condition `EtcdIsVoter`. A learner has ten minutes; a Node without the condition tells nothing",
+        ..WANTED
+    },
+    Builtin {
         name: "apiserver",
         phase: Phase::Api,
         code: Code::ApiNotReady,
@@ -197,6 +224,17 @@ pub const BUILTIN: &[Builtin] = &[
         code: Code::NodeNotReady,
         asks: "the own Node: its condition `Ready`",
         ..REQUIRED
+    },
+    Builtin {
+        name: "rancherd",
+        period: 30,
+        timeout: 10,
+        phase: Phase::Rancher,
+        code: Code::RancherdAtWork,
+        platform: HARVESTER,
+        day_zero: true,
+        asks: "`/var/lib/rancher/rancherd`, from outside: is it bootstrapped? If not, the unit's state over D-Bus, the instruction that runs and the journal's last line of a known form",
+        ..WANTED
     },
     Builtin {
         name: "rancher",
@@ -263,6 +301,51 @@ pub const BUILTIN: &[Builtin] = &[
         platform: HARVESTER,
         asks: "Setting `storage-network`: exists, and is `configured` if it has a value",
         ..REQUIRED
+    },
+    Builtin {
+        name: "system-upgrade-controller",
+        phase: Phase::Rancher,
+        code: Code::UpgradeControllerNotReady,
+        day_zero: true,
+        asks: "Deployment `cattle-system/system-upgrade-controller`: is it available? Plan `system-agent-upgrader`: is its version resolved?",
+        ..ROLLED_OUT
+    },
+    Builtin {
+        name: "cluster-provisioned",
+        code: Code::ClusterNotProvisioned,
+        asks: "Cluster `fleet-local/local` of Rancher's provisioning: is it `Provisioned` and ready?",
+        ..ROLLED_OUT
+    },
+    Builtin {
+        name: "charts",
+        code: Code::ChartsNotReady,
+        asks: "the ManagedCharts of `fleet-local`, and its Bundles that belong to none: is each `Ready`, or only modified?",
+        ..ROLLED_OUT
+    },
+    Builtin {
+        name: "kubevirt",
+        code: Code::KubevirtNotReady,
+        asks: "KubeVirt in `harvester-system`: is it `Deployed`, `Available`, neither `Degraded` nor `Progressing`, and of the version that is wanted?",
+        ..ROLLED_OUT
+    },
+    Builtin {
+        name: "virt-handler",
+        code: Code::VirtHandlerSilent,
+        roles: HOSTS,
+        asks: "the own Node: its label `kubevirt.io/schedulable`, which virt-handler keeps true",
+        ..ROLLED_OUT
+    },
+    Builtin {
+        name: "longhorn-node",
+        code: Code::LonghornNodeNotReady,
+        asks: "Longhorn's object of the node: its condition `Ready`",
+        ..ROLLED_OUT
+    },
+    Builtin {
+        name: "longhorn-disks",
+        code: Code::LonghornDiskUnusable,
+        asks: "the same object: is a disk not `Ready`, or short of space (`DiskPressure`)?",
+        ..ROLLED_OUT
     },
     Builtin {
         name: "addons",

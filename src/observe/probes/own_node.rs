@@ -1,0 +1,204 @@
+//! What else the own Node says, beside being ready: etcd's membership and KubeVirt's label. The probe `node` reads it
+//! anyway; nothing is asked for a second time.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::time::Instant;
+use windrow_plan::readiness::node::ProbeOutcome;
+
+use super::cluster::condition_of;
+use crate::locked::lock;
+
+/// What was read longer ago tells nothing. The probe `node` rests less than a minute.
+const FRESH: Duration = Duration::from_secs(120);
+/// A member stays a learner until it has etcd's log. RKE2 promotes one at a time, within minutes.
+const LEARNS: SignedDuration = SignedDuration::from_mins(10);
+
+/// The own Node as it was last read.
+#[derive(Default)]
+pub(super) struct OwnNodeMemory(Mutex<Option<(Instant, OwnNodeSigns)>>);
+
+/// What of it is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct OwnNodeSigns {
+    /// Condition `EtcdIsVoter`.
+    voter: Option<VoterCondition>,
+    /// Label `node-role.kubernetes.io/etcd`.
+    has_etcd: bool,
+    /// Label `kubevirt.io/schedulable`.
+    schedulable: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct VoterCondition {
+    status: String,
+    reason: String,
+    since: Option<Timestamp>,
+}
+
+impl OwnNodeMemory {
+    pub(super) fn remember(&self, node: &Value) {
+        *lock(&self.0) = Some((Instant::now(), OwnNodeSigns::read(node)));
+    }
+
+    fn recall(&self) -> Result<OwnNodeSigns, ProbeOutcome> {
+        let known = lock(&self.0).clone();
+        known
+            .filter(|(at, _)| at.elapsed() < FRESH)
+            .map(|(_, signs)| signs)
+            .ok_or_else(|| ProbeOutcome::unknown("the own Node", "it has not been read lately"))
+    }
+
+    /// Is this node's etcd a voting member?
+    pub(super) fn etcd_votes(&self, now: Timestamp) -> ProbeOutcome {
+        self.recall()
+            .map_or_else(|none| none, |signs| signs.votes(now))
+    }
+
+    /// Has virt-handler reported from this node?
+    pub(super) fn virt_handler(&self) -> ProbeOutcome {
+        self.recall()
+            .map_or_else(|none| none, |signs| signs.handles_machines())
+    }
+}
+
+impl OwnNodeSigns {
+    fn read(node: &Value) -> Self {
+        let labels = &node["metadata"]["labels"];
+        let voter = condition_of(node, "EtcdIsVoter").map(|condition| {
+            let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
+            VoterCondition {
+                status: text("status"),
+                reason: text("reason"),
+                since: text("lastTransitionTime").parse().ok(),
+            }
+        });
+        Self {
+            voter,
+            has_etcd: labels["node-role.kubernetes.io/etcd"] == "true",
+            schedulable: labels["kubevirt.io/schedulable"]
+                .as_str()
+                .map(str::to_owned),
+        }
+    }
+
+    /// By RKE2's condition: True is good, unlike the pressure conditions (k3s pkg/etcd/etcd.go).
+    fn votes(&self, now: Timestamp) -> ProbeOutcome {
+        let unknown = |why: &str| ProbeOutcome::unknown("the own Node's EtcdIsVoter", why);
+        let Some(VoterCondition {
+            status,
+            reason,
+            since,
+        }) = &self.voter
+        else {
+            return unknown("the Node has no such condition");
+        };
+        match (status.as_str(), reason.as_str()) {
+            ("True", _) => ProbeOutcome::Passed,
+            ("False", "MemberIsLearner") => match since {
+                Some(since) if now.duration_since(*since) < LEARNS => ProbeOutcome::Passed,
+                Some(since) => ProbeOutcome::failed(format!("MemberIsLearner since {since}")),
+                None => unknown("MemberIsLearner, and since when is not said"),
+            },
+            ("False", "NotAMember") if !self.has_etcd => {
+                unknown("NotAMember, and the Node has no role etcd")
+            }
+            ("False", reason) => ProbeOutcome::failed(reason),
+            (status, reason) => unknown(&format!("it is {status} ({reason})")),
+        }
+    }
+
+    /// virt-handler sets the label to true as long as it runs, and virt-controller sets it to false when it is silent.
+    fn handles_machines(&self) -> ProbeOutcome {
+        match self.schedulable.as_deref() {
+            Some("true") => ProbeOutcome::Passed,
+            Some(other) => ProbeOutcome::failed(format!(
+                "label kubevirt.io/schedulable is {}",
+                windrow_model::redact::quoted(other)
+            )),
+            None => ProbeOutcome::failed("the Node has no label kubevirt.io/schedulable yet"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn signs(status: &str, reason: &str, etcd: bool) -> OwnNodeSigns {
+        OwnNodeSigns::read(&json!({
+            "metadata": {"labels": {"node-role.kubernetes.io/etcd": etcd.to_string()}},
+            "status": {"conditions": [
+                {"type": "MemoryPressure", "status": "False"},
+                {"type": "EtcdIsVoter", "status": status, "reason": reason,
+                 "lastTransitionTime": "2026-11-22T10:00:00Z"},
+            ]},
+        }))
+    }
+
+    fn at(time: &str) -> Timestamp {
+        format!("2026-11-22T{time}Z").parse().unwrap()
+    }
+
+    #[test]
+    fn a_learner_is_believed_to_learn_for_ten_minutes() {
+        let learner = signs("False", "MemberIsLearner", true);
+        assert_eq!(learner.votes(at("10:09:59")), ProbeOutcome::Passed);
+        assert_eq!(
+            learner.votes(at("10:10:00")),
+            ProbeOutcome::failed("MemberIsLearner since 2026-11-22T10:00:00Z")
+        );
+        let voter = signs("True", "MemberNotLearner", true);
+        assert_eq!(voter.votes(at("23:00:00")), ProbeOutcome::Passed);
+    }
+
+    #[test]
+    fn a_node_without_the_condition_or_without_etcd_is_not_said_to_be_at_fault() {
+        let unknown = |signs: OwnNodeSigns| {
+            let outcome = signs.votes(at("23:00:00"));
+            matches!(outcome, ProbeOutcome::Unknown { .. })
+        };
+        assert!(unknown(OwnNodeSigns::default()));
+        assert!(unknown(signs("False", "NotAMember", false)));
+        assert!(unknown(signs("Unknown", "NodeStatusUnknown", true)));
+        assert_eq!(
+            signs("False", "NotAMember", true).votes(at("10:00:00")),
+            ProbeOutcome::failed("NotAMember")
+        );
+        assert_eq!(
+            signs("False", "StatusUnhealthy", true).votes(at("10:00:00")),
+            ProbeOutcome::failed("StatusUnhealthy")
+        );
+    }
+
+    #[test]
+    fn virt_handler_is_there_as_long_as_it_keeps_its_label() {
+        let node = |label: &str| {
+            let labels = json!({"metadata": {"labels": {"kubevirt.io/schedulable": label}}});
+            OwnNodeSigns::read(&labels).handles_machines()
+        };
+        assert_eq!(node("true"), ProbeOutcome::Passed);
+        assert_eq!(
+            node("false"),
+            ProbeOutcome::failed("label kubevirt.io/schedulable is `false`")
+        );
+        let none = OwnNodeSigns::default().handles_machines();
+        assert!(matches!(none, ProbeOutcome::Failed { .. }));
+    }
+
+    #[test]
+    fn a_node_that_was_not_read_tells_nothing() {
+        let memory = OwnNodeMemory::default();
+        assert!(matches!(
+            memory.virt_handler(),
+            ProbeOutcome::Unknown { .. }
+        ));
+        memory.remember(&json!({"metadata": {"labels": {"kubevirt.io/schedulable": "true"}}}));
+        assert_eq!(memory.virt_handler(), ProbeOutcome::Passed);
+    }
+}
