@@ -8,7 +8,6 @@
 //! An agent never asks, and no server asks before kube-apiserver has answered. What this look could not judge keeps its
 //! last judgement.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +24,7 @@ use windrow_plan::rules::FindingRule;
 use super::incident_look::{look_at_cluster, look_by_rules_at_cluster};
 use super::node_findings::read_own_node;
 use super::repairs::Repairer;
+use super::sightings::Sightings;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
@@ -44,8 +44,7 @@ pub struct Diagnoser {
     now: fn() -> Timestamp,
     status: watch::Receiver<Option<Arc<Status>>>,
     view: watch::Sender<Vec<windrow_model::findings::Finding>>,
-    /// The findings, by incident.
-    known: BTreeMap<String, Vec<IncidentFinding>>,
+    known: Sightings,
     repairer: Repairer,
 }
 
@@ -64,7 +63,7 @@ impl Diagnoser {
             now,
             status,
             view,
-            known: BTreeMap::new(),
+            known: Sightings::default(),
             repairer: Repairer::new(now),
         }
     }
@@ -91,12 +90,11 @@ impl Diagnoser {
 
     /// A removed rule finds nothing any more, and neither does anything while diagnosis is off.
     fn forget_what_is_off(&mut self, settings: &Settings, rules: &[FindingRule]) {
-        let before = self.known.len();
-        self.known.retain(|name, _| {
+        let forgotten = self.known.retain(|name| {
             let is_rule = name.contains('/');
             settings.diagnosis.enabled && (!is_rule || rules.iter().any(|rule| rule.name == *name))
         });
-        if self.known.len() < before {
+        if forgotten {
             self.publish();
         }
     }
@@ -110,7 +108,7 @@ impl Diagnoser {
             return None;
         }
         let pause = match status.readiness {
-            Readiness::Ready => settings.diagnosis.interval,
+            Readiness::Ready if !self.known.is_undecided() => settings.diagnosis.interval,
             _ => settings.diagnosis.interval / SOONER,
         };
         Some(last.map_or_else(Instant::now, |last| last + pause))
@@ -165,22 +163,7 @@ impl Diagnoser {
             // Not judged this time.
             let Ok(mut found) = found else { continue };
             found.retain(|finding| finding.code != Code::AddonCollision);
-            let before = self.known.insert(name, found.clone()).unwrap_or_default();
-            let after = found;
-            for new in after
-                .iter()
-                .filter(|one| !before.iter().any(|old| old.is_same(one)))
-            {
-                events.push(Event::new(new.code, journal_line(new)));
-            }
-            for over in before
-                .iter()
-                .filter(|one| !after.iter().any(|new| new.is_same(one)))
-            {
-                let line = Code::IncidentOver
-                    .say(&[("subject", &over.subject), ("code", over.code.as_str())]);
-                events.push(Event::new(Code::IncidentOver, line));
-            }
+            events.extend(self.known.take(name, found));
         }
         events
     }
@@ -188,8 +171,7 @@ impl Diagnoser {
     fn publish(&self) {
         let findings: Vec<windrow_model::findings::Finding> = self
             .known
-            .values()
-            .flatten()
+            .counted()
             .map(IncidentFinding::in_status)
             .collect();
         self.view.send_if_modified(|known| {
@@ -197,14 +179,6 @@ impl Diagnoser {
             *known = findings;
             changed
         });
-    }
-}
-
-/// For the journal: what is wrong, and which command cures it.
-fn journal_line(finding: &IncidentFinding) -> String {
-    match finding.remedy() {
-        Some(cure) => format!("{} (cure: {cure})", finding.message),
-        None => finding.message.clone(),
     }
 }
 
@@ -260,39 +234,44 @@ mod tests {
     }
 
     #[test]
-    fn an_incident_is_told_once_and_again_when_it_is_over() {
+    fn what_could_not_be_judged_keeps_its_last_judgement() {
         let mut diagnoser = diagnoser();
         let mut codes = |found| -> Vec<&'static str> {
             let events = diagnoser.take_findings(looked(found));
             events.iter().map(|event| event.code.as_str()).collect()
         };
-        assert_eq!(codes(Ok(vec![stuck("a")])), ["addon-stuck"]);
-        assert_eq!(codes(Ok(vec![stuck("a")])), [""; 0]);
         // A refused credential stays refused.
-        let refused = Unlisted {
-            kind: GroupKind::new("", "Pod"),
-            why: "403".to_owned(),
-            wanted: false,
+        let refused = || {
+            Err(Unlisted {
+                kind: GroupKind::new("", "Pod"),
+                why: "403".to_owned(),
+                wanted: false,
+            })
         };
-        assert_eq!(codes(Err(refused)), [""; 0]);
-        assert_eq!(
-            codes(Ok(vec![stuck("b")])),
-            ["addon-stuck", "incident-over"]
-        );
-        assert_eq!(codes(Ok(vec![])), ["incident-over"]);
+        assert_eq!(codes(Ok(vec![stuck("a")])), [""; 0]);
+        assert_eq!(codes(refused()), [""; 0]);
         assert_eq!(codes(Ok(vec![stuck("a")])), ["addon-stuck"]);
+        for _ in 0..3 {
+            assert_eq!(codes(refused()), [""; 0]);
+        }
+        assert_eq!(codes(Ok(vec![])), [""; 0]);
+        assert_eq!(codes(Ok(vec![])), ["incident-over"]);
     }
 
     #[test]
     fn the_status_has_what_was_found_until_it_is_over() {
         let mut diagnoser = diagnoser();
-        diagnoser.take_findings(looked(Ok(vec![stuck("a")])));
+        for _ in 0..2 {
+            diagnoser.take_findings(looked(Ok(vec![stuck("a")])));
+        }
         diagnoser.publish();
         let found = diagnoser.view.borrow().clone();
         let incident = found[0].incident.as_ref().unwrap();
         assert_eq!(incident.documentation, "incidents/addon.md");
         assert_eq!(incident.cure, None, "a finding without a cure offers none");
-        diagnoser.take_findings(looked(Ok(vec![])));
+        for _ in 0..2 {
+            diagnoser.take_findings(looked(Ok(vec![])));
+        }
         diagnoser.publish();
         assert_eq!(diagnoser.view.borrow().len(), 0);
     }

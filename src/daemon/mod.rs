@@ -29,6 +29,7 @@ pub mod repairs;
 pub mod request_spool;
 mod requests;
 pub mod sandbox;
+mod sightings;
 mod tick;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};

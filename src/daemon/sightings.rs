@@ -1,0 +1,169 @@
+//! Which incidents count: those that two looks in a row have found, until two in a row have not. A list that is a moment
+//! old when the next one is fetched can show what is not so; readiness and webhooks must not follow it back and forth.
+
+use std::collections::BTreeMap;
+
+use windrow_decide::Event;
+use windrow_harvester::incidents::IncidentFinding;
+use windrow_model::reasons::Code;
+
+/// Looks in a row that agree before they change anything.
+const ENOUGH: u8 = 2;
+
+/// What was found, by incident.
+#[derive(Debug, Default)]
+pub(super) struct Sightings(BTreeMap<String, Vec<Sighting>>);
+
+#[derive(Debug)]
+struct Sighting {
+    finding: IncidentFinding,
+    /// Does it count?
+    counts: bool,
+    /// How many looks in a row have said otherwise.
+    against: u8,
+}
+
+impl Sightings {
+    /// Takes in what one look found of an incident. Returns what to report.
+    pub(super) fn take(&mut self, name: String, found: Vec<IncidentFinding>) -> Vec<Event> {
+        let known = self.0.entry(name).or_default();
+        let mut left = found;
+        for sighting in known.iter_mut() {
+            let again = left.iter().position(|one| one.is_same(&sighting.finding));
+            let seen = again.map(|at| left.remove(at));
+            let agrees = seen.is_some() == sighting.counts;
+            sighting.against = if agrees { 0 } else { sighting.against + 1 };
+            if let Some(finding) = seen {
+                sighting.finding = finding;
+            }
+        }
+        known.extend(left.into_iter().map(|finding| Sighting {
+            finding,
+            counts: false,
+            against: 1,
+        }));
+        let mut events = Vec::new();
+        for sighting in known.iter_mut().filter(|one| one.against >= ENOUGH) {
+            sighting.counts = !sighting.counts;
+            sighting.against = 0;
+            events.push(sighting.event());
+        }
+        known.retain(|one| one.counts || one.against > 0);
+        events
+    }
+
+    /// Those that count.
+    pub(super) fn counted(&self) -> impl Iterator<Item = &IncidentFinding> {
+        let all = self.0.values().flatten();
+        all.filter(|one| one.counts).map(|one| &one.finding)
+    }
+
+    /// Does the next look decide something?
+    pub(super) fn is_undecided(&self) -> bool {
+        self.0.values().flatten().any(|one| one.against > 0)
+    }
+
+    /// Forgets the incidents that are not to be kept. Returns whether there were any.
+    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) -> bool {
+        let before = self.0.len();
+        self.0.retain(|name, _| keep(name));
+        self.0.len() < before
+    }
+}
+
+impl Sighting {
+    fn event(&self) -> Event {
+        let finding = &self.finding;
+        if self.counts {
+            return Event::new(finding.code, journal_line(finding));
+        }
+        let line = Code::IncidentOver.say(&[
+            ("subject", &finding.subject),
+            ("code", finding.code.as_str()),
+        ]);
+        Event::new(Code::IncidentOver, line)
+    }
+}
+
+/// For the journal: what is wrong, and which command cures it.
+fn journal_line(finding: &IncidentFinding) -> String {
+    match finding.remedy() {
+        Some(cure) => format!("{} (cure: {cure})", finding.message),
+        None => finding.message.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stuck(name: &str) -> IncidentFinding {
+        IncidentFinding::new(Code::AddonStuck, format!("Addon x/{name}"), "it waits")
+    }
+
+    /// What looks report, one after the other.
+    fn told(looks: &[&[&str]]) -> Vec<Vec<&'static str>> {
+        let mut sightings = Sightings::default();
+        let look = |found: &&[&str]| {
+            let found = found.iter().map(|name| stuck(name)).collect();
+            let events = sightings.take("add-ons".to_owned(), found);
+            events.iter().map(|event| event.code.as_str()).collect()
+        };
+        looks.iter().map(look).collect()
+    }
+
+    #[test]
+    fn an_incident_counts_once_it_was_seen_twice_in_a_row_and_is_over_when_it_was_missed_twice() {
+        let (new, over) = ("addon-stuck", "incident-over");
+        assert_eq!(
+            told(&[&["a"], &["a"], &["a"], &[], &[], &[], &["a"], &["a"]]),
+            [
+                vec![],
+                vec![new],
+                vec![],
+                vec![],
+                vec![over],
+                vec![],
+                vec![],
+                vec![new]
+            ]
+        );
+    }
+
+    #[test]
+    fn what_comes_and_goes_from_look_to_look_changes_nothing() {
+        assert_eq!(
+            told(&[&["a"], &[], &["a"], &[], &["a"], &[]]),
+            vec![Vec::<&str>::new(); 6]
+        );
+        let (new, none) = (vec!["addon-stuck"], Vec::new);
+        assert_eq!(
+            told(&[&["a"], &["a"], &[], &["a"], &[], &["a", "b"], &["a", "b"]]),
+            [none(), new.clone(), none(), none(), none(), none(), new]
+        );
+    }
+
+    #[test]
+    fn the_next_look_comes_sooner_while_something_is_not_decided() {
+        let mut sightings = Sightings::default();
+        let mut look = |found: Vec<IncidentFinding>| {
+            sightings.take("add-ons".to_owned(), found);
+            (sightings.is_undecided(), sightings.counted().count())
+        };
+        assert_eq!(look(vec![stuck("a")]), (true, 0));
+        assert_eq!(look(vec![stuck("a")]), (false, 1));
+        assert_eq!(look(vec![]), (true, 1));
+        assert_eq!(look(vec![]), (false, 0));
+    }
+
+    #[test]
+    fn what_is_told_of_an_incident_is_what_was_seen_last() {
+        let mut sightings = Sightings::default();
+        for message in ["it waits", "it waits for b"] {
+            let found = IncidentFinding::new(Code::AddonStuck, "Addon x/a", message);
+            sightings.take("add-ons".to_owned(), vec![found]);
+        }
+        let counted: Vec<&IncidentFinding> = sightings.counted().collect();
+        assert!(matches!(counted[..], [one] if one.message.ends_with(": it waits for b")));
+    }
+}
