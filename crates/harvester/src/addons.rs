@@ -10,13 +10,15 @@
 //!     ^                                                    │ looked for, but only if it is not
 //!     └──────────────────── done ──────────────────────────┘ older than InProgress.lastUpdateTime
 //!
-//!   switched off:  HelmChart deleted ──> Job helm-delete-NAME, which counts only if it is not older
-//!                  than the HelmChart's deletionTimestamp
+//!   switched off:  HelmChart deleted ──> Job helm-delete-NAME, which counts only if the HelmChart names
+//!                  it (helm-controller v0.17 on) and it is not older than the deletionTimestamp
 //! ```
 //!
 //! Pure: objects and the time come in. Not to be confused with RKE2's own `addons.k3s.cattle.io`.
 //! Source of the rules: Harvester's `pkg/controller/master/addon`, alike in v1.4.0 to v1.9.0-rc6, its
 //! `pkg/util/addon`, and `OnRemove` in helm-controller's `pkg/controllers/chart/chart.go`.
+
+use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -29,6 +31,9 @@ mod installer;
 mod job;
 mod judge;
 
+/// By this in its name Harvester knows a Job that deletes a HelmChart.
+const DELETES: &str = "helm-delete";
+
 /// What there is of an Addon. `None` and an empty list mean that it does not exist; a caller that could
 /// not ask must not pass that.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +42,7 @@ pub struct AddonParts<'a> {
     pub addon: &'a Value,
     /// The HelmChart (`helm.cattle.io/v1`) of the same name and namespace.
     pub chart: Option<&'a Value>,
-    /// The Job that the HelmChart's `status.jobName` names, in the same namespace.
+    /// The Job that [`job_of`] names, in the same namespace.
     pub job: Option<&'a Value>,
     /// The Job's pods.
     pub pods: &'a [Value],
@@ -186,11 +191,15 @@ pub fn is_settled(addon: &Value) -> bool {
     }
 }
 
-/// The name of the Job that a HelmChart names; `None` before helm-controller has made one.
-pub fn job_of(chart: &Value) -> Option<&str> {
-    chart["status"]["jobName"]
-        .as_str()
-        .filter(|name| !name.is_empty())
+/// The name of the Job by which helm-controller installs or deletes a HelmChart; `None` before it has made one.
+pub fn job_of(chart: &Value) -> Option<Cow<'_, str>> {
+    let named = text(chart, "/status/jobName");
+    let is_deleted = !text(chart, "/metadata/deletionTimestamp").is_empty();
+    if is_deleted && !named.contains(DELETES) {
+        // Up to v0.16 helm-controller writes this name where kube-apiserver drops it.
+        return Some(format!("{DELETES}-{}", text(chart, "/metadata/name")).into());
+    }
+    (!named.is_empty()).then_some(named.into())
 }
 
 fn status(addon: &Value) -> &str {

@@ -53,7 +53,9 @@ async fn state(
 ) -> Result<AddonState, ProbeOutcome> {
     let chart = found(context, node, Ask::HelmChart(named)).await?;
     let job_name = chart.as_ref().and_then(job_of);
-    let job_named = job_name.map(|name| NamespacedName { name, ..named });
+    let job_named = job_name
+        .as_deref()
+        .map(|name| NamespacedName { name, ..named });
     let job = match job_named {
         Some(named) => found(context, node, Ask::Job(named)).await?,
         None => None,

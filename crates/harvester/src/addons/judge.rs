@@ -19,7 +19,8 @@ use serde_json::Value;
 
 use super::job::{JobEnd, ended, working};
 use super::{
-    AddonParts, AddonState, Controller, Deadlock, is_enabled, is_settled, job_of, status, time,
+    AddonParts, AddonState, Controller, DELETES, Deadlock, is_enabled, is_settled, job_of, status,
+    time,
 };
 use crate::objects::{condition, is_true, items, text};
 
@@ -69,6 +70,10 @@ fn failed_operation(addon: &Value) -> AddonState {
 
 /// Harvester waits for the Job of the HelmChart.
 fn installing(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
+    if let Some(since) = deleted(parts) {
+        // Harvester makes it again once it is gone.
+        return chart_going(parts, since, now);
+    }
     let since = in_progress_since(parts.addon);
     let waits = |who, why| down_after(since, PROMPT, now, AddonState::NotStarted, who, why);
     let Some(chart) = parts.chart else {
@@ -89,11 +94,11 @@ fn installing(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     let made = time(job, "/metadata/creationTimestamp");
     match (end, made, since) {
         (_, Some(made), Some(since)) if made < since => {
-            let (job, waited) = (name.to_owned(), Some(since));
+            let (job, waited) = (name.into_owned(), Some(since));
             stuck_after(waited, now, Deadlock::JobIsOlder { job, made, since })
         }
-        (JobEnd::Complete { at }, ..) => not_noticed(name, at, now),
-        (JobEnd::Failed { why, at, counted }, ..) => failed_job(name, why, at, counted, now),
+        (JobEnd::Complete { at }, ..) => not_noticed(&name, at, now),
+        (JobEnd::Failed { why, at, counted }, ..) => failed_job(&name, why, at, counted, now),
     }
 }
 
@@ -121,19 +126,18 @@ fn disabling(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
             false => AddonState::NotStarted,
         };
     };
+    let name = parts
+        .chart
+        .map_or("", |chart| text(chart, "/status/jobName"));
     let counts = |job: &&Value| {
         is_owned(parts)
+            && name.contains(DELETES)
             && time(job, "/metadata/creationTimestamp").is_some_and(|made| made >= since)
     };
-    match (
-        deleting_job(parts),
-        parts.job.filter(counts).and_then(ended),
-    ) {
-        (Some(name), Some(JobEnd::Complete { at })) => not_noticed(name, at, now),
-        (Some(name), Some(JobEnd::Failed { why, at, counted })) => {
-            failed_job(name, why, at, counted, now)
-        }
-        _ => chart_going(parts, since, now),
+    match parts.job.filter(counts).and_then(ended) {
+        Some(JobEnd::Complete { at }) => not_noticed(name, at, now),
+        Some(JobEnd::Failed { why, at, counted }) => failed_job(name, why, at, counted, now),
+        None => chart_going(parts, since, now),
     }
 }
 
@@ -144,21 +148,17 @@ fn chart_going(parts: &AddonParts<'_>, since: Timestamp, now: Timestamp) -> Addo
         let finalizers = items(chart, "/metadata/finalizers");
         finalizers.iter().any(|finalizer| finalizer == FINALIZER)
     };
-    if !parts.chart.is_some_and(is_kept) {
+    let Some(name) = parts.chart.filter(|chart| is_kept(chart)).and_then(job_of) else {
         // It goes without helm-controller.
         return AddonState::Progressing;
-    }
+    };
     let waits = |since, patience, why| {
         let soon = AddonState::Progressing;
         down_after(since, patience, now, soon, Controller::Helm, why)
     };
-    let Some(name) = deleting_job(parts) else {
-        let why = "its HelmChart is deleted and has no Job helm-delete".to_owned();
-        return waits(Some(since), REPLACED, why);
-    };
     let Some(job) = parts.job else {
-        let why = format!("Job {name}, which its HelmChart names, does not exist");
-        return waits(Some(since), PROMPT, why);
+        let why = format!("its HelmChart is deleted and there is no Job {name}");
+        return waits(Some(since), REPLACED, why);
     };
     match (ended(job), time(job, "/metadata/creationTimestamp")) {
         (None, _) => working(job, parts.pods),
@@ -167,10 +167,10 @@ fn chart_going(parts: &AddonParts<'_>, since: Timestamp, now: Timestamp) -> Addo
             waits(at, PROMPT, why)
         }
         (Some(JobEnd::Failed { .. }), Some(made)) if made < since => {
-            let job = name.to_owned();
+            let job = name.into_owned();
             stuck_after(Some(since), now, Deadlock::JobIsOlder { job, made, since })
         }
-        (Some(JobEnd::Failed { why, at, .. }), _) => failed_job(name, why, at, false, now),
+        (Some(JobEnd::Failed { why, at, .. }), _) => failed_job(&name, why, at, false, now),
     }
 }
 
@@ -232,11 +232,6 @@ fn in_progress_since(addon: &Value) -> Option<Timestamp> {
 /// When the HelmChart was deleted.
 fn deleted(parts: &AddonParts<'_>) -> Option<Timestamp> {
     time(parts.chart?, "/metadata/deletionTimestamp")
-}
-
-/// The Job by which helm-controller deletes the HelmChart. Harvester knows it by its name alone.
-fn deleting_job<'a>(parts: &AddonParts<'a>) -> Option<&'a str> {
-    job_of(parts.chart?).filter(|name| name.contains("helm-delete"))
 }
 
 /// Is the HelmChart the Addon's own, as Harvester's `getAddonHelmChart` has it?

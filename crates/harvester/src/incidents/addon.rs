@@ -30,7 +30,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             text(addon, "/metadata/name"),
         )?;
         let job = match chart.and_then(job_of) {
-            Some(name) => objects.get(ObjectKind::JOB, namespace, name)?,
+            Some(name) => objects.get(ObjectKind::JOB, namespace, &name)?,
             None => None,
         };
         let pods = pods_of(objects, job)?;
@@ -141,8 +141,7 @@ fn proof(deadlock: &Deadlock) -> Vec<String> {
         ],
         Deadlock::JobNotCounted { job, why } => vec![
             format!("Job {job} failed: {why}"),
-            "Harvester takes note only of BackoffLimitExceeded with status.failed above 0"
-                .to_owned(),
+            "Harvester takes note of a Job that its HelmChart names, of BackoffLimitExceeded, and of status.failed above 0".to_owned(),
             NO_OTHER.to_owned(),
         ],
         Deadlock::FailedInProgress => vec![

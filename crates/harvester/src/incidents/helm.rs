@@ -25,7 +25,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
     for chart in objects.all(ObjectKind::HELM_CHART)? {
         let namespace = text(chart, "/metadata/namespace");
         let Some(name) = job_of(chart) else { continue };
-        let Some(job) = objects.get(ObjectKind::JOB, namespace, name)? else {
+        let Some(job) = objects.get(ObjectKind::JOB, namespace, &name)? else {
             continue;
         };
         if is_true(job, "Complete") || is_true(job, "Failed") {

@@ -40,17 +40,13 @@ fn a_deletion_at_work_is_progressing_retrying_or_lacks_its_image() {
 
 #[test]
 fn helm_controller_that_makes_no_job_or_keeps_the_chart_is_down() {
-    let mut case = disabling(5, &json!({"active": 1}));
-    case.chart.as_mut().unwrap()["status"]["jobName"] = "helm-install-harvester-seeder".into();
+    let mut case = disabling(5, &json!({}));
+    case.job = None;
     assert_eq!(case.at(299), AddonState::Progressing);
     assert_eq!(who(&case.at(301)), Controller::Helm);
     // Without its finalizer the HelmChart is not its to delete.
     case.chart.as_mut().unwrap()["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
     assert_eq!(case.at(9999), AddonState::Progressing);
-    let mut gone = disabling(5, &json!({}));
-    gone.job = None;
-    assert_eq!(gone.at(119), AddonState::Progressing);
-    assert_eq!(who(&gone.at(121)), Controller::Helm);
     // An older Job that has succeeded is enough for helm-controller.
     let older = disabling(-5, &complete(10));
     assert_eq!(older.at(130), AddonState::Progressing);
@@ -107,6 +103,33 @@ fn a_deletion_that_failed_is_failed_where_harvester_counts_it_and_stuck_otherwis
         matches!(older.at(301), AddonState::Failed { .. }),
         "of the same second"
     );
+}
+
+/// Up to v0.16 helm-controller's name for the Job does not reach the HelmChart: Harvester waits until that is gone.
+#[test]
+fn a_deletion_whose_job_is_not_named_is_judged_by_the_job_all_the_same() {
+    let unnamed = |status: &Value| {
+        let mut case = disabling(5, status);
+        let chart = case.chart.as_mut().unwrap();
+        chart["status"]["jobName"] = "helm-install-harvester-seeder".into();
+        assert_eq!(job_of(chart).unwrap(), JOB);
+        case
+    };
+    let slow = unnamed(&json!({"active": 1}));
+    assert_eq!(slow.at(9999), AddonState::Progressing);
+    let done = unnamed(&complete(20));
+    assert_eq!(
+        done.at(60),
+        AddonState::Progressing,
+        "Harvester does not look"
+    );
+    assert_eq!(who(&done.at(141)), Controller::Helm);
+    let failed = unnamed(&failed(60, "BackoffLimitExceeded", 6));
+    assert_eq!(failed.at(360), AddonState::Progressing);
+    assert!(matches!(
+        deadlock(failed.at(361)),
+        Deadlock::JobNotCounted { .. }
+    ));
 }
 
 #[test]
