@@ -145,7 +145,7 @@ impl Repairer {
         let found: Vec<(&IncidentFinding, String)> = looked
             .iter()
             .flat_map(|one| one.found.iter().flatten())
-            .filter(|finding| auto.contains(&finding.code))
+            .filter(|finding| auto.contains(&finding.code) && !finding.by_person)
             .filter_map(|finding| Some((finding, fingerprint(finding, finding.cure.as_ref()?))))
             .collect();
         let now = found.iter().map(|(_, of)| of.clone()).collect();

@@ -122,8 +122,8 @@ fn stuck(
     }
     if is_proved {
         finding.proof = proof(deadlock);
-        let job = parts.job.filter(|_| by_job);
-        finding.cure = job.map(|job| cure::job_made_again(parts, job));
+        finding.cure = cure::cure(parts, deadlock);
+        finding.by_person = *deadlock == Deadlock::EnabledWhileDisabling;
     }
     finding
 }

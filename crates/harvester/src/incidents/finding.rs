@@ -44,6 +44,9 @@ pub struct IncidentFinding {
     /// What Windrow can do about it on request: `windrow repair CODE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cure: Option<Cure>,
+    /// Only a person may begin the cure, which changes what was asked for: `repair.auto` leaves it alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_person: bool,
     /// The page that explains it: below `docs/`, or an address.
     pub documentation: String,
     /// The rule of a rule pack that found it, `pack/rule`.
@@ -63,6 +66,7 @@ impl IncidentFinding {
             proof: Vec::new(),
             advice: code.reason().advice.to_owned(),
             cure: None,
+            by_person: false,
             rule: None,
             documentation: super::pages::page(code).unwrap_or("reasons.md").to_owned(),
             code,

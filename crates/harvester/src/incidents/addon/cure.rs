@@ -1,57 +1,183 @@
-//! What can be done about an Addon that no controller acts on any more.
+//! What can be done about an Addon that no controller acts on any more. Its HelmChart is never deleted: that uninstalls
+//! the chart, and Harvester then installs it again without its data.
 
 use serde_json::{Value, json};
 
-use crate::addons::AddonParts;
-use crate::incidents::cure::{Cure, CureGoal, CureStep, SavedObject};
-use crate::objects::{ObjectKind, text};
+use crate::addons::{AddonParts, Deadlock};
+use crate::incidents::cure::{Cure, CureGoal, CureStep, ObjectChange, SavedObject};
+use crate::objects::{ObjectKind, is_true, items, named, text};
+
+/// A Job of helm-controller is there again within seconds. Its back-off while it deletes a chart is up to a minute.
+const MADE_AGAIN: u32 = 300;
+/// A chart can take long.
+const SETTLED: u32 = 1800;
+
+pub(super) fn cure(parts: &AddonParts<'_>, deadlock: &Deadlock) -> Option<Cure> {
+    match deadlock {
+        Deadlock::JobIsOlder { .. } | Deadlock::JobNotCounted { .. } => {
+            Some(job_made_again(parts.addon, parts.job?))
+        }
+        Deadlock::FailedInProgress => failed_in_progress(parts.addon),
+        Deadlock::DisabledInProgress => disabled_in_progress(parts.addon),
+        Deadlock::EnabledWhileDisabling => Some(switched_off(parts.addon)),
+        Deadlock::ForeignChart => None,
+    }
+}
 
 /// The Job is deleted. helm-controller watches the Jobs that it made and makes the HelmChart's again (its
-/// `pkg/controllers/chart/chart.go`, v0.15.15 to v0.17.1), and Harvester takes the first that is not older than
-/// its condition. The Addon is not touched: while its operation is in progress Harvester's webhook refuses every
+/// `pkg/controllers/chart/chart.go`, v0.15.13 to v0.17.1), and Harvester takes the first that is not older than what
+/// waits for it. The Addon is not touched: while its operation is in progress Harvester's webhook refuses every
 /// change of it, and from v1.7.0 on the deletion of most Addons at any time.
-pub(super) fn job_made_again(parts: &AddonParts<'_>, job: &Value) -> Cure {
-    let addon = parts.addon;
-    let (namespace, name) = (
-        text(addon, "/metadata/namespace"),
-        text(addon, "/metadata/name"),
+fn job_made_again(addon: &Value, job: &Value) -> Cure {
+    let (path, uid) = (
+        ObjectKind::JOB.path_of(job),
+        text(job, "/metadata/uid").to_owned(),
     );
-    let job_name = text(job, "/metadata/name");
-    let mut steps = vec![
-        CureStep::delete(
-            ObjectKind::JOB,
-            job,
-            "what the Job did stays done; it is made again",
-            CureGoal::Anew {
-                path: ObjectKind::JOB.path_of(job),
-                before: text(job, "/metadata/uid").to_owned(),
-            },
-            300,
-        )
-        .afterwards("helm-controller makes it again"),
-    ];
-    if addon.pointer("/spec/enabled") == Some(&json!(true)) {
-        steps.push(CureStep::wait(
-            format!("wait until Addon {namespace}/{name} is deployed"),
-            CureGoal::Field {
-                path: ObjectKind::ADDON.path_of(addon),
-                before: None,
-                field: "/status/status".to_owned(),
-                value: json!("AddonDeploySuccessful"),
-            },
-            1800,
-        ));
+    let uninstalls = text(job, "/metadata/name").starts_with("helm-delete");
+    let (goal, what) = match uninstalls {
+        // The newer one can have gone with its HelmChart before anybody looks.
+        true => (
+            CureGoal::Gone { path, uid },
+            "the chart is uninstalled once more",
+        ),
+        false => (
+            CureGoal::Anew { path, before: uid },
+            "the chart is installed once more over what it runs, with the same values",
+        ),
+    };
+    let no_way_back = "what the Job did stays done; it is made again";
+    let delete = CureStep::delete(ObjectKind::JOB, job, no_way_back, goal, MADE_AGAIN);
+    let mut changes = vec![format!(
+        "Job {} is deleted with its pods, and helm-controller makes it again: {what}",
+        named(job)
+    )];
+    if !uninstalls {
+        changes.push("neither the Addon nor what its chart runs is deleted".to_owned());
     }
+    let state = match addon["spec"]["enabled"] == true {
+        true => "AddonDeploySuccessful",
+        false => "AddonDisabled",
+    };
     Cure {
-        summary: format!("have the Job of Addon {namespace}/{name} made again"),
-        changes: vec![
-            format!(
-                "Job {namespace}/{job_name} is deleted with its pods, and helm-controller makes it again: the chart is \
-                 installed once more over what it runs, with the same values"
-            ),
-            "neither the Addon nor what its chart runs is deleted".to_owned(),
-        ],
+        summary: format!("have the Job of Addon {} made again", named(addon)),
+        changes,
         saves: vec![SavedObject::of(ObjectKind::JOB, job)],
+        steps: vec![
+            delete.afterwards("helm-controller makes it again"),
+            CureStep::wait(
+                format!("wait until Addon {} is {state}", named(addon)),
+                addon_has(addon, "/status/status", json!(state)),
+                SETTLED,
+            ),
+        ],
+    }
+}
+
+/// `InProgress` becomes False in the Addon's status, about which Harvester's webhook is not asked.
+fn failed_in_progress(addon: &Value) -> Option<Cure> {
+    let in_progress = ConditionFields::of(addon, "InProgress")?;
+    let failed = ConditionFields::of(addon, "OperationFailed")?;
+    let release = release(addon, &in_progress)
+        .still(&failed.kind)
+        .still(&failed.status);
+    let goal = addon_has(addon, &in_progress.status, json!("False"));
+    let step = release.step(say_release(addon), goal, 60);
+    Some(of_addon(
+        addon,
+        vec![
+            "the Addon's condition InProgress becomes False; nothing else is changed".to_owned(),
+            "it counts as failed then: mend it, switch it off and on".to_owned(),
+        ],
+        vec![step.afterwards("Harvester's webhook lets the Addon be changed again")],
+    ))
+}
+
+/// The same; Harvester then disables it, as was asked for.
+fn disabled_in_progress(addon: &Value) -> Option<Cure> {
+    let in_progress = ConditionFields::of(addon, "InProgress")?;
+    let release = release(addon, &in_progress).still("/spec/enabled");
+    let goal = addon_has(addon, "/status/status", json!("AddonDisabled"));
+    let step = release.step(say_release(addon), goal, SETTLED);
+    Some(of_addon(
+        addon,
+        vec![
+            "the Addon's condition InProgress becomes False".to_owned(),
+            "Harvester then disables it, as was asked for: what its chart runs is deleted"
+                .to_owned(),
+        ],
+        vec![step.afterwards("Harvester deletes the HelmChart and helm-controller uninstalls it")],
+    ))
+}
+
+/// It is switched off again, so that Harvester goes on disabling it. Its webhook allows that only after the operation.
+fn switched_off(addon: &Value) -> Cure {
+    let mut steps = Vec::new();
+    let in_progress = ConditionFields::of(addon, "InProgress");
+    if let Some(in_progress) = in_progress.filter(|_| is_true(addon, "InProgress")) {
+        let goal = addon_has(addon, &in_progress.status, json!("False"));
+        steps.push(release(addon, &in_progress).step(say_release(addon), goal, 60));
+    }
+    let off = ObjectChange::of(ObjectKind::ADDON, addon)
+        .still("/status/status")
+        .set("/spec/enabled", json!(false));
+    let goal = addon_has(addon, "/spec/enabled", json!(false));
+    let step = off.step(format!("switch Addon {} off", named(addon)), goal, 60);
+    steps.push(step.afterwards("Harvester goes on disabling it"));
+    of_addon(
+        addon,
+        vec![
+            "the Addon is switched off, which is not what was asked for last".to_owned(),
+            "Harvester goes on disabling it: what its chart runs is deleted".to_owned(),
+            "once it is AddonDisabled, switch it on again".to_owned(),
+        ],
         steps,
+    )
+}
+
+fn of_addon(addon: &Value, changes: Vec<String>, steps: Vec<CureStep>) -> Cure {
+    Cure {
+        summary: format!("have Harvester act on Addon {} again", named(addon)),
+        changes,
+        saves: vec![SavedObject::of(ObjectKind::ADDON, addon)],
+        steps,
+    }
+}
+
+fn release<'a>(addon: &'a Value, in_progress: &'a ConditionFields) -> ObjectChange<'a> {
+    ObjectChange::of_status(ObjectKind::ADDON, addon)
+        .still("/status/status")
+        .still(&in_progress.kind)
+        .set(&in_progress.status, json!("False"))
+}
+
+fn say_release(addon: &Value) -> String {
+    format!("set InProgress of Addon {} to False", named(addon))
+}
+
+/// Pointers to the fields of a condition. Conditions are a list: a change tests which one stands there.
+struct ConditionFields {
+    kind: String,
+    status: String,
+}
+
+impl ConditionFields {
+    fn of(addon: &Value, name: &str) -> Option<Self> {
+        let conditions = items(addon, "/status/conditions");
+        let at = conditions
+            .iter()
+            .position(|one| text(one, "/type") == name)?;
+        Some(Self {
+            kind: format!("/status/conditions/{at}/type"),
+            status: format!("/status/conditions/{at}/status"),
+        })
+    }
+}
+
+fn addon_has(addon: &Value, field: &str, value: Value) -> CureGoal {
+    CureGoal::Field {
+        path: ObjectKind::ADDON.path_of(addon),
+        before: None,
+        field: field.to_owned(),
+        value,
     }
 }

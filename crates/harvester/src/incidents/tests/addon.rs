@@ -194,6 +194,13 @@ fn an_addon_that_is_stuck_in_disabling_is_told_from_one_that_is_slow() {
     let (addon, chart) = off();
     let stuck = found([addon, chart, deletion(false, "DeadlineExceeded")]);
     assert_eq!(stuck.code.as_str(), "addon-stuck");
+    let cure = stuck.cure.as_ref().unwrap();
+    let deleted = ("DELETE jobs/helm-delete-pci".to_owned(), Vec::new());
+    assert_eq!(requests(cure), [deleted]);
+    // The newer Job can have gone with the HelmChart before it is looked for.
+    assert!(cure.steps[0].goal.is_reached(None));
+    let disabled = json!({"status": {"status": "AddonDisabled"}});
+    assert!(cure.steps[1].goal.is_reached(Some(&disabled)));
     let seen: Vec<String> = stuck.evidence.iter().map(ToString::to_string).collect();
     for expected in [
         "Addon harvester-system/pci: spec.enabled: false",
@@ -216,39 +223,106 @@ fn an_addon_that_is_stuck_in_disabling_is_told_from_one_that_is_slow() {
     assert_eq!(kept.code.as_str(), "addon-controller-down");
 }
 
+/// An Addon of which Harvester does nothing any more.
+fn locked(status: &str, enabled: bool, in_progress: &str, failed: &str) -> Value {
+    let mut addon = addon(EARLY);
+    addon["spec"]["enabled"] = json!(enabled);
+    addon["metadata"]["creationTimestamp"] = json!(EARLY);
+    addon["status"] = json!({"status": status, "conditions": [
+        {"type": "Completed", "status": "False"},
+        {"type": "InProgress", "status": in_progress, "lastUpdateTime": EARLY},
+        {"type": "OperationFailed", "status": failed}]});
+    addon
+}
+
+/// What a cure tests and writes: the method, the URL, and of a patch its operations but for the tests.
+fn requests(cure: &Cure) -> Vec<(String, Vec<String>)> {
+    let requests = cure.steps.iter().filter_map(|step| step.request.as_ref());
+    let told = requests.map(|request| {
+        let operations = request.body.as_array().into_iter().flatten();
+        let operations =
+            operations.map(|one| format!("{} {} {}", one["op"], one["path"], one["value"]));
+        let url = request.url();
+        let (_, object) = url.split_once("/harvester-system/").unwrap();
+        (
+            format!("{} {object}", request.method.verb()),
+            operations.collect(),
+        )
+    });
+    told.collect()
+}
+
 #[test]
-fn every_deadlock_is_proved_and_what_windrow_cannot_cure_has_no_cure() {
-    let conditions = |status: &str, enabled: bool, failed: &str| {
-        let mut addon = addon(EARLY);
-        addon["spec"]["enabled"] = json!(enabled);
-        addon["status"]["status"] = json!(status);
-        let more = json!({"type": "OperationFailed", "status": failed});
-        addon["status"]["conditions"]
-            .as_array_mut()
-            .unwrap()
-            .push(more);
-        addon
-    };
-    for addon in [
-        conditions("AddonEnabling", true, "True"),
-        conditions("AddonEnabling", false, "False"),
-        conditions("AddonDisabling", true, "False"),
+fn an_operation_that_failed_in_progress_is_ended_in_the_status_alone() {
+    let finding = found([locked("AddonEnabling", true, "True", "True"), chart()]);
+    assert_eq!(
+        (finding.code.as_str(), finding.by_person),
+        ("addon-stuck", false)
+    );
+    let cure = finding.cure.unwrap();
+    let patch = [
+        r#""test" "/metadata/uid" "a1""#,
+        r#""test" "/status/status" "AddonEnabling""#,
+        r#""test" "/status/conditions/1/type" "InProgress""#,
+        r#""test" "/status/conditions/2/type" "OperationFailed""#,
+        r#""test" "/status/conditions/2/status" "True""#,
+        r#""test" "/status/conditions/1/status" "True""#,
+        r#""replace" "/status/conditions/1/status" "False""#,
+    ];
+    let expected = [(
+        "PATCH addons/pci/status".to_owned(),
+        patch.map(str::to_owned).to_vec(),
+    )];
+    assert_eq!(requests(&cure), expected);
+    let mut after = locked("AddonEnabling", true, "True", "True");
+    assert!(!cure.steps[0].goal.is_reached(Some(&after)));
+    after["status"]["conditions"][1]["status"] = json!("False");
+    assert!(cure.steps[0].goal.is_reached(Some(&after)));
+}
+
+#[test]
+fn what_was_switched_off_in_progress_is_released_and_then_disabled() {
+    let finding = found([locked("AddonEnabling", false, "True", "False"), chart()]);
+    let cure = finding.cure.unwrap();
+    let urls: Vec<String> = requests(&cure).into_iter().map(|(url, _)| url).collect();
+    assert_eq!(urls, ["PATCH addons/pci/status"]);
+    let goal = &cure.steps[0].goal;
+    let disabled = locked("AddonDisabled", false, "False", "False");
+    assert!(goal.is_reached(Some(&disabled)));
+    assert!(!goal.is_reached(Some(&locked("AddonDisabling", false, "False", "False"))));
+}
+
+#[test]
+fn what_was_switched_on_while_disabling_is_switched_off_by_a_person_only() {
+    for (in_progress, urls) in [
+        ("False", &["PATCH addons/pci"][..]),
+        // Harvester's webhook refuses the switch until then.
+        ("True", &["PATCH addons/pci/status", "PATCH addons/pci"][..]),
     ] {
-        let finding = found([addon, chart(), job(LATER, false)]);
-        assert_eq!(finding.code.as_str(), "addon-stuck");
-        assert!(!finding.proof.is_empty(), "{}", finding.message);
-        assert!(finding.cure.is_none());
+        let finding = found([
+            locked("AddonDisabling", true, in_progress, "False"),
+            chart(),
+        ]);
+        assert!(finding.by_person);
+        let told = requests(&finding.cure.unwrap());
+        let asked: Vec<&str> = told.iter().map(|(url, _)| url.as_str()).collect();
+        assert_eq!(asked, urls);
+        let (_, last) = told.last().unwrap();
+        assert_eq!(last.last().unwrap(), r#""replace" "/spec/enabled" false"#);
     }
+}
+
+#[test]
+fn a_chart_of_somebody_else_is_told_and_left_alone() {
     let mut foreign = chart();
     foreign["metadata"]["ownerReferences"] = json!([]);
     foreign["metadata"]["creationTimestamp"] = json!(EARLY);
-    let mut addon = conditions("AddonDisabled", true, "False");
-    addon["metadata"]["creationTimestamp"] = json!(EARLY);
-    let finding = found([addon, foreign]);
+    let finding = found([locked("AddonDisabled", true, "False", "False"), foreign]);
     assert!(
         finding.message.contains("is not its own"),
         "{}",
         finding.message
     );
     assert!(finding.advice.contains("who owns the HelmChart"));
+    assert!(!finding.proof.is_empty() && finding.cure.is_none());
 }
