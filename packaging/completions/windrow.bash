@@ -70,6 +70,9 @@ _windrow() {
             windrow,status)
                 cmd="windrow__subcmd__status"
                 ;;
+            windrow,upgrade-check)
+                cmd="windrow__subcmd__upgrade__subcmd__check"
+                ;;
             windrow,vip-check)
                 cmd="windrow__subcmd__vip__subcmd__check"
                 ;;
@@ -187,6 +190,9 @@ _windrow() {
             windrow__subcmd__help,status)
                 cmd="windrow__subcmd__help__subcmd__status"
                 ;;
+            windrow__subcmd__help,upgrade-check)
+                cmd="windrow__subcmd__help__subcmd__upgrade__subcmd__check"
+                ;;
             windrow__subcmd__help,vip-check)
                 cmd="windrow__subcmd__help__subcmd__vip__subcmd__check"
                 ;;
@@ -224,7 +230,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version run check plan rehearse status why wait console stage hold release gates drain-check vip-check diagnose repair config replay cleanup report help"
+            opts="-h -V --root --help --version run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -768,7 +774,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="run check plan rehearse status why wait console stage hold release gates drain-check vip-check diagnose repair config replay cleanup report help"
+            opts="run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1118,6 +1124,20 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help__subcmd__status)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__upgrade__subcmd__check)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1486,6 +1506,44 @@ _windrow() {
                 return 0
             fi
             case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__upgrade__subcmd__check)
+            opts="-o -h --to --from --kubeconfig --output --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --output)
                     COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0

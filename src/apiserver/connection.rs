@@ -152,7 +152,7 @@ fn tls(kubeconfig: &Kubeconfig, provider: Arc<CryptoProvider>) -> Result<ClientC
 
 /// Takes any certificate, as `insecure-skip-tls-verify` asks.
 #[derive(Debug)]
-struct Unverified;
+pub(super) struct Unverified;
 
 impl ServerCertVerifier for Unverified {
     fn verify_server_cert(

@@ -7,6 +7,7 @@
 //! ```
 
 mod connection;
+mod presented;
 #[cfg(test)]
 mod sharing_tests;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use http::Uri;
 use kube::Client;
 use rustls::crypto::{CryptoProvider, ring};
 
+pub use self::presented::earliest_end;
 pub use self::throttle::RequestCounts;
 
 use self::throttle::{Counters, Throttle};

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use kube::Client;
 use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::manifest::GroupKind;
@@ -91,12 +92,23 @@ impl ObjectSource {
         if !self.is_live() || kinds.is_empty() {
             return Ok(Ok(saved.clone()));
         }
+        self.ask(context, async |client| {
+            let mut objects = Objects::default();
+            ask_by_name(client, kinds, &mut objects, &mut Room::of_a_person()).await;
+            objects
+        })
+    }
+
+    /// Asks the live cluster something more; or how the verb ends, after printing why.
+    pub(super) fn ask<T>(
+        &self,
+        context: &Context,
+        ask: impl AsyncFnOnce(&Client) -> T,
+    ) -> anyhow::Result<Result<T, Exit>> {
         let kubeconfig = self.kubeconfig(context);
         let looked = runtime()?.block_on(async {
             let client = reach(&ApiServer::new(), &kubeconfig).await?;
-            let mut objects = Objects::default();
-            ask_by_name(&client, kinds, &mut objects, &mut Room::of_a_person()).await;
-            Ok::<_, String>(objects)
+            Ok::<_, String>(ask(&client).await)
         });
         Ok(looked.map_err(|why| {
             complain_of_cluster(&why, self.kubeconfig.as_deref());

@@ -31,6 +31,7 @@ mod report;
 mod run;
 mod stage;
 mod status;
+mod upgrade_check;
 mod vip_check;
 mod wait;
 mod why;
@@ -84,6 +85,7 @@ enum Verb {
     Release(release::Args),
     Gates(gates::Args),
     DrainCheck(drain_check::Args),
+    UpgradeCheck(upgrade_check::Args),
     VipCheck(vip_check::Args),
     Diagnose(diagnose::Args),
     Repair(repair::Args),
@@ -109,6 +111,7 @@ impl Verb {
             Verb::Release(args) => release::run(args, context),
             Verb::Gates(args) => gates::run(args, context),
             Verb::DrainCheck(args) => drain_check::run(args, context),
+            Verb::UpgradeCheck(args) => upgrade_check::run(args, context),
             Verb::VipCheck(args) => vip_check::run(&args, context),
             Verb::Diagnose(args) => diagnose::run(args, context),
             Verb::Repair(args) => repair::run(args, context),

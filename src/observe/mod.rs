@@ -22,3 +22,4 @@ pub mod scan;
 pub mod systemd;
 pub mod unit_sandbox;
 pub mod upgrade;
+pub mod upgrade_check;

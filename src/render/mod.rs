@@ -18,6 +18,7 @@ mod svg;
 mod table;
 mod text;
 mod timing;
+mod upgrade_check;
 
 pub use check::{check_github, check_junit, check_sarif, check_table};
 pub use diagnosis::{cure_text, diagnosis_table, request_text};
@@ -32,6 +33,7 @@ pub use svg::svg;
 pub use table::{Style, findings, table};
 pub(crate) use text::lasted;
 pub use text::{fit, wrap};
+pub use upgrade_check::upgrade_table;
 
 #[cfg(test)]
 mod samples;

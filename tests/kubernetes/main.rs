@@ -21,6 +21,7 @@ mod repair_in_cluster;
 mod repair_undone_in_cluster;
 mod report_in_cluster;
 mod staging;
+mod upgrade_check_in_cluster;
 mod upgrade_in_cluster;
 mod webhooks_in_cluster;
 mod yaml_as_rke2_reads_it;

@@ -134,11 +134,13 @@ fn the_schema_of_a_plan_is_current() {
 }
 
 #[test]
-fn the_schemas_of_a_drain_check_and_a_diagnosis_are_current() {
+fn the_schemas_of_the_cluster_checks_are_current() {
     let drain = windrow_harvester::drain::drain_schema();
     current("docs/drain-check.schema.json", drain.as_bytes());
     let drains = windrow_harvester::drain::drain_list_schema();
     current("docs/drain-check-list.schema.json", drains.as_bytes());
+    let upgrade = windrow_harvester::upgrade_check::upgrade_check_schema();
+    current("docs/upgrade-check.schema.json", upgrade.as_bytes());
     let diagnosis = incidents::diagnosis_schema();
     current("docs/diagnosis.schema.json", diagnosis.as_bytes());
 }

@@ -95,6 +95,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("replay", "flight.jsonl"),
     ("replay", "flight.jsonl --with v1.5.1"),
     ("status", ""),
+    ("upgrade-check", "--to v1.8.2 --from objects.json"),
     ("why", "vm.yaml --status status.json"),
 ];
 
@@ -175,6 +176,7 @@ const NOT_READ: &[(&str, &str)] = &[
     ("diagnose", "kubeconfig"),
     ("drain-check", "kubeconfig"),
     ("repair", "kubeconfig"),
+    ("upgrade-check", "kubeconfig"),
 ];
 
 /// A command line for every file that is read, in which `@` is the file; and its content.
@@ -226,6 +228,7 @@ const READ: &[(&str, &str, &str, &str)] = &[
     ("why", "status", "vm.yaml -o json --status @", STATUS),
     ("diagnose", "from", "@from", OBJECTS),
     ("drain-check", "from", "n1 -o json --from @", OBJECTS),
+    ("upgrade-check", "from", "-o json --from @", OBJECTS),
     ("replay", "flight", "-o json @", "a flight"),
     ("replay", "with", "-o json flight.jsonl --with @", PACK),
     ("stage", "files", "@", MANIFEST),

@@ -257,6 +257,21 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         ],
     },
     VerbPage {
+        verb: "upgrade-check",
+        exits: &[
+            (0, "Nothing is known that is against the upgrade."),
+            (
+                4,
+                "Harvester would refuse it, or it would begin and not end.",
+            ),
+            (5, "That cannot be said."),
+        ],
+        examples: &[(
+            "windrow upgrade-check --to v1.8.2",
+            "Would Harvester let the upgrade begin, and would it end?",
+        )],
+    },
+    VerbPage {
         verb: "diagnose",
         exits: &[
             (0, "No known incident."),

@@ -1,5 +1,6 @@
 //! What is known of Harvester and of what runs on it (Rancher, KubeVirt, Longhorn), by version: its installer's configuration, its
-//! addons, the incidents that are recognised in a list of objects, whether a drain would finish, where a pod could run.
+//! addons, the incidents that are recognised in a list of objects, whether a drain would finish, where a pod could run,
+//! whether an upgrade would begin and end.
 //!
 //! May know: the crates `model` and `plan`.
 //!
@@ -19,6 +20,7 @@ pub mod network;
 pub mod objects;
 pub mod schedule;
 pub mod upgrade;
+pub mod upgrade_check;
 mod version;
 pub mod versions;
 

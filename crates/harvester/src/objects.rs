@@ -167,8 +167,8 @@ impl ObjectKind {
             ObjectKind::SETTING => &[
                 "&fieldSelector=metadata.name%3Dstorage-network",
                 "&fieldSelector=metadata.name%3Dserver-version",
+                "&fieldSelector=metadata.name%3Dupgrade-config",
             ],
-            ObjectKind::UPGRADE => &["&labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue"],
             ObjectKind::EVENT => &["&fieldSelector=involvedObject.kind%3DAddon"],
             ObjectKind::CONFIG_MAP => {
                 &["&fieldSelector=metadata.namespace%3Dharvester-system,metadata.name%3Dvip"]

@@ -147,6 +147,8 @@ facts! {
     PreflightFreeSpace "preflight-free-space";
     PreflightDetachedReplicas "preflight-detached-replicas";
     PreflightStaleHotplug "preflight-stale-hotplug";
+    PreflightCountsMedia "preflight-counts-media";
+    PreflightLeavesOutWitnesses "preflight-leaves-out-witnesses";
     NodeUpgradePause "node-upgrade-pause";
     UpgradeCleanup "upgrade-cleanup";
     RepositoryIsDeployment "repository-is-deployment";
@@ -286,6 +288,12 @@ impl HarvesterVersions {
         found.or_else(oldest).unwrap_or_default()
     }
 
+    /// Is a version among the minor releases that were read?
+    pub fn covers(&self, version: HarvesterVersion) -> bool {
+        let minor = |one: HarvesterVersion| (one.major, one.minor);
+        version.release() >= self.read.from && minor(version) <= minor(self.read.to)
+    }
+
     fn holds(&self, fact: &KnownFact, version: HarvesterVersion) -> Holds {
         let unknown = |like: HarvesterVersion| Holds::Unknown {
             like,
@@ -296,7 +304,7 @@ impl HarvesterVersions {
         if release < self.read.from {
             return unknown(self.read.from);
         }
-        if (release.major, release.minor) > (self.read.to.major, self.read.to.minor) {
+        if !self.covers(release) {
             return unknown(self.read.to);
         }
         // Which of its candidates brought a change is not known.

@@ -67,7 +67,7 @@ fn diagnosed(kind: ObjectKind) -> ListedKind {
                 "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
             ],
             // People who read a report want all of these; what is secret in them is redacted.
-            ObjectKind::SETTING | ObjectKind::UPGRADE => EVERY_OBJECT,
+            ObjectKind::SETTING => EVERY_OBJECT,
             _ => kind.queries(),
         },
     }

@@ -72,6 +72,15 @@ pub async fn reach(
     }
 }
 
+/// The object at a path; `None` when there is none.
+///
+/// # Errors
+///
+/// Why it cannot be had.
+pub async fn get_object(client: &Client, path: &str) -> Result<Option<Value>, String> {
+    get(client, path).await.map_err(|why| why.to_string())
+}
+
 /// Lists these kinds for a person.
 pub async fn list(client: &Client, kinds: &[ObjectKind]) -> Objects {
     let mut objects = Objects::default();

@@ -10,6 +10,6 @@ mod pages;
 mod saved;
 
 pub use item::leave_out_secrets;
-pub use live::{Room, ask, ask_by_name, list, reach};
+pub use live::{Room, ask, ask_by_name, get_object, list, reach};
 pub use pages::escaped;
 pub use saved::{LARGEST, SavedObjects, saved, saved_in};

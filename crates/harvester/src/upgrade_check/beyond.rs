@@ -1,0 +1,158 @@
+//! What Harvester's preflight does not look at, and upgrades stop at.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windrow_model::reasons::Severity;
+
+use super::preflight::{NO_TARGET, is, seen_in, upgrades};
+use super::{Cluster, Looked, NoAnswer, Seen};
+use crate::drain::{PodFate, check_all, stale_engines};
+use crate::incidents::diagnose;
+use crate::objects::{ObjectKind, condition, items, named, text, texts};
+
+/// How long etcd's newest member may learn before it is told: k3s takes one away that does not get on for five minutes.
+const LEARNS: SignedDuration = SignedDuration::from_mins(10);
+
+/// A single node is not drained.
+pub(super) fn drains(cluster: &Cluster<'_>) -> Looked {
+    if cluster.nodes()?.len() == 1 {
+        return Err(NoAnswer::NotAsked("a single node is not drained"));
+    }
+    let all = check_all(cluster.objects);
+    let mut seen = Seen::default();
+    seen.unknown
+        .extend(Some(all.why).filter(|why| !why.is_empty()));
+    for node in all.nodes {
+        let subject = format!("Node {}", node.node);
+        if !node.why.is_empty() {
+            seen.unknown.push(format!("{subject}: {}", node.why));
+        }
+        for pod in &node.pods {
+            let said = format!("{}: {}", pod.pod, pod.why);
+            match pod.fate {
+                PodFate::Blocked => seen.wrong(&subject, "drain", said),
+                PodFate::Unknown => seen.unknown.push(format!("{subject}: {said}")),
+                PodFate::Goes => {}
+            }
+        }
+    }
+    Ok(seen)
+}
+
+pub(super) fn gates(cluster: &Cluster<'_>) -> Looked {
+    if cluster.to.is_none() {
+        return Err(NO_TARGET);
+    }
+    match &cluster.readings.gates {
+        Some(Ok(refused)) => Ok(refused.iter().cloned().collect()),
+        Some(Err(why)) => Err(NoAnswer::Unknown(why.clone())),
+        None => Err(NoAnswer::Unknown("the nodes were not asked".to_owned())),
+    }
+}
+
+/// A drain and a reboot of another member may cost etcd its majority while one does not vote.
+pub(super) fn voters(cluster: &Cluster<'_>) -> Looked {
+    let is_member = |node: &&Value| {
+        let labels = texts(node, "/metadata/labels");
+        labels
+            .get("node-role.kubernetes.io/etcd")
+            .map(String::as_str)
+            == Some("true")
+    };
+    let members: Vec<&Value> = cluster.nodes()?.iter().filter(is_member).collect();
+    if members.is_empty() {
+        let why = "no node is labelled as a member of etcd";
+        return Err(NoAnswer::Unknown(why.to_owned()));
+    }
+    let mut seen = Seen::default();
+    for node in members {
+        let subject = format!("Node {}", named(node));
+        let Some(votes) = condition(node, "EtcdIsVoter") else {
+            seen.unknown
+                .push(format!("{subject}: it has no condition EtcdIsVoter"));
+            continue;
+        };
+        if text(votes, "/status") == "True" {
+            continue;
+        }
+        let reason = text(votes, "/reason");
+        let since: Option<Timestamp> = text(votes, "/lastTransitionTime").parse().ok();
+        let lasts = since.is_some_and(|since| cluster.now.duration_since(since) >= LEARNS);
+        match lasts {
+            true => seen.wrong(subject, "status.conditions[EtcdIsVoter]", reason),
+            false => seen.unknown.push(format!(
+                "{subject}: {reason} since {}",
+                text(votes, "/lastTransitionTime")
+            )),
+        }
+    }
+    Ok(seen)
+}
+
+pub(super) fn incidents(cluster: &Cluster<'_>) -> Looked {
+    let found = diagnose(cluster.objects, cluster.now);
+    let mut seen = Seen {
+        unknown: found.unknown,
+        ..Seen::default()
+    };
+    for finding in found.findings {
+        if finding.severity >= Severity::Error {
+            seen.wrong(finding.subject, finding.code.as_str(), finding.message);
+        }
+    }
+    Ok(seen)
+}
+
+/// What is seen once may be about to go: it is no proof.
+pub(super) fn engines(cluster: &Cluster<'_>) -> Looked {
+    let engines = cluster.all(ObjectKind::LONGHORN_ENGINE)?;
+    let mut seen = Seen::default();
+    for manager in cluster.all(ObjectKind::INSTANCE_MANAGER)? {
+        let stale = stale_engines(manager, engines).into_iter();
+        let field = "status.instanceEngines";
+        let evidence = stale.map(|one| {
+            let said = format!("{}: {}", one.name, one.because);
+            seen_in("InstanceManager", manager, field, &said)
+        });
+        seen.wrong.extend(evidence);
+    }
+    Ok(seen)
+}
+
+/// While an upgrade is under way these are its own.
+pub(super) fn leftovers(cluster: &Cluster<'_>) -> Looked {
+    const IMAGE: &str = "harvesterhci.io/pendingOSImage";
+    if !upgrades(cluster)?.wrong.is_empty() {
+        return Err(NoAnswer::NotAsked("an upgrade is under way"));
+    }
+    let mut seen = Seen::default();
+    let nodes = cluster.nodes()?;
+    for node in nodes {
+        let subject = format!("Node {}", named(node));
+        for taint in items(node, "/spec/taints") {
+            if text(taint, "/key") == "kubevirt.io/drain" {
+                seen.wrong(&subject, "spec.taints", "kubevirt.io/drain");
+            }
+        }
+        if let Some(image) = texts(node, "/metadata/annotations").get(IMAGE) {
+            seen.wrong(&subject, &format!("metadata.annotations[{IMAGE}]"), image);
+        }
+        let (own, first) = (
+            kubelet(node),
+            nodes.first().map_or("", |node| kubelet(node)),
+        );
+        if own != first {
+            let said = format!("{own}, and another node has {first}");
+            seen.wrong(&subject, "status.nodeInfo.kubeletVersion", said);
+        }
+    }
+    let charts = cluster.all(ObjectKind::MANAGED_CHART)?.iter();
+    let paused = charts.filter(|chart| is(chart, "/spec/paused"));
+    seen.wrong
+        .extend(paused.map(|chart| seen_in("ManagedChart", chart, "spec.paused", "true")));
+    Ok(seen)
+}
+
+fn kubelet(node: &Value) -> &str {
+    text(node, "/status/nodeInfo/kubeletVersion")
+}

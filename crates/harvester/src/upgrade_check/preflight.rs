@@ -1,0 +1,227 @@
+//! What Harvester's webhook looks at beside machines, volumes and space.
+
+use serde_json::Value;
+use windrow_model::findings::Evidence;
+
+use super::{Cluster, Looked, NoAnswer, Seen};
+use crate::addons::is_settled;
+use crate::objects::{ObjectKind, condition, named, text, texts};
+use crate::versions::HarvesterVersions;
+
+const NAMESPACE: &str = "harvester-system";
+const FLEET: &str = "fleet-local";
+const STATE: &str = "harvesterhci.io/upgradeState";
+const CLEANUP: &str = "harvesterhci.io/upgradeCleanup";
+
+pub(super) fn version(cluster: &Cluster<'_>) -> Looked {
+    let Some(to) = cluster.to else {
+        return Err(NO_TARGET);
+    };
+    let name = format!("v{to}");
+    let found = cluster.objects.get(ObjectKind::VERSION, NAMESPACE, &name)?;
+    let mut seen = Seen::default();
+    if found.is_none() {
+        seen.wrong(
+            format!("Version {NAMESPACE}/{name}"),
+            "metadata",
+            "it does not exist",
+        );
+    }
+    Ok(seen)
+}
+
+pub(super) const NO_TARGET: NoAnswer =
+    NoAnswer::NotAsked("no release to upgrade to was named: --to");
+
+pub(super) fn upgrades(cluster: &Cluster<'_>) -> Looked {
+    let all = own(cluster, ObjectKind::UPGRADE, NAMESPACE)?;
+    // One without the label counts as under way.
+    let under_way = all.filter_map(|upgrade| {
+        let state = label(upgrade, STATE).unwrap_or_default();
+        let state = match state.as_str() {
+            "Succeeded" | "Failed" => return None,
+            "" => "absent",
+            state => state,
+        };
+        Some(seen_in(
+            "Upgrade",
+            upgrade,
+            &format!("metadata.labels[{STATE}]"),
+            state,
+        ))
+    });
+    Ok(under_way.collect())
+}
+
+pub(super) fn cleanup(cluster: &Cluster<'_>) -> Looked {
+    let all = own(cluster, ObjectKind::UPGRADE, NAMESPACE)?;
+    let pending = all.filter(|upgrade| label(upgrade, CLEANUP).as_deref() == Some("Pending"));
+    let field = format!("metadata.labels[{CLEANUP}]");
+    Ok(pending
+        .map(|upgrade| seen_in("Upgrade", upgrade, &field, "Pending"))
+        .collect())
+}
+
+pub(super) fn cluster(cluster: &Cluster<'_>) -> Looked {
+    let found = cluster
+        .objects
+        .get(ObjectKind::CAPI_CLUSTER, FLEET, "local")?;
+    let mut seen = Seen::default();
+    match found.map(|found| text(found, "/status/phase")) {
+        Some("Provisioned") => {}
+        Some(phase) => seen.wrong(
+            "Cluster fleet-local/local",
+            "status.phase",
+            or_absent(phase),
+        ),
+        None => seen.wrong("Cluster fleet-local/local", "metadata", "it does not exist"),
+    }
+    Ok(seen)
+}
+
+/// Under way is what has neither failed nor become ready (`pkg/controller/master/backup/util.go` IsBackupProgressing).
+pub(super) fn backups(cluster: &Cluster<'_>) -> Looked {
+    let all = cluster.all(ObjectKind::VM_BACKUP)?.iter();
+    let under_way = all.filter(|backup| {
+        let failed = backup
+            .pointer("/status/error")
+            .is_some_and(|error| !error.is_null());
+        !failed && !is(backup, "/status/readyToUse")
+    });
+    Ok(under_way
+        .map(|backup| {
+            seen_in(
+                "VirtualMachineBackup",
+                backup,
+                "status.readyToUse",
+                "not true",
+            )
+        })
+        .collect())
+}
+
+pub(super) fn schedules(cluster: &Cluster<'_>) -> Looked {
+    let all = cluster.all(ObjectKind::SCHEDULE_VM_BACKUP)?.iter();
+    let active = all.filter(|schedule| !is(schedule, "/status/suspended"));
+    Ok(active
+        .map(|schedule| seen_in("ScheduleVMBackup", schedule, "status.suspended", "not true"))
+        .collect())
+}
+
+pub(super) fn charts(cluster: &Cluster<'_>) -> Looked {
+    let all = own(cluster, ObjectKind::MANAGED_CHART, FLEET)?;
+    Ok(all
+        .filter_map(|chart| {
+            // A chart without the condition passes.
+            let ready = condition(chart, "Ready")?;
+            let said = match text(ready, "/message") {
+                "" => text(ready, "/status"),
+                message => message,
+            };
+            (text(ready, "/status") != "True")
+                .then(|| seen_in("ManagedChart", chart, "status.conditions[Ready]", said))
+        })
+        .collect())
+}
+
+pub(super) fn addons(cluster: &Cluster<'_>) -> Looked {
+    let all = cluster.all(ObjectKind::ADDON)?.iter();
+    let unsettled = all.filter(|addon| !is_settled(addon));
+    Ok(unsettled
+        .map(|addon| {
+            let enabled = if is(addon, "/spec/enabled") {
+                "enabled"
+            } else {
+                "disabled"
+            };
+            let status = or_absent(text(addon, "/status/status"));
+            seen_in(
+                "Addon",
+                addon,
+                "status.status",
+                &format!("{status}, and it is {enabled}"),
+            )
+        })
+        .collect())
+}
+
+pub(super) fn nodes(cluster: &Cluster<'_>) -> Looked {
+    let mut seen = Seen::default();
+    for node in cluster.nodes()? {
+        let subject = format!("Node {}", named(node));
+        // A node without the condition passes.
+        if let Some(ready) = condition(node, "Ready")
+            && text(ready, "/status") != "True"
+        {
+            seen.wrong(&subject, "status.conditions[Ready]", text(ready, "/status"));
+        }
+        if is(node, "/spec/unschedulable") {
+            seen.wrong(&subject, "spec.unschedulable", "true");
+        }
+    }
+    Ok(seen)
+}
+
+/// Harvester itself looks once the new release's repository is there, and fails the upgrade (`pkg/upgradehelper/versionguard`).
+pub(super) fn path(cluster: &Cluster<'_>) -> Looked {
+    let to = cluster.to.ok_or(NO_TARGET)?;
+    let unknown = |why: String| Err(NoAnswer::Unknown(why));
+    let Some(from) = cluster.from else {
+        return unknown("which release runs is not known".to_owned());
+    };
+    let mut seen = Seen::default();
+    let minors = |one: crate::version::HarvesterVersion| (one.major, one.minor);
+    let subject = format!("Harvester v{from}");
+    if to < from {
+        seen.wrong(subject, "upgrade", format!("v{to} is older"));
+    } else if minors(to) > (from.major, from.minor + 1) {
+        seen.wrong(
+            subject,
+            "upgrade",
+            format!("v{to} is more than one minor release away"),
+        );
+    } else {
+        let release = HarvesterVersions::shipped().release(to);
+        match release.and_then(|release| release.upgradable_from) {
+            Some(oldest) if from < oldest => {
+                seen.wrong(
+                    subject,
+                    "upgrade",
+                    format!("v{to} asks for v{oldest} or newer"),
+                );
+            }
+            Some(_) => {}
+            None => return unknown(format!("what v{to} can be upgraded from was not read")),
+        }
+    }
+    Ok(seen)
+}
+
+/// The objects of a namespace.
+fn own<'o>(
+    cluster: &Cluster<'o>,
+    kind: ObjectKind,
+    namespace: &'static str,
+) -> Result<impl Iterator<Item = &'o Value>, NoAnswer> {
+    let all = cluster.all(kind)?.iter();
+    Ok(all.filter(move |object| text(object, "/metadata/namespace") == namespace))
+}
+
+fn label(object: &Value, key: &str) -> Option<String> {
+    texts(object, "/metadata/labels").remove(key)
+}
+
+pub(super) fn is(object: &Value, pointer: &str) -> bool {
+    object.pointer(pointer).and_then(Value::as_bool) == Some(true)
+}
+
+pub(super) fn seen_in(kind: &str, object: &Value, field: &str, value: &str) -> Evidence {
+    Evidence::new(format!("{kind} {}", named(object)), field, value)
+}
+
+pub(super) fn or_absent(text: &str) -> &str {
+    match text {
+        "" => "absent",
+        text => text,
+    }
+}

@@ -1,0 +1,112 @@
+//! What is asked before an upgrade, by whom, and of which releases. Harvester's rows stand in the order in which its webhook
+//! asks them (`pkg/webhook/resources/upgrade/validator.go`, v1.4.0 to v1.8.2).
+
+use super::report::{AskedBy, CheckOutcome};
+use super::{Cluster, Looked, beyond, machines, preflight, space, storage};
+use crate::objects::ObjectKind;
+use crate::versions::Fact;
+
+/// One thing that is asked.
+pub(super) struct Row {
+    /// Its name, which is a promise.
+    pub(super) name: &'static str,
+    /// Who asks it.
+    pub(super) by: AskedBy,
+    /// The releases that ask it, where not all do.
+    pub(super) asked: Option<Fact>,
+    /// What has to hold.
+    pub(super) rule: &'static str,
+    /// A part of what Harvester says where it does not.
+    pub(super) says: &'static str,
+    /// What becomes of the upgrade where it does not.
+    pub(super) otherwise: CheckOutcome,
+    pub(super) look: fn(&Cluster<'_>) -> Looked,
+}
+
+const fn webhook(
+    name: &'static str,
+    asked: Option<Fact>,
+    rule: &'static str,
+    says: &'static str,
+    look: fn(&Cluster<'_>) -> Looked,
+) -> Row {
+    Row {
+        name,
+        by: AskedBy::Harvester,
+        asked,
+        rule,
+        says,
+        otherwise: CheckOutcome::Refused,
+        look,
+    }
+}
+
+const fn beyond(
+    name: &'static str,
+    otherwise: CheckOutcome,
+    rule: &'static str,
+    look: fn(&Cluster<'_>) -> Looked,
+) -> Row {
+    Row {
+        name,
+        by: AskedBy::Windrow,
+        asked: None,
+        rule,
+        says: "",
+        otherwise,
+        look,
+    }
+}
+
+/// What the rows look at beside what a diagnosis and a drain check do.
+pub(super) const KINDS: &[ObjectKind] = &[
+    ObjectKind::UPGRADE,
+    ObjectKind::VERSION,
+    ObjectKind::SETTING,
+    ObjectKind::ADDON,
+    ObjectKind::VM,
+    ObjectKind::VM_BACKUP,
+    ObjectKind::SCHEDULE_VM_BACKUP,
+    ObjectKind::LONGHORN_VOLUME,
+    ObjectKind::MANAGED_CHART,
+    ObjectKind::CAPI_CLUSTER,
+    ObjectKind::CAPI_MACHINE,
+];
+
+/// Everything that is asked.
+#[rustfmt::skip]
+pub(super) const CHECKS: &[Row] = &[
+    webhook("version-exists", None, "the Version to upgrade to exists", "is not found", preflight::version),
+    webhook("no-upgrade-under-way", None, "no other Upgrade is under way", "cannot proceed until previous upgrade", preflight::upgrades),
+    webhook("cleaned-up", Some(Fact::UpgradeCleanup), "earlier upgrades have been cleaned up after", "completed their cleanup process", preflight::cleanup),
+    webhook("volumes-whole", None, "with three nodes or more, no volume is degraded", "there are degraded volumes", storage::degraded),
+    webhook("cluster-provisioned", None, "the Cluster fleet-local/local is Provisioned", "please wait for it to be provisioned", preflight::cluster),
+    webhook("no-backup-under-way", None, "no backup of a machine is under way", "until all vmbackups are stopped", preflight::backups),
+    webhook("schedules-suspended", None, "every schedule of backups is suspended", "please suspend all backup/snapshot schedule", preflight::schedules),
+    webhook("charts-ready", None, "every ManagedChart in fleet-local is ready", "is not ready, please wait for it", preflight::charts),
+    webhook("addons-settled", Some(Fact::PreflightAddons), "every Addon is settled", "but still on status", preflight::addons),
+    webhook("nodes-ready", None, "every node is Ready and takes pods", "is not ready, or is unschedulable", preflight::nodes),
+    webhook("space-for-images", None, "13 GiB of new images fill no node above 85 %", "storage space after loading new images", space::images),
+    webhook("space-on-system", Some(Fact::PreflightFreeSpace), "every node has 30 GiB free", "insufficient free system partition space", space::free),
+    webhook("machines-running", None, "every Machine in fleet-local is Running", "is not running", machines::running),
+    webhook("machines-match", Some(Fact::PreflightMachinesMatch), "each node has its Machine, and each Machine its node", "do not match, check the cluster provision", machines::matching),
+    webhook("no-single-replica", None, "no volume has a single replica", "single-replica volume", storage::single_replicas),
+    webhook("machines-migrate", None, "every machine that runs can migrate", "non-live migratable VMs", machines::migratable),
+    webhook("no-stale-hotplug", Some(Fact::PreflightStaleHotplug), "no hot-plugged volume was left behind", "DeclarativeHotplugVolumes", machines::hotplug),
+    webhook("certificates", Some(Fact::PreflightCertificates), "kube-apiserver's certificates are good for seven days", "earliest expiring cert", space::certificates),
+    Row {
+        name: "version-in-reach",
+        by: AskedBy::Harvester,
+        asked: None,
+        rule: "the release to come takes an upgrade from this one",
+        says: "",
+        otherwise: CheckOutcome::Stops,
+        look: preflight::path,
+    },
+    beyond("drains-finish", CheckOutcome::Stops, "a drain of each node would finish", beyond::drains),
+    beyond("gates", CheckOutcome::Stops, "the new Kubernetes takes the feature gates that are set", beyond::gates),
+    beyond("etcd-votes", CheckOutcome::Stops, "every server's etcd votes", beyond::voters),
+    beyond("no-known-incident", CheckOutcome::Stops, "`windrow diagnose` finds no error", beyond::incidents),
+    beyond("no-stale-engine", CheckOutcome::Warns, "no instance manager lists an engine that is not there", beyond::engines),
+    beyond("nothing-left-over", CheckOutcome::Warns, "nothing is left over from an earlier upgrade", beyond::leftovers),
+];

@@ -1,0 +1,59 @@
+//! `windrow upgrade-check`: would Harvester let an upgrade begin, and would it end?
+
+mod gates;
+
+use windrow_harvester::HarvesterVersion;
+use windrow_harvester::upgrade_check::{NodeReadings, UpgradeOutcome, check, kinds};
+
+use self::gates::refused_gates;
+use super::cluster::ObjectSource;
+use super::out::print_whole;
+use super::output::Output;
+use super::{Context, Exit, style};
+use crate::observe::upgrade_check::read_nodes;
+use crate::render::upgrade_table;
+
+/// Would Harvester let an upgrade begin, and would it end? Every check of its preflight at once, and what it does not look at
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The release to upgrade to; without it what depends on that is not asked
+    #[arg(long, value_name = "VERSION")]
+    to: Option<HarvesterVersion>,
+    #[command(flatten)]
+    from: ObjectSource,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    let cluster = match args.from.objects(&kinds(), context)? {
+        Ok(seen) => seen,
+        Err(exit) => return Ok(exit),
+    };
+    let mut readings = NodeReadings::default();
+    let mut own_gates = Vec::new();
+    if args.from.is_live() {
+        let asked = args.from.ask(context, async |client| {
+            read_nodes(client, &cluster.objects).await
+        })?;
+        match asked {
+            Ok(read) => readings = read,
+            Err(exit) => return Ok(exit),
+        }
+        own_gates = context.settings().settings.feature_gates.clone();
+    }
+    readings.gates = args
+        .to
+        .map(|to| refused_gates(&cluster.objects, to, &own_gates));
+    let checked = check(&cluster.objects, &readings, args.to, cluster.at);
+    let text = args
+        .output
+        .render(&checked, || upgrade_table(&checked, style()))?;
+    print_whole(&text)?;
+    Ok(match checked.upgrade {
+        UpgradeOutcome::Fine => Exit::Ok,
+        UpgradeOutcome::Refused | UpgradeOutcome::Stops => Exit::Failed,
+        UpgradeOutcome::Unknown => Exit::Unknown,
+    })
+}
