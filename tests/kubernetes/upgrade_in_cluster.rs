@@ -247,10 +247,9 @@ async fn what_keeps_an_upgrade_waiting_is_recognised_live_and_what_is_slow_is_no
         said["upgrade"][1],
         "Node n1: Waiting Reboot for 40 min (longer than 30 min), waits for its reboot into the new system image"
     );
-    jobs.delete("post-drain", &Default::default())
-        .await
-        .unwrap();
-    assert_eq!(site.live().0, [""; 0], "since when is not known");
+    let booted = json!({"nodeInfo": {"osImage": "Harvester v1.8.2"}});
+    status(&api(client, NODE, ""), "n1", booted).await;
+    assert_eq!(site.live().0, [""; 0], "it runs the new image");
 
     harvester_down(&site).await;
     stale_engine(&site).await;
