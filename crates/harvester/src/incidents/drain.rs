@@ -3,13 +3,14 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
 use super::cure::{Cure, CureGoal, CureStep, ObjectChange, SavedObject};
 use super::finding::IncidentFinding;
+use super::upgrade::seen_of;
 use crate::drain::{Drain, DrainCheck, KINDS, check};
-use crate::objects::{ObjectKind, Objects, Unlisted, named, text, texts};
+use crate::objects::{ObjectKind, Objects, Unlisted};
+use crate::upgrade::{HarvesterUpgrade, NodeStage};
 
 /// KubeVirt's own deployments, whose budgets get stuck.
 const KUBEVIRT_BUDGETS: [&str; 2] = [
@@ -19,54 +20,25 @@ const KUBEVIRT_BUDGETS: [&str; 2] = [
 
 pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
-    let latest = |upgrade: &&Value| {
-        let labels = texts(upgrade, "/metadata/labels");
-        labels
-            .get("harvesterhci.io/latestUpgrade")
-            .map(String::as_str)
-            == Some("true")
+    let Some(upgrade) = HarvesterUpgrade::under_way(objects)? else {
+        return Ok(findings);
     };
-    for upgrade in objects.all(ObjectKind::UPGRADE)?.iter().filter(latest) {
-        let states = upgrade.pointer("/status/nodeStatuses");
-        let states = states.and_then(Value::as_object);
-        for (node, state) in states.into_iter().flatten() {
-            if text(state, "/state") != "Pre-drained" {
-                continue;
-            }
-            objects.want(KINDS)?;
-            let checked = check(objects, node);
-            if checked.drain == Drain::Blocked {
-                findings.push(blocked_drain(objects, upgrade, &checked)?);
-            }
+    for node in upgrade.in_stage(NodeStage::PreDrained) {
+        objects.want(KINDS)?;
+        let checked = check(objects, node.name);
+        if checked.drain == Drain::Blocked {
+            let seen = seen_of(&upgrade, node);
+            findings.push(blocked_drain(objects, &checked)?.seen(seen));
         }
     }
     Ok(findings)
 }
 
-fn blocked_drain(
-    objects: &Objects,
-    upgrade: &Value,
-    checked: &DrainCheck,
-) -> Result<IncidentFinding, Unlisted> {
-    let node = &checked.node;
-    let subject = format!("Upgrade {}", named(upgrade));
+fn blocked_drain(objects: &Objects, checked: &DrainCheck) -> Result<IncidentFinding, Unlisted> {
     let first = checked.blocked().next();
     let why = first.map_or(String::new(), |pod| format!("{}: {}", pod.pod, pod.why));
-    let mut finding =
-        IncidentFinding::new(Code::DrainBlocked, format!("Node {node}"), &why).seen([
-            Evidence::new(
-                subject,
-                format!("status.nodeStatuses[{node}].state"),
-                "Pre-drained",
-            ),
-        ]);
-    if let Some(done) = pre_drained_at(objects, node)? {
-        finding.evidence.push(Evidence::new(
-            format!("Job {}", done.0),
-            "status.completionTime",
-            done.1,
-        ));
-    }
+    let subject = format!("Node {}", checked.node);
+    let mut finding = IncidentFinding::new(Code::DrainBlocked, subject, &why);
     for pod in checked.blocked() {
         finding
             .proof
@@ -86,21 +58,6 @@ fn blocked_drain(
         finding.cure = kubevirt(objects, &stuck)?;
     }
     Ok(finding)
-}
-
-/// The Job after which the node was called Pre-drained. Harvester labels the Jobs of its hooks itself (`applyNodeJob`);
-/// system-upgrade-controller's label is on a Plan's Jobs only.
-fn pre_drained_at(objects: &Objects, node: &str) -> Result<Option<(String, String)>, Unlisted> {
-    let jobs = objects.all(ObjectKind::JOB)?.iter();
-    let done = jobs.filter(|job| {
-        let labels = texts(job, "/metadata/labels");
-        let is = |key: &str, value: &str| labels.get(key).map(String::as_str) == Some(value);
-        is("harvesterhci.io/upgradeJobType", "pre-drain") && is("harvesterhci.io/node", node)
-    });
-    let times = done.map(|job| (named(job), text(job, "/status/completionTime").to_owned()));
-    Ok(times
-        .filter(|(_, time)| !time.is_empty())
-        .max_by(|a, b| a.1.cmp(&b.1)))
 }
 
 /// The cure of KubeVirt: its own pods may run on any node (harvester#7725). Where they may already,

@@ -45,6 +45,7 @@ fn upgrade(state: &str) -> Vec<Value> {
         json!({
             "apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"name": "pre-drain-n1", "namespace": "harvester-system", "labels": {
+                "harvesterhci.io/upgrade": "hvst-upgrade-x",
                 "harvesterhci.io/upgradeJobType": "pre-drain", "harvesterhci.io/node": "n1"}},
             "status": {"completionTime": "2026-05-01T10:00:00Z"}
         }),

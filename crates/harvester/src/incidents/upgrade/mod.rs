@@ -116,7 +116,7 @@ pub(super) const DETECTORS: &[Detector] = &[
 ];
 
 /// What the Upgrade says of a node, and the Job that tells since when.
-fn seen_of(upgrade: &HarvesterUpgrade<'_>, node: &UpgradingNode<'_>) -> Vec<Evidence> {
+pub(super) fn seen_of(upgrade: &HarvesterUpgrade<'_>, node: &UpgradingNode<'_>) -> Vec<Evidence> {
     let field = format!("status.nodeStatuses[{}].state", node.name);
     let mut seen = vec![Evidence::new(upgrade.subject(), field, node.state)];
     if let (Some(job), Some(since)) = (node.job, node.since) {
