@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, Write, eventually};
 use support::objects::{POD, SETTING, VM, VOLUME};
-use support::objects::{api, field, make, namespace, serve, status};
+use support::objects::{api, field, make, namespace, serve_published, status};
 
 use crate::support;
 
@@ -104,8 +104,8 @@ async fn the_daemon_tells_of_an_incident_once_with_what_it_saw_and_of_its_end() 
         return;
     };
     let client = cluster.client(Who::Admin).await;
-    serve(&client, SETTING, "Cluster").await;
-    serve(&client, VOLUME, "Namespaced").await;
+    serve_published(&client, SETTING, "Cluster").await;
+    serve_published(&client, VOLUME, "Namespaced").await;
     let (settings, volumes) = (api(&client, SETTING, ""), api(&client, VOLUME, "default"));
     let setting = json!({"metadata": {"name": "storage-network"}, "value": "{}"});
     make(&client, SETTING, "", setting).await;
@@ -185,11 +185,12 @@ async fn one_of_two_servers_cures_what_the_settings_name_and_never_twice_for_the
         return;
     };
     let client = cluster.client(Who::Admin).await;
-    serve(&client, VM, "Namespaced").await;
-    serve(&client, SETTING, "Cluster").await;
+    serve_published(&client, VM, "Namespaced").await;
+    serve_published(&client, SETTING, "Cluster").await;
     namespace(&client, "harvester-system").await;
     let (vms, settings) = (api(&client, VM, "default"), api(&client, SETTING, ""));
-    let vm = json!({"metadata": {"name": "db"}, "spec": {"runStrategy": "RerunOnFailure"}});
+    let vm = json!({"metadata": {"name": "db"}, "spec": {"runStrategy": "RerunOnFailure",
+        "template": {"spec": {"domain": {"devices": {}}}}}});
     make(&client, VM, "default", vm).await;
     status(&vms, "db", json!({"printableStatus": "Running"})).await;
     let pods = api(&client, POD, "harvester-system");

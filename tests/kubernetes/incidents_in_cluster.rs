@@ -16,8 +16,8 @@ use support::objects::{
     SETTING, UPGRADE, VM, VOLUME,
 };
 use support::objects::{
-    api, counted, field, guarded, make, namespace, node, patch, pinned, play_kubelets, serve,
-    status,
+    api, counted, field, guarded, make, namespace, node, patch, pinned, play_kubelets,
+    serve_published, status,
 };
 
 use crate::support;
@@ -70,7 +70,7 @@ async fn each_incident_is_recognised_and_its_healthy_and_slow_neighbours_are_not
         (FEATURE, "Cluster"),
         (NODE_DRIVER, "Cluster"),
     ] {
-        serve(&client, gvk, scope).await;
+        serve_published(&client, gvk, scope).await;
     }
     namespace(&client, "harvester-system").await;
     // RKE2 with a file that fails from the first pass on.
@@ -131,8 +131,7 @@ async fn pre_drained(cluster: &Cluster, client: &Client, root: &Path) {
     let kubevirt = json!({"metadata": {"name": "kubevirt"}, "spec": {"infra": {"nodePlacement": {
         "nodeSelector": {"node-role.kubernetes.io/control-plane": "true"}}}}});
     make(client, KUBEVIRT, system, kubevirt).await;
-    let upgrade =
-        json!({"metadata": {"name": "up", "labels": {"harvesterhci.io/latestUpgrade": "true"}}});
+    let upgrade = json!({"metadata": {"name": "up", "labels": {"harvesterhci.io/latestUpgrade": "true"}}, "spec": {}});
     make(client, UPGRADE, system, upgrade).await;
     let (budgets, upgrades) = (api(client, BUDGET, system), api(client, UPGRADE, system));
     let state = |state: &str| json!({"nodeStatuses": {"n1": {"state": state}}});

@@ -12,7 +12,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
 use support::objects::{ADDON, CHART, JOB, POD, POLICY, POLICY_BINDING, SETTING, VM};
-use support::objects::{api, create, field, namespace, serve, status};
+use support::objects::{api, create, field, namespace, serve_published, status};
 use windrow::act::repair::{Records, Worker, carry_out};
 use windrow::observe::objects::list;
 use windrow_harvester::incidents::{diagnose, kinds};
@@ -53,13 +53,14 @@ async fn while_it_runs(mut repair: Child, mut play: impl AsyncFnMut()) -> Output
 
 /// Two machines that run, and Harvester's own server.
 pub(crate) async fn two_machines(client: &Client) {
-    serve(client, VM, "Namespaced").await;
-    serve(client, SETTING, "Cluster").await;
+    serve_published(client, VM, "Namespaced").await;
+    serve_published(client, SETTING, "Cluster").await;
     namespace(client, "harvester-system").await;
     let vms = api(client, VM, "default");
     for name in ["db", "web"] {
         let vm = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
-            "metadata": {"name": name}, "spec": {"runStrategy": "RerunOnFailure"}});
+            "metadata": {"name": name}, "spec": {"runStrategy": "RerunOnFailure",
+                "template": {"spec": {"domain": {"devices": {}}}}}});
         create(&vms, vm).await;
         status(&vms, name, json!({"printableStatus": "Running"})).await;
     }
@@ -214,9 +215,9 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
         return;
     };
     let client = cluster.client(Who::Admin).await;
-    serve(&client, ADDON, "Namespaced").await;
-    serve(&client, CHART, "Namespaced").await;
-    serve(&client, SETTING, "Cluster").await;
+    serve_published(&client, ADDON, "Namespaced").await;
+    serve_published(&client, CHART, "Namespaced").await;
+    serve_published(&client, SETTING, "Cluster").await;
     // The cure is known for the versions that were read.
     let version = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
         "metadata": {"name": "server-version"}, "value": "v1.8.1"});
@@ -227,7 +228,7 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
         api(&client, JOB, "default"),
     );
     let addon = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Addon", "metadata": {"name": "pci"},
-        "spec": {"enabled": true, "chart": "pci", "valuesContent": "x: 1"}});
+        "spec": {"enabled": true, "chart": "pci", "repo": "http://charts", "version": "1", "valuesContent": "x: 1"}});
     let addon = create(&addons, addon).await;
     // Harvester's webhook: while an operation is in progress the Addon cannot be changed, and from v1.7.0 on it cannot
     // be deleted.

@@ -8,9 +8,10 @@
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::{ApiResource, GroupVersionKind, Request};
 use serde_json::{Value, json};
 
+use super::cluster::assets::published_kind;
 use super::cluster::{DEADLINE, eventually};
 
 /// Group, version and kind.
@@ -34,6 +35,7 @@ pub(crate) const KUBEVIRT: Gvk = ("kubevirt.io", "v1", "KubeVirt");
 pub(crate) const UPGRADE: Gvk = ("harvesterhci.io", "v1beta1", "Upgrade");
 pub(crate) const FEATURE: Gvk = ("management.cattle.io", "v3", "Feature");
 pub(crate) const NODE_DRIVER: Gvk = ("management.cattle.io", "v3", "NodeDriver");
+pub(crate) const MANAGED_CHART: Gvk = ("management.cattle.io", "v3", "ManagedChart");
 pub(crate) const DEPLOYMENT: Gvk = ("apps", "v1", "Deployment");
 pub(crate) const BUDGET: Gvk = ("policy", "v1", "PodDisruptionBudget");
 pub(crate) const NODE: Gvk = ("", "v1", "Node");
@@ -49,14 +51,25 @@ pub(crate) const POLICY_BINDING: Gvk = (
     "v1",
     "ValidatingAdmissionPolicyBinding",
 );
+pub(crate) const VALIDATION: Gvk = (
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingWebhookConfiguration",
+);
 pub(crate) const JOB: Gvk = ("batch", "v1", "Job");
 pub(crate) const POD: Gvk = ("", "v1", "Pod");
 pub(crate) const NAMESPACE: Gvk = ("", "v1", "Namespace");
 
-/// Makes an object.
+/// Makes an object. A field that its kind does not have is refused.
 pub(crate) async fn create(api: &Api<DynamicObject>, object: Value) -> DynamicObject {
-    let object = serde_json::from_value(object).unwrap();
-    api.create(&PostParams::default(), &object).await.unwrap()
+    // As Api::create does, which knows of no field validation.
+    let body = serde_json::to_vec(&object).unwrap();
+    let mut request = Request::new(api.resource_url())
+        .create(&PostParams::default(), body)
+        .unwrap();
+    let strictly = format!("{}&fieldValidation=Strict", request.uri());
+    *request.uri_mut() = strictly.parse().unwrap();
+    api.clone().into_client().request(request).await.unwrap()
 }
 
 /// Makes an object of a kind; the object itself need not name it.
@@ -72,13 +85,19 @@ pub(crate) async fn make(client: &Client, gvk: Gvk, namespace: &str, mut object:
 
 /// Writes fields of an object's status.
 pub(crate) async fn status(api: &Api<DynamicObject>, name: &str, status: Value) {
-    let patch = json!({"status": status});
-    api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
-        .await
-        .unwrap();
+    let patch = Patch::Merge(json!({"status": status}));
+    let strictly = PatchParams::default().validation_strict();
+    match api.patch_status(name, &strictly, &patch).await {
+        Ok(_) => {}
+        // Harvester's Setting and KubeVirt's VirtualMachineInstance have no status subresource.
+        Err(kube::Error::Api(refused)) if refused.code == 404 => {
+            api.patch(name, &strictly, &patch).await.unwrap();
+        }
+        Err(other) => panic!("{other}"),
+    }
 }
 
-/// Makes a kind and waits until it is served.
+/// Makes a kind that takes anything, and waits until it is served.
 pub(crate) async fn serve(client: &Client, gvk: Gvk, scope: &str) {
     let (group, version, kind) = gvk;
     let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)).plural;
@@ -93,6 +112,21 @@ pub(crate) async fn serve(client: &Client, gvk: Gvk, scope: &str) {
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}
     });
     create(&api(client, DEFINITION, ""), definition).await;
+    served(client, gvk).await;
+}
+
+/// The same with the definition that is published, which refuses what its schema does not have. Where no kinds were
+/// taken out of their modules, and of a kind that is in none, it takes anything.
+pub(crate) async fn serve_published(client: &Client, gvk: Gvk, scope: &str) {
+    let Some(definition) = published_kind(gvk) else {
+        return serve(client, gvk, scope).await;
+    };
+    let definitions = api(client, DEFINITION, "");
+    let request = http::Request::post(definitions.resource_url())
+        .header("content-type", "application/yaml")
+        .body(definition.into_bytes())
+        .unwrap();
+    client.request::<Value>(request).await.unwrap();
     served(client, gvk).await;
 }
 
@@ -218,7 +252,8 @@ pub(crate) async fn counted(client: &Client, namespace: &str, name: &str, health
 /// Changes an object.
 pub(crate) async fn patch(client: &Client, gvk: Gvk, namespace: &str, name: &str, patch: Value) {
     let api = api(client, gvk, namespace);
-    api.patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+    let strictly = PatchParams::default().validation_strict();
+    api.patch(name, &strictly, &Patch::Merge(&patch))
         .await
         .unwrap();
 }

@@ -1,8 +1,12 @@
 //! Where the binaries are: a user's `KUBEBUILDER_ASSETS` first, then what `tests/cluster/build` left in the cache, then
 //! `PATH`.
 
-use std::env;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use kube::core::{ApiResource, GroupVersionKind};
+
+use super::super::objects::Gvk;
 
 /// The Kubernetes versions that a cluster can be made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +92,22 @@ pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
                 minor.text()
             ),
         })
+}
+
+/// The published CustomResourceDefinition of a kind as YAML, where there is one. Where `WINDROW_REQUIRE_CLUSTER` is set it is a
+/// failure that none were taken out of their modules.
+pub(crate) fn published_kind((group, version, kind): Gvk) -> Option<String> {
+    let folder = built("kinds");
+    assert!(
+        folder.exists() || env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
+        "WINDROW_REQUIRE_CLUSTER is set, and there are no kinds in the cache: run tests/cluster/build kinds"
+    );
+    let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)).plural;
+    let definition = folder.join(format!("{plural}.{group}.yaml"));
+    let text = fs::read_to_string(definition).ok()?;
+    let in_this_version = text.contains(&format!("name: {version}\n"));
+    assert!(in_this_version, "the published {kind} has no {version}");
+    Some(text)
 }
 
 fn executable(path: &Path) -> bool {

@@ -80,6 +80,8 @@ pub(super) fn writes(dir: &Path) -> Vec<Write> {
     log.lines()
         // The last line may be half written.
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        // A trial writes nothing.
+        .filter(|event| !event["requestURI"].to_string().contains("dryRun="))
         .map(|event| {
             let object = &event["objectRef"];
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
