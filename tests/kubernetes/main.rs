@@ -12,6 +12,7 @@ mod drain_in_cluster;
 mod fidelity;
 mod gates_in_cluster;
 mod gates_kubelet;
+mod harvester_webhook_in_cluster;
 mod helm_controller;
 mod incidents_in_cluster;
 mod names_in_cluster;

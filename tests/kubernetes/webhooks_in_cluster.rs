@@ -7,18 +7,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::{Client, Resource};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use support::objects::{SETTING, serve_published};
+use support::webhook::{Certificate, Judge, Refusal, WebhookServer};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
 use windrow::apiserver::ApiServer;
 use windrow::layout::Layout;
 use windrow::observe::probes::{Endpoints, ProbeContext, probe};
@@ -36,96 +32,49 @@ enum Says {
     Nothing,
 }
 
+/// Says the same to every review, and keeps its request.
+struct Fixed {
+    says: watch::Receiver<Says>,
+    asked: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Judge for Fixed {
+    async fn judge(&self, request: Value) -> Option<Result<(), Refusal>> {
+        let says = *self.says.borrow();
+        self.asked.lock().unwrap().push(request);
+        match says {
+            Says::Yes => Some(Ok(())),
+            Says::No => Some(Err(Refusal {
+                code: 400,
+                message: "the test says no".to_owned(),
+            })),
+            Says::Nothing => None,
+        }
+    }
+}
+
 /// A webhook server on loopback; it ends with the value.
 struct Webhook {
-    port: u16,
+    server: WebhookServer,
     says: watch::Sender<Says>,
     /// The requests of the reviews that it received.
     asked: Arc<Mutex<Vec<Value>>>,
-    task: JoinHandle<()>,
 }
 
 impl Webhook {
-    async fn start(port: u16, acceptor: TlsAcceptor) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
+    async fn start(port: u16, certificate: Certificate) -> Self {
         let (says, how) = watch::channel(Says::Yes);
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = asked.clone();
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, how, log) = (acceptor.clone(), how.clone(), log.clone());
-                tokio::spawn(async move {
-                    let Ok(mut stream) = acceptor.accept(stream).await else {
-                        return;
-                    };
-                    let Some(review) = read(&mut stream).await else {
-                        return;
-                    };
-                    let request = review["request"].clone();
-                    let says = *how.borrow();
-                    let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-                        "response": {"uid": request["uid"], "allowed": says == Says::Yes,
-                            "status": {"message": "the test says no"}}});
-                    log.lock().unwrap().push(request);
-                    if says == Says::Nothing {
-                        return std::future::pending().await;
-                    }
-                    let body = answer.to_string();
-                    let head = format!(
-                        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-                        body.len()
-                    );
-                    let _ = stream.write_all((head + &body).as_bytes()).await;
-                    let _ = stream.shutdown().await;
-                });
-            }
-        });
+        let fixed = Fixed {
+            says: how,
+            asked: asked.clone(),
+        };
         Self {
-            port,
+            server: WebhookServer::start(port, certificate, fixed).await,
             says,
             asked,
-            task,
         }
     }
-
-    /// It is gone, and its port is free.
-    async fn stop(self) {
-        self.task.abort();
-        let _ = self.task.await;
-    }
-}
-
-/// The review in a request.
-async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Value> {
-    let mut bytes = Vec::new();
-    loop {
-        let mut buffer = [0; 4096];
-        match stream.read(&mut buffer).await {
-            Ok(0) | Err(_) => return None,
-            Ok(count) => bytes.extend_from_slice(&buffer[..count]),
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        if let Some((_, body)) = text.split_once("\r\n\r\n")
-            && let Ok(review) = serde_json::from_str(body)
-        {
-            return Some(review);
-        }
-    }
-}
-
-/// A certificate for loopback: in PEM, and a server's half.
-fn certificate() -> (String, TlsAcceptor) {
-    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key.into())
-        .unwrap();
-    (made.cert.pem(), TlsAcceptor::from(Arc::new(config)))
 }
 
 /// Makes an object; makes it again until its kind is served.
@@ -206,26 +155,18 @@ async fn a_webhook_answers_when_kube_apiserver_gets_an_answer_and_nothing_is_cha
     assert!(why(&said(root).await).contains("not registered"));
 
     let client = cluster.client(Who::Admin).await;
-    create(
-        &client,
-        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "settings.harvesterhci.io"},
-        "spec": {"group": "harvesterhci.io", "scope": "Cluster",
-            "names": {"kind": "Setting", "plural": "settings", "singular": "setting"},
-            "versions": [{"name": "v1beta1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}),
-    )
-    .await;
+    serve_published(&client, SETTING, "Cluster").await;
     let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
         "metadata": {"name": "server-version"}, "value": "v1.8.2"});
     let setting = create(&client, setting).await;
-    let (pem, acceptor) = certificate();
-    let webhook = Webhook::start(0, acceptor.clone()).await;
-    let port = webhook.port;
+    let certificate = Certificate::new();
+    let webhook = Webhook::start(0, certificate.clone()).await;
+    let port = webhook.server.port;
+    let to = webhook.server.client_config();
     let hook = |name: &str, timeout: u8| {
         json!({"name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
             "timeoutSeconds": timeout,
-            "clientConfig": {"url": format!("https://127.0.0.1:{port}/validate"), "caBundle": BASE64_STANDARD.encode(&pem)},
+            "clientConfig": to,
             "rules": [{"apiGroups": ["harvesterhci.io"], "apiVersions": ["v1beta1"], "resources": ["settings"],
                 "operations": ["CREATE", "UPDATE"]}]})
     };
@@ -275,9 +216,9 @@ async fn a_webhook_answers_when_kube_apiserver_gets_an_answer_and_nothing_is_cha
     };
     fails_because("deadline").await;
     // It is dead, and comes back.
-    webhook.stop().await;
+    webhook.server.stop().await;
     fails_because("refused").await;
-    let webhook = Webhook::start(port, acceptor).await;
+    let webhook = Webhook::start(port, certificate).await;
     eventually("the webhook answers again", DEADLINE, async || {
         (said(root).await == ProbeOutcome::Passed).then_some(())
     })
