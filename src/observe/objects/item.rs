@@ -23,14 +23,15 @@ pub(super) fn complete(mut item: Value, api_version: &str, kind: &str) -> Value 
 
 /// Takes away what objects of other kinds hold of Secrets: the copies in a machine's backup (Harvester,
 /// `pkg/apis/harvesterhci.io/v1beta1/backup.go`, `SecretBackup`), and how Fleet shows that a Secret was changed (Fleet,
-/// `bundledeployment_types.go`, `ModifiedStatus`).
+/// `bundledeployment_types.go`, `ModifiedStatus`), in a field of its own and in its messages. A ManagedChart has its
+/// Bundle's status (Rancher, `pkg/controllers/provisioningv2/managedchart`).
 pub fn leave_out_secrets(kind: &str, object: &mut Value) {
     match kind {
         "VirtualMachineBackup" => {
             let status = object.get_mut("status").and_then(Value::as_object_mut);
             status.and_then(|status| status.remove("secretBackups"));
         }
-        "Bundle" | "BundleDeployment" => leave_out_patches(object),
+        "Bundle" | "BundleDeployment" | "ManagedChart" => leave_out_patches(object),
         _ => {}
     }
 }
@@ -69,9 +70,21 @@ pub(super) fn leave_out_unread(object: &mut Value) {
     }
 }
 
+/// How Fleet's messages begin what they say of a Secret: `secret.v1 NAMESPACE/NAME modified {PATCH}`.
+const OF_SECRET: &str = "secret.v1 ";
+
 /// Takes away the patch of every Secret, at whatever depth it stands.
 fn leave_out_patches(value: &mut Value) {
     match value {
+        Value::String(said) => {
+            // Where a patch ends cannot be told: what follows it goes too.
+            let of_secret = said.find(OF_SECRET);
+            let patch = of_secret.and_then(|at| Some(at + said[at..].find('{')?));
+            if let Some(patch) = patch {
+                said.truncate(patch);
+                said.push_str(redact::REDACTED);
+            }
+        }
         Value::Array(items) => items.iter_mut().for_each(leave_out_patches),
         Value::Object(map) => {
             if map.get("kind").and_then(Value::as_str) == Some("Secret") {
@@ -103,6 +116,17 @@ mod tests {
         assert_eq!(
             read["status"]["summary"]["nonReadyResources"][0]["modifiedStatus"],
             json!([{"kind": "Secret", "name": "a"}, changed("Deployment")])
+        );
+
+        // As in harvester#7996.
+        let said = "Modified(1) [Cluster fleet-local/local]; deployment.apps x/y modified {\"spec\":{}}; \
+                    secret.v1 kube-system/tls modified {\"data\":{\"tls.key\":\"s3cret\"}}; service.v1 x/z missing";
+        let chart = json!({"status": {"conditions": [{"type": "Ready", "message": said}]}});
+        let read = complete(chart, "management.cattle.io/v3", "ManagedChart");
+        assert_eq!(
+            read["status"]["conditions"][0]["message"],
+            "Modified(1) [Cluster fleet-local/local]; deployment.apps x/y modified {\"spec\":{}}; \
+             secret.v1 kube-system/tls modified [redacted]"
         );
     }
 }
