@@ -19,13 +19,17 @@ pub struct ObjectKind {
     pub plural: &'static str,
     /// The kind.
     pub kind: &'static str,
+    /// Which part of its objects, as a field selector; empty for all of them.
+    pub part: &'static str,
 }
 
 macro_rules! kinds {
-    ($($(#[doc = $doc:literal])+ $name:ident $group:literal $version:literal $plural:literal $kind:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident $group:literal $version:literal $plural:literal $kind:literal $(with $part:literal)?;)+) => {
         impl ObjectKind {
             $($(#[doc = $doc])+
-            pub const $name: ObjectKind = ObjectKind { group: $group, version: $version, plural: $plural, kind: $kind };)+
+            pub const $name: ObjectKind = ObjectKind {
+                group: $group, version: $version, plural: $plural, kind: $kind, part: concat!("" $(, $part)?),
+            };)+
 
             /// Everything that diagnosis ever lists. Secrets are not among it.
             pub const ALL: &'static [ObjectKind] = &[$(ObjectKind::$name,)+];
@@ -38,6 +42,8 @@ kinds! {
     NODE "" "v1" "nodes" "Node";
     /// Pods.
     POD "" "v1" "pods" "Pod";
+    /// Pods that do not run yet: of many a few, which can be asked for where all would be too much.
+    PENDING_POD "" "v1" "pods" "Pod" with "status.phase=Pending";
     /// Namespaces: affinity can select them by label.
     NAMESPACE "" "v1" "namespaces" "Namespace";
     /// Volume claims of pods.
@@ -123,7 +129,10 @@ kinds! {
 impl ObjectKind {
     /// Group and kind.
     pub fn group_kind(self) -> GroupKind {
-        GroupKind::new(self.group, self.kind)
+        match self.part {
+            "" => GroupKind::new(self.group, self.kind),
+            part => GroupKind::new(self.group, format!("{} ({part})", self.kind)),
+        }
     }
 
     /// Group and version as they stand in an object.
@@ -169,6 +178,11 @@ impl ObjectKind {
                 "&fieldSelector=metadata.name%3Dserver-version",
                 "&fieldSelector=metadata.name%3Dupgrade-config",
             ],
+            ObjectKind::PENDING_POD => &["&fieldSelector=status.phase%3DPending"],
+            // Those of this cluster: a Rancher has one a bundle for each cluster that it manages.
+            ObjectKind::BUNDLE_DEPLOYMENT => {
+                &["&labelSelector=fleet.cattle.io%2Fbundle-namespace%3Dfleet-local"]
+            }
             ObjectKind::EVENT => &["&fieldSelector=involvedObject.kind%3DAddon"],
             ObjectKind::CONFIG_MAP => {
                 &["&fieldSelector=metadata.namespace%3Dharvester-system,metadata.name%3Dvip"]
@@ -300,6 +314,20 @@ impl Objects {
             text(object, "/metadata/name") == name
                 && text(object, "/metadata/namespace") == namespace
         }))
+    }
+
+    /// The pods that do not run yet: of the list of all pods where there is one, else from a list of their own.
+    ///
+    /// # Errors
+    ///
+    /// Why they are not known.
+    pub fn pending_pods(&self) -> Result<Vec<&Value>, Unlisted> {
+        let listed = match self.all(ObjectKind::POD) {
+            Err(unlisted) if unlisted.wanted => self.all(ObjectKind::PENDING_POD),
+            all => all,
+        };
+        let pending = |pod: &&Value| text(pod, "/status/phase") == "Pending";
+        Ok(listed?.iter().filter(pending).collect())
     }
 
     /// What could not be listed.
@@ -435,12 +463,20 @@ mod tests {
         objects.add(addon("k3s.cattle.io/v1", "a"));
         objects.add(addon("harvesterhci.io/v1beta1", "b"));
         assert_eq!(objects.all(ObjectKind::ADDON).unwrap().len(), 1);
-        assert!(
-            objects
-                .get(ObjectKind::MANIFEST_ADDON, "kube-system", "a")
-                .unwrap()
-                .is_some()
-        );
+        let other = objects.get(ObjectKind::MANIFEST_ADDON, "kube-system", "a");
+        assert!(other.unwrap().is_some());
+    }
+
+    #[test]
+    fn pending_pods_are_asked_for_by_themselves_unless_all_are_known() {
+        let pod = |name: &str, phase: &str| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "status": {"phase": phase}});
+        let part = ObjectKind::PENDING_POD.group_kind();
+        let mut objects = Objects::to_be_asked();
+        assert_eq!(objects.pending_pods().unwrap_err().kind, part);
+        objects.insert(part, KindListing::Objects(vec![pod("a", "Pending")]));
+        assert_eq!(objects.pending_pods().unwrap().len(), 1);
+        objects.add(pod("b", "Running"));
+        assert_eq!(objects.pending_pods().unwrap().len(), 0, "all are known");
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn diagnosed(kind: ObjectKind) -> ListedKind {
                 "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
             ],
             // People who read a report want all of these; what is secret in them is redacted.
-            ObjectKind::SETTING => EVERY_OBJECT,
+            ObjectKind::SETTING | ObjectKind::BUNDLE_DEPLOYMENT => EVERY_OBJECT,
             _ => kind.queries(),
         },
     }
@@ -159,7 +159,7 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
     }
     match node {
         None => {
-            for kind in ObjectKind::ALL {
+            for kind in ObjectKind::ALL.iter().filter(|kind| kind.part.is_empty()) {
                 list_all(collection, &client, &diagnosed(*kind)).await;
             }
             for kind in FOR_PEOPLE {
