@@ -29,13 +29,11 @@ pub use report::{
     Drain, DrainCheck, DrainCheckList, PodDrain, PodFate, drain_list_schema, drain_schema,
 };
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use self::budget::DisruptionBudget;
-use super::objects::{ObjectKind, Objects, Unlisted, named, text, texts};
-use super::schedule::{NodeSelector, SchedulerNode, SchedulerPod, SchedulerView};
+use super::objects::{ObjectKind, Objects, Unlisted, text};
+use super::schedule::SchedulerView;
 
 /// What a drain check looks at.
 pub const KINDS: &[ObjectKind] = &[
@@ -93,20 +91,7 @@ impl<'o> DrainedCluster<'o> {
     fn read(objects: &'o Objects) -> Result<Self, String> {
         let said = |unlisted: Unlisted| unlisted.to_string();
         let pods: Vec<&Value> = objects.all(ObjectKind::POD).map_err(said)?.iter().collect();
-        let places = SchedulerView {
-            nodes: objects
-                .all(ObjectKind::NODE)
-                .map_err(said)?
-                .iter()
-                .map(SchedulerNode::parse)
-                .collect::<Result<_, _>>()?,
-            pods: pods
-                .iter()
-                .map(|pod| SchedulerPod::parse(pod))
-                .collect::<Result<_, _>>()?,
-            namespaces: namespaces(objects),
-            claims: claims(objects)?,
-        };
+        let places = SchedulerView::read(objects)?;
         let budgets = objects
             .all(ObjectKind::BUDGET)
             .map_err(said)?
@@ -120,36 +105,4 @@ impl<'o> DrainedCluster<'o> {
             budgets,
         })
     }
-}
-
-fn namespaces(objects: &Objects) -> Option<BTreeMap<String, super::schedule::Labels>> {
-    let namespaces = objects.all(ObjectKind::NAMESPACE).ok()?;
-    let labels = |namespace: &Value| {
-        let name = text(namespace, "/metadata/name").to_owned();
-        (name, texts(namespace, "/metadata/labels"))
-    };
-    Some(namespaces.iter().map(labels).collect())
-}
-
-/// Which nodes reach each claim. What could not be listed has no entry, and is Unknown where a pod
-/// needs it.
-fn claims(objects: &Objects) -> Result<BTreeMap<String, Option<NodeSelector>>, String> {
-    let (Ok(claims), Ok(volumes)) = (
-        objects.all(ObjectKind::CLAIM),
-        objects.all(ObjectKind::VOLUME),
-    ) else {
-        return Ok(BTreeMap::new());
-    };
-    let mut reached = BTreeMap::new();
-    for claim in claims {
-        let name = text(claim, "/spec/volumeName");
-        let volume = volumes
-            .iter()
-            .find(|volume| text(volume, "/metadata/name") == name);
-        if let Some(volume) = volume {
-            let nodes = NodeSelector::parse(volume.pointer("/spec/nodeAffinity/required"))?;
-            reached.insert(named(claim), nodes);
-        }
-    }
-    Ok(reached)
 }

@@ -14,6 +14,7 @@ mod node;
 mod place;
 mod pod;
 mod quantity;
+mod read;
 mod selector;
 #[cfg(test)]
 mod tests;
@@ -22,4 +23,5 @@ pub use node::{SchedulerNode, Taint};
 pub use place::{NodeRefusal, Placement, SchedulerView};
 pub use pod::SchedulerPod;
 pub use quantity::milli;
+pub(crate) use read::SCHEDULER_KINDS;
 pub use selector::{LabelSelector, Labels, NodeSelector};

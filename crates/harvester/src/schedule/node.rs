@@ -11,6 +11,9 @@ use crate::objects::{items, text, texts};
 /// The taint that a cordoned node has, or is treated as having.
 pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
+/// The taint of a node that Harvester drains for its maintenance mode.
+const DRAINING: &str = "kubevirt.io/drain";
+
 /// What keeps pods away from a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taint {
@@ -90,6 +93,13 @@ impl SchedulerNode {
     pub fn cordon(&mut self) {
         self.unschedulable = true;
         self.taints = self.effective_taints().collect();
+    }
+
+    /// Takes back what keeps pods off only as long as a drain or somebody's cordon lasts.
+    pub fn uncordon(&mut self) {
+        self.unschedulable = false;
+        self.taints
+            .retain(|taint| ![UNSCHEDULABLE, DRAINING].contains(&taint.key.as_str()));
     }
 
     /// The taints that the scheduler sees: a cordoned node counts as tainted even before the taint is
