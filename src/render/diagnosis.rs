@@ -21,6 +21,11 @@ pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
     for finding in &diagnosis.findings {
         write_finding(&mut out, finding, style);
     }
+    if !diagnosis.judged.is_empty() {
+        let _ = writeln!(out, "{}", style.strong("Looked for"));
+        paragraph(&mut out, &diagnosis.judged.join("; "), 2, style.width);
+        out.push('\n');
+    }
     if !diagnosis.unknown.is_empty() {
         let _ = writeln!(out, "{}", style.strong("Not judged"));
         for why in &diagnosis.unknown {

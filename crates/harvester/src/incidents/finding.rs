@@ -132,6 +132,9 @@ pub struct Diagnosis {
     pub upgrade: Vec<String>,
     /// What was recognised, the worst first.
     pub findings: Vec<IncidentFinding>,
+    /// What was looked for and could be judged.
+    #[serde(default)]
+    pub judged: Vec<String>,
     /// What could not be judged, and why.
     pub unknown: Vec<String>,
 }
@@ -140,6 +143,7 @@ impl Diagnosis {
     pub(super) fn new(
         at: Timestamp,
         mut findings: Vec<IncidentFinding>,
+        judged: Vec<String>,
         unknown: Vec<String>,
     ) -> Self {
         findings.sort_by(|a, b| {
@@ -155,6 +159,7 @@ impl Diagnosis {
             at,
             upgrade: Vec::new(),
             findings,
+            judged,
             unknown,
         }
     }

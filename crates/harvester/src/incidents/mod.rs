@@ -159,14 +159,17 @@ pub fn upgrade_in_words(objects: &Objects, now: Timestamp) -> Vec<String> {
 /// What several looks have found.
 pub fn summed_up(looked: Vec<DetectorResult>, now: Timestamp) -> Diagnosis {
     let mut findings = Vec::new();
-    let mut unknown = Vec::new();
+    let (mut judged, mut unknown) = (Vec::new(), Vec::new());
     for DetectorResult { name, found } in looked {
         match found {
-            Ok(found) => findings.extend(found),
+            Ok(found) => {
+                findings.extend(found);
+                judged.push(name);
+            }
             Err(unlisted) => unknown.push(format!("{name}: {unlisted}")),
         }
     }
-    Diagnosis::new(now, findings, unknown)
+    Diagnosis::new(now, findings, judged, unknown)
 }
 
 #[cfg(test)]
