@@ -18,7 +18,13 @@ pub fn page(code: Code) -> Option<&'static str> {
         | Code::AddonControllerDown => "incidents/addon.md",
         Code::DrainBlocked => "incidents/drain.md",
         Code::MachinesBlockSettings => "incidents/machines.md",
-        Code::DriverWithoutFeature => "incidents/rancher-driver.md",
+        Code::DriverWithoutFeature | Code::DriverInUse => "incidents/rancher-driver.md",
+        Code::ChartModified
+        | Code::ManagedChartNotReady
+        | Code::PlatformImageMissing
+        | Code::PlatformPodPending
+        | Code::MixedVersions => "incidents/platform.md",
+        Code::RancherWebhookPanics | Code::Rke2BootstrapLoop => "incidents/bootstrap.md",
         Code::StorageNetworkWaits => "incidents/storage-network.md",
         Code::ChartRetries => "incidents/chart.md",
         Code::ApplyStorm => "incidents/apply-storm.md",

@@ -760,6 +760,38 @@ reasons! {
             "{subject} kept a VIP that another node has now: {why}"
             "On that node: `ip link delete LINK` for a link vip-*, else `ip address delete VIP/32 dev LINK`."
             "3149736ba9f44b4b8d6a3b5f94fdac9f";
+        DriverInUse "driver-in-use" Warning
+            "{subject} is off, and clusters still use it: {why}"
+            "Set spec.active of NodeDriver harvester to true, until their machines are moved or gone."
+            "aa4e073d25674bda83735ecff130e50b";
+        ChartModified "chart-modified" Warning
+            "{subject} was changed after it was installed: {why}"
+            "Give the objects that are named what the chart says; until then Harvester begins no upgrade."
+            "aabcca7163cc40cdba2c61c620ca91cc";
+        ManagedChartNotReady "managed-chart-not-ready" Warning
+            "{subject} is not Ready: {why}"
+            "Look at the objects that are named; the chart is Ready by itself once they are."
+            "6a566a1dd62643f6a87ab9db13c1914d";
+        PlatformImageMissing "platform-image-missing" Error
+            "{subject} cannot be had: {why}"
+            "Load it on the node (ctr -n k8s.io images import), or let the node reach its registry; see that the disk is not full again."
+            "cfdcef3f235a4dd7ae0874ce4909a409";
+        PlatformPodPending "platform-pod-pending" Warning
+            "{subject} finds no node: {why}"
+            "The evidence says why each node refuses. Make room there, or mend the labels and taints that are named."
+            "e877074fb2204cfb9bfcd910dfe043f2";
+        MixedVersions "mixed-versions" Warning
+            "{subject} of one cluster run different versions: {why}"
+            "Finish the upgrade, or bring the nodes that are behind to the version of the others; servers first."
+            "11f00cbafe7346539b7115f32f3e22d7";
+        RancherWebhookPanics "rancher-webhook-panics" Error
+            "rancherd cannot go on, as rancher-webhook panics at its Cluster: {why}"
+            "Install a Harvester whose Rancher has it mended, v1.6.1 or newer; see the page for what else was tried."
+            "a4ef68f58d74467a93680a5aeb59dd45";
+        Rke2BootstrapLoop "rke2-bootstrap-loop" Error
+            "rke2-server of {subject} starts again and again: {why}"
+            "Move its machines away; then stop rke2-server there, run rke2-killall.sh, which ends its pods and etcd, and start it again. One server at a time."
+            "5541d0338d2546d2a0e4add6ae4aa1a2";
         RuleFinding "rule-finding" Warning
             "{subject}: {why}"
             "The rule that found it is named with it; who wrote the rule says there what to do."
