@@ -17,6 +17,7 @@ mod helm_controller;
 mod incidents_in_cluster;
 mod names_in_cluster;
 mod node_outlet_in_cluster;
+mod platform_in_cluster;
 mod readiness_in_cluster;
 mod repair_in_cluster;
 mod repair_undone_in_cluster;

@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use self::installer::named_by_installer;
+pub(crate) use self::job::NOT_PULLED;
 pub use self::judge::judge;
 use crate::objects::text;
 

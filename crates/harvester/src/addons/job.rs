@@ -55,16 +55,18 @@ pub(super) fn working(job: &Value, pods: &[Value]) -> AddonState {
     }
 }
 
+/// Why a container waits that cannot have its image (kubelet `pkg/kubelet/images/types.go`).
+pub(crate) const NOT_PULLED: &[&str] = &[
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "ErrImageNeverPull",
+    "InvalidImageName",
+    "ImageInspectError",
+    "RegistryUnavailable",
+];
+
 /// The image that a pod cannot get.
 fn missing_image(pod: &Value) -> Option<String> {
-    const NOT_PULLED: &[&str] = &[
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "ErrImageNeverPull",
-        "InvalidImageName",
-        "ImageInspectError",
-        "RegistryUnavailable",
-    ];
     ["/status/initContainerStatuses", "/status/containerStatuses"]
         .iter()
         .flat_map(|pointer| items(pod, pointer))

@@ -17,6 +17,7 @@ mod helm;
 mod machines;
 mod own;
 mod pages;
+mod platform;
 mod rancher;
 mod site;
 mod storage;
@@ -94,6 +95,47 @@ const INCIDENTS: &[Detector] = &[
         name: "RKE2 applying everything again and again",
         looks_at: &[ObjectKind::EVENT],
         find: storm::find,
+    },
+    Detector {
+        name: "a node driver that is off and in use",
+        looks_at: &[
+            ObjectKind::FEATURE,
+            ObjectKind::NODE_DRIVER,
+            ObjectKind::PROVISIONING_CLUSTER,
+        ],
+        find: rancher::find_users,
+    },
+    Detector {
+        name: "charts of Harvester that are not Ready",
+        looks_at: &[
+            ObjectKind::MANAGED_CHART,
+            ObjectKind::BUNDLE_DEPLOYMENT,
+            ObjectKind::UPGRADE,
+        ],
+        find: platform::charts::find,
+    },
+    Detector {
+        name: "images that platform pods cannot have",
+        looks_at: &[ObjectKind::POD, ObjectKind::ADDON, ObjectKind::NODE],
+        find: platform::images::find,
+    },
+    Detector {
+        name: "platform pods that no node takes",
+        looks_at: &[
+            ObjectKind::UPGRADE,
+            ObjectKind::NODE,
+            ObjectKind::POD,
+            ObjectKind::NAMESPACE,
+            ObjectKind::CLAIM,
+            ObjectKind::VOLUME,
+            ObjectKind::DEPLOYMENT,
+        ],
+        find: platform::pending::find,
+    },
+    Detector {
+        name: "nodes of different versions",
+        looks_at: &[ObjectKind::NODE, ObjectKind::UPGRADE, ObjectKind::PLAN],
+        find: platform::versions::find,
     },
 ];
 

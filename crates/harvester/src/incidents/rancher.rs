@@ -1,4 +1,5 @@
-//! D: Rancher's feature `harvester` is off and its node driver is still active (rancher#48920).
+//! D: Rancher's feature `harvester` is off and its node driver is still active (rancher#48920). And the other way round: the driver is
+//! off, and clusters still use it.
 //!
 //! Up to Rancher v2.10 nothing switches the driver off with the feature. From v2.11.0 on
 //! `pkg/controllers/management/feature/feature_handler.go` does, by the feature's own `spec.value`.
@@ -9,9 +10,11 @@ use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
 use super::finding::IncidentFinding;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, text};
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
 
 const BAREMETAL: &str = "harvester-baremetal-container-workload";
+/// Machine pools that are shown one by one.
+const MOST_POOLS: usize = 10;
 
 pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let feature = objects.get(ObjectKind::FEATURE, "", "harvester")?;
@@ -56,6 +59,54 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
         }
     }.to_owned());
     Ok(vec![finding])
+}
+
+/// Clusters whose machines the driver makes: none can be made or deleted while it is off. Rancher's webhook refuses to switch
+/// it off then (`driver-in-use-refused`), so that it happens seldom.
+pub(super) fn find_users(
+    objects: &Objects,
+    _: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    // Where there is no such feature, there is no Rancher.
+    if objects.get(ObjectKind::FEATURE, "", "harvester")?.is_none() {
+        return Ok(Vec::new());
+    }
+    let driver = objects.get(ObjectKind::NODE_DRIVER, "", "harvester")?;
+    let off = |driver: &&Value| driver.pointer("/spec/active") != Some(&Value::Bool(true));
+    if driver.filter(off).is_none() {
+        return Ok(Vec::new());
+    }
+    let clusters = objects.all(ObjectKind::PROVISIONING_CLUSTER)?.iter();
+    let used: Vec<Evidence> = clusters.flat_map(pools).collect();
+    let Some(first) = used.first() else {
+        return Ok(Vec::new());
+    };
+    let why = match used.len() {
+        1 => format!("{} uses it", first.object),
+        many => format!(
+            "{} and {} more machine pools use it",
+            first.object,
+            many - 1
+        ),
+    };
+    let off = Evidence::new("NodeDriver harvester", "spec.active", "false");
+    let evidence = std::iter::once(off).chain(used.into_iter().take(MOST_POOLS));
+    let subject = "NodeDriver harvester";
+    Ok(vec![
+        IncidentFinding::new(Code::DriverInUse, subject, &why).seen(evidence),
+    ])
+}
+
+/// The machine pools of a cluster that are made by the driver.
+fn pools(cluster: &Value) -> impl Iterator<Item = Evidence> {
+    let subject = format!("Cluster {}", named(cluster));
+    let pools = items(cluster, "/spec/rkeConfig/machinePools").iter();
+    let ours = pools.filter(|pool| text(pool, "/machineConfigRef/kind") == "HarvesterConfig");
+    ours.map(move |pool| {
+        let field = format!("machinePools[{}].machineConfigRef", text(pool, "/name"));
+        let config = format!("HarvesterConfig {}", text(pool, "/machineConfigRef/name"));
+        Evidence::new(&subject, field, config)
+    })
 }
 
 /// Locked, or as it is set, or its default.

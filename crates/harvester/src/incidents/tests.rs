@@ -7,6 +7,7 @@ mod addon;
 mod drain;
 mod others;
 mod own;
+mod platform;
 mod site;
 mod upgrade;
 mod vip;

@@ -194,6 +194,33 @@ fn a_driver_that_follows_its_feature_is_no_incident() {
     }
 }
 
+#[test]
+fn a_driver_that_is_off_and_in_use_names_the_pools_and_one_that_nobody_uses_is_no_incident() {
+    let cluster_of = |config: &str| {
+        json!({
+            "apiVersion": "provisioning.cattle.io/v1", "kind": "Cluster",
+            "metadata": {"name": "guests", "namespace": "fleet-default"}, "spec": {"rkeConfig": {"machinePools": [
+                {"name": "workers", "machineConfigRef": {"kind": config, "name": "nc-guests-workers"}}]}}
+        })
+    };
+    let on = || feature("harvester", json!(null), true);
+    let objects = cluster([on(), driver(false), cluster_of("HarvesterConfig")]);
+    assert_eq!(codes(&objects), ["driver-in-use"]);
+    let seen = diagnose(&objects, now()).findings.remove(0).evidence;
+    assert_eq!(
+        seen[1].to_string(),
+        "Cluster fleet-default/guests: machinePools[workers].machineConfigRef: HarvesterConfig nc-guests-workers"
+    );
+    for objects in [
+        vec![on(), driver(true), cluster_of("HarvesterConfig")],
+        vec![on(), driver(false), cluster_of("Amazonec2Config")],
+        vec![on(), driver(false)],
+        vec![driver(false), cluster_of("HarvesterConfig")],
+    ] {
+        assert_eq!(codes(&cluster(objects)), [""; 0]);
+    }
+}
+
 fn volume(name: &str, state: &str) -> Value {
     json!({
         "apiVersion": "longhorn.io/v1beta2", "kind": "Volume",

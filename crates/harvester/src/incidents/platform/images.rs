@@ -1,0 +1,165 @@
+//! Images that platform pods cannot have: on a site without internet the kubelet may have deleted what was preloaded, or an upgrade
+//! brought a pod whose image was never loaded.
+//!
+//! A pod that waits for an image is Pending, unless the container ran before: then its image is in use, and the kubelet keeps it.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windrow_model::findings::Evidence;
+use windrow_model::reasons::Code;
+
+use super::{MOST, is_platforms};
+use crate::addons::NOT_PULLED;
+use crate::incidents::finding::IncidentFinding;
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
+use crate::upgrade::{label, time};
+
+/// By then a registry that had a hiccup was asked again several times.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
+
+/// A container that waits for an image, and why.
+struct Waiting<'o> {
+    pod: &'o Value,
+    name: &'o str,
+    reason: &'o str,
+}
+
+pub(in crate::incidents) fn find(
+    objects: &Objects,
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let mut images: BTreeMap<&str, Vec<Waiting<'_>>> = BTreeMap::new();
+    for pod in objects.pending_pods()? {
+        if !is_platforms(pod) || !is_overdue(pod, now) || is_an_addons(objects, pod)? {
+            continue;
+        }
+        for (image, waiting) in waiting(pod) {
+            images.entry(image).or_default().push(waiting);
+        }
+    }
+    if images.is_empty() {
+        return Ok(Vec::new());
+    }
+    let nodes = objects.all(ObjectKind::NODE)?;
+    let findings = images
+        .iter()
+        .map(|(image, pods)| missing(image, pods, nodes));
+    Ok(findings.collect())
+}
+
+/// Has it been without its image for so long? The kubelet tells since when a pod's containers are not ready.
+fn is_overdue(pod: &Value, now: Timestamp) -> bool {
+    let ready = condition(pod, "ContainersReady");
+    let unready = ready.and_then(|ready| time(ready, "/lastTransitionTime"));
+    let since = unready.max(time(pod, "/status/startTime"));
+    since.is_some_and(|since| now.duration_since(since) > PATIENCE)
+}
+
+/// Is it a pod of an Addon's Job? Those are an incident of their own.
+fn is_an_addons(objects: &Objects, pod: &Value) -> Result<bool, Unlisted> {
+    let chart = label(pod, "helmcharts.helm.cattle.io~1chart");
+    if chart.is_empty() {
+        return Ok(false);
+    }
+    let namespace = text(pod, "/metadata/namespace");
+    let addon = objects.get(ObjectKind::ADDON, namespace, chart)?;
+    Ok(addon.is_some())
+}
+
+fn waiting(pod: &Value) -> impl Iterator<Item = (&str, Waiting<'_>)> {
+    let init = items(pod, "/status/initContainerStatuses").iter();
+    let containers = init.chain(items(pod, "/status/containerStatuses"));
+    containers.filter_map(move |container| {
+        let reason = text(container, "/state/waiting/reason");
+        let name = text(container, "/name");
+        let waiting = Waiting { pod, name, reason };
+        NOT_PULLED
+            .contains(&reason)
+            .then(|| (text(container, "/image"), waiting))
+    })
+}
+
+fn missing(image: &str, pods: &[Waiting<'_>], nodes: &[Value]) -> IncidentFinding {
+    let first = named(pods[0].pod);
+    let why = match pods.len() {
+        1 => first,
+        many => format!("{first} and {} more", many - 1),
+    };
+    let image_subject = format!("Image {image}");
+    let evidence = pods.iter().take(MOST).map(|one| {
+        let on = text(one.pod, "/spec/nodeName");
+        let value = format!(
+            "{} on {on} since {}",
+            one.reason,
+            text(one.pod, "/status/startTime")
+        );
+        let subject = format!("Pod {}", named(one.pod));
+        Evidence::new(subject, format!("container {}: waiting", one.name), value)
+    });
+    let mut finding =
+        IncidentFinding::new(Code::PlatformImageMissing, &image_subject, &why).seen(evidence);
+    let waits_on = |node: &Value| {
+        let mut on = pods.iter().map(|one| text(one.pod, "/spec/nodeName"));
+        on.any(|on| on == text(node, "/metadata/name"))
+    };
+    for node in nodes {
+        let subject = format!("Node {}", named(node));
+        if let Some(pressure) = pressure(node).filter(|_| waits_on(node)) {
+            let field = "condition DiskPressure";
+            finding
+                .evidence
+                .push(Evidence::new(subject, field, pressure));
+        } else if has(node, image) {
+            let found = Evidence::new(subject, "status.images", "it has the image");
+            finding.evidence.push(found);
+        }
+    }
+    if pods.iter().any(|one| is_always_pulled(one)) {
+        let always =
+            "imagePullPolicy is Always: a registry is asked even where the image is on the node";
+        finding.proof.push(always.to_owned());
+    }
+    finding
+}
+
+/// The kubelet deletes images that nothing uses before its node comes to this.
+fn pressure(node: &Value) -> Option<String> {
+    let pressure = condition(node, "DiskPressure")?;
+    let since = text(pressure, "/lastTransitionTime");
+    (text(pressure, "/status") == "True").then(|| format!("True since {since}"))
+}
+
+/// Does the node say that it has the image? The kubelet names only the largest fifty, so that silence proves nothing.
+fn has(node: &Value, image: &str) -> bool {
+    let wanted = full_name(image);
+    let mut names = items(node, "/status/images").iter();
+    names.any(|one| {
+        let mut names = items(one, "/names").iter().filter_map(Value::as_str);
+        names.any(|name| full_name(name) == wanted)
+    })
+}
+
+/// An image's name with its registry and its tag (distribution's `reference.ParseDockerRef`).
+fn full_name(image: &str) -> String {
+    let (first, rest) = image.split_once('/').unwrap_or(("", image));
+    let has_registry = first.contains(['.', ':']) || first == "localhost";
+    let name = match (has_registry, first) {
+        (true, _) => image.to_owned(),
+        (false, "") => format!("docker.io/library/{image}"),
+        (false, _) => format!("docker.io/{image}"),
+    };
+    match rest.contains([':', '@']) {
+        true => name,
+        false => format!("{name}:latest"),
+    }
+}
+
+fn is_always_pulled(one: &Waiting<'_>) -> bool {
+    let init = items(one.pod, "/spec/initContainers").iter();
+    let mut containers = init.chain(items(one.pod, "/spec/containers"));
+    containers.any(|container| {
+        text(container, "/name") == one.name && text(container, "/imagePullPolicy") == "Always"
+    })
+}

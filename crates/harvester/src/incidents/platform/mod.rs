@@ -1,0 +1,51 @@
+//! The platform's own parts: its charts, its pods and their images, the versions of its nodes.
+
+pub(super) mod charts;
+pub(super) mod images;
+pub(super) mod pending;
+pub(super) mod versions;
+
+use serde_json::Value;
+use windrow_model::redact::Learner;
+
+use crate::objects::{ObjectKind, Objects, Unlisted, text};
+use crate::upgrade::under_way;
+
+/// The namespaces in which RKE2, Rancher, Longhorn and Harvester run.
+const NAMESPACES: &[&str] = &[
+    "kube-system",
+    "harvester-system",
+    "longhorn-system",
+    "cattle-system",
+    "cattle-fleet-system",
+    "cattle-fleet-local-system",
+    "cattle-monitoring-system",
+    "cattle-logging-system",
+    "cattle-capi-system",
+    "cattle-provisioning-capi-system",
+    "cattle-turtles-system",
+];
+/// Most characters of what others wrote.
+const LONGEST: usize = 200;
+/// Most objects of a finding that are shown one by one.
+const MOST: usize = 10;
+
+fn is_platforms(object: &Value) -> bool {
+    NAMESPACES.contains(&text(object, "/metadata/namespace"))
+}
+
+/// What somebody else wrote: in one line, without what looks like a secret, and not too long.
+fn quoted(said: &str) -> String {
+    let line: Vec<&str> = said.split_whitespace().collect();
+    let mut line = Learner::default().redactor().text(&line.join(" "));
+    if let Some((at, _)) = line.char_indices().nth(LONGEST) {
+        line.truncate(at);
+        line.push('…');
+    }
+    line
+}
+
+/// Is Harvester being upgraded?
+fn is_upgrading(objects: &Objects) -> Result<bool, Unlisted> {
+    Ok(under_way(objects.all(ObjectKind::UPGRADE)?).is_some())
+}

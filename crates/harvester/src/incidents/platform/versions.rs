@@ -1,0 +1,121 @@
+//! Nodes of one cluster that run different versions, long after anything changed them.
+//!
+//! When a node's version changed is not written down. So the newest time that a change of it leaves behind counts: when the node
+//! joined, when its kubelet last became ready or not, and when an upgrade last did something.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windrow_model::findings::Evidence;
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::version::Version;
+
+use super::{MOST, is_upgrading};
+use crate::incidents::finding::IncidentFinding;
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
+use crate::upgrade::{label, time};
+
+/// Longer than a node takes from one version to the next.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(60);
+/// How many minors a kubelet may be behind kube-apiserver (Kubernetes' version skew policy).
+const MOST_BEHIND: u16 = 3;
+
+pub(in crate::incidents) fn find(
+    objects: &Objects,
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let nodes = objects.all(ObjectKind::NODE)?;
+    let kubelets: BTreeSet<&str> = nodes.iter().map(kubelet).collect();
+    let systems: BTreeSet<&str> = nodes.iter().filter_map(harvester).collect();
+    if kubelets.len() < 2 && systems.len() < 2 {
+        return Ok(Vec::new());
+    }
+    if is_upgrading(objects)? || is_a_plan_applied(objects)? {
+        return Ok(Vec::new());
+    }
+    let changes = nodes.iter().flat_map(changes);
+    let newest = changes.chain(upgraded(objects)?).max();
+    if newest.is_none_or(|newest| now.duration_since(newest) <= PATIENCE) {
+        return Ok(Vec::new());
+    }
+    let versions = |differ: &BTreeSet<&str>| differ.iter().copied().collect::<Vec<_>>().join(", ");
+    let why = match systems.len() < 2 {
+        true => versions(&kubelets),
+        false => versions(&systems),
+    };
+    let evidence = nodes.iter().take(MOST).map(|node| {
+        let field = "status.nodeInfo.{kubeletVersion,osImage}";
+        let value = format!("{}, {}", kubelet(node), text(node, OS_IMAGE));
+        Evidence::new(format!("Node {}", named(node)), field, value)
+    });
+    let mut finding = IncidentFinding::new(Code::MixedVersions, "the nodes", &why).seen(evidence);
+    if let Some(newest) = newest {
+        finding.proof.push(format!(
+            "nothing has changed a node since {newest}, and no upgrade runs"
+        ));
+    }
+    if let Some(skew) = skew(nodes) {
+        finding.severity = Severity::Error;
+        finding.proof.push(skew);
+    }
+    Ok(vec![finding])
+}
+
+const OS_IMAGE: &str = "/status/nodeInfo/osImage";
+
+fn kubelet(node: &Value) -> &str {
+    text(node, "/status/nodeInfo/kubeletVersion")
+}
+
+/// Harvester's version. Nodes of other systems may differ in theirs for good.
+fn harvester(node: &Value) -> Option<&str> {
+    Some(text(node, OS_IMAGE)).filter(|image| image.starts_with("Harvester"))
+}
+
+fn changes(node: &Value) -> impl Iterator<Item = Timestamp> {
+    let ready = condition(node, "Ready");
+    let became = ready.and_then(|ready| time(ready, "/lastTransitionTime"));
+    let joined = time(node, "/metadata/creationTimestamp");
+    became.into_iter().chain(joined)
+}
+
+/// When an Upgrade of Harvester last did something.
+fn upgraded(objects: &Objects) -> Result<Option<Timestamp>, Unlisted> {
+    let upgrades = objects.all(ObjectKind::UPGRADE)?.iter();
+    let conditions = upgrades.flat_map(|upgrade| items(upgrade, "/status/conditions"));
+    Ok(conditions
+        .filter_map(|one| time(one, "/lastUpdateTime"))
+        .max())
+}
+
+/// Does system-upgrade-controller work on a node?
+fn is_a_plan_applied(objects: &Objects) -> Result<bool, Unlisted> {
+    let mut plans = objects.all(ObjectKind::PLAN)?.iter();
+    Ok(plans.any(|plan| !items(plan, "/status/applying").is_empty()))
+}
+
+/// A kubelet that is newer than a kube-apiserver, or too old for one. RKE2 brings both in one version.
+fn skew(nodes: &[Value]) -> Option<String> {
+    let version = |node: &Value| kubelet(node).parse::<Version>().ok();
+    let is_server = |node: &&Value| label(node, "node-role.kubernetes.io~1control-plane") == "true";
+    for server in nodes.iter().filter(is_server) {
+        for node in nodes {
+            let (Some(api), Some(its)) = (version(server), version(node)) else {
+                continue;
+            };
+            let (its, api) = (its.minor.minor, api.minor.minor);
+            if its > api || api - its > MOST_BEHIND {
+                return Some(format!(
+                    "Kubernetes supports no kubelet that is newer than a kube-apiserver, or more than {MOST_BEHIND} \
+                     minors older: {} has {}, the server {} has {}",
+                    named(node),
+                    kubelet(node),
+                    named(server),
+                    kubelet(server)
+                ));
+            }
+        }
+    }
+    None
+}
