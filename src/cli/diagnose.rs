@@ -7,7 +7,7 @@ use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::reasons::Severity;
 use windrow_plan::rules::Platform;
 
-use super::cluster::{ClusterObjects, ObjectSource};
+use super::cluster::{ClusterObjects, ObjectSource, runtime};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
@@ -33,11 +33,11 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let mut looked = look(&objects, at);
     let own = match args.from.is_live() {
-        true => Some(read_own_node(
+        true => Some(runtime()?.block_on(read_own_node(
             &context.node(),
             &loaded.settings.staging.limits,
             at,
-        )),
+        ))),
         false => own,
     };
     looked.extend(own.iter().flat_map(|own| look_at_own(own, &objects, at)));

@@ -55,22 +55,23 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     own(context, &mut collected);
     let settings = context.settings().settings;
     let layout = context.layout.clone().with_data_dir(&settings.data_dir);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let own = read_own_node(&layout, &settings.staging.limits, now());
     let wanted = Wanted {
-        own: read_own_node(&layout, &settings.staging.limits, now()),
+        own: runtime.block_on(own),
         layout,
         live: context.layout.root() == Path::new("/"),
         manifests: args.with_manifests,
         patience: Duration::from_secs(args.timeout),
     };
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?
-        .block_on(collect(
-            &ApiServer::new(),
-            &wanted,
-            &mut collected,
-            &mut progress,
-        ));
+    runtime.block_on(collect(
+        &ApiServer::new(),
+        &wanted,
+        &mut collected,
+        &mut progress,
+    ));
     progress("taking the secrets out");
     let mut bytes = Vec::new();
     let index = pack(collected, &head, &mut bytes)?;

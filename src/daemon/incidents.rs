@@ -17,7 +17,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use windrow_decide::settings::Settings;
 use windrow_decide::{Event, NodeRole, Readiness, Status};
-use windrow_harvester::incidents::{DetectorResult, IncidentFinding, OwnNode, rules_for};
+use windrow_harvester::incidents::{
+    DetectorResult, IncidentFinding, OwnNode, look_at_own, rules_for,
+};
+use windrow_harvester::objects::Objects;
 use windrow_model::reasons::Code;
 use windrow_plan::rules::FindingRule;
 
@@ -117,11 +120,11 @@ impl Diagnoser {
     /// Looks, and reports what is new.
     async fn diagnose(&mut self, configuration: &Configuration, rules: &[FindingRule]) {
         let (settings, layout) = (configuration.settings(), configuration.layout());
-        // kube-apiserver does not answer: probes report that, and nothing was judged.
-        let Ok(client) = reach(&self.api, &layout.admin_kubeconfig()).await else {
-            return;
-        };
         let own = self.own_node(layout, settings).await;
+        let Ok(client) = reach(&self.api, &layout.admin_kubeconfig()).await else {
+            // Probes report that kube-apiserver does not answer. The node's own files may say why.
+            return self.report(look_at_own(&own, &Objects::default(), (self.now)()));
+        };
         let Ok(mut looked) = timeout(PATIENCE, look_at_cluster(&client, self.now, &own)).await
         else {
             return;
@@ -140,13 +143,10 @@ impl Diagnoser {
 
     /// The findings from the node's own files. The plan and the gate controller report two of these themselves.
     async fn own_node(&self, layout: &Layout, settings: &Settings) -> OwnNode {
-        let (layout, now) = (layout.clone(), self.now);
-        let limits = settings.staging.limits.clone();
-        let read = tokio::task::spawn_blocking(move || OwnNode {
+        OwnNode {
             gate: None,
-            ..read_own_node(&layout, &limits, now())
-        });
-        read.await.unwrap_or_default()
+            ..read_own_node(layout, &settings.staging.limits, (self.now)()).await
+        }
     }
 
     fn report(&mut self, looked: Vec<DetectorResult>) {

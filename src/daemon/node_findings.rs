@@ -14,6 +14,7 @@ use windrow_plan::rke2;
 use crate::files::read_text;
 use crate::kubeconfig;
 use crate::layout::Layout;
+use crate::observe::bootstrap::{server_starts, webhook_breaks};
 use crate::observe::network::own_network;
 use crate::observe::rke2::config_files;
 use crate::observe::scan::scan_whole;
@@ -24,8 +25,18 @@ const RECENT: SignedDuration = SignedDuration::from_mins(30);
 /// Harvester's configuration, as the installer leaves it.
 const CONFIGURATION: &str = "/oem/harvester.config";
 
-/// Reads what the incidents need from the node's files.
-pub fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
+/// Reads what the incidents need of the node: its files, and how its server starts.
+pub async fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
+    let (files, limits) = (layout.clone(), limits.clone());
+    let read = tokio::task::spawn_blocking(move || read_files(&files, &limits, now));
+    OwnNode {
+        webhook_breaks: webhook_breaks(layout).await,
+        server_starts: server_starts(layout).await,
+        ..read.await.unwrap_or_default()
+    }
+}
+
+fn read_files(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
     let kubelet = layout.kubelet_kubeconfig();
     let certificate = layout.data_dir().join("agent/client-kubelet.crt");
     let configuration = read_text(&layout.path(CONFIGURATION)).ok();
@@ -49,6 +60,8 @@ pub fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> Ow
         missing_files,
         missing_under,
         network: own_network(layout),
+        webhook_breaks: None,
+        server_starts: None,
     }
 }
 
@@ -132,7 +145,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
         let now: Timestamp = "2026-11-22T00:10:00Z".parse().unwrap();
-        let look = || read_own_node(&layout, &ReadLimits::default(), now);
+        let look = || read_files(&layout, &ReadLimits::default(), now);
         let nothing = look();
         assert_eq!(nothing.port_68_refused, None);
         assert_eq!((nothing.kubelet_until, nothing.gate), (None, None));
@@ -204,7 +217,7 @@ mod tests {
             directory_bytes: 100,
             ..ReadLimits::default()
         };
-        let seen = read_own_node(&layout, &limits, Timestamp::now()).manifests;
+        let seen = read_files(&layout, &limits, Timestamp::now()).manifests;
         let paths: Vec<&str> = seen.iter().map(|one| one.path.as_str()).collect();
         assert_eq!(paths, ["a.yaml", "b.yaml", "c.yaml"]);
     }

@@ -2,6 +2,7 @@
 //! They decide nothing and change nothing.
 
 pub mod arp;
+pub mod bootstrap;
 pub mod cluster;
 pub mod collect;
 pub mod effect;

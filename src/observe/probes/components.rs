@@ -5,8 +5,8 @@
 
 use windrow_plan::readiness::node::ProbeOutcome;
 
-use super::context::ProbeContext;
-use super::http::{NoAnswer, PATIENCE, get};
+use super::context::{Endpoints, ProbeContext};
+use super::http::{NoAnswer, PATIENCE, client, get};
 
 /// The kubelet's own health.
 pub(super) async fn kubelet(context: &ProbeContext) -> ProbeOutcome {
@@ -30,11 +30,19 @@ pub(super) async fn etcd(context: &ProbeContext) -> ProbeOutcome {
         return ProbeOutcome::unknown("etcd", "no static pod on this node yet");
     }
     let url = format!("{}/health?serializable=true", context.endpoints.etcd);
-    healthy(context, &url, |body| {
-        serde_json::from_slice::<serde_json::Value>(body)
-            .is_ok_and(|answer| answer["health"] == "true")
-    })
-    .await
+    healthy(context, &url, is_etcds_health).await
+}
+
+/// Does etcd say on this node that it is healthy?
+pub async fn etcd_answers() -> bool {
+    let url = format!("{}/health?serializable=true", Endpoints::default().etcd);
+    let Ok(client) = client() else { return false };
+    let answer = get(&client, &url, None).await;
+    answer.is_ok_and(|answer| answer.status == 200 && is_etcds_health(&answer.body))
+}
+
+fn is_etcds_health(body: &[u8]) -> bool {
+    serde_json::from_slice::<serde_json::Value>(body).is_ok_and(|answer| answer["health"] == "true")
 }
 
 /// 200 with the expected body. Another answer comes from another program, so nothing is known.

@@ -37,6 +37,7 @@ mod upgrade;
 mod webhooks;
 
 pub use certificates::not_after;
+pub use components::etcd_answers;
 pub use context::{Endpoints, ProbeContext};
 pub use role::role_and_name;
 pub use schedule::probe;

@@ -10,6 +10,7 @@
 //! a value ([`Cure`]): it is printed, saved and carried out elsewhere.
 
 mod addon;
+mod bootstrap;
 mod cure;
 mod drain;
 mod finding;
@@ -25,6 +26,7 @@ mod storm;
 mod upgrade;
 mod vip;
 
+pub use bootstrap::{ServerStarts, WebhookBreaks, webhook_panic};
 pub use cure::{
     Cure, CureGoal, CureMethod, CureRequest, CureStep, ObjectChange, RequestState, SavedObject,
     WayBack,

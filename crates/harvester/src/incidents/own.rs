@@ -11,6 +11,7 @@ use windrow_model::findings::Evidence;
 use windrow_model::manifest::{AddonName, ManifestPath};
 use windrow_model::reasons::Code;
 
+use super::bootstrap::{self, ServerStarts, WebhookBreaks};
 use super::finding::{DetectorResult, IncidentFinding};
 use super::vip;
 use crate::network::OwnNetwork;
@@ -51,6 +52,12 @@ pub struct OwnNode {
     /// Its links and its neighbours on them.
     #[serde(default, skip_serializing_if = "OwnNetwork::is_empty")]
     pub network: OwnNetwork,
+    /// How rancher-webhook broke off, while rancherd has not finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook_breaks: Option<WebhookBreaks>,
+    /// The starts of rke2-server, while systemd starts it again and again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_starts: Option<ServerStarts>,
 }
 
 /// A component that does not start because of a feature gate.
@@ -102,6 +109,13 @@ const DETECTORS: &[OwnDetector] = &[
     ("manifests that differ between servers", servers),
     ("a VIP at a foreign hardware address", vip::conflict),
     ("a VIP that was left behind", vip::stale),
+    (
+        "rancher-webhook's panic in rancherd's bootstrap",
+        bootstrap::webhook,
+    ),
+    ("an RKE2 server that starts again and again", |own, _, _| {
+        Ok(bootstrap::restart_loop(own))
+    }),
 ];
 
 /// The kinds that are asked for besides what lies on the node's disk.
@@ -111,6 +125,7 @@ pub(super) const OWN_KINDS: &[ObjectKind] = &[
     ObjectKind::CONFIG_MAP,
     ObjectKind::LEASE,
     ObjectKind::NODE,
+    ObjectKind::PROVISIONING_CLUSTER,
 ];
 
 /// Looks for what goes wrong on a node.

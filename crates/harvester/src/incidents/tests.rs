@@ -4,6 +4,7 @@ use super::*;
 use crate::objects::KindListing;
 
 mod addon;
+mod bootstrap;
 mod drain;
 mod others;
 mod own;

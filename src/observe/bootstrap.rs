@@ -1,0 +1,86 @@
+//! What the journal tells of a server that is not set up: rancherd at its Cluster, rke2-server at its starts. It is read only
+//! where something else gives a reason to.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use windrow_harvester::incidents::{ServerStarts, WebhookBreaks, webhook_panic};
+
+use super::pod_logs::{logs, tail};
+use super::probes;
+use super::systemd::{RKE2_SERVER, Systemd};
+use crate::layout::Layout;
+
+/// Fewer restarts are no loop.
+const MANY: u32 = 5;
+/// How long journalctl may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How far back it looks, and how much it prints at most.
+const SINCE: &str = "--since=-30min";
+const LINES: &str = "--lines=20000";
+/// rancherd leaves this once it is done (rancherd `pkg/rancherd/rancher.go`).
+const DONE: &str = "/var/lib/rancher/rancherd/bootstrapped";
+/// How many of the newest logs of a container are read.
+const LOGS: usize = 4;
+
+/// How rancher-webhook broke off over rancherd's Cluster. `None`: rancherd is done or not there, the webhook is not on this
+/// node, or nothing of the kind is in the journal.
+pub async fn webhook_breaks(layout: &Layout) -> Option<WebhookBreaks> {
+    let is_there = |path: &str| layout.path(path).symlink_metadata().is_ok();
+    let logs = logs(layout, "cattle-system_rancher-webhook-", "rancher-webhook");
+    if !is_this_machines(layout) || is_there(DONE) || logs.is_empty() {
+        return None;
+    }
+    let breaks = WebhookBreaks::read(&journal("rancherd.service").await?)?;
+    let mut newest = logs.iter().take(LOGS).filter_map(|log| tail(log));
+    let panic = newest.find_map(|log| webhook_panic(&log));
+    Some(WebhookBreaks { panic, ..breaks })
+}
+
+/// How rke2-server's last starts ended. `None`: systemd does not restart it all the time, or that is not known.
+pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
+    if !is_this_machines(layout) {
+        return None;
+    }
+    let unit = Systemd::connect()
+        .await
+        .ok()?
+        .unit(RKE2_SERVER)
+        .await
+        .ok()?;
+    if unit.is_active() || unit.restarts < MANY {
+        return None;
+    }
+    let journal = journal(RKE2_SERVER).await?;
+    Some(ServerStarts {
+        restarts: unit.restarts,
+        etcd_answers: probes::etcd_answers().await,
+        ..ServerStarts::read(&journal)
+    })
+}
+
+/// Are these this machine's files, and not saved ones? Its journal and its units are nobody else's.
+fn is_this_machines(layout: &Layout) -> bool {
+    layout.root() == Path::new("/")
+}
+
+/// Its lines begin with seconds since 1970, and name the process.
+async fn journal(unit: &str) -> Option<String> {
+    let unit = format!("--unit={unit}");
+    let mut command = Command::new("journalctl");
+    command
+        .args([
+            &unit,
+            "--output=short-unix",
+            SINCE,
+            LINES,
+            "--no-pager",
+            "--quiet",
+        ])
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let answer = tokio::time::timeout(PATIENCE, command.output()).await;
+    Some(String::from_utf8_lossy(&answer.ok()?.ok()?.stdout).into_owned())
+}
