@@ -22,7 +22,7 @@ fn now() -> Timestamp {
 /// A cluster in which everything could be listed.
 fn cluster(objects: impl IntoIterator<Item = Value>) -> Objects {
     let mut all = Objects::default();
-    for kind in kinds() {
+    for kind in kinds().into_iter().chain([ObjectKind::PENDING_POD]) {
         all.insert(kind.group_kind(), KindListing::Objects(Vec::new()));
     }
     for object in objects {
