@@ -88,7 +88,8 @@ fn wait_held(machine: &Machine) {
 /// Makes the daemon hold both files again, although they were released.
 fn hold_again(machine: &Machine) {
     machine.sh(&format!(
-        "systemctl stop rke2-server.service windrow.service; rm -rf /var/lib/rancher/windrow {MANIFESTS}/*.skip {APPLIED}; \
+        "systemctl stop rke2-server.service windrow.service; rm -rf /var/lib/rancher/windrow {APPLIED}; \
+         rm -f {MANIFESTS}/widget.yaml.skip {MANIFESTS}/vm.yaml.skip; \
          systemctl start windrow.service rke2-server.service"
     ));
     wait_held(machine);
