@@ -208,7 +208,7 @@ async fn harvesters_parts_are_judged_by_what_they_say_of_themselves() {
                 r#"{"value": "{}", "status": {"conditions": [{"type": "configured", "status": "False", "reason": "In Progress", "message": "Stopping Pods"}]}}"#
             }
             "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades" => {
-                r#"{"items": [{"metadata": {"labels": {"harvesterhci.io/upgradeState": "UpgradingNodes"}}}]}"#
+                r#"{"items": [{"metadata": {"labels": {"harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": "UpgradingNodes"}}}]}"#
             }
             _ => r#"{"value": "1"}"#,
         })
