@@ -816,7 +816,7 @@ reasons! {
             "aec42514bd0d5b0e99b9c9f1d296d785";
         ProbeOff "probe-off" Warning
             "{probe} is {why}"
-            "It is required, so the node is not known to be Ready without it. `severity: wanted` beside `enabled: false` lets the others decide."
+            "If the node needs it, it is not known to be Ready without it. `severity: wanted` beside `enabled: false` lets the others decide."
             "eff6ee7ec86c4b819edccddc0824ab18";
         RoleUnknown "role-unknown" Info
             "it is not known yet whether this node is a server or an agent"
