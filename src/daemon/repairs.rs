@@ -234,6 +234,8 @@ impl Repairer {
         let ended = turn.during(work).await;
         let verified = match ended {
             Ok(()) => is_over(client, now, record.code, &record.subject).await,
+            // Somebody else was faster, and nothing was changed.
+            Err(why) if record.finished.is_some() => Err(why),
             Err(why) => {
                 let (first, longest) = PAUSES;
                 let length = self

@@ -122,8 +122,8 @@ async fn each_incident_is_recognised_and_its_healthy_and_slow_neighbours_are_not
     assert!(seen.contains("Addon kube-system/good"), "{seen}");
 }
 
-/// C: KubeVirt's pods are pinned to the one server, and its drain can never finish.
-async fn pre_drained(cluster: &Cluster, client: &Client, root: &Path) {
+/// Two nodes, the one server among them cordoned, and KubeVirt's pods pinned to it. The first of them is evicted.
+pub(crate) async fn stuck_drain(client: &Client) {
     let server = json!({"node-role.kubernetes.io/control-plane": "true"});
     node(client, "n1", server, json!([])).await;
     let system = "harvester-system";
@@ -133,8 +133,7 @@ async fn pre_drained(cluster: &Cluster, client: &Client, root: &Path) {
     make(client, KUBEVIRT, system, kubevirt).await;
     let upgrade = json!({"metadata": {"name": "up", "labels": {"harvesterhci.io/latestUpgrade": "true"}}, "spec": {}});
     make(client, UPGRADE, system, upgrade).await;
-    let (budgets, upgrades) = (api(client, BUDGET, system), api(client, UPGRADE, system));
-    let state = |state: &str| json!({"nodeStatuses": {"n1": {"state": state}}});
+    let budgets = api(client, BUDGET, system);
     counted(client, system, "virt-api", 2).await;
     node(client, "n2", json!({}), json!([])).await;
     // As Rancher drains: cordoned, and the first pod goes. What replaces it finds no node.
@@ -156,6 +155,14 @@ async fn pre_drained(cluster: &Cluster, client: &Client, root: &Path) {
         (allowed == 0).then_some(())
     })
     .await;
+}
+
+/// C: KubeVirt's pods are pinned to the one server, and its drain can never finish.
+async fn pre_drained(cluster: &Cluster, client: &Client, root: &Path) {
+    let system = "harvester-system";
+    stuck_drain(client).await;
+    let upgrades = api(client, UPGRADE, system);
+    let state = |state: &str| json!({"nodeStatuses": {"n1": {"state": state}}});
     // The node is not yet drained: no finding.
     status(&upgrades, "up", state("Pre-draining")).await;
     assert_eq!(codes(cluster, root), [""; 0]);

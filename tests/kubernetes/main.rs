@@ -8,6 +8,7 @@ mod api_server;
 mod daemon_in_cluster;
 mod deploy_controller;
 mod diagnosis_in_cluster;
+mod drain_cure_in_cluster;
 mod drain_in_cluster;
 mod fidelity;
 mod gates_in_cluster;

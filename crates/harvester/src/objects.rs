@@ -100,6 +100,8 @@ kinds! {
     NODE_DRIVER "management.cattle.io" "v3" "nodedrivers" "NodeDriver";
     /// Rancher's charts of Harvester.
     MANAGED_CHART "management.cattle.io" "v3" "managedcharts" "ManagedChart";
+    /// Where Rancher takes charts from.
+    CLUSTER_REPO "catalog.cattle.io" "v1" "clusterrepos" "ClusterRepo";
     /// What Fleet installs.
     BUNDLE "fleet.cattle.io" "v1alpha1" "bundles" "Bundle";
     /// What Fleet installs in one cluster.

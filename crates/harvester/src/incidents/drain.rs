@@ -1,15 +1,15 @@
 //! C: an upgrade whose node stays `Pre-drained` because Rancher's drain can never finish
 //! (harvester#7647).
 
+mod kubevirt;
+
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use windrow_model::reasons::Code;
 
-use super::cure::{Cure, CureGoal, CureStep, ObjectChange, SavedObject};
 use super::finding::IncidentFinding;
 use super::upgrade::seen_of;
 use crate::drain::{Drain, DrainCheck, KINDS, check};
-use crate::objects::{ObjectKind, Objects, Unlisted};
+use crate::objects::{Objects, Unlisted};
 use crate::upgrade::{HarvesterUpgrade, NodeStage};
 
 /// KubeVirt's own deployments, whose budgets get stuck.
@@ -55,53 +55,17 @@ fn blocked_drain(objects: &Objects, checked: &DrainCheck) -> Result<IncidentFind
         })
         .collect();
     if !stuck.is_empty() {
-        finding.cure = kubevirt(objects, &stuck)?;
+        match kubevirt::cure(objects, &stuck) {
+            Ok(Ok(cure)) => finding.cure = Some(cure),
+            Ok(Err(why)) => no_cure(&mut finding, &why),
+            Err(unlisted) if unlisted.wanted => return Err(unlisted),
+            // What blocks is proved all the same.
+            Err(unlisted) => no_cure(&mut finding, &unlisted.to_string()),
+        }
     }
     Ok(finding)
 }
 
-/// The cure of KubeVirt: its own pods may run on any node (harvester#7725). Where they may already,
-/// there is none.
-fn kubevirt(objects: &Objects, stuck: &[&str]) -> Result<Option<Cure>, Unlisted> {
-    let Some(kubevirt) = objects.get(ObjectKind::KUBEVIRT, "harvester-system", "kubevirt")? else {
-        return Ok(None);
-    };
-    if kubevirt.pointer("/spec/infra/nodePlacement") == Some(&json!({})) {
-        return Ok(None);
-    }
-    let change = ObjectChange::of(ObjectKind::KUBEVIRT, kubevirt);
-    let change = match kubevirt.pointer("/spec/infra") {
-        Some(Value::Object(_)) => change.set("/spec/infra/nodePlacement", json!({})),
-        _ => change.set("/spec/infra", json!({"nodePlacement": {}})),
-    };
-    let goal = CureGoal::Field {
-        path: ObjectKind::KUBEVIRT.path_of(kubevirt),
-        before: None,
-        field: "/spec/infra/nodePlacement".to_owned(),
-        value: json!({}),
-    };
-    let say = "let KubeVirt's own pods run on any node (spec.infra.nodePlacement: {})";
-    let mut steps = vec![change.step(say, goal, 120)];
-    for budget in stuck {
-        let (namespace, name) = budget.split_once('/').unwrap_or_default();
-        steps.push(CureStep::wait(
-            format!("wait until PodDisruptionBudget {budget} allows a disruption"),
-            CureGoal::AtLeast {
-                path: ObjectKind::BUDGET.object_path(namespace, name),
-                field: "/status/disruptionsAllowed".to_owned(),
-                value: 1,
-            },
-            900,
-        ));
-    }
-    Ok(Some(Cure {
-        summary: "let KubeVirt's own pods run on any node".to_owned(),
-        changes: vec![
-            "KubeVirt harvester-system/kubevirt: spec.infra.nodePlacement becomes {}".to_owned(),
-            "virt-operator rolls virt-api and virt-controller out again; machines go on running"
-                .to_owned(),
-        ],
-        saves: vec![SavedObject::of(ObjectKind::KUBEVIRT, kubevirt)],
-        steps,
-    }))
+fn no_cure(finding: &mut IncidentFinding, why: &str) {
+    finding.advice += &format!(" Windrow offers no cure of KubeVirt here: {why}.");
 }

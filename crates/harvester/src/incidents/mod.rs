@@ -70,6 +70,11 @@ const INCIDENTS: &[Detector] = &[
             ObjectKind::POD,
             ObjectKind::BUDGET,
             ObjectKind::JOB,
+            ObjectKind::KUBEVIRT,
+            ObjectKind::SETTING,
+            ObjectKind::MANAGED_CHART,
+            ObjectKind::CLUSTER_REPO,
+            ObjectKind::BUNDLE_DEPLOYMENT,
         ],
         find: drain::find,
     },
@@ -80,7 +85,12 @@ const INCIDENTS: &[Detector] = &[
     },
     Detector {
         name: "Rancher's node driver",
-        looks_at: &[ObjectKind::FEATURE, ObjectKind::NODE_DRIVER],
+        looks_at: &[
+            ObjectKind::FEATURE,
+            ObjectKind::NODE_DRIVER,
+            ObjectKind::CAPI_MACHINE,
+            ObjectKind::PROVISIONING_CLUSTER,
+        ],
         find: rancher::find,
     },
     Detector {

@@ -6,6 +6,7 @@ use windrow_model::reasons::Code;
 pub const CURABLE: &[Code] = &[
     Code::AddonStuck,
     Code::DrainBlocked,
+    Code::DriverWithoutFeature,
     Code::MachinesBlockSettings,
 ];
 

@@ -5,10 +5,11 @@
 //! `pkg/controllers/management/feature/feature_handler.go` does, by the feature's own `spec.value`.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
+use super::cure::{Cure, CureGoal, ObjectChange, SavedObject};
 use super::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
 
@@ -58,6 +59,18 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
             "Rancher switches the driver off only when the feature's own spec.value is written, and it has none"
         }
     }.to_owned());
+    match use_of_driver(objects) {
+        Ok(None) => finding.cure = Some(cure(driver)),
+        Ok(Some(users)) => {
+            finding.advice += &format!(
+                " The driver is in use by {users}: Rancher's webhook refuses to switch it off."
+            );
+        }
+        Err(unlisted) if unlisted.wanted => return Err(unlisted),
+        Err(unlisted) => {
+            finding.advice += &format!(" Whether the driver is in use is not known: {unlisted}.");
+        }
+    }
     Ok(vec![finding])
 }
 
@@ -107,6 +120,41 @@ fn pools(cluster: &Value) -> impl Iterator<Item = Evidence> {
         let config = format!("HarvesterConfig {}", text(pool, "/machineConfigRef/name"));
         Evidence::new(&subject, field, config)
     })
+}
+
+/// Who uses the driver: the machines that were made with it, or else the pools for which it is to make some.
+fn use_of_driver(objects: &Objects) -> Result<Option<String>, Unlisted> {
+    let machines = objects.all(ObjectKind::CAPI_MACHINE)?.iter();
+    let kind = "/spec/infrastructureRef/kind";
+    let machines = machines.filter(|machine| text(machine, kind) == "HarvesterMachine");
+    let clusters = objects.all(ObjectKind::PROVISIONING_CLUSTER)?.iter();
+    Ok(match (machines.count(), clusters.flat_map(pools).count()) {
+        (0, 0) => None,
+        (0, pools) => Some(format!("{pools} machine pools")),
+        (machines, _) => Some(format!("{machines} machines")),
+    })
+}
+
+/// The driver is switched off. Rancher's webhook looks once more whether it is used.
+fn cure(driver: &Value) -> Cure {
+    let goal = CureGoal::Field {
+        path: ObjectKind::NODE_DRIVER.path_of(driver),
+        before: None,
+        field: "/spec/active".to_owned(),
+        value: json!(false),
+    };
+    let step = ObjectChange::of(ObjectKind::NODE_DRIVER, driver)
+        .set("/spec/active", json!(false))
+        .step("switch NodeDriver harvester off", goal, 120)
+        .afterwards("Rancher takes the driver out and fetches it no longer");
+    Cure {
+        summary: "switch off Rancher's node driver harvester".to_owned(),
+        changes: vec![
+            "NodeDriver harvester: spec.active becomes false; no cluster uses it".to_owned(),
+        ],
+        saves: vec![SavedObject::of(ObjectKind::NODE_DRIVER, driver)],
+        steps: vec![step],
+    }
 }
 
 /// Locked, or as it is set, or its default.

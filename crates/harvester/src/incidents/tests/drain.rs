@@ -119,3 +119,170 @@ fn where_kubevirt_is_placed_freely_already_or_something_else_blocks_there_is_no_
     let finding = diagnose(&cluster(other), now()).findings.remove(0);
     assert!(finding.cure.is_none());
 }
+
+/// KubeVirt's own pods on the server alone, as an admin wants it.
+fn pinned() -> Value {
+    json!({"nodePlacement": {"nodeSelector": {"node-role.kubernetes.io/control-plane": "true"}}})
+}
+
+/// The stuck upgrade of a Harvester whose charts Rancher manages. Null stands for what is not set.
+fn managed(version: &str, in_values: Value, in_kubevirt: Value) -> Vec<Value> {
+    let mut objects = upgrade("Pre-drained");
+    if !in_kubevirt.is_null() {
+        objects[7]["spec"] = json!({"infra": in_kubevirt});
+    }
+    let kubevirt = match in_values {
+        Value::Null => json!({}),
+        infra => json!({"spec": {"infra": infra, "workloadUpdateStrategy": {}}}),
+    };
+    objects.push(json!({
+        "apiVersion": "management.cattle.io/v3", "kind": "ManagedChart",
+        "metadata": {"name": "harvester", "namespace": "fleet-local", "uid": "m1"},
+        "spec": {"values": {"kubevirt": kubevirt}},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]}
+    }));
+    objects.push(json!({
+        "apiVersion": "catalog.cattle.io/v1", "kind": "ClusterRepo",
+        "metadata": {"name": "harvester-charts"},
+        "status": {"conditions": [{"type": "Downloaded", "status": "True"}]}
+    }));
+    objects.push(json!({
+        "apiVersion": "fleet.cattle.io/v1alpha1", "kind": "BundleDeployment",
+        "metadata": {"name": "mcc-harvester", "namespace": "cluster-fleet-local-local-1"},
+        "status": {"modifiedStatus": []}
+    }));
+    objects.push(json!({
+        "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+        "metadata": {"name": "server-version"}, "value": version
+    }));
+    objects
+}
+
+fn offered(objects: Vec<Value>) -> Result<Cure, String> {
+    let finding = diagnose(&cluster(objects), now()).findings.remove(0);
+    finding.cure.ok_or(finding.advice)
+}
+
+#[test]
+fn a_pin_in_the_charts_values_is_taken_out_there_and_in_the_order_of_what_follows() {
+    let cure = offered(managed("v1.8.9", pinned(), pinned())).unwrap();
+    let goals: Vec<&str> = cure
+        .steps
+        .iter()
+        .map(|step| step.goal.path().rsplit('/').next().unwrap())
+        .collect();
+    assert_eq!(
+        goals,
+        ["mcc-harvester", "kubevirt", "mcc-harvester", "virt-api-pdb"]
+    );
+    let request = cure.first_request().unwrap();
+    let infra = "/spec/values/kubevirt/spec/infra/nodePlacement";
+    assert!(
+        request
+            .path
+            .ends_with("/fleet-local/managedcharts/harvester")
+    );
+    assert_eq!(
+        request.body,
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": "m1"},
+            {"op": "test", "path": "/spec/paused", "value": null},
+            {"op": "test", "path": infra, "value": pinned()["nodePlacement"]},
+            {"op": "replace", "path": infra, "value": {}}
+        ])
+    );
+    let Some(WayBack::Request(back)) = &cure.steps[0].way_back else {
+        panic!("{cure:?}")
+    };
+    let [.., test, restore] = back.body.as_array().unwrap().as_slice() else {
+        panic!("{back:?}")
+    };
+    assert_eq!(test["value"], json!({}));
+    assert_eq!(restore["value"], pinned()["nodePlacement"]);
+}
+
+#[test]
+fn where_the_values_do_not_pin_kubevirt_gets_what_the_chart_gives_it() {
+    let path = |objects| offered(objects).map(|cure| cure.first_request().unwrap().path.clone());
+    let free = || json!({"nodePlacement": {}});
+    let of_kubevirt = "/apis/kubevirt.io/v1/namespaces/harvester-system/kubevirts/kubevirt";
+    for (version, in_values) in [
+        ("v1.4.2", json!(null)),
+        ("v1.8.2", json!(null)),
+        ("v1.9.0", free()),
+    ] {
+        let found = path(managed(version, in_values, pinned())).unwrap();
+        assert_eq!(found, of_kubevirt, "{version}");
+    }
+    // Before v1.4.2 the chart says nothing, so somebody pinned them; of a newer minor it is not known.
+    for (version, why) in [
+        ("v1.4.1", "somebody did"),
+        ("v1.9.0", "is not known"),
+        ("x", "is not known"),
+    ] {
+        let advice = path(managed(version, json!(null), pinned())).unwrap_err();
+        assert!(advice.contains(why), "{version}: {advice}");
+    }
+}
+
+#[test]
+fn where_neither_says_anything_the_values_do_with_the_parents_that_are_missing() {
+    let cure = offered(managed("v1.4.2-rc1", json!(null), json!(null))).unwrap();
+    let body = &cure.first_request().unwrap().body;
+    assert_eq!(
+        body[3],
+        json!({"op": "add", "path": "/spec/values/kubevirt/spec", "value": {"infra": {"nodePlacement": {}}}})
+    );
+    let mut none = managed("v1.4.2-rc1", json!(null), json!(null));
+    none[8]["spec"] = json!({});
+    let body = offered(none).unwrap().first_request().unwrap().body.clone();
+    assert_eq!(
+        body[2],
+        json!({"op": "test", "path": "/spec/values", "value": null})
+    );
+    // KubeVirt 1.2 pins nothing by itself.
+    let advice = offered(managed("v1.4.0", json!(null), json!(null))).unwrap_err();
+    assert!(advice.contains("pins none"), "{advice}");
+}
+
+#[test]
+fn a_chart_that_is_paused_or_drifted_or_cannot_be_loaded_is_left_alone() {
+    let spoiled = |spoil: fn(&mut Vec<Value>)| {
+        let mut objects = managed("v1.7.2", pinned(), pinned());
+        spoil(&mut objects);
+        offered(objects).unwrap_err()
+    };
+    let why = spoiled(|objects| objects[8]["spec"]["paused"] = json!(true));
+    assert!(why.contains("is paused"), "{why}");
+    let why = spoiled(|objects| objects[9]["status"] = json!({}));
+    assert!(why.contains("not Downloaded"), "{why}");
+    let why = spoiled(|objects| {
+        objects[8]["status"]["conditions"][0] = json!({"type": "Ready", "status": "False", "message": "ErrApplied(1) [Cluster fleet-local/local: no]"});
+    });
+    assert!(why.contains("not Ready: ErrApplied(1)"), "{why}");
+    // Other drift is named; the patch of a Secret never is.
+    let why = spoiled(|objects| {
+        objects[10]["status"]["modifiedStatus"] = json!([
+            {"kind": "KubeVirt", "namespace": "harvester-system", "name": "kubevirt"},
+            {"kind": "Secret", "namespace": "x", "name": "s", "patch": "{\"data\":\"hidden\"}"}
+        ]);
+    });
+    assert!(
+        why.contains("put back Secret x/s") && !why.contains("hidden"),
+        "{why}"
+    );
+    // KubeVirt alone is what this is about.
+    let mut modified = managed("v1.7.2", pinned(), pinned());
+    modified[8]["status"]["conditions"][0] = json!({"type": "Ready", "status": "False", "message": "Modified(1) [Cluster fleet-local/local]; kubevirt"});
+    assert!(offered(modified).is_ok());
+}
+
+#[test]
+fn a_chart_that_cannot_be_listed_costs_the_cure_and_not_the_finding() {
+    let mut objects = cluster(managed("v1.7.2", pinned(), pinned()));
+    let refused = KindListing::Unknown("forbidden".to_owned());
+    objects.insert(ObjectKind::MANAGED_CHART.group_kind(), refused);
+    let finding = diagnose(&objects, now()).findings.remove(0);
+    assert!(finding.cure.is_none());
+    assert!(finding.advice.contains("forbidden"), "{}", finding.advice);
+}

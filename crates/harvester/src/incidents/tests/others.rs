@@ -371,3 +371,44 @@ fn a_storm_whose_events_are_let_through_every_five_minutes_stays_told() {
     let mended = event("bad", "AppliedManifest", 1, "2026-05-01T11:52:00Z");
     assert_eq!(codes(&cluster([failing, others, mended])), [""; 0]);
 }
+
+#[test]
+fn a_driver_is_switched_off_only_while_no_machine_was_made_with_it() {
+    let feature = json!({"apiVersion": "management.cattle.io/v3", "kind": "Feature",
+        "metadata": {"name": "harvester"}, "spec": {"value": false}});
+    let driver = json!({"apiVersion": "management.cattle.io/v3", "kind": "NodeDriver",
+        "metadata": {"name": "harvester", "uid": "d1"}, "spec": {"active": true}});
+    let machine = |name: &str, kind: &str| {
+        json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine", "metadata": {"name": name},
+            "spec": {"infrastructureRef": {"kind": kind}}})
+    };
+    let found = |machines: &[Value]| {
+        let mut objects = cluster([feature.clone(), driver.clone()]);
+        machines.iter().for_each(|one| objects.add(one.clone()));
+        diagnose(&objects, now()).findings.remove(0)
+    };
+    let custom = machine("c", "CustomMachine");
+    let cure = found(std::slice::from_ref(&custom)).cure.unwrap();
+    assert_eq!(cure.first_request().unwrap().body[2]["value"], false);
+    let used = found(&[
+        custom,
+        machine("a", "HarvesterMachine"),
+        machine("b", "HarvesterMachine"),
+    ]);
+    assert!(used.cure.is_none());
+    assert!(
+        used.advice.contains("in use by 2 machines"),
+        "{}",
+        used.advice
+    );
+    // Its machines are still to come.
+    let pool = json!({"apiVersion": "provisioning.cattle.io/v1", "kind": "Cluster", "metadata": {"name": "c"},
+        "spec": {"rkeConfig": {"machinePools": [{"machineConfigRef": {"kind": "HarvesterConfig"}}]}}});
+    let wanted = found(&[pool]);
+    assert!(wanted.cure.is_none());
+    assert!(
+        wanted.advice.contains("1 machine pools"),
+        "{}",
+        wanted.advice
+    );
+}
