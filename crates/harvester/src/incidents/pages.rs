@@ -7,6 +7,8 @@ pub const CURABLE: &[Code] = &[
     Code::AddonStuck,
     Code::DrainBlocked,
     Code::DriverWithoutFeature,
+    Code::EngineStale,
+    Code::PlanStuck,
     Code::MachinesBlockSettings,
 ];
 

@@ -38,6 +38,15 @@ pub enum CureGoal {
         /// The number.
         value: i64,
     },
+    /// A field has another value than this.
+    Differs {
+        /// The object's path.
+        path: String,
+        /// The field, as a JSON pointer.
+        field: String,
+        /// The value that it had; null where it was absent.
+        value: Value,
+    },
     /// The object of this UID is gone.
     Gone {
         /// Its path.
@@ -61,6 +70,7 @@ impl CureGoal {
             CureGoal::Anew { path, .. }
             | CureGoal::Field { path, .. }
             | CureGoal::AtLeast { path, .. }
+            | CureGoal::Differs { path, .. }
             | CureGoal::Gone { path, .. }
             | CureGoal::Condition { path, .. } => path,
         }
@@ -86,6 +96,9 @@ impl CureGoal {
                 let number = at(field).and_then(Value::as_i64);
                 seen.is_none() || number.is_some_and(|number| number >= *value)
             }
+            CureGoal::Differs { field, value, .. } => {
+                seen.is_some() && at(field).unwrap_or(&Value::Null) != value
+            }
             CureGoal::Gone { uid: gone, .. } => uid != Some(gone),
             CureGoal::Condition { condition, .. } => seen.is_some_and(|object| {
                 let generation = object.pointer("/metadata/generation");
@@ -104,6 +117,9 @@ impl CureGoal {
             } => format!("{path} has {field} = {value}"),
             CureGoal::AtLeast { path, field, value } => {
                 format!("{path} has {field} >= {value}, or is gone")
+            }
+            CureGoal::Differs { path, field, value } => {
+                format!("{path} has another {field} than {value}")
             }
             CureGoal::Gone { path, .. } => format!("{path} is gone"),
             CureGoal::Condition { path, condition } => format!("{path} is {condition}"),
@@ -151,6 +167,13 @@ mod tests {
             uid: "1".into(),
         };
         assert!(gone.is_reached(None) && gone.is_reached(Some(&new)));
+        let differs = CureGoal::Differs {
+            path: path(),
+            field: "/status/applying".into(),
+            value: json!(null),
+        };
+        assert!(!differs.is_reached(None) && !differs.is_reached(Some(&old)));
+        assert!(differs.is_reached(Some(&json!({"status": {"applying": ["n1"]}}))));
         assert!(!gone.is_reached(Some(&old)));
     }
 

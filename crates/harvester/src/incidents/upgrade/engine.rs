@@ -7,6 +7,7 @@ use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
+use super::cures;
 use crate::drain::{StaleEngine, stale_engines};
 use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
 use crate::upgrade::{minutes_since, time};
@@ -83,13 +84,16 @@ fn kept_budget(
             format!("since {since}"),
         ),
     ]);
+    let mut of_engines = Vec::new();
     for engine in stale {
         let orphans = orphans(objects, node, engine.name)?;
-        finding.evidence.extend(orphans.into_iter().map(|orphan| {
+        finding.evidence.extend(orphans.iter().map(|orphan| {
             let subject = format!("Orphan {}", named(orphan));
             Evidence::new(subject, "spec.parameters.InstanceName", engine.name)
         }));
+        of_engines.push(orphans);
     }
+    finding.cure = cures::end_stale(manager, &of_engines);
     finding.proof = vec![format!(
         "Longhorn deletes the budget of a cordoned node's instance manager only once it lists no engine; {} that it \
          lists is not attached here",

@@ -14,6 +14,7 @@
 //! A duration alone is no finding: it is told in words ([`HarvesterUpgrade::in_lines`]). Each finding has a cause that was
 //! seen. The minutes are ours, not Harvester's.
 
+mod cures;
 mod engine;
 mod learner;
 mod machine;

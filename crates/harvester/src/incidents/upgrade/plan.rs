@@ -11,7 +11,7 @@ use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
-use super::seen_condition;
+use super::{cures, seen_condition};
 use crate::objects::{
     ObjectKind, Objects, Unlisted, condition, is_true, items, named, text, texts,
 };
@@ -33,7 +33,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
         }
         let jobs = jobs_of(plan, objects.all(ObjectKind::JOB)?);
         if let Some(hang) = hang(plan, &left, &jobs, now) {
-            findings.push(stuck(objects, plan, &left, &hang)?);
+            findings.push(stuck(objects, plan, (&left, &jobs), &hang)?);
         }
     }
     Ok(findings)
@@ -136,7 +136,7 @@ fn last_change(plan: &Value, jobs: &[&Value]) -> Option<Timestamp> {
 fn stuck(
     objects: &Objects,
     plan: &Value,
-    left: &[&Value],
+    (left, jobs): (&[&Value], &[&Value]),
     why: &str,
 ) -> Result<IncidentFinding, Unlisted> {
     let subject = format!("Plan {}", named(plan));
@@ -168,7 +168,10 @@ fn stuck(
         let seen = Evidence::new(subject, format!("label {key}"), done);
         finding.evidence.push(seen);
     }
-    for pod in controller_pods(objects)? {
+    let pods = controller_pods(objects)?;
+    let paused = jobs.iter().copied().find(|job| is_paused(job));
+    finding.cure = cures::restart_controller(plan, paused, &pods);
+    for pod in pods {
         let subject = format!("Pod {}", named(pod));
         let phase = text(pod, "/status/phase");
         finding

@@ -1,0 +1,189 @@
+//! The cures of a Plan that hangs and of an engine that is stale.
+
+use serde_json::{Value, json};
+
+use crate::incidents::cure::{Cure, CureGoal, CureStep, SavedObject};
+use crate::objects::{ObjectKind, items, named, text};
+
+/// How long a controller may take to act, in seconds.
+const PATIENCE: u32 = 300;
+
+/// The controller is started again: it reads every Plan then. Its Deployment is not changed, since Fleet or Helm would find
+/// it Modified.
+pub(super) fn restart_controller(
+    plan: &Value,
+    paused: Option<&Value>,
+    pods: &[&Value],
+) -> Option<Cure> {
+    // More than one is a rollout that goes on, none a Deployment that makes none.
+    let [pod] = pods else { return None };
+    let gone = CureGoal::Gone {
+        path: ObjectKind::POD.path_of(pod),
+        uid: text(pod, "/metadata/uid").to_owned(),
+    };
+    let no_way_back = "its Deployment makes another one";
+    let mut steps = vec![
+        CureStep::delete(ObjectKind::POD, pod, no_way_back, gone, PATIENCE)
+            .afterwards("its Deployment makes another one, which reads every Plan"),
+        CureStep::wait(
+            "wait until system-upgrade-controller is Available",
+            CureGoal::Condition {
+                path: ObjectKind::DEPLOYMENT
+                    .object_path("cattle-system", "system-upgrade-controller"),
+                condition: "Available".to_owned(),
+            },
+            PATIENCE,
+        ),
+    ];
+    steps.extend(plan_moves(plan, paused));
+    Some(Cure {
+        summary: "start system-upgrade-controller again".to_owned(),
+        changes: vec![
+            format!(
+                "Pod {} is deleted; nothing of the Plan is changed",
+                named(pod)
+            ),
+            "Jobs that run already go on".to_owned(),
+        ],
+        saves: vec![SavedObject::of(ObjectKind::POD, pod)],
+        steps,
+    })
+}
+
+/// What shows that the Plan goes on; none where a Job of a name that is not known has to appear.
+fn plan_moves(plan: &Value, paused: Option<&Value>) -> Option<CureStep> {
+    if let Some(job) = paused {
+        let goal = CureGoal::AtLeast {
+            path: ObjectKind::JOB.path_of(job),
+            field: "/spec/parallelism".to_owned(),
+            value: 1,
+        };
+        let say = format!("wait until Job {} is let go", named(job));
+        return Some(CureStep::wait(say, goal, PATIENCE));
+    }
+    let is_idle = items(plan, "/status/applying").is_empty();
+    is_idle.then(|| {
+        let goal = CureGoal::Differs {
+            path: ObjectKind::PLAN.path_of(plan),
+            field: "/status/applying".to_owned(),
+            value: plan
+                .pointer("/status/applying")
+                .cloned()
+                .unwrap_or(json!(null)),
+        };
+        let say = format!("wait until Plan {} applies to a node", named(plan));
+        CureStep::wait(say, goal, PATIENCE)
+    })
+}
+
+/// Longhorn's own records of the stale engines' processes are deleted, which ends them. Only where every stale engine has
+/// one: Longhorn before v1.9 makes none, and deleting the budget instead would end what is live in the instance manager.
+pub(super) fn end_stale(manager: &Value, orphans: &[Vec<&Value>]) -> Option<Cure> {
+    if orphans.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let orphans: Vec<&Value> = orphans.iter().flatten().copied().collect();
+    let delete = |orphan: &&Value| {
+        let gone = CureGoal::Gone {
+            path: ObjectKind::ORPHAN.path_of(orphan),
+            uid: text(orphan, "/metadata/uid").to_owned(),
+        };
+        let no_way_back = "the process is ended; no Engine was using it";
+        CureStep::delete(ObjectKind::ORPHAN, orphan, no_way_back, gone, PATIENCE)
+            .afterwards("Longhorn ends the process of that engine, and no other")
+    };
+    let mut steps: Vec<CureStep> = orphans.iter().map(delete).collect();
+    steps.push(CureStep::wait(
+        format!(
+            "wait until Longhorn has taken the budget of {} away",
+            named(manager)
+        ),
+        CureGoal::AtLeast {
+            path: ObjectKind::BUDGET.path_of(manager),
+            field: "/status/disruptionsAllowed".to_owned(),
+            value: 1,
+        },
+        PATIENCE,
+    ));
+    Some(Cure {
+        summary: "have Longhorn end the processes of engines that are gone".to_owned(),
+        changes: orphans
+            .iter()
+            .map(|orphan| {
+                let engine = text(orphan, "/spec/parameters/InstanceName");
+                format!(
+                    "the process of engine {engine} on {} ends",
+                    text(orphan, "/spec/nodeID")
+                )
+            })
+            .collect(),
+        saves: orphans
+            .iter()
+            .map(|orphan| SavedObject::of(ObjectKind::ORPHAN, orphan))
+            .collect(),
+        steps,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(name: &str) -> Value {
+        json!({"kind": "Pod", "metadata": {"name": name, "namespace": "cattle-system", "uid": format!("u-{name}")}})
+    }
+
+    fn plan(applying: &[&str]) -> Value {
+        json!({"kind": "Plan", "metadata": {"name": "up", "namespace": "cattle-system"},
+            "status": {"applying": applying}})
+    }
+
+    fn orphan(name: &str) -> Value {
+        json!({"kind": "Orphan", "metadata": {"name": name, "namespace": "longhorn-system", "uid": format!("u-{name}")},
+            "spec": {"nodeID": "n1", "parameters": {"InstanceName": "pvc-a-e-0"}}})
+    }
+
+    #[test]
+    fn the_controllers_one_pod_is_deleted_and_the_plan_has_to_move() {
+        let pod = pod("suc-1");
+        let idle = plan(&[]);
+        let cure = restart_controller(&idle, None, &[&pod]).unwrap();
+        let request = cure.first_request().unwrap();
+        assert_eq!(request.path, "/api/v1/namespaces/cattle-system/pods/suc-1");
+        assert_eq!(request.body["preconditions"]["uid"], "u-suc-1");
+        let moves = &cure.steps[2].goal;
+        assert!(!moves.is_reached(Some(&idle)) && moves.is_reached(Some(&plan(&["n1"]))));
+        // A Job that was never let go is let go.
+        let job = json!({"metadata": {"name": "j", "namespace": "cattle-system"}, "spec": {"parallelism": 0}});
+        let cure = restart_controller(&plan(&["n1"]), Some(&job), &[&pod]).unwrap();
+        assert!(!cure.steps[2].goal.is_reached(Some(&job)));
+        // The Job's name is not known: the last step is that the controller is there.
+        let cure = restart_controller(&plan(&["n1"]), None, &[&pod]).unwrap();
+        assert_eq!(cure.steps.len(), 2);
+    }
+
+    #[test]
+    fn a_controller_without_a_pod_or_in_a_rollout_is_not_restarted() {
+        let (one, two) = (pod("a"), pod("b"));
+        assert_eq!(restart_controller(&plan(&[]), None, &[]), None);
+        assert_eq!(restart_controller(&plan(&[]), None, &[&one, &two]), None);
+    }
+
+    #[test]
+    fn stale_engines_end_by_their_orphans_and_only_where_each_has_one() {
+        let manager = json!({"kind": "InstanceManager",
+            "metadata": {"name": "im-1", "namespace": "longhorn-system"}});
+        let orphan = orphan("o1");
+        let cure = end_stale(&manager, &[vec![&orphan]]).unwrap();
+        let request = cure.first_request().unwrap();
+        assert!(
+            request.path.ends_with("/longhorn-system/orphans/o1"),
+            "{request:?}"
+        );
+        assert_eq!(request.body["preconditions"]["uid"], "u-o1");
+        let budget = &cure.steps[1].goal;
+        assert!(budget.path().ends_with("/poddisruptionbudgets/im-1"));
+        assert!(budget.is_reached(None), "Longhorn deletes it");
+        assert_eq!(end_stale(&manager, &[vec![&orphan], vec![]]), None);
+    }
+}
