@@ -78,7 +78,7 @@ struct RepairSite<'a> {
 /// What to do next.
 enum RepairWork {
     /// Continue a cure that was begun.
-    Resume(Record),
+    Resume(Box<Record>),
     /// Begin a cure.
     Begin(Box<IncidentFinding>, String),
 }
@@ -115,7 +115,7 @@ impl Repairer {
                     records: &records,
                 };
                 let begun = match work {
-                    RepairWork::Resume(record) => Some(record),
+                    RepairWork::Resume(record) => Some(*record),
                     RepairWork::Begin(finding, of) => self.begin(&turn, &site, &finding, of).await,
                 };
                 let is_begun = begun.is_some();
@@ -161,7 +161,7 @@ impl Repairer {
         };
         let own = |record: &&Record| record.by == Worker::Daemon && !paused(record);
         if let Some(record) = begun.iter().find(own) {
-            return Some(RepairWork::Resume(record.clone()));
+            return Some(RepairWork::Resume(Box::new(record.clone())));
         }
         let is_begun = |finding: &IncidentFinding| {
             let mut begun = begun.iter();
