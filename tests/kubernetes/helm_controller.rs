@@ -20,22 +20,22 @@ use windrow_harvester::incidents::{diagnose, kinds};
 
 use crate::support;
 
-const INSTALL: &str = "helm-install-pci";
-const DELETE: &str = "helm-delete-pci";
+pub(crate) const INSTALL: &str = "helm-install-pci";
+pub(crate) const DELETE: &str = "helm-delete-pci";
 
 /// A cluster with helm-controller and without Addons.
-struct Site {
-    cluster: Cluster,
-    client: Client,
-    helm: Helm,
-    addons: Api<DynamicObject>,
+pub(crate) struct Site {
+    pub(crate) cluster: Cluster,
+    pub(crate) client: Client,
+    pub(crate) helm: Helm,
+    pub(crate) addons: Api<DynamicObject>,
     charts: Api<DynamicObject>,
     jobs: Api<DynamicObject>,
     _helm_controller: HelmController,
 }
 
 impl Site {
-    async fn start(version: HelmVersion) -> Option<Self> {
+    pub(crate) async fn start(version: HelmVersion) -> Option<Self> {
         let spec = Spec {
             controller_manager: true,
             audit: true,
@@ -64,17 +64,17 @@ impl Site {
         })
     }
 
-    async fn add(&self, enabled: bool) {
+    pub(crate) async fn add(&self, enabled: bool) {
         let addon = json!({"metadata": {"name": "pci"}, "spec": {"enabled": enabled, "chart": "pci",
             "repo": "http://charts.example.com", "version": "1.0.0", "valuesContent": "x: 1"}});
         make(&self.client, ADDON, "default", addon).await;
     }
 
-    async fn change(&self, spec: Value) {
+    pub(crate) async fn change(&self, spec: Value) {
         patch(&self.client, ADDON, "default", "pci", json!({"spec": spec})).await;
     }
 
-    async fn state(&self, state: &str) {
+    pub(crate) async fn state(&self, state: &str) {
         eventually(&format!("the Addon is {state}"), DEADLINE, async || {
             (field(&self.addons, "pci", "/status/status").await == state).then_some(())
         })
@@ -82,7 +82,7 @@ impl Site {
     }
 
     /// A condition of the Addon: its status and its time.
-    async fn condition(&self, kind: &str) -> (String, String) {
+    pub(crate) async fn condition(&self, kind: &str) -> (String, String) {
         let all = field(&self.addons, "pci", "/status/conditions").await;
         let all = all.as_array().cloned().unwrap_or_default();
         let found = all.into_iter().find(|one| one["type"] == kind);
@@ -92,7 +92,7 @@ impl Site {
     }
 
     /// The Job of this name that is not `before`.
-    async fn newer(&self, job: &str, before: &DynamicObject) -> DynamicObject {
+    pub(crate) async fn newer(&self, job: &str, before: &DynamicObject) -> DynamicObject {
         eventually(&format!("{job} is made again"), DEADLINE, async || {
             let job = self.jobs.get_opt(job).await.unwrap()?;
             (job.metadata.uid != before.metadata.uid).then_some(job)
@@ -100,13 +100,13 @@ impl Site {
         .await
     }
 
-    async fn delete_job(&self, name: &str) {
+    pub(crate) async fn delete_job(&self, name: &str) {
         let background = DeleteParams::background();
         self.jobs.delete(name, &background).await.unwrap();
     }
 
     /// What Windrow finds as of a time.
-    async fn codes(&self, now: Timestamp) -> Vec<String> {
+    pub(crate) async fn codes(&self, now: Timestamp) -> Vec<String> {
         let found = diagnose(&list(&self.client, &kinds()).await, now);
         assert_eq!(found.unknown, [""; 0]);
         let codes = found.findings.iter().map(|one| one.code.to_string());
@@ -118,7 +118,7 @@ fn made(object: &DynamicObject) -> Timestamp {
     object.metadata.creation_timestamp.clone().unwrap().0
 }
 
-fn minutes_on(minutes: i64) -> Timestamp {
+pub(crate) fn minutes_on(minutes: i64) -> Timestamp {
     Timestamp::now() + SignedDuration::from_mins(minutes)
 }
 

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod addons_in_cluster;
 mod api_schema;
 mod api_server;
 mod daemon_in_cluster;

@@ -1,0 +1,180 @@
+//! Level 4: an Addon that no controller acts on any more is told and cured, with the real helm-controller and the real
+//! Job controller. Harvester's Addon controller and its webhook, the kubelet and helm are played.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use support::addon_controller::AddonController;
+use support::cluster::{DEADLINE, HelmVersion, eventually};
+use support::objects::{ADDON, JOB, POLICY, POLICY_BINDING, SETTING};
+use support::objects::{api, create, field, patch, serve, status};
+use windrow::act::repair::{Records, Worker, carry_out};
+use windrow::observe::objects::list;
+use windrow_harvester::incidents::{diagnose, kinds};
+
+use crate::helm_controller::{DELETE, INSTALL, Site, minutes_on};
+use crate::repair_in_cluster::run;
+use crate::support;
+
+const REPAIR: [&str; 3] = ["repair", "addon-stuck", "--yes"];
+
+/// A cluster of a Harvester whose sources were read, with an Addon that Harvester has begun to install.
+async fn site_with_addon(version: HelmVersion) -> Option<(Site, AddonController)> {
+    let site = Site::start(version).await?;
+    serve(&site.client, SETTING, "Cluster").await;
+    let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+        "metadata": {"name": "server-version"}, "value": "v1.8.1"});
+    create(&api(&site.client, SETTING, ""), setting).await;
+    let harvester = AddonController::start(&site.client, "default", SignedDuration::ZERO);
+    site.add(true).await;
+    site.helm.job(INSTALL).await;
+    site.state("AddonEnabling").await;
+    Some((site, harvester))
+}
+
+/// As Harvester's webhook: no change of an Addon, except of its status, while an operation is in progress.
+async fn refuse_changes_in_progress(client: &Client) {
+    let in_progress = "has(oldObject.status) && has(oldObject.status.conditions) && \
+        oldObject.status.conditions.exists(c, c.type == 'InProgress' && c.status == 'True')";
+    let group = "admissionregistration.k8s.io/v1";
+    let policy = json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "addons"},
+        "spec": {"failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{"apiGroups": ["harvesterhci.io"], "apiVersions": ["*"],
+                "operations": ["UPDATE"], "resources": ["addons"]}]},
+            "validations": [{"expression": format!("!({in_progress})"),
+                "message": "an existing operation is in progress"}]}});
+    create(&api(client, POLICY, ""), policy).await;
+    let binding = json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "addons"},
+        "spec": {"policyName": "addons", "validationActions": ["Deny"]}});
+    create(&api(client, POLICY_BINDING, ""), binding).await;
+    eventually("the Addon cannot be changed", DEADLINE, async || {
+        (!is_changeable(client).await).then_some(())
+    })
+    .await;
+}
+
+/// Would kube-apiserver take a change of the Addon?
+async fn is_changeable(client: &Client) -> bool {
+    let change = json!({"metadata": {"labels": {"tried": "to"}}});
+    let trial = PatchParams::default().dry_run();
+    let addons = api(client, ADDON, "default");
+    addons
+        .patch("pci", &trial, &Patch::Merge(&change))
+        .await
+        .is_ok()
+}
+
+/// Carries the cure of the one finding out, as of a time at which there is no hope left.
+async fn cure(site: &Site, later: Timestamp) {
+    let found = diagnose(&list(&site.client, &kinds()).await, later);
+    let finding = &found.findings[0];
+    let root = tempfile::tempdir().unwrap();
+    let records = Records::new(root.path());
+    let cure = finding.cure.as_ref().expect("it has a cure");
+    let mut record = records.begin(finding, cure, Worker::Person, later).unwrap();
+    carry_out(&site.client, &records, &mut record, || later, |_, _| {})
+        .await
+        .unwrap();
+}
+
+async fn stuck_in_disabling(version: HelmVersion) {
+    let Some((site, _harvester)) = site_with_addon(version).await else {
+        return;
+    };
+    site.helm.succeed(INSTALL).await;
+    site.state("AddonDeploySuccessful").await;
+    site.change(json!({"enabled": false})).await;
+    let first = site.helm.job(DELETE).await;
+    site.state("AddonDisabling").await;
+    assert_eq!(site.codes(minutes_on(60)).await, [""; 0], "merely slow");
+
+    // Harvester does not count a Job that ran out of time, and helm-controller makes no other.
+    let deadline = json!({"spec": {"activeDeadlineSeconds": 1}});
+    patch(&site.client, JOB, "default", DELETE, deadline).await;
+    let failed = site.helm.condition(DELETE, "Failed").await;
+    assert_eq!(failed["reason"], "DeadlineExceeded");
+    assert_eq!(site.codes(Timestamp::now()).await, [""; 0], "for a moment");
+    let later = minutes_on(10);
+    assert_eq!(site.codes(later).await, ["addon-stuck"]);
+    let helm = async {
+        site.newer(DELETE, &first).await;
+        site.helm.succeed(DELETE).await;
+    };
+    tokio::join!(cure(&site, later), helm);
+    site.state("AddonDisabled").await;
+    assert_eq!(site.codes(later).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_addon_stuck_in_disabling_is_disabled_by_a_newer_job_of_0_17() {
+    stuck_in_disabling(HelmVersion::V0_17).await;
+}
+
+#[tokio::test]
+async fn an_addon_stuck_in_disabling_is_disabled_by_a_newer_job_of_0_16() {
+    stuck_in_disabling(HelmVersion::V0_16).await;
+}
+
+#[tokio::test]
+async fn an_addon_that_failed_in_progress_can_be_changed_again() {
+    let Some((site, _harvester)) = site_with_addon(HelmVersion::V0_17).await else {
+        return;
+    };
+    // harvester#11045: the failure of the operation before was not taken back.
+    let conditions = field(&site.addons, "pci", "/status/conditions").await;
+    let mut conditions = conditions.as_array().cloned().unwrap();
+    conditions.retain(|one| one["type"] != "OperationFailed");
+    conditions.push(json!({"type": "OperationFailed", "status": "True"}));
+    status(&site.addons, "pci", json!({"conditions": conditions})).await;
+    site.helm.succeed(INSTALL).await;
+    refuse_changes_in_progress(&site.client).await;
+    assert_eq!(site.codes(Timestamp::now()).await, ["addon-stuck"]);
+
+    let root = tempfile::tempdir().unwrap();
+    let (code, said) = run(&site.cluster, root.path(), &REPAIR);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("/addons/pci/status"), "{said}");
+    assert_eq!(site.codes(Timestamp::now()).await, ["addon-failed"]);
+    assert!(is_changeable(&site.client).await);
+    site.change(json!({"enabled": false})).await;
+    site.helm.succeed(DELETE).await;
+    site.state("AddonDisabled").await;
+}
+
+#[tokio::test]
+async fn an_addon_that_was_switched_on_while_disabling_is_switched_off_again() {
+    let Some((site, _harvester)) = site_with_addon(HelmVersion::V0_17).await else {
+        return;
+    };
+    site.helm.succeed(INSTALL).await;
+    site.state("AddonDeploySuccessful").await;
+    site.change(json!({"enabled": false})).await;
+    site.helm.fail_for_good(DELETE).await;
+    eventually("Harvester says that it failed", DEADLINE, async || {
+        (site.condition("OperationFailed").await.0 == "True").then_some(())
+    })
+    .await;
+    let codes = async || site.codes(Timestamp::now()).await;
+    assert_eq!(codes().await, ["addon-failed"]);
+    site.change(json!({"enabled": true})).await;
+    assert_eq!(codes().await, ["addon-stuck"]);
+
+    let root = tempfile::tempdir().unwrap();
+    let (code, said) = run(&site.cluster, root.path(), &REPAIR);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("not what was asked for last"), "{said}");
+    let enabled: Value = field(&site.addons, "pci", "/spec/enabled").await;
+    assert_eq!(enabled, false);
+    assert_eq!(codes().await, ["addon-failed"]);
+    site.delete_job(DELETE).await;
+    site.helm.succeed(DELETE).await;
+    site.state("AddonDisabled").await;
+    site.change(json!({"enabled": true})).await;
+    site.helm.succeed(INSTALL).await;
+    site.state("AddonDeploySuccessful").await;
+}
