@@ -1,7 +1,7 @@
 //! Would Harvester let an upgrade begin, and would it end? Pure: objects and readings come in, a document goes out.
 //!
 //! Harvester's own preflight tells the first thing that it refuses. Here each of its checks is a row of a table
-//! ([`table`]), with the releases that have it, and all rows are looked at. Which preflight asks depends on the release
+//! (`table.rs`), with the releases that have it, and all rows are looked at. Which preflight asks depends on the release
 //! that runs, not on the one to come. Then come what an upgrade gets stuck on later, which no preflight looks at.
 //!
 //! ```text
