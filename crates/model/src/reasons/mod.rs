@@ -168,7 +168,7 @@ mod tests {
                 reason
                     .id
                     .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b == b'-'),
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
                 "{}",
                 reason.id
             );
