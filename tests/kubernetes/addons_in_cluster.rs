@@ -9,8 +9,8 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use support::addon_controller::AddonController;
 use support::cluster::{DEADLINE, HelmVersion, eventually};
-use support::objects::{ADDON, JOB, POLICY, POLICY_BINDING, SETTING};
-use support::objects::{api, create, field, patch, serve, status};
+use support::objects::{ADDON, JOB, POLICY, POLICY_BINDING};
+use support::objects::{api, create, field, patch, status};
 use windrow::act::repair::{Records, Worker, carry_out};
 use windrow::observe::objects::list;
 use windrow_harvester::incidents::{diagnose, kinds};
@@ -24,10 +24,6 @@ const REPAIR: [&str; 3] = ["repair", "addon-stuck", "--yes"];
 /// A cluster of a Harvester whose sources were read, with an Addon that Harvester has begun to install.
 async fn site_with_addon(version: HelmVersion) -> Option<(Site, AddonController)> {
     let site = Site::start(version).await?;
-    serve(&site.client, SETTING, "Cluster").await;
-    let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
-        "metadata": {"name": "server-version"}, "value": "v1.8.1"});
-    create(&api(&site.client, SETTING, ""), setting).await;
     let harvester = AddonController::start(&site.client, "default", SignedDuration::ZERO);
     site.add(true).await;
     site.helm.job(INSTALL).await;
