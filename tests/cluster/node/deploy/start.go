@@ -13,9 +13,11 @@ import (
 	"github.com/rancher/wrangler/v3/pkg/schemes"
 	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	eventclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -38,8 +40,10 @@ func RegisterCRDs(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	// Several controllers may start at once on one cluster: the loser of a race tries again.
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	// Several controllers may start at once on one cluster: the loser of a race tries again, for about ten seconds at most.
+	patience := wait.Backoff{Steps: 10, Duration: 100 * time.Millisecond, Factor: 1.5, Jitter: 0.5}
+	lost := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+	return retry.OnError(patience, lost, func() error {
 		return crd.BatchCreateCRDs(ctx, client.CustomResourceDefinitions(), labels.Everything(), time.Minute, append(own, helm...))
 	})
 }
