@@ -1,0 +1,226 @@
+//! The disks, by what they are used for.
+
+use windrow_harvester::versions::Fact;
+use windrow_plan::rules::Platform;
+
+use super::machine::gib;
+use super::{Judged, Looked, NotAsked, Seen};
+use crate::minimums::{Figure, PublishedMinimum};
+use crate::{BlockDevice, ConfiguredValue, DiskKind, PlannedRole, Reading};
+
+const GIB: u64 = 1 << 30;
+/// As the probes `disk-space` and `disk-inodes` have it.
+const FREE_PERCENT: u128 = 10;
+const INODES_PERCENT: u128 = 5;
+
+pub(super) fn install_disk(judged: &Judged<'_>) -> Looked {
+    if judged.wanted.platform != Platform::Harvester {
+        return Err(NotAsked(
+            "RKE2 is installed on the running system, and publishes no size",
+        ));
+    }
+    let disks = match judged.host.disks.get() {
+        Ok(disks) => disks,
+        Err(why) => return Ok(Seen::unknown(why)),
+    };
+    let mut seen = Seen::default();
+    let choice = &judged.wanted.disks;
+    let system = figure_of_system(judged);
+    let Some(device) = &choice.device else {
+        without_choice(judged, disks, system, &mut seen);
+        return Ok(seen);
+    };
+    one(judged, disks, device, system, &mut seen);
+    if let Some(data) = &choice.data {
+        one(judged, disks, data, Figure::DataDiskGib, &mut seen);
+    }
+    Ok(seen)
+}
+
+/// What is asked of the disk of the system: less where the data are elsewhere, or where there are none.
+fn figure_of_system(judged: &Judged<'_>) -> Figure {
+    let wanted = judged.wanted;
+    let small_witness = wanted.role == PlannedRole::Witness && judged.holds(Fact::WitnessDisk180);
+    match wanted.disks.data.is_some() || small_witness {
+        true => Figure::SystemDiskGib,
+        false => Figure::SingleDiskGib,
+    }
+}
+
+fn one(
+    judged: &Judged<'_>,
+    disks: &[BlockDevice],
+    device: &ConfiguredValue,
+    figure: Figure,
+    seen: &mut Seen,
+) {
+    let named = |disk: &&BlockDevice| {
+        device.text == format!("/dev/{}", disk.name) || disk.links.contains(&device.text)
+    };
+    let ConfiguredValue { text, at } = device;
+    match disks.iter().find(named) {
+        None if text.starts_with("/dev/mapper/") => seen.unknown.push(format!(
+            "{text} ({at}): disks behind several paths are not looked at"
+        )),
+        None => {
+            let there: Vec<String> = disks.iter().map(describe).collect();
+            let there = match there.as_slice() {
+                [] => "there is no disk".to_owned(),
+                there => format!("there are {}", there.join("; ")),
+            };
+            seen.wrong
+                .push(format!("{text} ({at}): there is no such disk; {there}"));
+        }
+        Some(disk) => {
+            seen.found.push(format!("{text}: {}", describe(disk)));
+            size(judged, disk, figure, seen);
+            if disk.removable {
+                let why =
+                    format!("{text} ({at}) can be taken out: is it the stick that booted this?");
+                seen.look.push(why);
+            }
+        }
+    }
+}
+
+fn size(judged: &Judged<'_>, disk: &BlockDevice, figure: Figure, seen: &mut Seen) {
+    let Some(minimum) = judged.minimum(figure) else {
+        return;
+    };
+    let enough = |asked| disk.size / GIB >= asked;
+    let unit = format!(" GiB on {}", disk.name);
+    match judged.installer_skips() && !judged.holds(Fact::SkipchecksCoversDisks) {
+        // These installers measure disks whatever the configuration says.
+        true if !enough(minimum.least) => seen.wrong.push(format!(
+            "less than {}{unit}: the installer of v{} measures disks in spite of `install.skipchecks`",
+            minimum.least,
+            judged.wanted.release()
+        )),
+        _ => {
+            // Only the least is asked by the installer.
+            let published = PublishedMinimum {
+                installer: minimum.installer && !enough(minimum.least),
+                ..minimum.clone()
+            };
+            judged.against(seen, &published, &unit, enough);
+        }
+    }
+}
+
+/// No configuration names a disk: is there one that would do?
+fn without_choice(judged: &Judged<'_>, disks: &[BlockDevice], figure: Figure, seen: &mut Seen) {
+    let fixed = disks.iter().filter(|disk| !disk.removable);
+    let Some(largest) = fixed.clone().max_by_key(|disk| disk.size) else {
+        seen.wrong
+            .push("there is no disk that stays in the machine".to_owned());
+        return;
+    };
+    seen.found.extend(fixed.map(describe));
+    size(judged, largest, figure, seen);
+}
+
+fn describe(disk: &BlockDevice) -> String {
+    let kind = match disk.kind {
+        Reading::Known(DiskKind::Nvme) => " NVMe",
+        Reading::Known(DiskKind::SolidState) => " SSD",
+        Reading::Known(DiskKind::Rotational) => " turning",
+        Reading::Known(DiskKind::Virtual) => " virtual",
+        Reading::Unknown { .. } => "",
+    };
+    let model = match disk.model.as_str() {
+        "" => String::new(),
+        model => format!(", {model}"),
+    };
+    format!("{} {}{kind}{model}", disk.name, gib(disk.size))
+}
+
+pub(super) fn kind(judged: &Judged<'_>) -> Looked {
+    let disks = match judged.host.disks.get() {
+        Ok(disks) => disks,
+        Err(why) => return Ok(Seen::unknown(why)),
+    };
+    let mut seen = Seen::default();
+    for disk in disks.iter().filter(|disk| !disk.removable) {
+        match disk.kind.get() {
+            Ok(DiskKind::Rotational) => seen.look.push(format!("{} turns", disk.name)),
+            Ok(DiskKind::Virtual) => seen.unknown.push(format!(
+                "{} is a hypervisor's: what is behind it is not known",
+                disk.name
+            )),
+            Ok(_) => seen.found.push(describe(disk)),
+            Err(why) => seen.unknown.push(format!("{}: {why}", disk.name)),
+        }
+    }
+    Ok(seen)
+}
+
+pub(super) fn fsync(judged: &Judged<'_>) -> Looked {
+    if judged.wanted.role == PlannedRole::Worker {
+        return Err(NotAsked("a worker has no etcd"));
+    }
+    let bound = u64::from(judged.published.etcd.fsync_p99_millis) * 1000;
+    let read = match &judged.surroundings.fsync {
+        None => {
+            return Ok(Seen::unknown(
+                "not measured: name a directory on the disk that etcd will use with --disk-test DIR",
+            ));
+        }
+        Some(reading) => reading.get(),
+    };
+    let read = match read {
+        Ok(read) => read,
+        Err(why) => return Ok(Seen::unknown(why)),
+    };
+    let mut seen = Seen::found(format!(
+        "{} writes to {}: half within {}, 99% within {}, the longest {}",
+        read.writes,
+        read.directory,
+        millis(read.p50_micros),
+        millis(read.p99_micros),
+        millis(read.max_micros)
+    ));
+    if read.p99_micros >= bound {
+        seen.wrong.push(format!(
+            "99% within {}: etcd asks for less than {}",
+            millis(read.p99_micros),
+            millis(bound)
+        ));
+    }
+    Ok(seen)
+}
+
+fn millis(micros: u64) -> String {
+    match micros {
+        0..10_000 => format!("{}.{:02} ms", micros / 1000, micros % 1000 / 10),
+        _ => format!("{} ms", micros / 1000),
+    }
+}
+
+pub(super) fn space(judged: &Judged<'_>) -> Looked {
+    if judged.wanted.platform == Platform::Harvester {
+        return Err(NotAsked("Harvester's installer makes the file systems"));
+    }
+    if judged.host.directories.is_empty() {
+        return Ok(Seen::unknown("no file system could be read"));
+    }
+    let mut seen = Seen::default();
+    for one in &judged.host.directories {
+        let share = |free: u64, total: u64| (u128::from(free) * 100).checked_div(total.into());
+        seen.found.push(format!(
+            "{}: {} free of {}",
+            one.path,
+            gib(one.free),
+            gib(one.total)
+        ));
+        if let Some(percent) = share(one.free, one.total).filter(|it| *it < FREE_PERCENT) {
+            seen.wrong
+                .push(format!("{}: {percent}% of the space free", one.path));
+        }
+        if let Some(percent) = share(one.free_inodes, one.inodes).filter(|it| *it < INODES_PERCENT)
+        {
+            seen.wrong
+                .push(format!("{}: {percent}% of the inodes free", one.path));
+        }
+    }
+    Ok(seen)
+}

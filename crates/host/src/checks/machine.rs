@@ -1,0 +1,253 @@
+//! Processors, memory, firmware, identity, name.
+
+use windrow_harvester::versions::Fact;
+
+use super::{Judged, Looked, NotAsked, Seen};
+use crate::minimums::Figure;
+use crate::{Firmware, PlannedRole};
+
+const GIB: u64 = 1 << 30;
+/// What the kernel keeps for itself: the installer allows for as much (harvester-installer pkg/preflight/checks.go).
+const KEPT_PERCENT: u64 = 10;
+/// UUIDs and serial numbers that boards have before anyone writes theirs.
+const PLACEHOLDERS: &[&str] = &[
+    "to be filled by o.e.m.",
+    "default string",
+    "not specified",
+    "not applicable",
+    "system serial number",
+    "none",
+    "0123456789",
+    "00000000-0000-0000-0000-000000000000",
+    "ffffffff-ffff-ffff-ffff-ffffffffffff",
+    "03000200-0400-0500-0006-000700080009",
+];
+
+pub(super) fn architecture(judged: &Judged<'_>) -> Looked {
+    const BUILT: [&str; 4] = ["x86_64", "amd64", "aarch64", "arm64"];
+    Ok(match judged.host.machine.architecture.get() {
+        Ok(architecture) if BUILT.contains(&architecture.as_str()) => Seen::found(architecture),
+        Ok(architecture) => Seen {
+            wrong: vec![format!(
+                "{architecture}: Harvester and RKE2 are built for x86_64 and arm64"
+            )],
+            ..Seen::default()
+        },
+        Err(why) => Seen::unknown(why),
+    })
+}
+
+pub(super) fn cpus(judged: &Judged<'_>) -> Looked {
+    let cpus = match judged.host.cpus.get() {
+        Ok(cpus) => cpus,
+        Err(why) => return Ok(Seen::unknown(why)),
+    };
+    let cores = match cpus.cores.known() {
+        Some(cores) => format!(" on {cores} cores"),
+        None => String::new(),
+    };
+    let model = match cpus.model.as_str() {
+        "" => String::new(),
+        model => format!(", {model}"),
+    };
+    let mut seen = Seen::found(format!("{} processors{cores}{model}", cpus.logical));
+    if let Some(minimum) = judged.minimum(Figure::Cpus) {
+        let has = u64::from(cpus.logical);
+        judged.against(&mut seen, minimum, "", |asked| has >= asked);
+    }
+    Ok(seen)
+}
+
+pub(super) fn memory(judged: &Judged<'_>) -> Looked {
+    let memory = match judged.host.memory.get() {
+        Ok(memory) => memory,
+        Err(why) => return Ok(Seen::unknown(why)),
+    };
+    let installed = memory.installed.known().copied();
+    let text = match installed {
+        Some(bytes) => format!(
+            "{} installed, {} for the kernel",
+            gib(bytes),
+            gib(memory.total)
+        ),
+        None => format!(
+            "{} for the kernel, which is less than what is installed",
+            gib(memory.total)
+        ),
+    };
+    let mut seen = Seen::found(text);
+    if let Some(modules) = memory.modules.known().filter(|modules| !modules.is_empty()) {
+        seen.found.push(format!("{} modules", modules.len()));
+    }
+    if let Some(minimum) = judged.minimum(Figure::MemoryGib) {
+        judged.against(&mut seen, minimum, " GiB", |asked| match installed {
+            Some(bytes) => bytes / GIB >= asked,
+            None => memory.total >= asked * GIB / 100 * (100 - KEPT_PERCENT),
+        });
+    }
+    Ok(seen)
+}
+
+/// Bytes for people.
+pub(super) fn gib(bytes: u64) -> String {
+    let tenths = u128::from(bytes) * 10 / u128::from(GIB);
+    match tenths % 10 {
+        0 => format!("{} GiB", tenths / 10),
+        rest => format!("{}.{rest} GiB", tenths / 10),
+    }
+}
+
+pub(super) fn firmware(judged: &Judged<'_>) -> Looked {
+    if !judged.is_harvester() {
+        return Err(NotAsked("RKE2 does not ask for one"));
+    }
+    Ok(match judged.host.machine.firmware.get() {
+        Ok(Firmware::Uefi) => Seen::found("UEFI"),
+        Ok(Firmware::Bios) if judged.holds(Fact::BiosRefused) => Seen {
+            wrong: vec![format!(
+                "a legacy BIOS: the installer of v{} ends there, whatever `install.skipchecks` says",
+                judged.wanted.release()
+            )],
+            ..Seen::default()
+        },
+        Ok(Firmware::Bios) => {
+            let mut seen = Seen::found("a legacy BIOS");
+            if judged.holds(Fact::BiosWarned) {
+                let why = "a legacy BIOS is deprecated, and v1.8.0 refuses it".to_owned();
+                judged.installer_warns(&mut seen, why);
+            }
+            seen
+        }
+        Err(why) => Seen::unknown(why),
+    })
+}
+
+pub(super) fn bare_metal(judged: &Judged<'_>) -> Looked {
+    if !judged.is_harvester() {
+        return Err(NotAsked("RKE2 runs on virtual machines too"));
+    }
+    Ok(match judged.host.machine.hypervisor.get() {
+        Ok(none) if none == "none" => Seen::found("bare metal"),
+        Ok(hypervisor) => {
+            let mut seen = Seen::default();
+            let why = format!("a virtual machine ({hypervisor})");
+            match judged.wanted.production {
+                true => seen.wrong.push(why),
+                false => judged.installer_warns(&mut seen, why),
+            }
+            seen
+        }
+        Err(why) => Seen::unknown(why),
+    })
+}
+
+pub(super) fn virtualisation(judged: &Judged<'_>) -> Looked {
+    if !judged.is_harvester() {
+        return Err(NotAsked("RKE2 runs no virtual machines by itself"));
+    }
+    let cpus = judged.host.cpus.get();
+    let extension = cpus.and_then(|cpus| cpus.virtualisation.get());
+    let kvm = judged.host.machine.kvm.get();
+    let mut seen = Seen::default();
+    match (kvm, extension) {
+        (Ok(true), Ok(extension)) if extension != "none" => {
+            seen.found.push(format!("{extension}, /dev/kvm"));
+        }
+        (Ok(true), _) => seen.found.push("/dev/kvm".to_owned()),
+        (Ok(false), extension) => {
+            let why = match extension {
+                Ok(none) if none == "none" => {
+                    "there is no /dev/kvm, and the processors show neither vmx nor svm: they have none, or the firmware switched it off"
+                        .to_owned()
+                }
+                Ok(extension) => format!(
+                    "there is no /dev/kvm, although the processors have {extension}: the module kvm is not loaded, or the firmware locked it"
+                ),
+                Err(_) => "there is no /dev/kvm".to_owned(),
+            };
+            match judged.wanted.role {
+                // It runs no virtual machines, and the installer looks all the same.
+                PlannedRole::Witness => judged.installer_warns(&mut seen, why),
+                _ => seen.wrong.push(why),
+            }
+        }
+        (Err(why), _) => seen.unknown.push(why.to_owned()),
+    }
+    Ok(seen)
+}
+
+pub(super) fn identity(judged: &Judged<'_>) -> Looked {
+    let machine = &judged.host.machine;
+    let mut seen = Seen::default();
+    let name = |reading: &crate::Reading<String>| reading.known().cloned().unwrap_or_default();
+    let called = format!("{} {}", name(&machine.vendor), name(&machine.product));
+    if !called.trim().is_empty() {
+        seen.found.push(called.trim().to_owned());
+    }
+    for (what, reading) in [("serial number", &machine.serial), ("UUID", &machine.uuid)] {
+        match reading.get() {
+            Ok(value) if is_placeholder(value) => seen
+                .look
+                .push(format!("the {what} is a placeholder: {value:?}")),
+            Ok(value) => seen.found.push(format!("{what} {value}")),
+            Err(why) => seen.unknown.push(format!("{what}: {why}")),
+        }
+    }
+    for nic in judged.host.nics() {
+        seen.found.push(format!("{} {}", nic.name, nic.mac));
+    }
+    Ok(seen)
+}
+
+fn is_placeholder(value: &str) -> bool {
+    let value = value.trim().to_lowercase();
+    value.is_empty() || PLACEHOLDERS.contains(&value.as_str())
+}
+
+pub(super) fn hostname(judged: &Judged<'_>) -> Looked {
+    let configured = judged.wanted.hostname.as_ref();
+    let (name, from) = match (configured, judged.host.machine.hostname.get()) {
+        (Some(name), _) => (name.text.as_str(), format!(" ({})", name.at)),
+        (None, _) if judged.is_harvester() && judged.wanted.automatic => {
+            return Ok(Seen {
+                look: vec![
+                    "the configuration names none: the installer takes the DHCP server's, or makes one up"
+                        .to_owned(),
+                ],
+                ..Seen::default()
+            });
+        }
+        (None, Ok(name)) => (name.as_str(), String::new()),
+        (None, Err(why)) => return Ok(Seen::unknown(why)),
+    };
+    let mut seen = Seen::default();
+    match illegal(name) {
+        Some(why) => seen.wrong.push(format!("{name}{from}: {why}")),
+        None => seen.found.push(format!("{name}{from}")),
+    }
+    Ok(seen)
+}
+
+/// Why a node cannot have this name: Kubernetes takes a lower-case subdomain (RFC 1123), and localhost is every machine.
+fn illegal(name: &str) -> Option<&'static str> {
+    const LONGEST: usize = 253;
+    const LONGEST_LABEL: usize = 63;
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let legal = |label: &str| {
+        let bytes = label.as_bytes();
+        let ends = [bytes.first(), bytes.last()];
+        bytes.len() <= LONGEST_LABEL
+            && bytes.iter().all(|byte| plain(*byte) || *byte == b'-')
+            && ends.iter().all(|end| end.is_some_and(|byte| plain(*byte)))
+    };
+    match name {
+        "" => Some("it is empty"),
+        _ if name == "localhost" || name.starts_with("localhost.") => {
+            Some("every machine is called that, and two nodes cannot have one name")
+        }
+        _ if name.len() > LONGEST || !name.split('.').all(legal) => {
+            Some("not a lower-case RFC 1123 subdomain")
+        }
+        _ => None,
+    }
+}

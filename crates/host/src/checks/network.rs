@@ -1,0 +1,214 @@
+//! Links, addresses, ports.
+
+use super::{Judged, Looked, NotAsked, Seen};
+use crate::minimums::Figure;
+use crate::{HostLink, LinkState, WantedLink};
+
+/// What the installer takes (harvester-installer pkg/console/validator.go checkMTU).
+const MTU: std::ops::RangeInclusive<u32> = 576..=9000;
+
+/// The links of the management network, each with how it is called; without a configuration those with a cable in them.
+fn management<'a>(judged: &'a Judged<'_>) -> Vec<(String, Option<&'a HostLink>)> {
+    let wanted = &judged.wanted.management.links;
+    if wanted.is_empty() {
+        let up = judged
+            .host
+            .nics()
+            .filter(|nic| nic.state.known() == Some(&LinkState::Up));
+        return up.map(|nic| (nic.name.clone(), Some(nic))).collect();
+    }
+    let found = |link: &WantedLink| {
+        let mut all = judged.host.links.known().into_iter().flatten();
+        let found = all.find(|it| match (&link.mac, &link.name) {
+            // The installer looks the name up by the address.
+            (Some(Ok(mac)), _) => it.mac == *mac && it.physical,
+            (_, Some(name)) => it.name == *name,
+            _ => false,
+        });
+        (called(link), found)
+    };
+    wanted.iter().map(found).collect()
+}
+
+fn called(link: &WantedLink) -> String {
+    let name = match (&link.name, &link.mac) {
+        (_, Some(Ok(mac))) => mac.to_string(),
+        (Some(name), _) => name.clone(),
+        (None, _) => "a link".to_owned(),
+    };
+    format!("{name} ({})", link.at)
+}
+
+pub(super) fn links(judged: &Judged<'_>) -> Looked {
+    if let Err(why) = judged.host.links.get() {
+        return Ok(Seen::unknown(why));
+    }
+    let mut seen = Seen::default();
+    for link in &judged.wanted.management.links {
+        if let Some(Err(why)) = &link.mac {
+            seen.wrong.push(format!("{}: {why}", link.at));
+        }
+    }
+    let nics = || {
+        let nics = judged.host.nics();
+        let nics: Vec<String> = nics
+            .map(|nic| format!("{} {}", nic.name, nic.mac))
+            .collect();
+        match nics.as_slice() {
+            [] => "there is no physical link".to_owned(),
+            nics => format!("there are {}", nics.join(", ")),
+        }
+    };
+    let management = management(judged);
+    if management.is_empty() {
+        match judged.host.nics().next() {
+            None => seen.unknown.push("no physical link can be seen".to_owned()),
+            Some(_) => seen
+                .wrong
+                .push(format!("no link has a carrier; {}", nics())),
+        }
+    }
+    for (name, link) in management {
+        let Some(link) = link else {
+            seen.wrong
+                .push(format!("{name}: there is no such link; {}", nics()));
+            continue;
+        };
+        match link.state.get() {
+            Ok(LinkState::Up) => seen.found.push(format!("{name} is up")),
+            Ok(LinkState::NoCarrier) => seen.wrong.push(format!("{name} has no carrier")),
+            Ok(LinkState::Down) => seen.unknown.push(format!(
+                "{name} is switched off, and the kernel does not tell whether there is a cable in it: `ip link set {} up`",
+                link.name
+            )),
+            Err(why) => seen.unknown.push(format!("{name}: {why}")),
+        }
+    }
+    Ok(seen)
+}
+
+pub(super) fn speed(judged: &Judged<'_>) -> Looked {
+    let Some(minimum) = judged.minimum(Figure::LinkMbps) else {
+        return Err(NotAsked("RKE2 publishes no speed"));
+    };
+    if let Err(why) = judged.host.links.get() {
+        return Ok(Seen::unknown(why));
+    }
+    let mut seen = Seen::default();
+    for (name, link) in management(judged) {
+        let Some(link) = link else { continue };
+        match link.speed.get() {
+            Ok(speed) => {
+                seen.found.push(format!("{name}: {speed} Mb/s"));
+                let unit = format!(" Mb/s on {}", link.name);
+                let has = u64::from(*speed);
+                judged.against(&mut seen, minimum, &unit, |asked| has >= asked);
+            }
+            Err(why) => seen.unknown.push(format!("{name}: {why}")),
+        }
+    }
+    if seen.found.is_empty() && seen.unknown.is_empty() {
+        seen.unknown
+            .push("no link of the management network can be seen".to_owned());
+    }
+    Ok(seen)
+}
+
+pub(super) fn mtu(judged: &Judged<'_>) -> Looked {
+    let Some(mtu) = &judged.wanted.management.mtu else {
+        return Err(NotAsked("the configuration sets none"));
+    };
+    let Some(wanted) = mtu.text.parse().ok().filter(|mtu| MTU.contains(mtu)) else {
+        return Ok(Seen {
+            wrong: vec![format!(
+                "{} ({}): the installer takes 576 to 9000",
+                mtu.text, mtu.at
+            )],
+            ..Seen::default()
+        });
+    };
+    let mut seen = Seen::found(format!("{wanted} ({})", mtu.at));
+    for (name, link) in management(judged) {
+        let Some(link) = link.filter(|link| link.mtu < wanted) else {
+            continue;
+        };
+        seen.look.push(format!(
+            "{name} has {} now; the installer sets {wanted}, and whether the switch carries it was not tried",
+            link.mtu
+        ));
+    }
+    Ok(seen)
+}
+
+pub(super) fn default_route(judged: &Judged<'_>) -> Looked {
+    Ok(match judged.surroundings.default_route.get() {
+        Ok(true) => Seen::found("there is one"),
+        Ok(false) if !judged.is_harvester() || judged.wanted.management.dhcp => Seen {
+            wrong: vec!["there is none, neither for IPv4 nor for IPv6".to_owned()],
+            ..Seen::default()
+        },
+        Ok(false) => Seen {
+            look: vec!["there is none yet: the configuration has a fixed address".to_owned()],
+            ..Seen::default()
+        },
+        Err(why) => Seen::unknown(why),
+    })
+}
+
+pub(super) fn addresses(judged: &Judged<'_>) -> Looked {
+    if judged.surroundings.addresses.is_empty() {
+        return Err(NotAsked("no fixed address was named"));
+    }
+    let mut seen = Seen::default();
+    for one in &judged.surroundings.addresses {
+        let address = &one.address;
+        match one.claims.get() {
+            Ok(claims) if claims.is_empty() && one.own => seen
+                .found
+                .push(format!("{address} is this machine's own already")),
+            Ok(claims) if claims.is_empty() => seen.found.push(format!("{address} is free")),
+            Ok(claims) => {
+                for claim in claims {
+                    let does = if !claim.probes {
+                        "has it"
+                    } else {
+                        "is about to take it"
+                    };
+                    seen.wrong.push(format!("{address}: {} {does}", claim.mac));
+                }
+            }
+            Err(why) => seen.unknown.push(format!("{address}: {why}")),
+        }
+    }
+    Ok(seen)
+}
+
+pub(super) fn ports(judged: &Judged<'_>) -> Looked {
+    let taken = match judged.surroundings.ports.get() {
+        Ok(taken) => taken,
+        Err(why) => return Ok(Seen::unknown(why)),
+    };
+    let wanted = judged.wanted;
+    let mut seen = Seen::default();
+    let mut free = 0_usize;
+    for needed in judged.published.ports(wanted.platform, wanted.role) {
+        let mut holders = taken
+            .iter()
+            .filter(|it| it.port == needed.port && it.protocol == needed.protocol);
+        match holders.next() {
+            None => free += 1,
+            Some(holder) => {
+                let by = match &holder.process {
+                    Some(process) => format!("taken by {process}"),
+                    None => "taken".to_owned(),
+                };
+                seen.wrong.push(format!(
+                    "{} {} ({}) is {by} on {}",
+                    needed.protocol, needed.port, needed.listener, holder.address
+                ));
+            }
+        }
+    }
+    seen.found.push(format!("{free} ports are free"));
+    Ok(seen)
+}

@@ -1,0 +1,115 @@
+//! Does a name server answer, and does it know a name? Pure: the caller sends what stands here and hands over what came back.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use simple_dns::rdata::RData;
+use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE, TYPE};
+
+/// The port of name servers.
+pub const PORT: u16 = 53;
+
+/// The packet that asks for a name's IPv4 addresses. The name `.` asks for the root's servers, which every resolver knows.
+///
+/// # Errors
+///
+/// Why the name cannot be asked for.
+pub fn request(id: u16, name: &str) -> Result<Vec<u8>, String> {
+    let (name, kind) = match name {
+        "." => ("", TYPE::NS),
+        name => (name.trim_end_matches('.'), TYPE::A),
+    };
+    let name = Name::new(name).map_err(|error| format!("{name} is no name: {error}"))?;
+    let mut packet = Packet::new_query(id);
+    packet.set_flags(PacketFlag::RECURSION_DESIRED);
+    let question = Question::new(name, QTYPE::TYPE(kind), QCLASS::CLASS(CLASS::IN), false);
+    packet.questions.push(question);
+    packet
+        .build_bytes_vec()
+        .map_err(|error| format!("no question can be made of it: {error}"))
+}
+
+/// The addresses that an answer holds; none where the name is not known.
+///
+/// # Errors
+///
+/// What is wrong with the answer, as the end of a sentence that begins with the server.
+pub fn addresses(answer: &[u8], id: u16) -> Result<Vec<IpAddr>, String> {
+    let packet = Packet::parse(answer)
+        .map_err(|error| format!("does not answer as a name server does: {error}"))?;
+    if packet.id() != id || !packet.has_flags(PacketFlag::RESPONSE) {
+        return Err(
+            "does not answer as a name server does: the answer belongs to another question"
+                .to_owned(),
+        );
+    }
+    match packet.rcode() {
+        RCODE::NoError | RCODE::NameError => {}
+        RCODE::Refused => return Err("refuses to answer (REFUSED)".to_owned()),
+        RCODE::ServerFailure => {
+            return Err("cannot find an answer (SERVFAIL): does it reach others?".to_owned());
+        }
+        other => return Err(format!("answers with the error {other:?}")),
+    }
+    let address = |data: &RData<'_>| match data {
+        RData::A(one) => Some(IpAddr::V4(Ipv4Addr::from(one.address))),
+        RData::AAAA(one) => Some(IpAddr::V6(Ipv6Addr::from(one.address))),
+        _ => None,
+    };
+    let answers = packet.answers.iter();
+    Ok(answers.filter_map(|one| address(&one.rdata)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use simple_dns::ResourceRecord;
+    use simple_dns::rdata::A;
+
+    use super::*;
+
+    fn answer(question: &[u8], rcode: RCODE, address: Option<Ipv4Addr>) -> Vec<u8> {
+        let asked = Packet::parse(question).unwrap();
+        let mut packet = Packet::new_reply(asked.id());
+        *packet.rcode_mut() = rcode;
+        if let Some(address) = address {
+            let data = RData::A(A {
+                address: address.to_bits(),
+            });
+            let name = Name::new("time.example").unwrap();
+            packet
+                .answers
+                .push(ResourceRecord::new(name, CLASS::IN, 60, data));
+        }
+        packet.build_bytes_vec().unwrap()
+    }
+
+    #[test]
+    fn the_addresses_of_an_answer_are_read_and_an_unknown_name_has_none() {
+        let question = request(7, "time.example").unwrap();
+        let known = answer(&question, RCODE::NoError, Some(Ipv4Addr::new(192, 0, 2, 7)));
+        assert_eq!(
+            addresses(&known, 7),
+            Ok(vec!["192.0.2.7".parse::<IpAddr>().unwrap()])
+        );
+        let unknown = answer(&question, RCODE::NameError, None);
+        assert_eq!(addresses(&unknown, 7), Ok(Vec::new()));
+        let root = request(8, ".").unwrap();
+        assert_eq!(
+            addresses(&answer(&root, RCODE::NoError, None), 8),
+            Ok(Vec::new())
+        );
+    }
+
+    #[test]
+    fn what_is_no_answer_says_why() {
+        let question = request(7, "time.example").unwrap();
+        let why = |packet: &[u8], id| addresses(packet, id).unwrap_err();
+        assert!(why(&answer(&question, RCODE::Refused, None), 7).contains("REFUSED"));
+        assert!(why(&answer(&question, RCODE::ServerFailure, None), 7).contains("SERVFAIL"));
+        assert!(why(&answer(&question, RCODE::NoError, None), 8).contains("another question"));
+        assert!(
+            why(&question, 7).contains("another question"),
+            "an echo is no answer"
+        );
+        assert!(why(b"HTTP/1.1 400 Bad Request", 7).contains("name server"));
+    }
+}

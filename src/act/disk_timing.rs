@@ -1,0 +1,102 @@
+//! How long a write takes to reach the disk: what etcd does for every change, tried in a file without a name.
+//!
+//! The file has no name from its first moment on, so nothing of it stays, however this ends. Nothing is written to a device
+//! itself, nor to a file system with little room left.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::sys::statvfs::statvfs;
+use windrow_host::FsyncReading;
+
+/// How long a write is, in bytes, as in the measurement that etcd's page on hardware refers to.
+const WRITE: usize = 2300;
+/// How many writes there are at most: 2.3 MB.
+const MOST_WRITES: usize = 1000;
+/// When it ends at the latest, but for a write that is under way.
+const LONGEST: Duration = Duration::from_secs(5);
+/// What has to be free, so that what is written is not missed.
+const LEAST_FREE: u64 = 256 << 20;
+const LEAST_FREE_PERCENT: u64 = 5;
+/// File systems without a disk of their own.
+const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "squashfs"];
+
+/// Measures in a directory. `file_system` is its kind, where it is known. Blocks for some seconds.
+///
+/// # Errors
+///
+/// Why it was not measured.
+pub fn measure_fsync(directory: &Path, file_system: Option<&str>) -> Result<FsyncReading, String> {
+    let shown = directory.display().to_string();
+    match file_system {
+        Some(kind) if IN_MEMORY.contains(&kind) => {
+            return Err(format!(
+                "{shown} is no disk's ({kind}): not measured; name a directory on the disk with --disk-test"
+            ));
+        }
+        Some("overlay") => {
+            return Err(format!(
+                "{shown} is an overlay, and which disk takes its writes is not known: not measured; name a directory on the \
+                 disk with --disk-test"
+            ));
+        }
+        _ => {}
+    }
+    let said = |error: std::io::Error| format!("{shown}: not measured: {error}");
+    let space = statvfs(directory).map_err(|error| said(error.into()))?;
+    let bytes = |blocks: u64| blocks.saturating_mul(space.fragment_size());
+    let (free, total) = (bytes(space.blocks_available()), bytes(space.blocks()));
+    if free < LEAST_FREE || free < total / 100 * LEAST_FREE_PERCENT {
+        return Err(format!(
+            "{shown} is nearly full ({} MiB free): not measured",
+            free >> 20
+        ));
+    }
+    let mut file = tempfile::tempfile_in(directory).map_err(said)?;
+    let content = [0x57; WRITE];
+    let began = Instant::now();
+    let mut micros = Vec::with_capacity(MOST_WRITES);
+    while micros.len() < MOST_WRITES && began.elapsed() < LONGEST {
+        let write = Instant::now();
+        file.write_all(&content).map_err(said)?;
+        file.sync_data().map_err(said)?;
+        micros.push(u64::try_from(write.elapsed().as_micros()).unwrap_or(u64::MAX));
+    }
+    FsyncReading::of(shown, micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_measured_and_no_file_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        match measure_fsync(directory.path(), Some("ext4")) {
+            Ok(read) => {
+                assert!(
+                    read.writes >= 100 && read.p50_micros <= read.p99_micros,
+                    "{read:?}"
+                );
+            }
+            // A disk so slow or so full that it tells nothing.
+            Err(why) => assert!(
+                why.contains("too few") || why.contains("nearly full"),
+                "{why}"
+            ),
+        }
+        assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_no_disk_is_not_measured() {
+        let directory = tempfile::tempdir().unwrap();
+        for kind in ["tmpfs", "overlay"] {
+            let why = measure_fsync(directory.path(), Some(kind)).unwrap_err();
+            assert!(why.contains("--disk-test"), "{why}");
+        }
+        let why = measure_fsync(&directory.path().join("absent"), None).unwrap_err();
+        assert!(why.contains("not measured"), "{why}");
+    }
+}

@@ -1,0 +1,128 @@
+//! `windrow preflight`: can this machine become the node that is wanted? Asked before anything is installed.
+
+mod ask;
+mod wanted;
+
+use std::path::{Path, PathBuf};
+
+use windrow_host::{Preflight, PreflightVerdict, preflight};
+use windrow_plan::rules::Platform;
+
+use super::document::now;
+use super::inputs::{name_of, text_of};
+use super::out::print_whole;
+use super::output::Output;
+use super::{Context, Exit, style};
+use crate::observe::host::read_host;
+use crate::render::preflight_table;
+
+/// Can this machine become the node that is wanted? Its processors, memory, disks, links and what it needs around it,
+/// before anything is installed
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// What the node is to be: a Harvester configuration, cloud-init user-data, or `-`; when not given, this node's own
+    #[arg(value_name = "CONFIG")]
+    config: Option<PathBuf>,
+    /// The platform; when not given, that of the configuration, or of this node
+    #[arg(long, value_enum, value_name = "PLATFORM")]
+    platform: Option<NamedPlatform>,
+    /// Harvester's version or RKE2's; when not given, that of the image, or else the newest that is known
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+    /// The role; when not given, that of the configuration
+    #[arg(long, value_enum, value_name = "ROLE")]
+    role: Option<NamedRole>,
+    /// Hold it against what is published for production, or recommended
+    #[arg(long)]
+    production: bool,
+    /// Measure writes in this directory, on the disk that etcd will use
+    #[arg(long, value_name = "DIR")]
+    disk_test: Option<PathBuf>,
+    /// The link on which to ask whether addresses are free; when not given, the first one of the configuration
+    #[arg(long, value_name = "LINK")]
+    interface: Option<String>,
+    /// Ask nothing of the network
+    #[arg(long)]
+    offline: bool,
+    /// Judge a machine that was read before (`-o json`), and nothing of this one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["disk_test", "interface", "offline"])]
+    host: Option<PathBuf>,
+    #[arg(long, hide = true, default_value_t = windrow_host::dns::PORT)]
+    dns_port: u16,
+    #[arg(long, hide = true, default_value_t = windrow_host::ntp::PORT)]
+    ntp_port: u16,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum NamedPlatform {
+    Harvester,
+    Rke2,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum NamedRole {
+    Server,
+    Worker,
+    Witness,
+}
+
+impl From<NamedPlatform> for Platform {
+    fn from(named: NamedPlatform) -> Self {
+        match named {
+            NamedPlatform::Harvester => Platform::Harvester,
+            NamedPlatform::Rke2 => Platform::Rke2,
+        }
+    }
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let wanted = match wanted::wanted_node(args, context) {
+        Ok(wanted) => wanted,
+        Err(wrong) => {
+            super::complain(&wrong.errors);
+            return Ok(wrong.exit);
+        }
+    };
+    let (host, surroundings, at) = match &args.host {
+        Some(path) => match saved(path) {
+            Ok(read) => (read.host, read.surroundings, read.at),
+            Err(why) => {
+                eprintln!("windrow: {why}");
+                return Ok(Exit::Usage);
+            }
+        },
+        None => {
+            let at = now();
+            let layout = context.node();
+            let mut host = read_host(&layout, at);
+            let (surroundings, synchronised) = ask::ask_around(args, &layout, &wanted, &host)?;
+            host.clock.synchronised = synchronised;
+            (host, surroundings, at)
+        }
+    };
+    let judged = preflight(&host, &surroundings, &wanted, at);
+    let text = args
+        .output
+        .render(&judged, || preflight_table(&judged, style()))?;
+    print_whole(&text)?;
+    Ok(match judged.verdict {
+        PreflightVerdict::Fine => Exit::Ok,
+        PreflightVerdict::Fails => Exit::Failed,
+        PreflightVerdict::Unknown => Exit::Unknown,
+    })
+}
+
+/// A machine that was read before.
+fn saved(path: &Path) -> Result<Preflight, String> {
+    let text = text_of(path)?;
+    serde_json::from_str(&text).map_err(|error| {
+        format!(
+            "{}:{}: not what `windrow preflight -o json` prints: {error}",
+            name_of(path),
+            error.line()
+        )
+    })
+}

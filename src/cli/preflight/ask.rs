@@ -1,0 +1,246 @@
+//! Asks around: all at once, each within a time-out.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use futures::future::join_all;
+use tokio::task::spawn_blocking;
+use windrow_harvester::arp::waits;
+use windrow_harvester::vip_check::{AddressClaim, VipCheck};
+use windrow_host::minimums::PublishedMinimums;
+use windrow_host::{
+    DnsReading, FsyncReading, HostFacts, JoinReading, NtpReading, PlannedRole, Reading,
+    Surroundings, VipReading, WantedNode, host_of,
+};
+
+use super::super::cluster::runtime;
+use super::super::document::now;
+use super::Args;
+use crate::act::measure_fsync;
+use crate::backoff::random;
+use crate::layout::Layout;
+use crate::observe::arp::{Claims, ask_who_has};
+use crate::observe::host::{
+    ask_for_time, ask_name_server, configured_name_servers, file_system_of, listeners,
+    nearest_directory, takes_connections,
+};
+use crate::observe::network::has_default_route;
+use crate::observe::probes::clock_is_synchronised;
+
+/// A cluster of Harvester is joined over HTTPS.
+const HTTPS: u16 = 443;
+
+/// Asks what only asking tells, and the state of the clock.
+pub(super) fn ask_around(
+    args: &Args,
+    layout: &Layout,
+    wanted: &WantedNode,
+    host: &HostFacts,
+) -> std::io::Result<(Surroundings, Reading<bool>)> {
+    let needed: Vec<_> = PublishedMinimums::shipped()
+        .ports(wanted.platform, wanted.role)
+        .map(|port| (port.port, port.protocol))
+        .collect();
+    let default_route = has_default_route(layout);
+    let default_route = default_route.map_err(|(path, why)| format!("{path}: {why}"));
+    let (fsync, network, clock) = runtime()?.block_on(async {
+        tokio::join!(
+            measured(args, layout, wanted),
+            network(args, layout, wanted, host),
+            synchronised(layout)
+        )
+    });
+    let surroundings = Surroundings {
+        ports: listeners(layout, &needed).into(),
+        default_route: default_route.into(),
+        fsync,
+        ..network
+    };
+    Ok((surroundings, clock.into()))
+}
+
+/// Says what takes seconds, to a person who waits.
+fn say(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("windrow: {what}");
+    }
+}
+
+async fn synchronised(layout: &Layout) -> Result<bool, String> {
+    match layout.root() == Path::new("/") {
+        true => clock_is_synchronised().await,
+        false => Err("it is asked of the machine itself, not below another root".to_owned()),
+    }
+}
+
+/// How long writes take where etcd is to live; `None` where that is not known.
+async fn measured(
+    args: &Args,
+    layout: &Layout,
+    wanted: &WantedNode,
+) -> Option<Reading<FsyncReading>> {
+    if wanted.role == PlannedRole::Worker {
+        return None;
+    }
+    let database = layout.data_dir().join("server/db");
+    let directory = match &args.disk_test {
+        Some(directory) => directory.clone(),
+        None if database.join("etcd/member").exists() => {
+            let why = "etcd has its data here already, and measuring would disturb it: name the directory with --disk-test";
+            return Some(Reading::unknown(why));
+        }
+        None => nearest_directory(&database)?,
+    };
+    say(&format!(
+        "measuring writes in {} (5 s at most)",
+        directory.display()
+    ));
+    let file_system = file_system_of(layout, &directory);
+    let measured = spawn_blocking(move || measure_fsync(&directory, file_system.as_deref())).await;
+    let measured = measured.unwrap_or_else(|error| Err(error.to_string()));
+    Some(measured.into())
+}
+
+async fn network(
+    args: &Args,
+    layout: &Layout,
+    wanted: &WantedNode,
+    host: &HostFacts,
+) -> Surroundings {
+    if args.offline {
+        return Surroundings::default();
+    }
+    let (addresses, (name_servers, time_servers), join) = tokio::join!(
+        addresses(args, wanted, host),
+        servers(args, layout, wanted),
+        join(wanted)
+    );
+    Surroundings {
+        addresses,
+        name_servers,
+        time_servers,
+        join,
+        ..Surroundings::default()
+    }
+}
+
+/// The addresses that have to be free, each asked for on its own.
+async fn addresses(args: &Args, wanted: &WantedNode, host: &HostFacts) -> Vec<VipReading> {
+    let management = wanted.management.links.iter();
+    let mut configured = management.filter_map(|link| match (&link.mac, &link.name) {
+        (Some(Ok(mac)), _) => {
+            let mut links = host.nics();
+            links.find(|it| it.mac == *mac).map(|it| it.name.clone())
+        }
+        (_, name) => name.clone(),
+    });
+    let configured = configured.find(|name| host.link(name).is_some());
+    let link = args.interface.clone().or(configured);
+    let wanted = wanted.vip.iter().chain(&wanted.management.address);
+    let asked = wanted.map(|address| {
+        let (text, link) = (address.text.clone(), link.clone());
+        async move {
+            let (own, claims) = claims(&text, link).await;
+            VipReading {
+                address: text,
+                own,
+                claims: claims.into(),
+            }
+        }
+    });
+    join_all(asked).await
+}
+
+async fn claims(address: &str, link: Option<String>) -> (bool, Result<Vec<AddressClaim>, String>) {
+    let address: Ipv4Addr = match address.parse() {
+        Ok(IpAddr::V4(address)) => address,
+        Ok(IpAddr::V6(_)) => return (false, Err("IPv6 has no ARP".to_owned())),
+        Err(_) => return (false, Err("it is no address".to_owned())),
+    };
+    say(&format!("asking who has {address} (7 s)"));
+    let waits = waits([random(), random(), random()]);
+    let asked = spawn_blocking(move || ask_who_has(address, link.as_deref(), waits)).await;
+    match asked.unwrap_or_else(|error| Err(error.to_string())) {
+        Ok(Claims { link, others }) => {
+            let own = link.has(address);
+            let heard = VipCheck::heard(address.into(), &link.name, own, &others);
+            (own, Ok(heard.claims))
+        }
+        Err(why) => (false, Err(why)),
+    }
+}
+
+/// The name servers, and then the time servers by the addresses that these know.
+async fn servers(
+    args: &Args,
+    layout: &Layout,
+    wanted: &WantedNode,
+) -> (Vec<DnsReading>, Vec<NtpReading>) {
+    let configured = wanted.name_servers.iter();
+    let mut servers: Vec<String> = configured.map(|one| one.text.clone()).collect();
+    if servers.is_empty() {
+        servers = configured_name_servers(layout);
+    }
+    let mut names: Vec<&str> = wanted.names().collect();
+    names.dedup();
+    if names.is_empty() {
+        names.push(".");
+    }
+    let questions = servers
+        .iter()
+        .flat_map(|server| names.iter().map(move |name| (server, *name)));
+    let readings = questions.map(|(server, name)| async move {
+        let answer = match server.parse::<IpAddr>() {
+            Ok(address) => {
+                let id = random().to_le_bytes();
+                let id = u16::from_le_bytes([id[0], id[1]]);
+                ask_name_server(SocketAddr::new(address, args.dns_port), name, id).await
+            }
+            Err(_) => Err("is no address".to_owned()),
+        };
+        DnsReading {
+            server: server.clone(),
+            name: name.to_owned(),
+            answer: answer.into(),
+        }
+    });
+    let readings = join_all(readings).await;
+    let mut known: BTreeMap<&str, IpAddr> = BTreeMap::new();
+    for reading in &readings {
+        let address = reading.answer.known().and_then(|all| all.first());
+        known.extend(address.map(|address| (reading.name.as_str(), *address)));
+    }
+    let times = wanted.time_servers.iter().map(|server| {
+        let server = &server.text;
+        let literal = server.parse::<IpAddr>().ok();
+        let address = literal.or_else(|| known.get(server.as_str()).copied());
+        async move {
+            let told = match address {
+                Some(address) => ask_for_time(SocketAddr::new(address, args.ntp_port), now).await,
+                None => Err("was not asked: no name server knows its address".to_owned()),
+            };
+            NtpReading {
+                server: server.clone(),
+                behind_millis: told.into(),
+            }
+        }
+    });
+    let times = join_all(times).await;
+    (readings, times)
+}
+
+/// The cluster that is to be joined. The URL may hold a password: only its host is shown.
+async fn join(wanted: &WantedNode) -> Option<JoinReading> {
+    let url = &wanted.join.as_ref()?.text;
+    let host = host_of(url)?;
+    let rest = url.rsplit_once(host).map_or("", |(_, rest)| rest);
+    let port = rest.trim_start_matches([']', ':']).split('/').next();
+    let port = port.and_then(|port| port.parse().ok()).unwrap_or(HTTPS);
+    let answers = takes_connections(host, port).await;
+    Some(JoinReading {
+        server: format!("{host} port {port}"),
+        answers: answers.map(|()| true).into(),
+    })
+}

@@ -1,0 +1,129 @@
+//! What the machine is to become: from the configuration, the command line and the image.
+
+use std::path::{Path, PathBuf};
+
+use windrow_harvester::HarvesterVersion;
+use windrow_host::{PlannedRole, WantedNode, cloud_init_node, harvester_node};
+use windrow_model::findings::Location;
+use windrow_model::manifest::file_kind::{FileKind, kind_of};
+use windrow_model::manifest::yaml;
+use windrow_plan::rules::Platform;
+use windrow_plan::version::Version;
+
+use super::super::inputs::{name_of, text_of};
+use super::super::{Context, Exit};
+use super::{Args, NamedRole};
+use crate::observe::{platform, rke2};
+
+/// Harvester's configuration, as the installer leaves it.
+const CONFIGURATION: &str = "/oem/harvester.config";
+
+/// Why it is not known what is wanted.
+pub(super) struct Wrong {
+    pub(super) errors: Vec<String>,
+    pub(super) exit: Exit,
+}
+
+impl Wrong {
+    fn usage(error: impl Into<String>) -> Self {
+        Self {
+            errors: vec![error.into()],
+            exit: Exit::Usage,
+        }
+    }
+}
+
+/// What the machine is to become.
+pub(super) fn wanted_node(args: &Args, context: &Context) -> Result<WantedNode, Wrong> {
+    let own = context.layout.path(CONFIGURATION);
+    let own_counts = args.config.is_none() && args.host.is_none() && own.is_file();
+    let named: Option<PathBuf> = match own_counts {
+        true => Some(own),
+        false => args.config.clone(),
+    };
+    let asked: Option<Platform> = args.platform.map(Platform::from);
+    let mut wanted = match &named {
+        Some(path) => configured(path)?,
+        None => bare(asked, context)?,
+    };
+    if let Some(asked) = asked.filter(|asked| *asked != wanted.platform) {
+        return Err(Wrong::usage(format!(
+            "{} is for {}, and --platform says {asked}",
+            named.as_deref().map_or_else(String::new, name_of),
+            wanted.platform
+        )));
+    }
+    wanted.role = match args.role {
+        Some(NamedRole::Server) => PlannedRole::Server,
+        Some(NamedRole::Worker) => PlannedRole::Worker,
+        Some(NamedRole::Witness) => PlannedRole::Witness,
+        None => wanted.role,
+    };
+    if wanted.role == PlannedRole::Witness && wanted.platform == Platform::Rke2 {
+        return Err(Wrong::usage("a witness is a role of Harvester's"));
+    }
+    wanted.production = args.production;
+    let version = args.version.clone();
+    match wanted.platform {
+        Platform::Harvester => {
+            let version = version.or_else(|| rke2::harvester(&context.layout));
+            wanted.harvester = match version.map(|version| version.parse::<HarvesterVersion>()) {
+                None => None,
+                Some(Ok(version)) => Some(version),
+                // An image may be called anything.
+                Some(Err(_)) if args.version.is_none() => None,
+                Some(Err(error)) => return Err(Wrong::usage(format!("--version: {error}"))),
+            };
+        }
+        Platform::Rke2 => {
+            if let Some(Err(error)) = version.map(|version| version.parse::<Version>()) {
+                return Err(Wrong::usage(format!("--version: {error}")));
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+fn configured(path: &Path) -> Result<WantedNode, Wrong> {
+    let text = text_of(path).map_err(Wrong::usage)?;
+    let name = name_of(path);
+    let kind = kind_of(&text);
+    let root = yaml::parse_configuration(&text).map_err(|problems| Wrong {
+        errors: problems
+            .iter()
+            .map(|problem| {
+                let at = Location {
+                    file: name.clone(),
+                    line: problem.line,
+                };
+                format!("{at}: {}", problem.message)
+            })
+            .collect(),
+        exit: Exit::Configuration,
+    })?;
+    let Some(root) = root else {
+        return Err(Wrong::usage(format!("{name}: it is empty")));
+    };
+    match kind {
+        FileKind::HarvesterConfig => Ok(harvester_node(&name, &root)),
+        FileKind::CloudInit => Ok(cloud_init_node(&name, &root)),
+        other => Err(Wrong {
+            errors: vec![format!(
+                "{name}: read as {}; a preflight takes a Harvester configuration or cloud-init user-data, or --platform and --role",
+                other.name()
+            )],
+            exit: Exit::Configuration,
+        }),
+    }
+}
+
+/// Without a configuration.
+fn bare(asked: Option<Platform>, context: &Context) -> Result<WantedNode, Wrong> {
+    let found = asked.or_else(|| platform::detect(&context.layout));
+    let platform = found.ok_or_else(|| {
+        Wrong::usage(
+            "what is the machine to become? Name a configuration, or --platform harvester or rke2",
+        )
+    })?;
+    Ok(WantedNode::bare(platform, PlannedRole::Server))
+}

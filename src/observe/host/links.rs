@@ -1,0 +1,100 @@
+//! The machine's network links, as /sys lists them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+
+use nix::ifaddrs::getifaddrs;
+use windrow_host::{HostLink, LinkState, Reading};
+
+use super::{is_this_machine, names, number, text};
+use crate::layout::Layout;
+
+/// A machine has fewer of these.
+const MOST: usize = 256;
+
+/// The links that are a device's, a bond's or a bridge's: those to pods and machines are many.
+pub fn links(layout: &Layout) -> Reading<Vec<HostLink>> {
+    let read = names(layout, "/sys/class/net").map(|names| {
+        let addresses = match is_this_machine(layout) {
+            Ok(()) => addresses(),
+            Err(_) => BTreeMap::new(),
+        };
+        let links = names
+            .iter()
+            .filter_map(|name| link(layout, name, &addresses));
+        links.take(MOST).collect()
+    });
+    read.into()
+}
+
+fn link(
+    layout: &Layout,
+    name: &str,
+    addresses: &BTreeMap<String, Vec<(IpAddr, u8)>>,
+) -> Option<HostLink> {
+    let file = |part: &str| format!("/sys/class/net/{name}/{part}");
+    let exists = |part: &str| fs::symlink_metadata(layout.path(&file(part))).is_ok();
+    let physical = exists("device");
+    if !physical && !exists("bonding") && !exists("bridge") {
+        return None;
+    }
+    let mac = text(layout, &file("address")).ok()?.parse().ok()?;
+    let count = |part: &str| number::<u64>(layout, &file(part)).unwrap_or_default();
+    let both = |what: &str| {
+        let received = count(&format!("statistics/rx_{what}"));
+        received.saturating_add(count(&format!("statistics/tx_{what}")))
+    };
+    // Where the link is down the kernel refuses to tell the speed, and a driver may not know it (-1).
+    let speed = number::<i64>(layout, &file("speed")).ok();
+    let speed = speed.and_then(|speed| u32::try_from(speed).ok().filter(|speed| *speed > 0));
+    Some(HostLink {
+        name: name.to_owned(),
+        mac,
+        physical,
+        state: state(layout, name).into(),
+        speed: speed.ok_or("the link tells no speed".to_owned()).into(),
+        mtu: number(layout, &file("mtu")).unwrap_or_default(),
+        addresses: addresses.get(name).cloned().unwrap_or_default(),
+        packets: both("packets"),
+        errors: both("errors"),
+    })
+}
+
+fn state(layout: &Layout, name: &str) -> Result<LinkState, String> {
+    const UP: u32 = 1;
+    let path = format!("/sys/class/net/{name}/flags");
+    let flags = text(layout, &path)?;
+    let flags = u32::from_str_radix(flags.trim_start_matches("0x"), 16)
+        .map_err(|_| format!("{path}: no number"))?;
+    if flags & UP == 0 {
+        return Ok(LinkState::Down);
+    }
+    let carrier: u8 = number(layout, &format!("/sys/class/net/{name}/carrier"))?;
+    Ok(match carrier {
+        1 => LinkState::Up,
+        _ => LinkState::NoCarrier,
+    })
+}
+
+fn addresses() -> BTreeMap<String, Vec<(IpAddr, u8)>> {
+    let mut found: BTreeMap<String, Vec<(IpAddr, u8)>> = BTreeMap::new();
+    for one in getifaddrs().into_iter().flatten() {
+        let (address, mask) = (one.address.as_ref(), one.netmask.as_ref());
+        let v4 = address.and_then(|it| it.as_sockaddr_in()).map(|it| {
+            let mask = mask.and_then(|mask| mask.as_sockaddr_in());
+            let prefix = mask.map_or(32, |mask| mask.ip().to_bits().leading_ones());
+            (IpAddr::V4(it.ip()), prefix)
+        });
+        let v6 = address.and_then(|it| it.as_sockaddr_in6()).map(|it| {
+            let mask = mask.and_then(|mask| mask.as_sockaddr_in6());
+            let prefix = mask.map_or(128, |mask| mask.ip().to_bits().leading_ones());
+            (IpAddr::V6(it.ip()), prefix)
+        });
+        if let Some((address, prefix)) = v4.or(v6) {
+            let known = found.entry(one.interface_name).or_default();
+            known.push((address, u8::try_from(prefix).unwrap_or(u8::MAX)));
+        }
+    }
+    found
+}

@@ -1,0 +1,90 @@
+//! The machine: read once for a preflight, for the console and for the inventory of the first boot.
+//!
+//! Processors, memory, load, sensors and the time of the boot come from `sysinfo`, which reads the machine that it runs on. Below another
+//! root than `/` they are unknown: it would be another machine's. The rest is read below the layout's root.
+
+mod disks;
+mod inventory;
+mod links;
+mod machine;
+mod mounts;
+mod servers;
+mod sockets;
+
+use std::fs;
+use std::io;
+
+use jiff::Timestamp;
+use windrow_host::{ClockState, HostFacts, Reading};
+
+use crate::layout::Layout;
+
+pub use inventory::read_inventory;
+pub use links::links as read_links;
+pub use machine::temperatures as read_temperatures;
+pub use mounts::{file_system_of, nearest_directory};
+pub use servers::{ask_for_time, ask_name_server, configured_name_servers, takes_connections};
+pub use sockets::listeners;
+
+/// Reads the machine. Quick enough to be asked by a person, and for no loop: some hundred small files.
+pub fn read_host(layout: &Layout, now: Timestamp) -> HostFacts {
+    HostFacts {
+        machine: machine::identity(layout),
+        cpus: machine::cpus(layout),
+        memory: machine::memory(layout),
+        disks: disks::disks(layout),
+        directories: mounts::directories(layout),
+        load: machine::load(layout),
+        temperatures: machine::temperatures(layout),
+        links: links::links(layout),
+        clock: ClockState {
+            now: Reading::Known(now),
+            booted: machine::booted(layout),
+            synchronised: Reading::default(),
+        },
+    }
+}
+
+/// Is it the machine that this program runs on?
+fn is_this_machine(layout: &Layout) -> Result<(), String> {
+    match layout.root().as_os_str() == "/" {
+        true => Ok(()),
+        false => Err("it is read of the machine itself, not below another root".to_owned()),
+    }
+}
+
+/// A small file below the root, without the blanks around it.
+fn text(layout: &Layout, path: &str) -> Result<String, String> {
+    let read = fs::read_to_string(layout.path(path));
+    read.map(|text| text.trim().to_owned())
+        .map_err(|error| cannot_read(path, &error))
+}
+
+/// Why a file of the machine tells nothing.
+fn cannot_read(path: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no {path}"),
+        io::ErrorKind::PermissionDenied => format!("no right to read {path}"),
+        other => format!("{path} cannot be read ({other})"),
+    }
+}
+
+/// A number in a file below the root.
+fn number<T: std::str::FromStr>(layout: &Layout, path: &str) -> Result<T, String> {
+    let text = text(layout, path)?;
+    text.parse().map_err(|_| format!("{path}: no number"))
+}
+
+/// The names in a directory below the root, in order.
+fn names(layout: &Layout, path: &str) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(layout.path(path)).map_err(|error| cannot_read(path, &error))?;
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests;
