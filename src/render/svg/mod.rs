@@ -1,5 +1,7 @@
-//! The plan as a picture: self-contained SVG, no script, readable in light and in dark.
+//! The plan, and where the time of a boot went, as pictures: self-contained SVG, no script, readable in light and in dark.
 
+mod backtest;
+mod boot;
 mod draw;
 mod drawn_box;
 mod layout;
@@ -9,6 +11,9 @@ mod style;
 use windrow_plan::Plan;
 use windrow_plan::rules::Tier;
 
+pub use self::backtest::backtest_picture;
+pub(in crate::render) use self::boot::boot_figure;
+pub use self::boot::boot_picture;
 use self::drawn_box::{DrawnBox, HEADER, NARROWEST, PAD, ROW, SMALL, TEXT, badge_width};
 use self::layout::Shape;
 use self::metrics::width;

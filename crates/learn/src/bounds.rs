@@ -1,0 +1,198 @@
+//! What a row may say. A flight comes from a node, and a node can lie: whatever is not a name that Kubernetes takes, not a time that a
+//! bootstrap can take, or more than a boot can bring, is left out or refused.
+
+use jiff::Timestamp;
+use windrow_decide::flight::Appeared;
+use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_plan::knowledge::is_kubernetes_group;
+
+use crate::row::{ObservedBoot, ROW_FORMAT, Who};
+
+/// Longest time that anything of a bootstrap takes, in milliseconds: seven days.
+pub const LONGEST_MS: u64 = 7 * 24 * 3600 * 1000;
+/// Most things of one who brings, and most who bring, in one boot.
+pub const MOST_THINGS: usize = 500;
+/// Most things of a boot.
+pub const MOST_OF_A_BOOT: usize = 2_000;
+/// Most refusals of a boot.
+pub const MOST_REFUSALS: usize = 50;
+/// Largest row, in bytes.
+pub const LARGEST_ROW: usize = 64 << 10;
+/// Longest name.
+const LONGEST_NAME: usize = 253;
+/// Longest text.
+pub const LONGEST_TEXT: usize = 200;
+
+/// Namespaces of every cluster (kubernetes `pkg/controlplane/controller/systemnamespaces`).
+const OF_EVERY_CLUSTER: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Is it a time of a boot? Windrow is younger, and a clock that stands further ahead is wrong.
+pub fn is_plausible_time(at: Timestamp) -> bool {
+    let year = at.strftime("%Y").to_string();
+    ("2020".."2100").contains(&year.as_str())
+}
+
+/// A name of an object, a chart or a release: letters, digits, and `-._:` within (`k8s.io/apimachinery` `pkg/api/validation`; names of
+/// roles have colons).
+pub fn is_name(text: &str) -> bool {
+    let inner = |one: char| one.is_ascii_alphanumeric() || "-._:".contains(one);
+    (1..=LONGEST_NAME).contains(&text.len())
+        && text.chars().all(inner)
+        && text.starts_with(|one: char| one.is_ascii_alphanumeric())
+        && text.ends_with(|one: char| one.is_ascii_alphanumeric())
+}
+
+/// A version, a hardware class or a repository: one printable word.
+pub fn is_word(text: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(|one| ('!'..='~').contains(&one))
+}
+
+/// A line for people: printable ASCII.
+pub fn is_text(text: &str) -> bool {
+    (1..=LONGEST_TEXT).contains(&text.len()) && text.chars().all(|one| (' '..='~').contains(&one))
+}
+
+/// A kind that something can bring: not one of Kubernetes itself.
+pub fn is_kind(kind: &GroupKind) -> bool {
+    is_any_kind(kind) && kind.group.contains('.') && !is_kubernetes_group(&kind.group)
+}
+
+/// Any kind. The core group is empty.
+fn is_any_kind(kind: &GroupKind) -> bool {
+    let is_group = |group: &str| {
+        let small =
+            |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || "-.".contains(one);
+        group.is_empty() || (is_name(group) && group.chars().all(small))
+    };
+    is_group(&kind.group)
+        && (1..=63).contains(&kind.kind.len())
+        && kind.kind.starts_with(|one: char| one.is_ascii_uppercase())
+        && kind.kind.chars().all(|one| one.is_ascii_alphanumeric())
+}
+
+/// Something that can be learned.
+pub fn is_thing(what: &Appeared) -> bool {
+    match what {
+        Appeared::Kind { kind, .. } => is_kind(kind),
+        Appeared::Object(object) => is_object(object),
+    }
+}
+
+/// A name that `flight.names: hash` took away: 12 digits of its digest. It is no name of anything.
+pub fn is_digest(name: &str) -> bool {
+    name.len() == 12
+        && name
+            .bytes()
+            .all(|one| matches!(one, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn is_object(object: &ObjectRef) -> bool {
+    let is_hashed = is_digest(&object.name) || object.namespace.as_deref().is_some_and(is_digest);
+    let is_own = object.kind == "Namespace" && object.group.is_empty();
+    !is_hashed
+        && is_any_kind(&object.group_kind())
+        && is_name(&object.name)
+        && object.namespace.as_deref().is_none_or(is_name)
+        && !(is_own && OF_EVERY_CLUSTER.contains(&object.name.as_str()))
+}
+
+/// What is wrong with a row; a sentence for people.
+pub fn complaint(boot: &ObservedBoot) -> Option<String> {
+    let wrong = |what: &str| Some(format!("{what}: the boot is left out"));
+    if boot.format != ROW_FORMAT {
+        return wrong(&format!(
+            "its format is {}, and this program reads {ROW_FORMAT}",
+            boot.format
+        ));
+    }
+    if !is_name(&boot.id) || boot.id.len() > 64 || !is_word(&boot.windrow) {
+        return wrong("its id or Windrow's version is no name");
+    }
+    if !is_plausible_time(boot.at) {
+        return wrong("it began before 2020 or after 2099, by its own clock");
+    }
+    let words = [&boot.kubernetes, &boot.harvester, &boot.hardware];
+    if words.into_iter().flatten().any(|word| !is_word(word)) {
+        return wrong("a version or the hardware class is no word");
+    }
+    if boot.phases.iter().any(|phase| phase.ms > LONGEST_MS) {
+        return wrong("a phase takes longer than seven days");
+    }
+    let things = || boot.brought.iter().flat_map(|one| &one.things);
+    let mut times = things().flat_map(|thing| [thing.after, thing.api]);
+    if times.any(|time| time.is_some_and(|ms| ms > LONGEST_MS)) {
+        return wrong("something takes longer than seven days to come");
+    }
+    if things().any(|thing| !is_thing(&thing.what)) {
+        return wrong(
+            "something came that is no kind or name of Kubernetes' form, or is Kubernetes' own",
+        );
+    }
+    if boot.brought.iter().any(|one| !is_who(&one.by)) {
+        return wrong("who brought something is no name");
+    }
+    let is_refusal = |said: &str, cause: Option<&str>| is_text(said) && cause.is_none_or(is_text);
+    let mut refusals = boot.refusals.iter();
+    if refusals.any(|one| !is_any_kind(&one.kind) || !is_refusal(&one.said, one.cause.as_deref())) {
+        return wrong("a refusal has unprintable or too many words");
+    }
+    if things().count() > MOST_OF_A_BOOT
+        || boot.brought.len() > MOST_THINGS
+        || boot.refusals.len() > MOST_REFUSALS
+        || boot.phases.len() > 20
+        || boot.line().len() > LARGEST_ROW
+    {
+        return wrong("it says more than a boot can bring");
+    }
+    None
+}
+
+/// Can that be who brought something?
+pub fn is_who(who: &Who) -> bool {
+    match who {
+        Who::Chart {
+            name,
+            version,
+            repository,
+            ..
+        } => {
+            is_name(name)
+                && version.as_deref().is_none_or(is_word)
+                && repository.as_deref().is_none_or(is_word)
+        }
+        Who::Release { name, namespace } => is_name(name) && is_name(namespace),
+        Who::Addon { name } | Who::Manager { name } => is_name(name),
+        Who::Fleet { bundle } => is_name(bundle),
+        Who::Owner { kind } => is_any_kind(kind),
+        Who::Unknown => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_kubernetes_takes_and_nothing_of_kubernetes_is_learned() {
+        let kind = |group: &str, kind: &str| is_kind(&GroupKind::new(group, kind));
+        assert!(kind("example.com", "Widget"));
+        for (group, name) in [
+            ("apps", "Deployment"),
+            ("", "Secret"),
+            ("rbac.authorization.k8s.io", "ClusterRole"),
+            ("example.com", "widget"),
+            ("example.com", "Wid\nget"),
+            ("exa mple.com", "Widget"),
+            ("Example.com", "Widget"),
+        ] {
+            assert!(!kind(group, name), "{group:?} {name:?}");
+        }
+        for wrong in ["", "a b", "-a", "a\u{1b}[31m", "a: [", &"a".repeat(254)] {
+            assert!(!is_name(wrong), "{wrong:?}");
+        }
+        let namespace = |name: &str| is_object(&ObjectRef::cluster("", "Namespace", name));
+        assert!(namespace("widgets") && !namespace("kube-system"));
+        // As `flight.names: hash` writes them.
+        assert!(!namespace("0a1b2c3d4e5f") && namespace("0a1b2c3d4e5"));
+    }
+}

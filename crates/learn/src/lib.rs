@@ -1,0 +1,46 @@
+//! What recorded boots teach: who brings what, how long things take, what refuses what.
+//!
+//! ```text
+//!   flights ──> rows, one a boot ──┐
+//!                                  ├──> union by boot ──> summary ──> a knowledge file, its rows included
+//!   knowledge files ──> their rows ┘
+//! ```
+//!
+//! The summary is a pure function of the set of rows. So files merge in any order, in any grouping and any number of times to the same
+//! bytes.
+//!
+//! A boot never turns knowledge round: it counts for a thing, or against it. What less than half of the boots say is no entry.
+//!
+//! May know: the crates `model`, `plan` and `decide`.
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails so"))]
+
+pub mod bounds;
+pub mod interval;
+
+mod backtest;
+mod boot_set;
+mod known;
+mod observe;
+mod row;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use backtest::{Backtest, BacktestCase, BacktestRound, Coverage, Miss, backtest_schema};
+pub use boot_set::{BootSet, KnowledgeFile, MOST_BOOTS};
+pub use known::{
+    ContradictionReport, EntryReport, Explanation, KnowledgeChange, KnowledgeDiff, KnowledgeReport,
+    KnownBy, KnownThing, ObservedBy, PhaseReport, RefusalReport, SeenReport, ThingSort,
+    TimesReport, explain, knowledge_schemas,
+};
+pub use observe::{Observed, observe};
+pub use row::{
+    ObservedBoot, ObservedBringer, ObservedPhase, ObservedRefusal, ObservedThing, PhaseName,
+    ROW_FORMAT, Who, thing_words,
+};
+pub use summary::{
+    Contradiction, LearnedEntry, PhaseEntry, Provider, RefusalEntry, Summary, VersionSpan,
+};
+pub use text::duration_text;

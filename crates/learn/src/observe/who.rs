@@ -1,0 +1,321 @@
+//! Who brought what: the provenance of each thing, with the chart that its Helm release is of.
+//!
+//! What comes from a chart's `crds/` does not say of which release. It is the chart's whose release alone was being installed when it was
+//! created. Helm makes such kinds before it writes the release's Secret (`helm/helm` `pkg/action/install.go`), so an installation begins,
+//! where the HelmChart is a manifest of the directory, when that was applied.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use windrow_decide::flight::{Provenance, RecordedAppearance, RecordedFiles, RecordedRelease};
+use windrow_model::manifest::{GroupKind, ManifestPath, sha256_hex};
+use windrow_plan::knowledge::{Bringer, Knowledge, installed_chart};
+
+use super::ClockTime;
+use crate::bounds::{MOST_OF_A_BOOT, MOST_THINGS, is_digest, is_name, is_thing, is_who, is_word};
+use crate::row::{ObservedBringer, ObservedThing, Who};
+
+/// An object that was created this long before it was seen was seen late.
+const LATE: SignedDuration = SignedDuration::from_secs(2);
+/// Times in whole seconds differ by so much from the time itself.
+const ROUNDING: SignedDuration = SignedDuration::from_secs(1);
+
+/// A release: its name and its namespace.
+type ReleaseName = (String, String);
+
+/// What the lines of a boot say of who brings.
+#[derive(Debug, Default)]
+pub(super) struct Bringers<'f> {
+    charts: BTreeMap<ReleaseName, ManifestChart>,
+    /// Files with objects of these kinds: a controller acts once they are applied.
+    files_of_kinds: BTreeMap<GroupKind, Vec<ManifestPath>>,
+    releases: BTreeMap<ReleaseName, Release>,
+    appearances: Vec<(&'f RecordedAppearance, ClockTime)>,
+}
+
+/// A chart whose HelmChart is in the directory.
+#[derive(Debug)]
+struct ManifestChart {
+    who: Who,
+    path: ManifestPath,
+}
+
+/// What the flight says of a release.
+#[derive(Debug, Default)]
+struct Release {
+    began: Option<Timestamp>,
+    /// When Helm was done with it.
+    done: Option<Timestamp>,
+    deployed: bool,
+}
+
+impl<'f> Bringers<'f> {
+    pub(super) fn take_files(&mut self, files: &RecordedFiles) {
+        for path in &files.gone {
+            self.forget(path);
+        }
+        for file in &files.files {
+            self.forget(&file.path);
+            for object in file.restore().objects() {
+                let kind = object.id.group_kind();
+                let paths = self.files_of_kinds.entry(kind).or_default();
+                if !paths.contains(&file.path) {
+                    paths.push(file.path.clone());
+                }
+                let Some(chart) = installed_chart(object) else {
+                    continue;
+                };
+                let version = object.node.str_at(&["spec", "version"]);
+                let numbers = chart.version().map(|[a, b, c]| format!("{a}.{b}.{c}"));
+                let version = version.map(str::to_owned).or(numbers);
+                let who = Who::Chart {
+                    name: chart.name().to_owned(),
+                    version: version.filter(|word| is_word(word)),
+                    repository: repository(
+                        object
+                            .node
+                            .str_at(&["spec", "repo"])
+                            .unwrap_or(chart.address()),
+                    ),
+                    manifest: true,
+                };
+                let release = (chart.release().to_owned(), chart.namespace().to_owned());
+                let path = file.path.clone();
+                self.charts.insert(release, ManifestChart { who, path });
+            }
+        }
+    }
+
+    fn forget(&mut self, path: &ManifestPath) {
+        self.charts.retain(|_, chart| chart.path != *path);
+        for paths in self.files_of_kinds.values_mut() {
+            paths.retain(|one| one != path);
+        }
+    }
+
+    pub(super) fn take_release(&mut self, line: &RecordedRelease, at: ClockTime) {
+        let name = (line.release.clone(), line.namespace.clone());
+        let release = self.releases.entry(name).or_default();
+        release.began = release.began.or(line.began);
+        if line.status == "deployed" {
+            release.deployed = true;
+            release.done = release.done.or(line.modified).or(Some(at.at()));
+        }
+    }
+
+    pub(super) fn take_appearance(&mut self, line: &'f RecordedAppearance, at: ClockTime) {
+        if self.appearances.len() < MOST_OF_A_BOOT && is_thing(&line.what) {
+            self.appearances.push((line, at));
+        }
+    }
+
+    /// Who brought what, once the whole boot was read.
+    pub(super) fn finish(
+        &self,
+        applied: &BTreeMap<ManifestPath, Option<ClockTime>>,
+        api: Option<ClockTime>,
+    ) -> Vec<ObservedBringer> {
+        let mut found: BTreeMap<Who, ObservedBringer> = BTreeMap::new();
+        // A chart that was deployed and brought nothing says something too.
+        for (name, chart) in &self.charts {
+            let hashed = (digest(&name.0), digest(&name.1));
+            let release = self
+                .releases
+                .get(name)
+                .or_else(|| self.releases.get(&hashed));
+            let one = bringer(&mut found, chart.who.clone());
+            one.done |= release.is_some_and(|release| release.deployed);
+        }
+        let mut seen = BTreeMap::new();
+        for (line, at) in &self.appearances {
+            // Something may go and come again: the first time counts.
+            if seen.insert(&line.what, ()).is_some() {
+                continue;
+            }
+            let release = self.release_of(line, applied);
+            let chart = release.as_ref().and_then(|name| self.chart(name));
+            let who = who(line, release.as_ref(), chart);
+            let from = self.reference(line, chart, applied);
+            let came = (!line.was_there).then(|| when(line, *at));
+            let since = |from: Option<ClockTime>| came.and_then(|came| came.since(from?));
+            let thing = ObservedThing {
+                what: line.what.clone(),
+                after: since(from),
+                api: since(api),
+            };
+            let one = bringer(&mut found, who);
+            let release = release.and_then(|name| self.releases.get(&name));
+            one.done |= release.is_some_and(|release| release.deployed);
+            if one.things.len() < MOST_THINGS {
+                one.things.push(thing);
+            }
+        }
+        let mut found: Vec<ObservedBringer> = found.into_values().take(MOST_THINGS).collect();
+        for one in &mut found {
+            one.things.sort();
+        }
+        found
+    }
+
+    /// The release that brought something.
+    fn release_of(
+        &self,
+        line: &RecordedAppearance,
+        applied: &BTreeMap<ManifestPath, Option<ClockTime>>,
+    ) -> Option<ReleaseName> {
+        match &line.by {
+            Provenance::Helm {
+                release, namespace, ..
+            } => (!release.is_empty()).then(|| (release.clone(), namespace.clone())),
+            Provenance::HelmUnnamed if !line.was_there => {
+                let created = line.created?;
+                let mut fits = self.releases.iter().filter(|(name, release)| {
+                    let chart = self.chart(name);
+                    let begun = chart.and_then(|chart| *applied.get(&chart.path)?);
+                    release.was_at_work(created, begun.map(ClockTime::at))
+                });
+                match (fits.next(), fits.next()) {
+                    (Some((name, _)), None) => Some(name.clone()),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The chart of a release, also where `flight.names: hash` wrote digests for the release's names.
+    fn chart(&self, release: &ReleaseName) -> Option<&ManifestChart> {
+        let (name, namespace) = release;
+        self.charts.get(release).or_else(|| {
+            let is_hashed = is_digest(name) && is_digest(namespace);
+            let mut charts = self.charts.iter().filter(|_| is_hashed);
+            let found =
+                charts.find(|((own, of), _)| digest(own) == *name && digest(of) == *namespace);
+            found.map(|(_, chart)| chart)
+        })
+    }
+
+    /// From when the time is counted: from when the manifest was applied that has it brought.
+    fn reference(
+        &self,
+        line: &RecordedAppearance,
+        chart: Option<&ManifestChart>,
+        applied: &BTreeMap<ManifestPath, Option<ClockTime>>,
+    ) -> Option<ClockTime> {
+        let when = |path: &ManifestPath| applied.get(path).copied().flatten();
+        if let Some(chart) = chart {
+            return when(&chart.path);
+        }
+        let kind = match &line.by {
+            Provenance::Owner { kind, .. } => kind.clone(),
+            Provenance::Manager { name } => acts_on(name)?,
+            _ => return None,
+        };
+        let paths = self.files_of_kinds.get(&kind)?;
+        paths.iter().filter_map(when).min_by_key(|time| time.at())
+    }
+}
+
+impl Release {
+    /// Was it being installed when something was created?
+    fn was_at_work(&self, created: Timestamp, applied: Option<Timestamp>) -> bool {
+        let from = match (applied, self.began) {
+            (Some(applied), Some(began)) => Some(applied.min(began)),
+            (applied, began) => applied.or(began),
+        };
+        let is_after = |from: Timestamp| created.duration_since(from) >= -ROUNDING;
+        let is_before = |done: Timestamp| created.duration_since(done) <= ROUNDING;
+        from.is_some_and(is_after) && self.done.is_none_or(is_before)
+    }
+}
+
+/// Who brought something: the chart of its release, where that is in the directory.
+fn who(
+    line: &RecordedAppearance,
+    release: Option<&ReleaseName>,
+    chart: Option<&ManifestChart>,
+) -> Who {
+    if let Some(chart) = chart {
+        return chart.who.clone();
+    }
+    let who = match (&line.by, release) {
+        (
+            Provenance::Helm {
+                chart: Some(chart),
+                version,
+                ..
+            },
+            _,
+        ) => Who::Chart {
+            name: chart.clone(),
+            // A label has no `+`.
+            version: version.as_ref().map(|version| version.replace('_', "+")),
+            repository: None,
+            manifest: false,
+        },
+        (_, Some((name, namespace))) => Who::Release {
+            name: name.clone(),
+            namespace: namespace.clone(),
+        },
+        (Provenance::Addon { name }, _) => Who::Addon { name: name.clone() },
+        (Provenance::Fleet { bundle }, _) => Who::Fleet {
+            bundle: bundle.clone(),
+        },
+        (Provenance::Owner { kind, .. }, _) => Who::Owner { kind: kind.clone() },
+        (Provenance::Manager { name }, _) => Who::Manager { name: name.clone() },
+        _ => Who::Unknown,
+    };
+    match is_who(&who) {
+        true => who,
+        false => Who::Unknown,
+    }
+}
+
+/// The name that `flight.names: hash` writes.
+fn digest(name: &str) -> String {
+    let mut digest = sha256_hex(name.as_bytes());
+    digest.truncate(12);
+    digest
+}
+
+fn bringer(found: &mut BTreeMap<Who, ObservedBringer>, who: Who) -> &mut ObservedBringer {
+    found.entry(who.clone()).or_insert_with(|| ObservedBringer {
+        by: who,
+        done: false,
+        things: Vec::new(),
+    })
+}
+
+/// When something came: when it was seen, or by its own time where it was seen late.
+fn when(line: &RecordedAppearance, at: ClockTime) -> ClockTime {
+    match line.created {
+        Some(created) if at.at().duration_since(created) > LATE => at.with(created),
+        _ => at,
+    }
+}
+
+/// The kind that a known operator acts on.
+fn acts_on(manager: &str) -> Option<GroupKind> {
+    let mut entries = Knowledge::shipped().entries().iter();
+    entries.find_map(|entry| match &entry.bringer {
+        Bringer::Operator {
+            acts_on,
+            deployment,
+        } if deployment == manager => Some(acts_on.clone()),
+        _ => None,
+    })
+}
+
+/// An address without its scheme, without who logs in and without what follows `?`.
+fn repository(address: &str) -> Option<String> {
+    let address = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let address = address.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = address.split_once('/').unwrap_or((address, ""));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let whole = match path {
+        "" => host.to_owned(),
+        path => format!("{host}/{}", path.trim_end_matches('/')),
+    };
+    let is_host = host.contains('.') && is_name(host);
+    (is_host && is_word(&whole)).then_some(whole)
+}

@@ -1,0 +1,477 @@
+//! Who brought what, weighed: a thing stands in an entry where at least half of the boots say so in which it could be seen.
+//!
+//! A boot in which the chart was deployed speaks for a thing that came from it, and against one that did not come, or came from somebody
+//! else. One in which a thing came and nobody knows from whom says nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::civil::Date;
+use windrow_decide::flight::Appeared;
+use windrow_plan::knowledge::Seen;
+use windrow_plan::rules::Platform;
+
+use super::shipped::{component, of_harvester, operator, values};
+use super::versions::{Numbers, VersionSpan, numbers};
+use super::{LearnedEntry, Provider, count, day};
+use crate::interval::predict;
+use crate::row::{ObservedBoot, ObservedBringer, ObservedThing, Who};
+
+/// Most contradictions that are named.
+const MOST_CONTRADICTIONS: usize = 1000;
+
+/// A boot that speaks against what others say.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Contradiction {
+    /// Who brings it in other boots, in words.
+    pub by: String,
+    /// What.
+    pub what: Appeared,
+    /// In which version of who brings it.
+    pub versions: VersionSpan,
+    /// The day of the boot.
+    pub day: Date,
+    /// The boot.
+    pub boot: String,
+    /// From whom it came instead; `None`: it did not come.
+    pub came_from: Option<String>,
+}
+
+/// What boots say, by who brings.
+#[derive(Debug, Default)]
+pub(super) struct Evidence<'b> {
+    boots: &'b [&'b ObservedBoot],
+    /// In each boot: from whom each thing came.
+    pub(super) came: Vec<BTreeMap<&'b Appeared, Hand>>,
+    pub(super) by: BTreeMap<Provider, BTreeMap<Option<Numbers>, ByBoot<'b>>>,
+    /// The addresses of each chart, with what came from it.
+    addresses: BTreeMap<&'b str, BTreeMap<&'b str, BTreeSet<&'b Appeared>>>,
+}
+
+/// What one who brings did, by the boot's place.
+pub(super) type ByBoot<'b> = BTreeMap<usize, InBoot<'b>>;
+
+#[derive(Debug, Default)]
+pub(super) struct InBoot<'b> {
+    /// It was done, and the boot can say what did not come.
+    pub(super) is_whole: bool,
+    pub(super) things: BTreeMap<&'b Appeared, &'b ObservedThing>,
+}
+
+/// From whom something came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Hand {
+    Known(Provider),
+    /// In words.
+    Other(String),
+    Unknown,
+}
+
+/// What the boots of some versions say.
+struct Votes<'b> {
+    for_it: BTreeMap<&'b Appeared, BTreeSet<usize>>,
+    against: BTreeMap<&'b Appeared, BTreeSet<usize>>,
+}
+
+impl<'b> Evidence<'b> {
+    pub(super) fn gather(boots: &'b [&'b ObservedBoot]) -> Self {
+        let mut evidence = Self {
+            boots,
+            ..Self::default()
+        };
+        for boot in boots {
+            evidence.note_addresses(boot);
+        }
+        for (number, boot) in boots.iter().enumerate() {
+            evidence.came.push(BTreeMap::new());
+            for one in &boot.brought {
+                evidence.take(number, boot, one);
+            }
+        }
+        evidence
+    }
+
+    fn note_addresses(&mut self, boot: &'b ObservedBoot) {
+        for one in &boot.brought {
+            if let Who::Chart {
+                name,
+                repository: Some(repository),
+                ..
+            } = &one.by
+            {
+                let addresses = self.addresses.entry(name).or_default();
+                let things = addresses.entry(repository).or_default();
+                things.extend(one.things.iter().map(|thing| &thing.what));
+            }
+        }
+    }
+
+    /// The address of a chart, where two of the same name bring wholly different things.
+    fn address(&self, name: &str, repository: Option<&str>) -> Option<String> {
+        let mut sets = self.addresses.get(name)?.values();
+        let first = sets.next()?;
+        let is_other = |set: &BTreeSet<&Appeared>| !set.is_empty() && set.is_disjoint(first);
+        let differs = !first.is_empty() && sets.any(is_other);
+        repository.filter(|_| differs).map(str::to_owned)
+    }
+
+    fn take(&mut self, number: usize, boot: &'b ObservedBoot, one: &'b ObservedBringer) {
+        if let Who::Chart {
+            name,
+            version,
+            repository,
+            ..
+        } = &one.by
+            && component(name).is_none()
+        {
+            let provider = Provider::Chart {
+                name: name.clone(),
+                repository: self.address(name, repository.as_deref()),
+                values: Vec::new(),
+            };
+            let is_whole = one.done && boot.is_whole();
+            let version = numbers(version.as_deref());
+            self.in_boot(provider, version, number).is_whole |= is_whole;
+        }
+        for thing in &one.things {
+            let hand = match self.provider(boot, &one.by, &thing.what) {
+                Some((provider, version)) => {
+                    let done = one.done || !matches!(provider, Provider::Chart { .. });
+                    let whole = done && boot.is_whole();
+                    let in_boot = self.in_boot(provider.clone(), version, number);
+                    in_boot.is_whole |= whole;
+                    in_boot.things.insert(&thing.what, thing);
+                    Hand::Known(provider)
+                }
+                None => match &one.by {
+                    Who::Unknown => Hand::Unknown,
+                    other => Hand::Other(who_words(other)),
+                },
+            };
+            self.came[number].insert(&thing.what, hand);
+        }
+    }
+
+    fn in_boot(
+        &mut self,
+        provider: Provider,
+        version: Option<Numbers>,
+        number: usize,
+    ) -> &mut InBoot<'b> {
+        let by_version = self.by.entry(provider).or_default();
+        let by_boot = by_version.entry(version).or_default();
+        by_boot.entry(number).or_default()
+    }
+
+    /// Who that is in a knowledge file, and in which version; `None` where a file cannot say it.
+    fn provider(
+        &self,
+        boot: &ObservedBoot,
+        who: &Who,
+        what: &Appeared,
+    ) -> Option<(Provider, Option<Numbers>)> {
+        let name = match who {
+            Who::Chart { name, .. } | Who::Release { name, .. } => Some(name),
+            Who::Unknown | Who::Addon { .. } => return None,
+            _ => None,
+        };
+        if let Some(provider) = name.and_then(|name| component(name)) {
+            return Some((provider, numbers(boot.kubernetes.as_deref())));
+        }
+        if let Who::Chart {
+            name,
+            version,
+            repository,
+            manifest: true,
+        } = who
+        {
+            let repository = self.address(name, repository.as_deref());
+            return Some((chart(name, repository), numbers(version.as_deref())));
+        }
+        if boot.platform == Some(Platform::Harvester)
+            && let Some(provider) = of_harvester(what)
+        {
+            return Some((provider, numbers(boot.harvester.as_deref())));
+        }
+        match who {
+            Who::Chart { name, version, .. } => {
+                Some((chart(name, None), numbers(version.as_deref())))
+            }
+            Who::Owner { .. } | Who::Manager { .. } => {
+                Some((operator(who)?, numbers(boot.kubernetes.as_deref())))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn into_entries(self) -> (Vec<LearnedEntry>, Vec<Contradiction>) {
+        let mut entries = Vec::new();
+        let mut contradictions = BTreeSet::new();
+        for (provider, versions) in &self.by {
+            let mut own: Vec<LearnedEntry> = Vec::new();
+            for (span, by_boot) in self.ranges(provider, versions, &mut contradictions) {
+                own.extend(self.entries_of(provider, span, &by_boot));
+            }
+            name_entries(&mut own);
+            entries.extend(own);
+        }
+        make_unique(&mut entries);
+        let contradictions = contradictions.into_iter().take(MOST_CONTRADICTIONS);
+        (entries, contradictions.collect())
+    }
+
+    /// Neighbouring versions that bring the same are one range.
+    fn ranges<'e>(
+        &self,
+        provider: &Provider,
+        versions: &'e BTreeMap<Option<Numbers>, ByBoot<'b>>,
+        contradictions: &mut BTreeSet<Contradiction>,
+    ) -> Vec<(VersionSpan, BTreeMap<usize, &'e InBoot<'b>>)> {
+        let mut ranges: Vec<(Numbers, Numbers, BTreeSet<&Appeared>, BTreeMap<_, _>)> = Vec::new();
+        let mut unversioned = None;
+        for (version, by_boot) in versions {
+            let by_boot: BTreeMap<usize, &InBoot<'b>> =
+                by_boot.iter().map(|(number, one)| (*number, one)).collect();
+            let votes = self.votes(provider, &by_boot);
+            let span = VersionSpan::only(*version);
+            self.note_contradictions(provider, span, &votes, contradictions);
+            let things = votes.confident();
+            let Some(version) = *version else {
+                unversioned = Some(by_boot);
+                continue;
+            };
+            match ranges.last_mut() {
+                Some((_, to, same, all)) if *same == things => {
+                    *to = version;
+                    all.extend(by_boot);
+                }
+                _ => ranges.push((version, version, things, by_boot)),
+            }
+        }
+        let highest = ranges.last().map(|(_, to, ..)| *to);
+        let mut found: Vec<_> = ranges
+            .into_iter()
+            .map(|(from, to, _, all)| (VersionSpan::over(from, to), all))
+            .collect();
+        if let Some(all) = unversioned {
+            // A version that is not named is the newest.
+            let from = highest.and_then(|highest| VersionSpan::only(Some(highest)).before);
+            found.push((VersionSpan { from, before: None }, all));
+        }
+        found
+    }
+
+    fn votes(&self, provider: &Provider, by_boot: &BTreeMap<usize, &InBoot<'b>>) -> Votes<'b> {
+        let mut votes = Votes {
+            for_it: BTreeMap::new(),
+            against: BTreeMap::new(),
+        };
+        for (number, one) in by_boot {
+            for what in one.things.keys() {
+                votes.for_it.entry(*what).or_default().insert(*number);
+            }
+        }
+        let things: Vec<&Appeared> = votes.for_it.keys().copied().collect();
+        for (number, one) in by_boot {
+            for what in &things {
+                let is_against = match self.came[*number].get(what) {
+                    _ if one.things.contains_key(what) => false,
+                    Some(Hand::Unknown) => false,
+                    Some(_) => true,
+                    // What comes only where a value is true need not come.
+                    None => one.is_whole && values(provider, what).is_empty(),
+                };
+                if is_against {
+                    votes.against.entry(*what).or_default().insert(*number);
+                }
+            }
+        }
+        votes
+    }
+
+    fn note_contradictions(
+        &self,
+        provider: &Provider,
+        versions: VersionSpan,
+        votes: &Votes<'b>,
+        found: &mut BTreeSet<Contradiction>,
+    ) {
+        for (what, numbers) in &votes.against {
+            for number in numbers {
+                let boot = self.boots[*number];
+                let came_from = self.came[*number].get(what).map(|hand| match hand {
+                    Hand::Known(provider) => provider.words(),
+                    Hand::Other(words) => words.clone(),
+                    Hand::Unknown => String::new(),
+                });
+                found.insert(Contradiction {
+                    by: provider.words(),
+                    what: (*what).clone(),
+                    versions,
+                    day: day(boot),
+                    boot: boot.id.clone(),
+                    came_from,
+                });
+            }
+        }
+    }
+
+    /// What comes on the same condition, and in the same boots, is one entry.
+    fn entries_of(
+        &self,
+        provider: &Provider,
+        versions: VersionSpan,
+        by_boot: &BTreeMap<usize, &InBoot<'b>>,
+    ) -> Vec<LearnedEntry> {
+        /// On which condition, in which boots, and in which not.
+        type Together = (Vec<String>, BTreeSet<usize>, BTreeSet<usize>);
+        let votes = self.votes(provider, by_boot);
+        let mut together: BTreeMap<Together, BTreeSet<&Appeared>> = BTreeMap::new();
+        for what in votes.confident() {
+            let (came, of) = (votes.came(what), votes.of(what));
+            let key = (values(provider, what), came, of);
+            together.entry(key).or_default().insert(what);
+        }
+        let mut entries: Vec<LearnedEntry> = together
+            .into_iter()
+            .filter_map(|((condition, came, of), things)| {
+                let last = came.iter().map(|number| day(self.boots[*number])).max()?;
+                let times: Vec<u64> = by_boot
+                    .values()
+                    .filter_map(|one| all_there(provider, one, things.iter().copied()))
+                    .collect();
+                let mut by = provider.clone();
+                if let Provider::Chart { values, .. } = &mut by {
+                    *values = condition;
+                }
+                Some(LearnedEntry {
+                    name: String::new(),
+                    by,
+                    versions,
+                    things: things.into_iter().cloned().collect(),
+                    times: predict(&times),
+                    timed: times.len(),
+                    seen: Seen {
+                        boots: count(came.len()),
+                        of: count(of.len()),
+                        last,
+                    },
+                })
+            })
+            .collect();
+        // The plain name is that of what most boots say.
+        entries.sort_by_key(|entry| std::cmp::Reverse((entry.seen.boots, entry.things.len())));
+        entries
+    }
+}
+
+impl<'b> Votes<'b> {
+    /// The boots in which it came.
+    fn came(&self, what: &Appeared) -> BTreeSet<usize> {
+        self.for_it.get(what).cloned().unwrap_or_default()
+    }
+
+    /// The boots in which it could be seen.
+    fn of(&self, what: &Appeared) -> BTreeSet<usize> {
+        let sides = [&self.for_it, &self.against];
+        let numbers = sides.into_iter().filter_map(|side| side.get(what));
+        numbers.flatten().copied().collect()
+    }
+
+    /// What at least half of the boots say.
+    fn confident(&self) -> BTreeSet<&'b Appeared> {
+        let is_confident = |(what, numbers): &(&&'b Appeared, &BTreeSet<usize>)| {
+            numbers.len() * 2 >= self.of(what).len()
+        };
+        let confident = self.for_it.iter().filter(is_confident);
+        confident.map(|(what, _)| *what).collect()
+    }
+}
+
+/// When all of some things were there in a boot, in milliseconds after what brings them could begin.
+pub(super) fn all_there<'a>(
+    provider: &Provider,
+    one: &InBoot<'_>,
+    things: impl Iterator<Item = &'a Appeared>,
+) -> Option<u64> {
+    let is_platform = matches!(provider, Provider::Rke2 { .. } | Provider::Harvester { .. });
+    let time = |what: &Appeared| {
+        let thing = one.things.get(what)?;
+        if is_platform { thing.api } else { thing.after }
+    };
+    let times: Option<Vec<u64>> = things.map(time).collect();
+    times?.into_iter().max()
+}
+
+/// `chart-widgets`, and the lowest version of it where there are several.
+fn name_entries(entries: &mut [LearnedEntry]) {
+    let spans: BTreeSet<VersionSpan> = entries.iter().map(|entry| entry.versions).collect();
+    for entry in entries {
+        let mut name = match &entry.by {
+            Provider::Chart {
+                name,
+                repository,
+                values,
+            } => {
+                let of = repository.as_ref().map(|one| format!("-of-{one}"));
+                let when = values.first().map(|one| format!("-with-{one}"));
+                let parts = [of, when].into_iter().flatten();
+                format!("chart-{name}{}", parts.collect::<String>())
+            }
+            Provider::Rke2 { component, .. } => component.clone(),
+            Provider::Harvester { part, addon, .. } => {
+                let addon = addon.as_ref().map(|one| format!("-addon-{one}"));
+                format!("harvester-{part}{}", addon.unwrap_or_default())
+            }
+            Provider::Operator { deployment, .. } => format!("operator-{deployment}"),
+        };
+        if spans.len() > 1 {
+            name.push_str(&match (entry.versions.from, entry.versions.before) {
+                (_, None) => "-unversioned".to_owned(),
+                (Some([a, b, c]), _) => format!("-{a}.{b}.{c}"),
+                (None, _) => String::new(),
+            });
+        }
+        let plain = |one: char| {
+            if one.is_ascii_alphanumeric() || "-.".contains(one) {
+                one
+            } else {
+                '-'
+            }
+        };
+        entry.name = name.chars().map(plain).collect();
+    }
+}
+
+/// Two that would be called the same get a number.
+fn make_unique(entries: &mut [LearnedEntry]) {
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for entry in entries {
+        let base = entry.name.clone();
+        let mut number = 2;
+        while !taken.insert(entry.name.clone()) {
+            entry.name = format!("{base}-{number}");
+            number += 1;
+        }
+    }
+}
+
+fn chart(name: &str, repository: Option<String>) -> Provider {
+    Provider::Chart {
+        name: name.to_owned(),
+        repository,
+        values: Vec::new(),
+    }
+}
+
+/// Who brought something, in words.
+pub(crate) fn who_words(who: &Who) -> String {
+    match who {
+        Who::Chart { name, .. } => format!("the chart {name}"),
+        Who::Release { name, namespace } => format!("the Helm release {namespace}/{name}"),
+        Who::Addon { name } => format!("a manifest (Addon {name})"),
+        Who::Fleet { bundle } => format!("Fleet's bundle {bundle}"),
+        Who::Owner { kind } => format!("the controller of {kind}"),
+        Who::Manager { name } => name.clone(),
+        Who::Unknown => "a source that is not known".to_owned(),
+    }
+}

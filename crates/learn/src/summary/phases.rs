@@ -1,0 +1,84 @@
+//! How long phases take: by platform and its version, hardware class, and whether the node was installed before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::civil::Date;
+use windrow_plan::knowledge::Seen;
+use windrow_plan::rules::Platform;
+
+use super::versions::{Numbers, VersionSpan, numbers};
+use super::{PhaseEntry, count, day};
+use crate::interval::predict;
+use crate::row::{ObservedBoot, ObservedPhase, PhaseName};
+
+/// Nodes of one sort.
+type Sort = (PhaseName, Platform, Option<Numbers>, Option<String>, bool);
+
+/// The values of a sort, and the day of the last one.
+#[derive(Default)]
+struct Values {
+    ended: Vec<u64>,
+    open: usize,
+    last: Option<Date>,
+    /// The classes of hardware that they are of.
+    classes: BTreeSet<Option<String>>,
+}
+
+impl Values {
+    fn add(&mut self, phase: &ObservedPhase, boot: &ObservedBoot) {
+        match phase.open {
+            // How long it takes is not known; that it began counts.
+            true => self.open += 1,
+            false => {
+                self.ended.push(phase.ms);
+                self.last = self.last.max(Some(day(boot)));
+            }
+        }
+    }
+
+    /// One known class says nothing of others.
+    fn is_one_known_class(&self) -> bool {
+        self.classes.len() == 1 && !self.classes.contains(&None)
+    }
+}
+
+pub(super) fn phases(boots: &[&ObservedBoot]) -> Vec<PhaseEntry> {
+    let mut sorts: BTreeMap<Sort, Values> = BTreeMap::new();
+    for boot in boots.iter().filter(|boot| !boot.cut) {
+        let Some(platform) = boot.platform else {
+            continue;
+        };
+        for phase in &boot.phases {
+            let version = numbers(boot.platform_version());
+            // Of its class, and of all: a node of another class has nothing else to go by.
+            let classes = BTreeSet::from([None, boot.hardware.clone()]);
+            for class in classes {
+                let sort = (phase.phase, platform, version, class, boot.installed);
+                let values = sorts.entry(sort).or_default();
+                values.classes.insert(boot.hardware.clone());
+                values.add(phase, boot);
+            }
+        }
+    }
+    let sorts = sorts.into_iter();
+    sorts
+        .filter(|((.., hardware, _), values)| hardware.is_some() || !values.is_one_known_class())
+        .filter_map(
+            |((phase, platform, version, hardware, installed), values)| {
+                Some(PhaseEntry {
+                    phase: phase.0,
+                    platform,
+                    versions: VersionSpan::only(version),
+                    hardware,
+                    installed,
+                    times: predict(&values.ended)?,
+                    seen: Seen {
+                        boots: count(values.ended.len()),
+                        of: count(values.ended.len() + values.open),
+                        last: values.last?,
+                    },
+                })
+            },
+        )
+        .collect()
+}

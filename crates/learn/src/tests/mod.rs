@@ -1,0 +1,334 @@
+//! Flights to rows, rows to knowledge, and back.
+
+mod backtest;
+mod flight_lines;
+mod properties;
+
+use serde_json::json;
+use windrow_decide::flight::{BootState, Flights};
+use windrow_model::manifest::{GroupKind, sha256_hex};
+use windrow_plan::rules::RuleSet;
+
+use self::flight_lines::BootScript;
+use crate::row::thing_words;
+use crate::{BootSet, KnowledgeFile, ObservedBoot, Provider, Summary, Who, observe};
+
+fn rows(scripts: &[BootScript]) -> Vec<ObservedBoot> {
+    let rows = scripts.iter().flat_map(|script| {
+        let flights = Flights::read(&script.lines()).unwrap();
+        let observed = observe(&flights);
+        assert_eq!(observed.refused, [""; 0]);
+        observed.boots
+    });
+    rows.collect()
+}
+
+fn summary(scripts: &[BootScript]) -> Summary {
+    Summary::of_boots(&rows(scripts).into_iter().collect())
+}
+
+/// What loads of a knowledge file, without the shipped entries; nothing may be wrong with it.
+fn loaded(text: &str) -> RuleSet {
+    let (rules, wrong) = RuleSet::load(&[("learned.yaml".to_owned(), text.to_owned())]);
+    let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+    assert_eq!(wrong, [""; 0], "{text}");
+    rules
+}
+
+#[test]
+fn a_boot_says_who_brought_what_and_how_long_after_the_helmchart_was_applied() {
+    let rows = rows(&[BootScript::new(0)]);
+    let row = &rows[0];
+    assert_eq!(
+        (row.end, row.watched, row.cut, row.installed),
+        (BootState::Ready, true, false, false)
+    );
+    assert_eq!(row.kubernetes.as_deref(), Some("v1.35.3+rke2r1"));
+    let phases: Vec<(&str, u64)> = row
+        .phases
+        .iter()
+        .map(|one| (one.phase.0.as_str(), one.ms))
+        .collect();
+    assert_eq!(phases, [("api", 60_000), ("manifests", 45_000)]);
+    let [one] = &row.brought[..] else {
+        panic!("{row:?}");
+    };
+    let chart = Who::Chart {
+        name: "widgets".to_owned(),
+        version: Some("1.4.2".to_owned()),
+        repository: Some("charts.example.com/stable".to_owned()),
+        manifest: true,
+    };
+    assert_eq!((&one.by, one.done), (&chart, true));
+    assert_eq!(
+        thing_words(&one.things[0].what),
+        "Widget.widgets.example.com"
+    );
+    assert_eq!(
+        (one.things[0].after, one.things[0].api),
+        (Some(20_000), Some(35_000))
+    );
+}
+
+#[test]
+fn what_was_learned_is_known_to_a_plan() {
+    let scripts: Vec<BootScript> = (0..5).map(BootScript::new).collect();
+    let summary = summary(&scripts);
+    let text = summary.text();
+    let rules = loaded(&text);
+    let mut entries = rules.knowledge.entries().iter();
+    let entry = entries
+        .find(|entry| entry.name == "learned/chart-widgets")
+        .unwrap();
+    assert!(
+        entry
+            .brings
+            .brings_kind(&GroupKind::new("widgets.example.com", "Widget"))
+    );
+    let (seen, times) = (entry.seen.unwrap(), entry.times.unwrap());
+    assert_eq!((seen.boots, seen.of), (5, 5));
+    assert!(times.p5.as_secs() <= 20 && times.p95.as_secs() >= 20);
+    assert_eq!(rules.knowledge.phases().len(), 2, "{text}");
+}
+
+#[test]
+fn a_boot_that_contradicts_lowers_the_count_and_does_not_turn_it_round() {
+    let mut scripts: Vec<BootScript> = (0..5).map(BootScript::new).collect();
+    scripts[3].kinds.clear();
+    scripts[4].by = json!({"is": "fleet", "bundle": "other"});
+    let summary = summary(&scripts);
+    let entry = &summary.entries[0];
+    assert_eq!((entry.seen.boots, entry.seen.of), (3, 5));
+    assert!(matches!(&entry.by, Provider::Chart { name, .. } if name == "widgets"));
+    let how: Vec<Option<&str>> = summary
+        .contradictions
+        .iter()
+        .map(|one| one.came_from.as_deref())
+        .collect();
+    assert_eq!(how, [None, Some("Fleet's bundle other")]);
+    // What most boots contradict is no entry, and its boots stay.
+    scripts[1].kinds.clear();
+    scripts[2].kinds.clear();
+    let weak = self::summary(&scripts);
+    assert!(weak.entries.is_empty() && weak.boots.len() == 5);
+}
+
+#[test]
+fn a_boot_that_did_not_come_to_its_end_contradicts_nothing() {
+    let mut scripts: Vec<BootScript> = (0..3).map(BootScript::new).collect();
+    scripts[1].kinds.clear();
+    scripts[1].ready = false;
+    scripts[2].kinds.clear();
+    scripts[2].deployed = false;
+    let entry = &summary(&scripts).entries[0];
+    assert_eq!((entry.seen.boots, entry.seen.of), (1, 1));
+}
+
+#[test]
+fn versions_that_bring_the_same_are_one_range_and_others_are_another() {
+    let with = |number, version: &str, kinds: &[&str]| {
+        let mut script = BootScript::new(number);
+        script.version = Some(version.to_owned());
+        script.kinds = kinds.iter().map(|kind| ((*kind).to_owned(), 20)).collect();
+        script
+    };
+    let scripts = [
+        with(0, "1.4.2", &["Widget"]),
+        with(1, "1.5.0", &["Widget"]),
+        with(2, "2.0.0", &["Widget", "Gadget"]),
+    ];
+    let summary = summary(&scripts);
+    let found: Vec<(&str, String, usize)> = summary
+        .entries
+        .iter()
+        .map(|entry| {
+            (
+                entry.name.as_str(),
+                entry.versions.to_string(),
+                entry.things.len(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("chart-widgets-1.4.2", ">=1.4.2 <1.5.1".to_owned(), 1),
+        ("chart-widgets-2.0.0", ">=2.0.0 <2.0.1".to_owned(), 2),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_kind_of_a_charts_crds_is_attributed_only_where_one_release_was_at_work() {
+    let mut one = BootScript::new(0);
+    one.by = json!({"is": "helmUnnamed"});
+    let created = one.at(one.api + 15 + 20);
+    let with_time = |script: &BootScript| {
+        let lines = script.lines();
+        lines.replace(
+            "\"is\":\"appeared\"",
+            &format!("\"created\":\"{created}\",\"is\":\"appeared\""),
+        )
+    };
+    let bringer = |text: &str| {
+        let observed = observe(&Flights::read(text).unwrap());
+        let row = &observed.boots[0];
+        let mut brought = row.brought.iter();
+        brought
+            .find(|one| !one.things.is_empty())
+            .unwrap()
+            .by
+            .clone()
+    };
+    let alone = with_time(&one);
+    assert!(matches!(bringer(&alone), Who::Chart { .. }));
+    let other = json!({"is": "release", "at": one.at(500), "release": "other", "namespace": "default", "status": "deployed",
+        "began": one.at(0), "modified": one.at(500)});
+    // Before the last decision, which ends the boot.
+    let (before, last) = alone.trim_end().rsplit_once('\n').unwrap();
+    assert_eq!(
+        bringer(&format!("{before}\n{other}\n{last}\n")),
+        Who::Unknown
+    );
+}
+
+#[test]
+fn rows_go_through_a_knowledge_file_unchanged() {
+    let set: BootSet = rows(&[BootScript::new(0), BootScript::new(1)])
+        .into_iter()
+        .collect();
+    let text = Summary::of_boots(&set).text();
+    let file = KnowledgeFile::read(&text).unwrap();
+    assert_eq!(file.refused, [""; 0]);
+    let again: BootSet = file.boots.unwrap().into_iter().collect();
+    assert_eq!(Summary::of_boots(&again).text(), text);
+}
+
+#[test]
+fn a_file_that_a_person_wrote_has_no_boots_and_another_file_is_none() {
+    let head = "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: site}\n";
+    assert_eq!(KnowledgeFile::read(head).unwrap().boots, None);
+    assert_eq!(KnowledgeFile::read("kind: RulePack\n"), None);
+    assert_eq!(KnowledgeFile::read("a: [\n"), None);
+    let torn = format!("{head}boots: |\n  {{\"format\":1\n");
+    let file = KnowledgeFile::read(&torn).unwrap();
+    assert_eq!(file.boots.unwrap().len(), 0);
+    assert!(
+        file.refused[0].starts_with("line 5: "),
+        "{:?}",
+        file.refused
+    );
+}
+
+#[test]
+fn what_comes_in_other_boots_is_an_entry_of_its_own_so_that_each_count_is_true() {
+    let mut scripts: Vec<BootScript> = (0..4).map(BootScript::new).collect();
+    for script in &mut scripts[..3] {
+        script.kinds.push(("Gadget".to_owned(), 25));
+    }
+    let summary = summary(&scripts);
+    let found: Vec<(&str, u32, u32)> = summary
+        .entries
+        .iter()
+        .map(|entry| (entry.name.as_str(), entry.seen.boots, entry.seen.of))
+        .collect();
+    assert_eq!(found, [("chart-widgets", 4, 4), ("chart-widgets-2", 3, 4)]);
+}
+
+#[test]
+fn names_that_a_site_keeps_to_itself_are_not_learned_and_its_charts_are() {
+    let script = BootScript::new(0);
+    let plain = script.lines();
+    // As `flight.names` writes the lines that are for learning.
+    let with = |release: &str, namespace: &str| {
+        let lines = plain
+            .lines()
+            .map(|line| match line.contains("\"is\":\"files\"") {
+                true => format!("{line}\n"),
+                false => {
+                    let line = line.replace(
+                        "\"release\":\"widgets\"",
+                        &format!("\"release\":\"{release}\""),
+                    );
+                    line.replace(
+                        "\"namespace\":\"default\"",
+                        &format!("\"namespace\":\"{namespace}\""),
+                    ) + "\n"
+                }
+            });
+        observe(&Flights::read(&lines.collect::<String>()).unwrap()).boots
+    };
+    let digest = |name: &str| sha256_hex(name.as_bytes())[..12].to_owned();
+    assert_eq!(
+        with(&digest("widgets"), &digest("default")),
+        rows(&[script])
+    );
+    let dropped = &with("", "")[0];
+    assert!(dropped.brought.iter().all(|one| !one.done), "{dropped:?}");
+    let unknown = dropped.brought.iter().find(|one| one.by == Who::Unknown);
+    assert_eq!(unknown.unwrap().things.len(), 1);
+}
+
+#[test]
+fn phases_of_several_classes_of_hardware_are_also_known_of_any() {
+    let mut scripts: Vec<BootScript> = (0..4).map(BootScript::new).collect();
+    scripts[3].api = 600;
+    let slow = scripts[3].lines().replace("16cpu-64g-nvme", "4cpu-8g-hdd");
+    let mut boots = rows(&scripts[..3]);
+    let api = |boots: &[ObservedBoot]| {
+        let summary = Summary::of_boots(&boots.iter().cloned().collect());
+        let phases = summary
+            .phases
+            .into_iter()
+            .filter(|one| one.phase.as_str() == "api");
+        let found: Vec<(Option<String>, u32)> =
+            phases.map(|one| (one.hardware, one.seen.boots)).collect();
+        found
+    };
+    let fast = || Some("16cpu-64g-nvme".to_owned());
+    assert_eq!(api(&boots), [(fast(), 3)]);
+    boots.extend(observe(&Flights::read(&slow).unwrap()).boots);
+    assert_eq!(
+        api(&boots),
+        [(None, 4), (fast(), 3), (Some("4cpu-8g-hdd".to_owned()), 1)]
+    );
+}
+
+#[test]
+fn of_two_rows_of_one_boot_the_one_that_says_more_stays_whichever_comes_first() {
+    let whole = rows(&[BootScript::new(0)]).remove(0);
+    // The same boot, from a flight that began again in the middle.
+    let mut cut = whole.clone();
+    cut.cut = true;
+    cut.at = "2026-01-01T00:10:00Z".parse().unwrap();
+    for order in [[&whole, &cut], [&cut, &whole]] {
+        let set: BootSet = order.into_iter().cloned().collect();
+        assert_eq!(set.boots(), [&whole]);
+    }
+}
+
+#[test]
+fn a_file_takes_the_newest_boots_however_they_are_grouped() {
+    let first = rows(&[BootScript::new(0)]).remove(0);
+    let many: Vec<ObservedBoot> = (0..700)
+        .map(|number| {
+            let mut boot = first.clone();
+            boot.id = format!("{number:016x}");
+            boot.at = first.at + jiff::SignedDuration::from_secs(number);
+            boot
+        })
+        .collect();
+    let text = |boots: &[ObservedBoot]| Summary::of_boots(&boots.iter().cloned().collect()).text();
+    let whole = text(&many);
+    let kept = KnowledgeFile::read(&whole).unwrap().boots.unwrap();
+    assert_eq!(kept, many[200..]);
+    let mut halves = KnowledgeFile::read(&text(&many[..650]))
+        .unwrap()
+        .boots
+        .unwrap();
+    halves.extend(
+        KnowledgeFile::read(&text(&many[300..]))
+            .unwrap()
+            .boots
+            .unwrap(),
+    );
+    assert_eq!(text(&halves), whole);
+}

@@ -1,0 +1,152 @@
+//! `windrow learn`: recorded boots become knowledge, as data that a person can read.
+
+mod inputs;
+
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use windrow_learn::{Backtest, BootSet, KnowledgeFile, MOST_BOOTS, Summary};
+
+use self::inputs::{Gathered, gather};
+use super::out::{print_whole, style};
+use super::output::{as_json, as_yaml};
+use super::{Context, Exit, complain};
+use crate::files::{Durability, read_text, replace};
+use crate::printable::printable_colours;
+use crate::render::{backtest_picture, backtest_table};
+
+/// Learn from recorded boots who brings what, and how long things take
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Flights, archives of `windrow report`, knowledge files that were learned, or directories of them
+    #[arg(value_name = "FLIGHT|REPORT|DIRECTORY", required = true)]
+    from: Vec<PathBuf>,
+    /// The knowledge file to write [default: standard output]
+    #[arg(short, long, value_name = "KNOWLEDGE")]
+    output: Option<PathBuf>,
+    /// Instead of writing knowledge: leave each boot out, predict it from the others, and compare; -o is then a format (table,
+    /// json, yaml, svg)
+    #[arg(long)]
+    backtest: bool,
+}
+
+/// The formats of a backtest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BacktestOutput {
+    Table,
+    Json,
+    Yaml,
+    Svg,
+}
+
+impl BacktestOutput {
+    fn parse(word: Option<&Path>) -> Result<Self, String> {
+        match word.and_then(Path::to_str) {
+            None | Some("table" | "text") => Ok(Self::Table),
+            Some("json") => Ok(Self::Json),
+            Some("yaml") => Ok(Self::Yaml),
+            Some("svg") => Ok(Self::Svg),
+            Some(_) => Err("with --backtest -o is a format: table, json, yaml or svg".to_owned()),
+        }
+    }
+}
+
+pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
+    if args.backtest {
+        return backtest(&args);
+    }
+    if let Some(why) = args.output.as_deref().and_then(not_to_replace) {
+        complain(&[why]);
+        return Ok(Exit::Usage);
+    }
+    let Gathered { boots, unread } = gather(&args.from);
+    complain(&unread);
+    if boots.is_empty() {
+        complain(&["no boot is in any of them: nothing is learned, and nothing is written"]);
+        return Ok(Exit::Unknown);
+    }
+    let summary = Summary::of_boots(&boots);
+    eprintln!("windrow: {}", words_of(&boots, &summary));
+    let text = summary.text();
+    match &args.output {
+        None => print_whole(&text)?,
+        // A bare name has no directory; its absolute path has.
+        Some(path) => std::path::absolute(path)
+            .and_then(|path| replace(&path, text.as_bytes(), 0o644, Durability::Durable))
+            .with_context(|| format!("cannot write {}", path.display()))?,
+    }
+    Ok(match unread.is_empty() {
+        true => Exit::Ok,
+        false => Exit::Unknown,
+    })
+}
+
+/// Always fine where it could be reckoned: what it found is the result.
+fn backtest(args: &Args) -> anyhow::Result<Exit> {
+    let output = match BacktestOutput::parse(args.output.as_deref()) {
+        Ok(output) => output,
+        Err(why) => {
+            complain(&[why]);
+            return Ok(Exit::Usage);
+        }
+    };
+    let Gathered { boots, unread } = gather(&args.from);
+    complain(&unread);
+    if boots.is_empty() {
+        complain(&["no boot is in any of them: there is nothing to predict"]);
+        return Ok(Exit::Unknown);
+    }
+    let tells = std::io::stderr().is_terminal();
+    let backtest = Backtest::run(&boots, |number, total| {
+        if tells && number % 50 == 0 && total >= 100 {
+            eprintln!("windrow: {number} of {total} predictions made");
+        }
+    });
+    let text = match output {
+        BacktestOutput::Table => printable_colours(&backtest_table(&backtest, style())),
+        BacktestOutput::Json => as_json(&backtest)?,
+        BacktestOutput::Yaml => as_yaml(&backtest)?,
+        BacktestOutput::Svg => backtest_picture(&backtest),
+    };
+    print_whole(&text)?;
+    Ok(Exit::Ok)
+}
+
+/// Why a file may not be written over: a person wrote it, or it is something else.
+fn not_to_replace(path: &Path) -> Option<String> {
+    let shown = path.display();
+    let text = match read_text(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => return Some(format!("{shown}: is not written over: {error}")),
+    };
+    let is_learned = text.trim().is_empty()
+        || KnowledgeFile::read(&text).is_some_and(|file| file.boots.is_some());
+    (!is_learned).then(|| {
+        format!(
+            "{shown}: is not written over: it has no `boots`, so `windrow learn` did not make it; name another file with -o"
+        )
+    })
+}
+
+fn words_of(boots: &BootSet, summary: &Summary) -> String {
+    let many = |count: usize, one: &str, more: &str| match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {more}"),
+    };
+    let used = summary.boots.len();
+    let left = match boots.len() - used {
+        0 => String::new(),
+        _ => format!(
+            " (older ones left out: a file takes at most {MOST_BOOTS}, and 2.5 MiB of them)"
+        ),
+    };
+    format!(
+        "{}{left}: {}, {}, {}",
+        many(used, "boot", "boots"),
+        many(summary.entries.len(), "entry", "entries"),
+        many(summary.phases.len(), "phase", "phases"),
+        many(summary.refusals.len(), "refusal", "refusals")
+    )
+}

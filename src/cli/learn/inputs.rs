@@ -1,0 +1,273 @@
+//! What `windrow learn` reads: flights, reports, knowledge files, and directories of them. What cannot be read is named with its reason,
+//! and the rest is used.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, IsTerminal as _, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use nix::fcntl::OFlag;
+use windrow_decide::flight::Flights;
+use windrow_learn::{BootSet, KnowledgeFile, ObservedBoot, observe};
+
+use crate::archive::Archive;
+use crate::cli::inputs::{is_standard_input, standard_input};
+
+/// Largest file that is read, in bytes. A node's flight is at most 32 MiB.
+const LARGEST: u64 = 256 << 20;
+/// Most files of all directories, and how deep they go.
+const MOST_FILES: usize = 20_000;
+const DEEPEST: usize = 16;
+/// How a file that was packed begins.
+const PACKED: [u8; 2] = [0x1f, 0x8b];
+/// A report's flights, the older one first.
+const IN_REPORT: [&str; 2] = ["windrow/state/flight.jsonl.1", "windrow/state/flight.jsonl"];
+/// A boot that began later than this from now was recorded by a wrong clock.
+const AHEAD: SignedDuration = SignedDuration::from_hours(48);
+/// After this many files progress is told.
+const STEP: usize = 25;
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Gathered {
+    pub(in crate::cli) boots: BootSet,
+    /// What could not be used, a sentence each.
+    pub(in crate::cli) unread: Vec<String>,
+}
+
+/// Reads everything that is named.
+pub(in crate::cli) fn gather(named: &[PathBuf]) -> Gathered {
+    let mut gathered = Gathered::default();
+    let mut found = Found::default();
+    for path in named {
+        found.take_named(path, &mut gathered.unread);
+    }
+    let total = found.files.len();
+    let tells = total >= STEP && io::stderr().is_terminal();
+    for (done, (file, sort)) in found.files.iter().enumerate() {
+        if tells && done % STEP == 0 {
+            eprintln!("windrow: {done} of {total} files read");
+        }
+        // The older half of a flight is read with the newer one.
+        if !found.is_older_half(file) {
+            gathered.read(file, *sort, found.older_half(file));
+        }
+    }
+    gathered
+}
+
+/// How a file came among those that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    /// It was named: it has to be something.
+    Named,
+    /// It lies in a directory: what is plainly nothing of Windrow's is passed over, and said.
+    Listed,
+}
+
+/// The files to read, in the order of their names.
+#[derive(Debug, Default)]
+struct Found {
+    files: BTreeMap<PathBuf, Sort>,
+    is_full: bool,
+}
+
+impl Found {
+    fn take_named(&mut self, path: &Path, unread: &mut Vec<String>) {
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => self.walk(path, 0, unread),
+            // What cannot be read says so when it is.
+            _ => {
+                self.files.insert(path.to_owned(), Sort::Named);
+            }
+        }
+    }
+
+    fn walk(&mut self, directory: &Path, depth: usize, unread: &mut Vec<String>) {
+        let shown = directory.display();
+        if depth > DEEPEST {
+            unread.push(format!(
+                "{shown}: more than {DEEPEST} directories deep: not read"
+            ));
+            return;
+        }
+        let entries = match fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) => {
+                unread.push(format!("{shown}: cannot be read: {error}"));
+                return;
+            }
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let Ok(sort) = entry.file_type() else {
+                unread.push(format!("{}: cannot be read", path.display()));
+                continue;
+            };
+            if sort.is_dir() {
+                self.walk(&path, depth + 1, unread);
+            } else if !sort.is_file() {
+                let what = if sort.is_symlink() {
+                    "a link"
+                } else {
+                    "no regular file"
+                };
+                unread.push(format!("{}: {what}: not read", path.display()));
+            } else if self.files.len() < MOST_FILES {
+                self.files.entry(path).or_insert(Sort::Listed);
+            } else if !self.is_full {
+                self.is_full = true;
+                unread.push(format!(
+                    "{shown}: there are more than {MOST_FILES} files: the others are not read"
+                ));
+            }
+        }
+    }
+
+    fn older_half(&self, file: &Path) -> Option<PathBuf> {
+        let mut older = file.as_os_str().to_owned();
+        older.push(".1");
+        let older = PathBuf::from(older);
+        self.files.contains_key(&older).then_some(older)
+    }
+
+    fn is_older_half(&self, file: &Path) -> bool {
+        let newer = file.to_str().and_then(|name| name.strip_suffix(".1"));
+        newer.is_some_and(|newer| self.files.contains_key(Path::new(newer)))
+    }
+}
+
+impl Gathered {
+    fn read(&mut self, file: &Path, sort: Sort, older: Option<PathBuf>) {
+        let shown = file.display().to_string();
+        let bytes = match read_bounded(file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                return self
+                    .unread
+                    .push(format!("{shown}: cannot be read: {error}"));
+            }
+        };
+        if bytes.starts_with(&PACKED) {
+            return self.read_report(&shown, &bytes);
+        }
+        let is_flight = bytes.starts_with(b"{");
+        if !is_flight && let Ok(text) = std::str::from_utf8(&bytes) {
+            match KnowledgeFile::read(text) {
+                Some(learned) => return self.take_knowledge(&shown, learned),
+                None if sort == Sort::Listed => {
+                    let why = "no flight, no report and no knowledge file: not read";
+                    return self.unread.push(format!("{shown}: {why}"));
+                }
+                None => {}
+            }
+        }
+        let mut parts = Vec::new();
+        if let Some(older) = older {
+            let shown = older.display().to_string();
+            match read_bounded(&older) {
+                Ok(bytes) => parts.push((shown, bytes)),
+                Err(error) => self
+                    .unread
+                    .push(format!("{shown}: cannot be read: {error}")),
+            }
+        }
+        parts.push((shown, bytes));
+        self.take_flights(parts);
+    }
+
+    fn read_report(&mut self, shown: &str, bytes: &[u8]) {
+        let mut archive = match Archive::read(bytes) {
+            Ok(archive) => archive,
+            Err(error) => return self.unread.push(format!("{shown}: {error}")),
+        };
+        let parts = IN_REPORT.iter().filter_map(|name| {
+            let bytes = archive.files.remove(*name)?;
+            Some((format!("{shown}: {name}"), bytes))
+        });
+        let parts: Vec<_> = parts.collect();
+        match parts.is_empty() {
+            true => self
+                .unread
+                .push(format!("{shown}: no flight is in this report")),
+            false => self.take_flights(parts),
+        }
+    }
+
+    fn take_knowledge(&mut self, shown: &str, file: KnowledgeFile) {
+        let refused = file.refused.into_iter();
+        self.unread
+            .extend(refused.map(|why| format!("{shown}: {why}")));
+        match file.boots {
+            Some(boots) => boots
+                .into_iter()
+                .for_each(|boot| self.take_boot(shown, boot)),
+            None => self.unread.push(format!(
+                "{shown}: it has no `boots`: a person wrote it, and nothing of it is merged"
+            )),
+        }
+    }
+
+    /// The parts of one flight, the older one first.
+    fn take_flights(&mut self, parts: Vec<(String, Vec<u8>)>) {
+        let mut flights = Flights {
+            segments: Vec::new(),
+            damage: Vec::new(),
+        };
+        let mut named = String::new();
+        for (name, bytes) in parts {
+            // A torn line may end in the middle of a character.
+            match Flights::read(&String::from_utf8_lossy(&bytes)) {
+                Ok(one) => {
+                    flights.segments.extend(one.segments);
+                    let damage = one.damage.iter();
+                    self.unread
+                        .extend(damage.map(|why| format!("{name}: {why}")));
+                }
+                Err(why) => self.unread.push(format!("{name}: {why}")),
+            }
+            named = name;
+        }
+        let observed = observe(&flights);
+        let refused = observed.refused.iter();
+        self.unread
+            .extend(refused.map(|why| format!("{named}: {why}")));
+        for boot in observed.boots {
+            self.take_boot(&named, boot);
+        }
+    }
+
+    fn take_boot(&mut self, shown: &str, boot: ObservedBoot) {
+        if boot.at.duration_since(Timestamp::now()) > AHEAD {
+            self.unread.push(format!(
+                "{shown}: the boot {} began in the future ({}): its clock was wrong, and it is left out",
+                boot.id, boot.at
+            ));
+            return;
+        }
+        self.boots.add(boot);
+    }
+}
+
+/// A regular file of a sane size; a pipe or a device must neither block nor fill the memory.
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    if is_standard_input(path) {
+        return standard_input(LARGEST).map_err(io::Error::other);
+    }
+    let file = File::options()
+        .read(true)
+        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        let why = format!("it is larger than {} MiB", LARGEST >> 20);
+        return Err(io::Error::other(why));
+    }
+    Ok(bytes)
+}
