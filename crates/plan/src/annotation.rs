@@ -56,7 +56,7 @@ pub(super) fn depends_on(value: &str, with_suffixes: bool) -> (Vec<Dependency>, 
         }
         match dependency(reference, with_suffixes) {
             Ok(dependency) if dependencies.iter().any(|d| d.object == dependency.object) => {
-                errors.push(format!("{reference:?} stands twice"));
+                errors.push(format!("{reference:?} appears twice"));
             }
             Ok(dependency) => dependencies.push(dependency),
             Err(error) => errors.push(error),

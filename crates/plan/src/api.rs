@@ -85,7 +85,9 @@ impl ApiCheck {
     pub fn add_brought(&mut self, plan: &Plan) {
         let documents = plan.files.iter().flat_map(|file| &file.documents);
         for known in documents.filter_map(|document| document.brings.as_ref()) {
-            self.across.add_brought(&known.brings);
+            known
+                .all()
+                .for_each(|brings| self.across.add_brought(brings));
         }
     }
 

@@ -27,13 +27,14 @@ impl Linker<'_> {
         graph
     }
 
-    /// `(file, provider, rank)` of every requirement of a tier between two files.
+    /// `(file, provider, rank)` of every requirement of a tier between two files, but for those that are only learned.
     fn file_edges(&self, tier: Tier) -> Vec<(FileId, FileId, bool)> {
         let mut edges = Vec::new();
         for (id, file) in self.plan.files.iter().enumerate() {
             for requirement in file.requirements() {
                 if let SatisfiedBy::File { file: provider, .. } = requirement.satisfied_by
                     && requirement.tier == tier
+                    && !requirement.is_only_learned()
                 {
                     edges.push((id, provider, requirement.inferred));
                 }
@@ -73,6 +74,7 @@ impl Linker<'_> {
         for document in &mut self.plan.files[from].documents {
             for requirement in &mut document.requires {
                 if matches!(requirement.satisfied_by, SatisfiedBy::File { file, .. } if file == to)
+                    && !requirement.is_only_learned()
                 {
                     requirement.yields = true;
                 }
@@ -211,6 +213,26 @@ impl Linker<'_> {
                     && matches!(requirement.satisfied_by, SatisfiedBy::File { file, .. } if file == to)
                 {
                     requirement.yields = true;
+                }
+            }
+        }
+    }
+
+    /// Adds what only earlier boots say, as long as it closes no cycle. It comes behind everything else: what was seen, or what
+    /// somebody says was seen, must not make a requirement of the files yield.
+    pub(super) fn learned(&mut self, graph: &mut Graph) {
+        for (id, file) in self.plan.files.iter_mut().enumerate() {
+            let mut requirements = file.documents.iter_mut().flat_map(|one| &mut one.requires);
+            for requirement in requirements.by_ref() {
+                let SatisfiedBy::File { file: provider, .. } = requirement.satisfied_by else {
+                    continue;
+                };
+                if !requirement.is_only_learned() {
+                    continue;
+                }
+                match graph.reaches(provider, id) {
+                    true => requirement.yields = true,
+                    false => graph.add(id, provider),
                 }
             }
         }

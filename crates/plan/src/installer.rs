@@ -5,7 +5,8 @@
 use windrow_model::manifest::{Node, Object, ObjectRef};
 
 use crate::knowledge::{
-    GuardingWebhook, InstalledChart, Knowledge, KnownBrings, UnsetValues, installed_chart,
+    Brings, GuardingWebhook, InstalledChart, Knowledge, KnownBrings, UnsetValues, installed_chart,
+    learned_brings,
 };
 
 /// Kinds whose controllers install what their objects describe: `(group, kind)`, and every kind of a
@@ -177,15 +178,34 @@ pub(super) fn what_it_installs(
         if add_chart(&mut known, &chart, knowledge) {
             installing = Installing::No;
         }
-        known.brings.objects.extend(created_namespace(object));
+        // What the manifest itself says needs no boot to be known.
+        let created = Brings {
+            objects: created_namespace(object).into_iter().collect(),
+            ..Brings::default()
+        };
+        known.learned = learned_brings(knowledge.brought_by_chart(&chart), &created);
+        known.brings.add(&created);
     }
-    for (deployment, entry) in knowledge.brought_by_operator(&id.group_kind()) {
+    let kind = id.group_kind();
+    for (deployment, entry) in knowledge.brought_by_operator(&kind) {
+        known.add_delays(entry);
+        // Of several Deployments the one of what is written counts.
+        if entry.seen.is_some() {
+            known
+                .deployment
+                .get_or_insert_with(|| deployment.to_owned());
+            continue;
+        }
         known.brings.add(&entry.brings);
         known.deployment = Some(deployment.to_owned());
-        known.after = known.after.or(entry.after);
         add_webhooks(&mut known, entry.guarding_beside(id.namespace.as_deref()));
         installing = Installing::No;
     }
+    let entries = knowledge.brought_by_operator(&kind);
+    let entries = entries.map(|(_, entry)| entry);
+    known
+        .learned
+        .extend(learned_brings(entries, &Brings::default()));
     let installer = KnownInstaller {
         brings: known,
         unset: unset.into(),
@@ -194,12 +214,15 @@ pub(super) fn what_it_installs(
 }
 
 /// Adds what is known of a chart. True where nothing else can come of it: it neither installs others nor carries objects in its
-/// values.
+/// values, and what it brings is written, not only seen.
 fn add_chart(known: &mut KnownBrings, chart: &InstalledChart, knowledge: &Knowledge) -> bool {
     let mut is_closed = false;
     for entry in knowledge.brought_by_chart(chart) {
+        known.add_delays(entry);
+        if entry.seen.is_some() {
+            continue;
+        }
         known.brings.add(&entry.brings);
-        known.after = known.after.or(entry.after);
         add_webhooks(known, entry.guarding(chart));
         is_closed = true;
     }

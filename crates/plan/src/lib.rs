@@ -53,6 +53,7 @@ pub use source_map::SourceMap;
 pub use split::MovedPart;
 pub use value_rules::ValueRules;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -62,7 +63,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{AddonName, BaseName, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::Code;
 
-use crate::knowledge::KnownBrings;
+use crate::knowledge::{KnownBrings, LearnedPhase, Reliance};
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, Tier};
 
 /// Index of a [`Need`] in [`Plan::needs`].
@@ -87,6 +88,8 @@ pub struct Plan {
     pub findings: Vec<Finding>,
     /// Names with which RKE2 would need fewer passes on a fresh node.
     pub names: NameAdvice,
+    /// How long the phases of such a node take, as it was learned from others.
+    pub phases: Vec<LearnedPhase>,
 }
 
 impl Plan {
@@ -270,6 +273,8 @@ pub struct Requirement {
     pub inferred: bool,
     /// Who is expected to satisfy it.
     pub satisfied_by: SatisfiedBy,
+    /// What was learned of that in earlier boots. Only for what was inferred.
+    pub learned: Option<Arc<Reliance>>,
     /// It neither holds nor orders: it stands in a cycle, or what the file itself brings, or what
     /// waits for the file, may be what is needed.
     pub yields: bool,
@@ -284,6 +289,12 @@ impl Requirement {
         !self.inferred
             && self.on_deadline == OnDeadline::Keep
             && !self.origin.rule.starts_with(Origin::ANNOTATION)
+    }
+
+    /// Is it from earlier boots alone that anyone is known to satisfy it?
+    pub fn is_only_learned(&self) -> bool {
+        let learned = self.learned.as_ref();
+        learned.is_some_and(|learned| learned.written.is_none())
     }
 
     /// Does it hold or order anything at run time? Not when the same file brings it (RKE2 applies

@@ -16,7 +16,7 @@ use self::problems::RequirementFindings;
 use super::examine::{Examined, UnresolvedRequirement};
 use super::{FileId, Need, NeedId, Plan, PlanDocument, Requirement, SatisfiedBy};
 use crate::builtin;
-use crate::knowledge::{NodeFacts, Provider};
+use crate::knowledge::{NodeFacts, Provider, Reliance};
 use crate::rules::{NeedCondition, NeedTarget, RuleSet};
 
 /// Puts examined files together to a plan. Their order does not matter.
@@ -32,6 +32,7 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, node: impl Into<NodeFac
         rules,
         plan: Plan {
             platform: node.platform,
+            phases: rules.knowledge.phases_on(&node),
             ..Plan::default()
         },
         node,
@@ -45,6 +46,7 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, node: impl Into<NodeFac
     let mut graph = linker.required_graph();
     linker.cycles(&mut graph);
     linker.advisory(&mut graph);
+    linker.learned(&mut graph);
     linker.guesses(&mut graph);
     linker.plan.order = graph.order();
     let files = &linker.plan.files;
@@ -98,7 +100,7 @@ impl Linker<'_> {
         if want.if_declared && self.index.provider_for(place, &target).is_none() {
             return None;
         }
-        let mut satisfied_by = self.satisfied_by(place, want.inferred, &target);
+        let (mut satisfied_by, learned) = self.satisfied_by(place, want.inferred, &target);
         // What kube-apiserver itself does not serve never comes.
         let never_comes = matches!(&target, NeedTarget::Kind(kind) if builtin::serves(&kind.group));
         if satisfied_by == SatisfiedBy::Nobody
@@ -117,6 +119,7 @@ impl Linker<'_> {
             on_deadline: want.on_deadline,
             inferred: want.inferred,
             satisfied_by,
+            learned,
             yields: never_comes,
         })
     }
@@ -136,7 +139,9 @@ impl Linker<'_> {
         let begins = |place: &DocumentId| {
             let wants = &self.examined[place.0].objects[place.1].wants;
             let known = |want: &UnresolvedRequirement| {
-                self.satisfied_by(*place, want.inferred, &self.target(want)) != SatisfiedBy::Nobody
+                self.satisfied_by(*place, want.inferred, &self.target(want))
+                    .0
+                    != SatisfiedBy::Nobody
             };
             wants.iter().all(known)
         };
@@ -172,30 +177,63 @@ impl Linker<'_> {
         Some((file, self.examined[file].objects[document].line))
     }
 
-    fn satisfied_by(&self, place: DocumentId, inferred: bool, target: &NeedTarget) -> SatisfiedBy {
-        if let Some((provider, position)) = self.index.provider_for(place, target) {
-            let line = self.examined[provider].objects[position].line;
-            if provider == place.0 {
-                return SatisfiedBy::SameFile { line };
-            }
-            return SatisfiedBy::File {
-                file: provider,
-                line,
-            };
+    /// Who is expected to bring something, and what was learned of that. Learned is only who brings what was inferred: what a rule
+    /// or an annotation requires is judged as if no boot had been seen.
+    fn satisfied_by(
+        &self,
+        place: DocumentId,
+        inferred: bool,
+        target: &NeedTarget,
+    ) -> (SatisfiedBy, Option<Arc<Reliance>>) {
+        let reliance = |place: DocumentId| self.learned_of(place, target).filter(|_| inferred);
+        if let Some(provider) = self.index.provider_for(place, target) {
+            return (self.document(place, provider), reliance(provider));
         }
         let by = match target {
             NeedTarget::Kind(kind) => self.rules.provider_of_kind(kind, &self.node),
             NeedTarget::Object(object) => self.rules.provider_of_object(object, &self.node),
         };
-        match by {
-            Some(Provider { by, condition, .. }) => SatisfiedBy::Platform { by, condition },
+        let by = by.filter(|provider| inferred || !provider.is_only_learned());
+        // What certainly is there comes from there, whatever was seen to bring it as well.
+        let is_certain = |provider: &Provider| provider.condition.is_none();
+        let learned = self.index.learned_for(place, target);
+        if let Some(provider) = learned.filter(|_| inferred && !by.as_ref().is_some_and(is_certain))
+        {
+            return (self.document(place, provider), reliance(provider));
+        }
+        let satisfied_by = match &by {
+            Some(Provider { by, condition, .. }) => SatisfiedBy::Platform {
+                by: by.clone(),
+                condition: condition.clone(),
+            },
             // A rule or an annotation may mean an object that is made at run time; a field
             // that merely names one does not hold anything. Only what RKE2 cannot apply without is
             // worth a finding.
             None if inferred && matches!(target, NeedTarget::Kind(_)) => SatisfiedBy::Nobody,
             None if inferred && is_namespace(target) => SatisfiedBy::Nobody,
             None => SatisfiedBy::Cluster,
+        };
+        let learned = by.and_then(|provider| provider.learned);
+        (satisfied_by, learned.filter(|_| inferred))
+    }
+
+    /// A document that brings something, as another one sees it.
+    fn document(&self, place: DocumentId, (file, document): DocumentId) -> SatisfiedBy {
+        let line = self.examined[file].objects[document].line;
+        match file == place.0 {
+            true => SatisfiedBy::SameFile { line },
+            false => SatisfiedBy::File { file, line },
         }
+    }
+
+    /// What was learned of what a document brings.
+    fn learned_of(
+        &self,
+        (file, document): DocumentId,
+        target: &NeedTarget,
+    ) -> Option<Arc<Reliance>> {
+        let known = self.examined[file].objects[document].brings.as_ref()?;
+        known.learned_of(target).cloned()
     }
 
     fn need(&mut self, target: NeedTarget, condition: NeedCondition) -> NeedId {

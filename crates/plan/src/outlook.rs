@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use windrow_model::reasons::{Code, Severity};
 
+use crate::knowledge::{LearnedShare, LearnedThing};
 use crate::rules::Tier;
 use crate::{Plan, PlanFile, Requirement, SatisfiedBy, rke2};
 
@@ -43,6 +44,9 @@ impl Plan {
         let mut unless = BTreeSet::new();
         for requirement in self.needed(|_| true) {
             let what = self.target_of(requirement);
+            if let Some(learned) = requirement.learned.as_ref().filter(|one| !one.is_firm()) {
+                unless.insert(format!("{} brings {what} again ({learned})", learned.by));
+            }
             match &requirement.satisfied_by {
                 SatisfiedBy::Installer { file, .. } => {
                     unless.insert(format!("{} brings {what}", self.files[*file].path));
@@ -72,6 +76,32 @@ impl Plan {
                 unless: unless.into_iter().collect(),
             },
         }
+    }
+
+    /// How much of what the files cannot do without is known from earlier boots.
+    pub fn learned_share(&self) -> LearnedShare {
+        let needed = self.needed(|_| true);
+        let all: BTreeSet<_> = needed.iter().map(|requirement| requirement.need).collect();
+        let mut share = LearnedShare {
+            needs: all.len(),
+            ..LearnedShare::default()
+        };
+        let mut told = BTreeSet::new();
+        for requirement in needed {
+            let Some(learned) = &requirement.learned else {
+                continue;
+            };
+            if !told.insert(requirement.need) {
+                continue;
+            }
+            share.learned += usize::from(requirement.is_only_learned());
+            share.weak += usize::from(!learned.is_firm());
+            share.things.push(LearnedThing {
+                what: self.target_of(requirement),
+                learned: learned.report(),
+            });
+        }
+        share
     }
 
     /// What files that are applied need before they can be.

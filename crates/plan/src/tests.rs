@@ -1,6 +1,7 @@
 //! What a plan must say about small directories.
 
 mod installers;
+mod learned;
 mod limits;
 mod names;
 mod pass;
@@ -16,7 +17,10 @@ use crate::rules::RuleSet;
 /// Plans files given as `(path, text)` on a platform, with the shipped rules.
 fn plan_on(platform: Option<Platform>, files: &[(&str, &str)]) -> Plan {
     static RULES: LazyLock<RuleSet> = LazyLock::new(RuleSet::shipped);
-    let rules = &*RULES;
+    plan_by(&RULES, platform, files)
+}
+
+fn plan_by(rules: &RuleSet, platform: Option<Platform>, files: &[(&str, &str)]) -> Plan {
     let examined: Vec<Arc<Examined>> = files
         .iter()
         .map(|(path, text)| {

@@ -2,6 +2,13 @@
 
 use std::time::Duration;
 
+use windrow_plan::knowledge::LearnedTimes;
+
+/// How finely a share is drawn.
+const SHARES: u64 = 1 << 32;
+/// Nothing that is simulated takes longer than a day, whatever a knowledge file says.
+const LONGEST_MILLIS: f64 = 24.0 * 60.0 * 60.0 * 1000.0;
+
 /// A small generator (SplitMix64). Good enough to spread delays and faults, not for secrets.
 #[derive(Debug, Clone)]
 pub struct Chance {
@@ -52,6 +59,31 @@ impl Chance {
         low + Duration::from_millis(self.below(span + 1))
     }
 
+    /// A time as earlier boots have shown it: its logarithm is taken to grow evenly from one learned share to the next. The tails
+    /// are bounded: half of `p5` at least, and twice `p95` at most.
+    pub fn by_times(&mut self, times: &LearnedTimes) -> Duration {
+        let drawn = self.below(SHARES) as f64 / SHARES as f64;
+        let millis = |time: Duration| (time.as_millis() as f64).max(1.0);
+        let (p5, p95) = (millis(times.p5), millis(times.p95));
+        let points = [
+            (0.0, p5 / 2.0),
+            (0.05, p5),
+            (0.25, millis(times.p25)),
+            (0.5, millis(times.half)),
+            (0.75, millis(times.p75)),
+            (0.95, p95),
+            (1.0, p95 * 2.0),
+        ];
+        let pairs = points.windows(2);
+        let pair = pairs.rev().find(|pair| pair[0].0 <= drawn);
+        let Some([(from, low), (to, high)]) = pair else {
+            return times.half;
+        };
+        let part = (drawn - from) / (to - from);
+        let millis = low * (high / low).powf(part);
+        Duration::from_millis(millis.round().min(LONGEST_MILLIS) as u64)
+    }
+
     /// One of the items; `None` when there are none.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len() as u64) as usize)
@@ -70,6 +102,50 @@ mod tests {
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
+    }
+
+    fn times(seconds: [u64; 5]) -> LearnedTimes {
+        let [p5, p25, half, p75, p95] = seconds.map(Duration::from_secs);
+        LearnedTimes {
+            p5,
+            p25,
+            half,
+            p75,
+            p95,
+        }
+    }
+
+    #[test]
+    fn times_are_drawn_as_they_were_learned_and_their_tails_are_bounded() {
+        let learned = times([10, 15, 20, 30, 60]);
+        let mut chance = Chance::new(3);
+        let drawn: Vec<Duration> = (0..10_000).map(|_| chance.by_times(&learned)).collect();
+        let share = |at_most: Duration| {
+            let within = drawn.iter().filter(|time| **time <= at_most);
+            within.count() as f64 / drawn.len() as f64
+        };
+        for (time, expected) in [
+            (learned.p5, 0.05),
+            (learned.p25, 0.25),
+            (learned.half, 0.5),
+            (learned.p75, 0.75),
+            (learned.p95, 0.95),
+        ] {
+            let found = share(time);
+            assert!((found - expected).abs() < 0.02, "{found} for {expected}");
+        }
+        let bounds = Duration::from_secs(5)..=Duration::from_secs(120);
+        assert!(drawn.iter().all(|time| bounds.contains(time)));
+    }
+
+    #[test]
+    fn absurd_times_draw_no_more_than_a_day_and_times_of_nothing_draw_nearly_none() {
+        let mut chance = Chance::new(1);
+        let absurd = times([0, 0, 1, u64::MAX / 4000, u64::MAX / 4000]);
+        for _ in 0..1_000 {
+            assert!(chance.by_times(&absurd) <= Duration::from_secs(24 * 60 * 60));
+            assert!(chance.by_times(&times([0; 5])) <= Duration::from_millis(2));
+        }
     }
 
     #[test]

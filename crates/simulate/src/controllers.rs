@@ -64,6 +64,7 @@ impl Controllers {
             ControllerStage::Seen => {
                 let all_said = is_all_said(&id, object);
                 seen(cluster, &id);
+                cluster.begins(&id);
                 if all_said {
                     return;
                 }

@@ -64,7 +64,9 @@ pub(super) fn switch_driver_off(cluster: &mut SimulatedCluster) {
 }
 
 /// Harvester's controller begins with an Addon: it makes the HelmChart of the same name, if there is
-/// none.
+/// none. One that a manifest has brought is played as if it were the Addon's own. Harvester does not begin with such an Addon
+/// (`processEnableAddon`), and the Addon is stuck either way; but objects have no age here, by which a chart that is not the
+/// Addon's own is told from one that is about to go.
 pub(super) fn addon_seen(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let now = cluster.now().to_string();
     let Some(addon) = cluster.stored(id) else {

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_model::reasons::Code;
-use windrow_plan::knowledge::NodeFacts;
+use windrow_plan::knowledge::{LearnedTimes, NodeFacts};
 use windrow_plan::rules::Platform;
 
 use super::chance::Chance;
@@ -30,6 +30,10 @@ pub struct Scenario {
     pub node: NodeFacts,
     /// What others provide, as rule packs say, beside what is known of the platform.
     pub provided: Supply,
+    /// The same of which earlier boots have shown when it comes.
+    pub provided_in_time: Vec<Supply>,
+    /// From RKE2's start to kube-apiserver's first answer, where that was learned.
+    pub api_ready: Option<LearnedTimes>,
     /// What is known to come of objects of the manifests: of charts, and of what operators act on.
     pub brings: BTreeMap<ObjectRef, Supply>,
     /// What is not known of the platform, and taken to be so; a sentence each.
@@ -101,6 +105,9 @@ pub struct Supply {
     pub objects: BTreeSet<ObjectRef>,
     /// After how long at least and at most, where that is known.
     pub after: Option<(Duration, Duration)>,
+    /// After how long they came in earlier boots, where that was learned: from when what brings them is applied, or of the platform from
+    /// kube-apiserver's first answer. It counts before `after`.
+    pub times: Option<LearnedTimes>,
 }
 
 impl Supply {
@@ -167,6 +174,8 @@ impl Scenario {
             arrivals: Vec::new(),
             node: Some(Platform::Rke2).into(),
             provided: Supply::default(),
+            provided_in_time: Vec::new(),
+            api_ready: None,
             brings: BTreeMap::new(),
             assumed: BTreeSet::new(),
             cannot_run: BTreeMap::new(),

@@ -1,14 +1,15 @@
-//! Bootstraps of the simulation, recorded as flights and decided a second time.
+//! Bootstraps of the simulation, recorded as flights, decided a second time, and asked where their time went.
 
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_decide::flight::{
-    Difference, DigestKey, FlightLine, Flights, RecordedFile, Replay, changes, recorded_times,
+    BootState, BootTimeline, Difference, DigestKey, FlightLine, Flights, RecordedFile, Replay,
+    WaitedOn, boots, changes, recorded_times,
 };
 use windrow_model::manifest::{FileContent, ReadLimits, read as read_manifest, sha256_hex};
 use windrow_plan::rules::RuleSet;
 use windrow_plan::{SourceMap, examine};
-use windrow_simulate::{FIRST_VM, Faults, Setup, recorded};
+use windrow_simulate::{FIRST_VM, Faults, Run, Setup, recorded};
 
 fn start() -> Timestamp {
     // 2026-01-01T00:00:00Z
@@ -58,6 +59,47 @@ fn so_it_is_when_everything_goes_wrong_that_can() {
         let flights = Flights::read(&flight(&Faults::ALL, seed)).unwrap();
         assert_eq!(replay(&flights).1, [], "seed {seed}");
     }
+}
+
+/// A file that lacks a kind which its chart brings late, and knowledge of how late it is.
+fn learned_setup(p95: &str) -> (Setup, Vec<(String, String)>) {
+    let knowledge = format!(
+        "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {{name: learned}}\nentries:\n  - name: chart-widgets\n    by: {{chart: widgets}}\n    \
+         kinds: [{{group: example.com, namespaced: [Widget]}}]\n    source: a test\n    \
+         times: {{p5: 1m, p25: 2m, half: 3m, p75: 4m, p95: {p95}}}\n    seen: {{boots: 13, of: 14, last: 2026-11-23}}\n\
+         phases:\n  - {{phase: manifests, times: {{p5: 1s, p25: 1s, half: 1s, p75: 1s, p95: 2s}}, seen: {{boots: 9, of: 9, last: 2026-11-23}}}}\n"
+    );
+    let mut packs = RuleSet::shipped_sources();
+    packs.push(("knowledge.d/learned.yaml".to_owned(), knowledge));
+    let (rules, errors) = RuleSet::load(&packs);
+    assert_eq!(errors, []);
+    let mut setup = Setup::first_vm(start());
+    setup.rules = rules.into();
+    let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: widgets, namespace: kube-system}\nspec: {chart: widgets}\n";
+    let half = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
+    for (path, text) in [("widgets.yaml", chart), ("half.yaml", half)] {
+        setup.files.write(path, text, start());
+    }
+    (setup, packs)
+}
+
+/// Settings and knowledge are in the flight: what rests on what was learned is decided the same way again.
+#[test]
+fn a_flight_whose_deadlines_were_learned_is_decided_the_same_way_again() {
+    let fly = |p95| {
+        let (setup, packs) = learned_setup(p95);
+        let (_, lines) = recorded(&setup, &packs, &Faults::NONE, 3);
+        let text = text(&lines);
+        let flights = Flights::read(&text).unwrap();
+        let (decisions, differences) = replay(&flights);
+        assert!(decisions > 10, "only {decisions} decisions");
+        assert_eq!(differences, []);
+        let times = recorded_times(&flights.segments[0]);
+        times["half.yaml"].released.expect("it is released")
+    };
+    // Nothing brings the kind in this simulation: the file goes at its deadline, which was learned.
+    let (early, late) = (fly("5m"), fly("14m"));
+    assert_eq!(late.duration_since(early).as_mins(), 18);
 }
 
 #[test]
@@ -208,4 +250,115 @@ fn a_flight_whose_digests_are_keyed_is_decided_as_it_was_and_holds_none_of_the_p
         }
     }
     assert!(decisions > 3);
+}
+
+/// A bootstrap, and its flight.
+fn flown(faults: &Faults, seed: u64) -> (Run, Flights) {
+    let setup = Setup::first_vm(start());
+    let (run, lines) = recorded(&setup, &RuleSet::shipped_sources(), faults, seed);
+    (run, Flights::read(&text(&lines)).expect("a flight"))
+}
+
+/// Where the time of the last boot went.
+fn last(flights: &Flights) -> BootTimeline {
+    let boots = boots(flights);
+    let (last, earlier) = boots.split_last().expect("a boot");
+    BootTimeline::from_boot(last, earlier).expect("a timeline")
+}
+
+fn assert_whole(timeline: &BootTimeline) {
+    let mut reached = 0.0;
+    for step in &timeline.chain {
+        assert!((step.from - reached).abs() < 1e-6, "{:#?}", timeline.chain);
+        assert!(step.to > step.from, "{step:?}");
+        reached = step.to;
+    }
+    assert!((reached - timeline.end.at).abs() < 0.06, "{timeline:#?}");
+    for file in &timeline.files {
+        let times = [file.held, file.released, file.applied];
+        let times: Vec<f64> = times.into_iter().flatten().collect();
+        assert!(times.is_sorted(), "{file:?}");
+        for (before, after) in file.waits.iter().zip(file.waits.iter().skip(1)) {
+            assert!((before.to - after.from).abs() < 1e-6, "{file:?}");
+        }
+    }
+}
+
+#[test]
+fn the_chain_of_a_bootstrap_goes_from_power_on_to_the_last_file_without_a_gap() {
+    for seed in 0..8 {
+        let (run, flights) = flown(&Faults::NONE, seed);
+        let timeline = last(&flights);
+        assert_whole(&timeline);
+        assert_eq!(timeline.end.state, BootState::Staged, "seed {seed}");
+        assert_eq!(timeline.cautions, [""; 0], "seed {seed}");
+        assert_eq!(timeline.files.len(), run.outcome.applied.len());
+        let (first, last) = (
+            timeline.chain.first().unwrap(),
+            timeline.chain.last().unwrap(),
+        );
+        assert_eq!(first.on, WaitedOn::Node);
+        let latest = timeline.files.iter().filter_map(|file| file.applied);
+        let latest = latest.fold(0.0, f64::max);
+        let decided = last.file.as_ref().unwrap();
+        let decided = timeline
+            .files
+            .iter()
+            .find(|file| file.file == *decided)
+            .unwrap();
+        assert_eq!(decided.applied, Some(latest), "seed {seed}");
+        for file in &timeline.files {
+            // RKE2 looks every 15 seconds, and applying takes a moment.
+            assert!(file.poll_seconds.unwrap() < 20.0, "{file:?}");
+        }
+    }
+}
+
+#[test]
+fn the_storage_network_decides_when_the_first_machine_comes_up() {
+    let (_, flights) = flown(&Faults::NONE, 1);
+    let timeline = last(&flights);
+    let waited = timeline
+        .chain
+        .iter()
+        .find(|step| step.on == WaitedOn::Requirement)
+        .unwrap();
+    assert!(
+        waited.file.as_deref() == Some("00-registry.yaml"),
+        "{waited:?}"
+    );
+    assert!(waited.text.contains("storage-network"), "{waited:?}");
+}
+
+#[test]
+fn a_chain_is_whole_whatever_goes_wrong() {
+    for seed in 0..8 {
+        let (_, flights) = flown(&Faults::ALL, seed);
+        let boots = boots(&flights);
+        for (number, boot) in boots.iter().enumerate() {
+            let timeline = BootTimeline::from_boot(boot, &boots[..number]).unwrap();
+            assert_whole(&timeline);
+        }
+    }
+}
+
+#[test]
+fn a_flight_that_ends_in_the_middle_ends_in_what_is_still_waited_for() {
+    let (_, mut flights) = flown(&Faults::NONE, 1);
+    let lines = &mut flights.segments[0].lines;
+    let is_release = |line: &FlightLine| match line {
+        FlightLine::Decision(one) => one
+            .events
+            .iter()
+            .any(|told| told.message.contains("released")),
+        _ => false,
+    };
+    let released = lines.iter().position(|(_, line)| is_release(line)).unwrap();
+    lines.truncate(released);
+    let timeline = last(&flights);
+    assert_whole(&timeline);
+    assert_eq!(timeline.end.state, BootState::Underway);
+    let open = timeline.chain.last().unwrap();
+    assert!(open.open && open.file.is_some(), "{open:?}");
+    assert!(timeline.files.iter().any(|file| file.released.is_none()));
 }

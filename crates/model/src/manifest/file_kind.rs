@@ -194,7 +194,10 @@ fn is_other_s_word(entry: &MapEntry) -> bool {
             || exact.any(|section| entry.key == section))
 }
 
-/// The keys at the top of a text that is no YAML.
+/// The first keys at the top tell what a file is; more only take memory.
+const MOST_KEYS: usize = 10_000;
+
+/// The first keys at the top of a text that is no YAML.
 fn keys_by_line(text: &str) -> Vec<(String, u32)> {
     let lines = (1..).zip(text.lines());
     lines
@@ -203,6 +206,7 @@ fn keys_by_line(text: &str) -> Vec<(String, u32)> {
             let (key, _) = line.split_once(':')?;
             Some((key.trim_matches(['"', '\'']).to_owned(), number))
         })
+        .take(MOST_KEYS)
         .collect()
 }
 

@@ -78,7 +78,7 @@ pub enum FileContent {
     },
     /// Its name is not UTF-8: nothing can be called like it, an Addon of RKE2's no more than a marker.
     NotUtf8Name {
-        /// What it is, in words, when it is no regular file: such a path may also lead through a directory whose name
+        /// What it is, in words, when it is not a regular file: such a path may also lead through a directory whose name
         /// is not UTF-8.
         special: Option<&'static str>,
     },

@@ -353,7 +353,7 @@ fn without_bytes(path: &str, content: &FileContent, limits: &ReadLimits) -> Mani
         FileContent::DanglingSymlink { target } => (
             Code::DanglingSymlink,
             format!(
-                "symbolic link to {target}, which does not exist: RKE2 applies nothing at all while it is there; remove it or create the target"
+                "symbolic link to nowhere ({target}): RKE2 applies no file while it is there; remove it or create the target"
             ),
         ),
         FileContent::SymlinkOutside { target } => (

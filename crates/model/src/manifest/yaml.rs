@@ -32,7 +32,7 @@ pub fn parse(
     YamlReader::default().read(text, first_line, limits)
 }
 
-/// Reads a configuration file: one document, and a key that stands twice is an error.
+/// Reads a configuration file: one document, and a key that appears twice is an error.
 pub fn parse_configuration(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = YamlReader {
@@ -49,7 +49,7 @@ pub fn parse_configuration(text: &str) -> Result<Option<Node>, Vec<Problem>> {
         })
 }
 
-/// Reads RKE2's own configuration: the first document, and at its top a key that stands twice stays
+/// Reads RKE2's own configuration: the first document, and at its top a key that appears twice stays
 /// twice, because RKE2 looks at each pair in turn (`k3s pkg/configfilearg/parser.go`).
 pub fn pairs(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -85,7 +85,7 @@ pub(super) struct ReadKey {
     pub(super) read: String,
 }
 
-/// A key that stands twice in one map; the last one counts.
+/// A key that appears twice in one map; the last one counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RepeatedKey {
     /// The key.

@@ -152,7 +152,7 @@ mod tests {
         for (position, reason) in REASONS.iter().enumerate() {
             assert_eq!(reason.code as usize, position, "{}", reason.id);
             assert_eq!(reason.code.reason(), reason);
-            assert!(ids.insert(reason.id), "{} stands twice", reason.id);
+            assert!(ids.insert(reason.id), "{} appears twice", reason.id);
             assert!(
                 message_ids.insert(reason.message_id),
                 "{} shares its MESSAGE_ID",

@@ -9,7 +9,7 @@ use super::{Reason, Severity};
 reasons! {
     "Why a file is held" {
         WaitsForKind "waits-for-kind" Info
-            "{what} is not served by the API yet"
+            "{what} is not served yet"
             "Wait for its CustomResourceDefinition, or add the manifest that brings it. `windrow why FILE` shows who should."
             "95d4ccc2b43e4f798dc3825c1f914ee0";
         WaitsForNamespace "waits-for-namespace" Info
@@ -29,8 +29,8 @@ reasons! {
             "The rule that asks for it is named by `windrow why FILE`; its file says why."
             "fd6b538f9052414fb387b65d61e4e621";
         WaitsForCluster "waits-for-cluster" Info
-            "{what} cannot be observed: {why}"
-            "Nothing is known, so nothing is claimed. Check that kube-apiserver runs and that the kubeconfig is valid."
+            "{what} is not known: {why}"
+            "Wait while RKE2 starts. Later: check that kube-apiserver runs and that the kubeconfig is valid."
             "99f89de5e3684016996664963ef0b7b5";
         HeldByAnnotation "held-by-annotation" Notice
             "held by the manifest's own annotation: {why}"
@@ -71,15 +71,15 @@ reasons! {
             "Write `---` in place of `...`: RKE2 reads nothing of a document after that line."
             "5e1a7c0b94d24f3c8b6d2a97f0e3c815";
         LabelsDropped "labels-dropped" Warning
-            "RKE2 drops {what} of the object, all of them: {why}"
+            "RKE2 drops all {what} of the object: {why}"
             "Put quotation marks around the value at the line named; labels and annotations are text."
             "af64177a38fce0d306cad0dae1ec0ea6";
         FileTooLarge "file-too-large" Error
-            "the file has {size} bytes, the limit is {limit}"
+            "the file has {size} bytes; the limit is {limit}"
             "Split the file, or raise staging.limits.fileBytes."
             "771ea5b82d984588b615d08984497af1";
         LimitExceeded "limit-exceeded" Error
-            "{what} goes beyond the limit of {limit}"
+            "{what} exceeds the limit ({limit})"
             "Split the file, or raise the limit named under staging.limits."
             "7133aac1a7a5482ebc387cbba561c6a1";
         AddonNameInvalid "addon-name-invalid" Error
@@ -99,7 +99,7 @@ reasons! {
             "Rename all but one: RKE2 looks for a marker by the name alone."
             "e8ab1dcc69234e49a936730c8fbeacc3";
         DanglingSymlink "dangling-symlink" Error
-            "symbolic link to {target}, which does not exist: RKE2 applies nothing at all while it is there"
+            "symbolic link to nowhere ({target}): RKE2 applies no file while it is there"
             "Remove the link or create its target."
             "8f11f24dd6c74a1e8c3cceb0aef2b99a";
         SymlinkOutside "symlink-outside" Warning
@@ -107,7 +107,7 @@ reasons! {
             "Put the file itself here: what is outside cannot be staged."
             "cc32f1716f44473d9548aef4aa1393bf";
         SpecialFile "special-file" Error
-            "{what}, not a file: RKE2 hangs for good when it opens a FIFO"
+            "{what}, not a file: RKE2 would hang when it opens it"
             "Remove it."
             "d14c4a31b0fd4d27952741b808c2cfa2";
         FileUnreadable "file-unreadable" Error
@@ -115,7 +115,7 @@ reasons! {
             "Mend permissions or the file system; RKE2 stops its whole pass at such a file."
             "04ed822a517246fbbdb94deec1edb373";
         FileNameNotText "file-name-not-text" Error
-            "the file's name is not UTF-8: RKE2 can make no Addon of that name and refuses the file at each pass, and Windrow cannot hold it"
+            "the file's name is not UTF-8: RKE2 refuses the file at each pass, and Windrow cannot hold it"
             "Rename the file."
             "ceb0376f8ce8445592bfaa596f2ef36f";
         ApiUnknownKind "api-unknown-kind" Error
@@ -147,7 +147,7 @@ reasons! {
             "Write `metadata.namespace` into every object of the file: it is meant for `kubectl apply -n`, and RKE2 has no such option."
             "e17c4a90b5d34f28a6f0c3d18e92b745";
         RoleWithoutProvider "role-without-provider" Warning
-            "{object} grants {role}, which nothing here creates and Kubernetes does not have"
+            "{object} grants {role}, which neither Kubernetes nor anything here creates"
             "Add the role, or check its name. Until it is there the binding grants nothing."
             "72fb09e3c6a84d1bb5e7d8f1a3904c26";
         ChartConfigWithoutChart "chart-config-without-chart" Warning
@@ -167,7 +167,7 @@ reasons! {
             "Correct the key or add it. Until it is there the pods do not start."
             "b9163c7ed25f4a0c8e74d1f03a65b28c";
         SelectorWithoutPods "selector-without-pods" Warning
-            "{object} selects {labels}, and the pods here have other values"
+            "{object} selects {labels}; the pods here have other labels"
             "Write the labels that the pods' template has."
             "71e2c50d98ab4f36a4f8b6d3e07c915a";
         PortWithoutTarget "port-without-target" Warning
@@ -183,7 +183,7 @@ reasons! {
             "Add the manifest that creates it, or check the name."
             "a3eaf700bcd5444ba690129acede048d";
         ProviderSkipped "provider-skipped" Error
-            "{what} is in {place}, which RKE2 does not apply: {marker} keeps it from RKE2, and Windrow did not make that marker"
+            "{what} is in a skipped file ({place}): {marker} hides it, and Windrow did not make that marker"
             "Remove the marker, or take what needs the file out of the manifests directory."
             "9d4b1f60c27e4a8fb5e3067d8c21a94e";
         Unobservable "requirement-unobservable" Warning
@@ -199,11 +199,11 @@ reasons! {
             "Split the file as shown, so that no file needs another that needs it."
             "51e8162ed9644333918284bf3fa75c0d";
         SameFile "same-file-order" Warning
-            "{what} is brought by the same file; RKE2's first pass will fail and be repeated"
+            "{what} comes with the same file: RKE2's first pass will fail, and be repeated"
             "Put what brings it into a file of its own; `windrow rehearse --fix DIR` writes both files."
             "73c7c38104eb4ed382c18755d1cc000d";
         InstallerInFile "installer-in-file" Warning
-            "{file}: {what}, and the same file needs that: RKE2 fails and repeats the file until it is there; put what needs it into {other}"
+            "{what}, and {file} needs that too, so RKE2 fails and repeats it: put what needs it into {other}"
             "`windrow rehearse --fix DIR` writes both files. Windrow never holds the file that may bring what it needs; it holds the other one until that is there."
             "3f0c9d1e5b7a4c62a8d4e1907b6f2c35";
         MayBeBrought "may-be-brought" Notice
@@ -214,6 +214,10 @@ reasons! {
             "{by} brings {what} if {condition}, and nothing here says so"
             "Set the value, or give the configuration or the version that decides it as well, or say with `provides:` in a rule file that it comes."
             "5c0e7d92ab614f3e8d17f2a94c6b3e05";
+        SeenOnFewBoots "seen-on-few-boots" Notice
+            "{what} is expected from {by}: seen {seen}, which is too few to rely on"
+            "Learn from more boots with `windrow learn`; or write an entry of your own, without `seen`, into a knowledge file, and it is known."
+            "8e5857c3bd93496cb66b9bd0cf6a451d";
         DependsOnInvalid "depends-on-invalid" Error
             "the annotation {annotation} cannot be read: {why}"
             "Write group/kind/name or group/namespaces/ns/kind/name, separated by commas."
@@ -239,19 +243,19 @@ reasons! {
             "Lay them on a server. A server that has the same file counts, if its configuration is among those that are looked at (`--node`)."
             "fd767bad956241d0bd2a2686a456d564";
         NodeReadyCycle "node-ready-cycle" Error
-            "{what} is {is} and waits for a Ready node ({rule}), but no node is Ready without it"
+            "{what} waits for a Ready node; it is {is}, and no node is Ready without it ({rule})"
             "Drop the requirement: it can start before nodes are Ready."
             "a38e73e77cfd479baf27e595da7aa9f8";
         WebhookOwnPods "webhook-own-pods" Error
-            "the webhook {name} fails closed and is asked about the pods of {what}, which answer it: once they are gone they never come back"
+            "webhook {name} locks out its own pods; it fails closed and is asked about those of {what}: once they are gone they never come back"
             "Exclude them with a namespaceSelector (`kubernetes.io/metadata.name` NotIn their namespace), or set `failurePolicy: Ignore`."
             "31ce2f71f0214ee68d5f7dcd0c575140";
         WebhookNotAwaited "webhook-not-awaited" Warning
-            "{what} is refused until {backend} answers the webhook {name}, which fails closed, and does not wait for it: until then every pass of RKE2 fails and applies all files again"
+            "{what} does not wait for {backend}, which answers the webhook {name}: until then every pass of RKE2 fails and applies all files again"
             "Let it wait: name what answers in the annotation windrow.dev/depends-on; `windrow rehearse --fix DIR` does so in a copy."
             "37332394c6534a3f88827d2a7a5164d0";
         ClaimBoundBeforeUse "claim-bound-before-use" Error
-            "{what} waits until {claim} is bound, but its class {class} binds only when a pod uses the claim, and nothing else does"
+            "{what} and a claim wait for each other; {claim} is bound once a pod uses it, as its class {class} has it, and nothing else does"
             "Ask for `(exists)` instead: the claim is bound when its first user starts."
             "404f03f12e37459292dcb01a37c205f1";
         LoadBalancerWithoutProvider "load-balancer-without-provider" Error
@@ -259,11 +263,11 @@ reasons! {
             "Add what does (MetalLB, kube-vip), or ask for `(exists)` instead."
             "084d170bcf724124b3ee5df36dad3460";
         ComponentDisabled "component-disabled" Error
-            "{what} needs {need}, which {component} brings, and {component} is switched off at the second place named"
+            "{component} is switched off; {what} needs {need}, which it brings (the second place named switches it off)"
             "Take the component out of `disable:`, or its .skip marker away, or bring what is needed another way."
             "b29fe32fc4664e70be34e5f189189649";
         ImageNotBundled "image-not-bundled" Error
-            "the image {image} is in none of the lists: where nothing can be pulled its pod never starts"
+            "no list has {image}: without a registry its pod never starts"
             "Add the image to the bundle, or mend its name."
             "8ac52cb8d0894a45a87f8c6a47d23601";
         YipTemplate "yip-template" Warning
@@ -279,15 +283,15 @@ reasons! {
             "Write the key as the message says; what stands below it is passed over without a word."
             "2dc1a285bf7145b0b518eb4c49e9f1c7";
         OemCrowded "oem-crowded" Warning
-            "os.writeFiles has {size}, which comes onto /oem twice: that partition has 50 MiB"
+            "os.writeFiles has {size} and comes onto /oem twice; that partition has 50 MiB"
             "Put large manifests and files into the image, or load them later: /oem also has to hold what upgrades write."
             "9ce04509dcd34035bb89a67c01eda3c1";
         OemOverfull "oem-overfull" Error
-            "os.writeFiles has {size}, which comes onto /oem twice and does not fit: that partition has 50 MiB"
+            "os.writeFiles does not fit onto /oem; it has {size} and comes there twice, and the partition has 50 MiB"
             "Put large manifests and files into the image, or load them later."
             "fff4c413afd84eb28d947c19db53fc05";
         PathNotRead "path-not-read" Error
-            "no RKE2 reads {path}: {why}"
+            "RKE2 does not read this path ({path}): {why}"
             "Write the file below server/manifests in RKE2's data directory."
             "000f69445a3d4b038d86b16f8e038032";
         InputRefused "input-refused" Error
@@ -325,7 +329,7 @@ reasons! {
             "Look at `windrow rehearse`: the first failure names what was not there yet."
             "f29a0d4e25d945b7b9e94f4df869110f";
         BootSlower "boot-slower" Warning
-            "with Windrow the last file is applied {seconds} s later than by RKE2 alone, which gets there too: {file} is held longest (the median of the seeds)"
+            "with Windrow the last file is applied {seconds} s later than by RKE2 alone: {file} is held longest (in nine of ten rehearsed boots)"
             "`windrow rehearse` shows what the file waits for. What sorts before it, or stands in a file of its own, can often spare the hold."
             "35bdccc76b594e808dd7578ab60e874a";
         NameSparesPass "name-spares-pass" Warning
@@ -345,7 +349,7 @@ reasons! {
             "Mend the line named. Until then the entry accepts nothing."
             "88d011dec70a44609d4cc9fd3a542a26";
         AcceptanceStale "acceptance-stale" Warning
-            "nothing is found any more that this entry accepts: {what}"
+            "this entry accepts nothing any more: {what}"
             "Remove the entry, so that it hides nothing later."
             "c9318ff3a36047938565b08207b04244";
     }
@@ -367,16 +371,16 @@ reasons! {
             "`windrow why FILE` shows the whole chain and what would release it."
             "f28e416e6728454484b53fb0dc15abe1";
         NotHeld "not-held" Warning
-            "not held, and RKE2 may apply it too early: {error}"
+            "cannot be held, so RKE2 may apply it too early: {error}"
             "Windrow tries again by itself. The manifests directory has to be writable for windrow.service (`ReadWritePaths=`) with space left, and a file's name has room for `.skip` in the 255 bytes that a file system takes."
             "4f8acddd8e11e79b14e3a36d16335738";
         MarkerStays "marker-stays" Warning
-            "stays hidden from RKE2, its marker could not be removed: {error}"
+            "stays hidden from RKE2, as its marker cannot be removed: {error}"
             "Windrow tries again by itself. Make the manifests directory writable for windrow.service (`ReadWritePaths=`), or remove the `.skip` file by hand."
             "6642f4659e6defe87106bfeff192000c";
         Released "released" Notice
             "{file} released after {age}: {why}"
-            "Nothing to do: RKE2 applies it within 15 s of its next pass."
+            "Nothing to do: RKE2 applies it at its next pass, within 15 s while kube-apiserver answers."
             "7aa7fbbac9ff4d079baafbc99d3df814";
         Applied "applied" Info
             "{file} applied by RKE2"
@@ -395,11 +399,11 @@ reasons! {
             "Its deadline passed or it stands in a cycle; RKE2 goes on trying by itself."
             "1e2cb549992b47db859b11867456c63b";
         Overdue "overdue" Warning
-            "{file} waits longer than its deadline and stays held: {why}"
+            "{file} stays held past its deadline: {why}"
             "The rule keeps it because releasing would do harm. `windrow why FILE` shows the root blocker."
             "14b49729cb1b4671972bcf315d6d3ef9";
         Regressed "regressed" Warning
-            "{what} was ready when {file} was released and is not any more"
+            "{what} was ready when {file} was released, and is not ready now"
             "Released stays released. Look at the object."
             "e1c0385d28554f39b841e2570c57bf7b";
         Vanished "vanished" Info
@@ -435,11 +439,11 @@ reasons! {
             "Nothing to do."
             "fdee2c935cba45b28d150a3618156583";
         Forbidden "forbidden" Warning
-            "refused: {what}: {why}"
-            "The credential may not ask this. It is Unknown, not NotReady."
+            "{what} is refused: {why}"
+            "The credential may not ask this, so the answer is Unknown. Look at the credential's rights."
             "3fc050723902421fac581129e470c6ed";
         WatchLost "watch-lost" Info
-            "the watch on {what} was lost: {why}"
+            "the watch on {what} ended: {why}"
             "It is taken up again by itself."
             "d1cff9e18d0a4bcc88d8ff7086ed9c34";
         DirectoryMissing "directory-missing" Info
@@ -447,7 +451,7 @@ reasons! {
             "Normal before RKE2's first start."
             "56a0c0270b3541f1aa3458d9bd172999";
         TaskEnded "task-ended" Error
-            "{what}, which has to run as long as Windrow does: Windrow ends, and systemd starts it again"
+            "{what}: Windrow ends, and systemd starts it again"
             "Nothing to do if it happens once. If it comes again, send the archive of `windrow report` to the developers: the journal's lines before this one say where it happened."
             "9eac4444bf4a4e34b51b45e237e10459";
         OutletServed "outlet-served" Info
@@ -466,6 +470,10 @@ reasons! {
             "webhook {event} to {console} failed: {why}"
             "Look at the console. Windrow tries again for as long as it is so, up to five minutes apart; the node does not wait for it."
             "f5dd8d3c60ae4bfdabfb48df0d96da36";
+        WebhookGivenUp "webhook-given-up" Warning
+            "webhook {event} to {console} was given up: {why}"
+            "It ceased to be true before the console took it, so it is not sent any more. Look at the console; a later event is sent again."
+            "a55e8249ecc24e1186fb50ae056dc627";
         ConfigurationInvalid "configuration-invalid" Error
             "the configuration has errors: {why}"
             "`windrow config check` names file and line. The last good configuration, or the default, stays in force."
@@ -479,7 +487,7 @@ reasons! {
             "Nothing to do. Its record in Windrow's state directory has the objects as they were."
             "edca7f523fac4fc8ac668e5db59227ba";
         RepairDone "repair-done" Notice
-            "{subject} is repaired, and {code} is recognised no longer (by {by})"
+            "{subject} is repaired: {code} is over (by {by})"
             "Nothing to do."
             "4067c954778c4f4a80bd1b89727cbb3c";
         RepairFailed "repair-failed" Warning
@@ -491,7 +499,7 @@ reasons! {
             "Nothing to do. What had been changed by others since was left as it is."
             "186fd8baeb5043e0a513a2ee6fe3064d";
         IncidentOver "incident-over" Info
-            "{subject}: {code} is recognised no longer"
+            "{subject}: {code} is over"
             "Nothing to do."
             "00afdc1f8647404aabf0b8115282f0a9";
     }
@@ -607,7 +615,7 @@ reasons! {
             "See the reason; `windrow gates check` shows all of them."
             "466cff2b5c0248199c83654b889a7c0c";
         GateTargetUnknown "gate-target-unknown" Warning
-            "which Kubernetes version will start is not known: {why}"
+            "the Kubernetes version that will start is not known: {why}"
             "Name it with --target. Until it is known, only gates that every plausible version takes are written."
             "b62a7a61cf694c79a6abeaa66b69b315";
         GatesWritten "gates-written" Notice
@@ -624,7 +632,7 @@ reasons! {
             "654e82a088a745aba20677cc7e56e041";
         GateTrial "gate-trial" Notice
             "feature gates on trial ({gates}): {step}"
-            "Nothing to do: `windrow gates show` tells how it ends. Until then kube-apiserver of this node may be away."
+            "Nothing to do: `windrow gates show` says how it ends. Until then kube-apiserver of this node may be away."
             "16ab95f73bfe49cab80a8bd1c49e8698";
         GateTrialKept "gate-trial-kept" Notice
             "the feature gates stay: {gates}"
@@ -669,11 +677,11 @@ reasons! {
     }
     "Known incidents" {
         AddonStuck "addon-stuck" Error
-            "{subject} will never be settled: {why}"
+            "{subject} stays unsettled: {why}"
             "`windrow repair addon-stuck --dry-run` shows what can be done; docs/incidents/addon.md has each case."
             "d110ae5edec44955b7e3d9cc12d69a57";
         AddonFailed "addon-failed" Error
-            "{subject} failed and is not tried again: {why}"
+            "{subject} failed; it is not tried again: {why}"
             "Mend what the Job's log names, then switch the Addon off and on."
             "ccfbf4ce29974976b7d6aea6dd5f2b82";
         AddonImageMissing "addon-image-missing" Error
@@ -684,6 +692,10 @@ reasons! {
             "{subject} is not worked on: {why}"
             "Look at the harvester pods in harvester-system, or at rke2-server, whichever is named."
             "0f2692d933a84c84a9faf4cdfb75a7dc";
+        ReleaseLeft "release-left" Warning
+            "{subject} is off, and what it installed is still there: {why}"
+            "See what keeps Helm from uninstalling it: `helm -n NAMESPACE uninstall NAME --wait` says so, and takes the rest away. Or enable the Addon again: the release is taken over."
+            "12ac212fc3ab4dbdb2281603ff6d8ad6";
         DrainBlocked "drain-blocked" Error
             "the drain of {subject} can never finish: {why}"
             "`windrow drain-check NODE` shows the proof. For KubeVirt's own pods `windrow repair drain-blocked --dry-run` shows the cure; deleting the budgets is the documented stop-gap."
@@ -693,11 +705,11 @@ reasons! {
             "Delete the pod of system-upgrade-controller in cattle-system; its Deployment makes it again, and the Plan goes on."
             "4fa8fb07dde54ad8a77aa293fb41036e";
         MachineMissing "machine-missing" Warning
-            "{subject} has no counterpart, so no upgrade can finish: {why}"
+            "{subject} has no counterpart, and no upgrade can end: {why}"
             "Rancher upgrades Machines, not nodes. Mend the node's annotation, or take out the node or the Machine that is left."
             "edc74776b1374fedbaa99ef58a06e9f5";
         NodeNotUpgraded "node-not-upgraded" Warning
-            "{subject} begins no node: {why}"
+            "{subject} does not begin its next node: {why}"
             "Look at what is quoted. Where Rancher waits for a node's agent, restart rancher-system-agent on that node."
             "26d717e1f5b34893803b2059d692fb05";
         PreDrainWaits "pre-drain-waits" Warning
@@ -709,11 +721,11 @@ reasons! {
             "Where an Orphan of the engine is shown, delete it: Longhorn ends the process. Deleting the budget can cost the last copy of a volume."
             "cf6e3f6cbbb6484492bf7e17ab4bf736";
         EtcdLearner "etcd-learner" Error
-            "etcd does not let {subject} vote: {why}"
+            "{subject} has no vote in etcd: {why}"
             "Look at rke2-server's journal on that node and at etcd's members from another server. Windrow never touches members."
             "f971cbce9ea0491fa3aeeada2bad8613";
         UpgradeRepoDown "upgrade-repo-down" Error
-            "{subject}, the repository of an upgrade, is down: {why}"
+            "the repository of an upgrade is down ({subject}): {why}"
             "Look at its pods and its volume. Deleting its pod lets it start on another node."
             "0ae1572cc0d5497696e21d09359f4efd";
         RebootWaits "reboot-waits" Warning
@@ -721,7 +733,7 @@ reasons! {
             "Look at the node's console, and at /usr/local/upgrade_tmp/elemental-upgrade-*.log: most often there was no room for the image."
             "61e3e4fac2cf4714b9c3dfa45204ef54";
         UpgradeStalled "upgrade-stalled" Error
-            "{subject} keeps an upgrade from going on: {why}"
+            "an upgrade has stalled; {subject} keeps it from going on: {why}"
             "Mend what is named; Harvester goes on by itself."
             "444cafce55564bf5b7327128a8f3199b";
         MachinesBlockSettings "machines-block-settings" Error
@@ -741,7 +753,7 @@ reasons! {
             "Read the Job's log and mend the chart's values, or what it needs."
             "8bec5c36fba14667bc7b14059e0b6621";
         KubeletCredentialExpired "kubelet-credential-expired" Error
-            "the kubelet of {subject} is refused by kube-apiserver: {why}"
+            "kube-apiserver refuses the kubelet of {subject}: {why}"
             "Restart rke2-server or rke2-agent on the node: RKE2 renews its certificates at a start."
             "5e77823e2e06405e833e99af1e550f09";
         WriteFilesMissing "write-files-missing" Warning
@@ -753,7 +765,7 @@ reasons! {
             "Make the files the same on all servers, or give them different names."
             "9c2fa6a59cb84b0280e7f3fa75718ee2";
         VipConflict "vip-conflict" Warning
-            "{subject} is answered for by a machine that is no node of this cluster: {why}"
+            "another machine, which is no node of this cluster, answers for {subject}: {why}"
             "Find the machine by its hardware address in the switch, and give it another address. `windrow vip-check` asks again."
             "892af80c1a5149608498f867c8eb7b8e";
         VipStaleLink "vip-stale-link" Error
@@ -773,7 +785,7 @@ reasons! {
             "Look at the objects that are named; the chart is Ready by itself once they are."
             "6a566a1dd62643f6a87ab9db13c1914d";
         PlatformImageMissing "platform-image-missing" Error
-            "{subject} cannot be had: {why}"
+            "cannot pull {subject}: {why}"
             "Load it on the node (ctr -n k8s.io images import), or let the node reach its registry; see that the disk is not full again."
             "cfdcef3f235a4dd7ae0874ce4909a409";
         PlatformPodPending "platform-pod-pending" Warning
@@ -785,7 +797,7 @@ reasons! {
             "Finish the upgrade, or bring the nodes that are behind to the version of the others; servers first."
             "11f00cbafe7346539b7115f32f3e22d7";
         RancherWebhookPanics "rancher-webhook-panics" Error
-            "rancherd cannot go on, as rancher-webhook panics at its Cluster: {why}"
+            "rancherd is blocked; rancher-webhook panics at its Cluster: {why}"
             "Install a Harvester whose Rancher has it mended, v1.6.1 or newer; see the page for what else was tried."
             "a4ef68f58d74467a93680a5aeb59dd45";
         Rke2BootstrapLoop "rke2-bootstrap-loop" Error
@@ -803,13 +815,17 @@ reasons! {
     }
     "How the node is judged" {
         NodeReady "node-ready" Info
-            "every required probe passes and every manifest is applied"
+            "{manifests}; every required probe passes"
             "Nothing to do."
             "57b1bd257ec0447482bdfc3e32d813a0";
         ProbeUnknown "probe-unknown" Warning
             "{probe} is not known: {why}"
-            "Unknown is not a `no`: look at what was asked and why there was no answer. A refusal (401, 403) is the credential's, not the node's."
+            "Unknown is not a `no`: look at what was asked and why there was no answer."
             "088111511eaf4fb7bef8c2c3a5215107";
+        ProbeRefused "probe-refused" Warning
+            "{probe} is not known: {why}"
+            "The credential that asked may not ask this (401, 403). That says nothing about the node: look at the credential's rights, or whether it has expired."
+            "432c3681629f4162beced7bed8fa13d6";
         ProbePending "probe-pending" Info
             "{probe}: {why}"
             "Wait. A probe has to give the same answer more than once before it counts."
@@ -819,23 +835,23 @@ reasons! {
             "If the node needs it, it is not known to be Ready without it. `severity: wanted` beside `enabled: false` lets the others decide."
             "eff6ee7ec86c4b819edccddc0824ab18";
         RoleUnknown "role-unknown" Info
-            "it is not known yet whether this node is a server or an agent"
+            "the role of this node is not known yet (server or agent)"
             "Normal before RKE2 is installed. Later: look for rke2-server.service or rke2-agent.service."
             "39e80d3ffef149d880a3aab2254dd891";
         ShuttingDown "shutting-down" Info
-            "the machine shuts down: {why}"
+            "the machine is shutting down: {why}"
             "Nothing to do."
             "0e4943a1a6964b908dae5875188fae19";
         Upgrading "upgrading" Info
-            "being upgraded: {why}"
+            "the node is being upgraded: {why}"
             "Wait for the upgrade; `windrow status` shows since when it runs."
             "148d434539c54188bb2b4a1838f4a27f";
         Draining "draining" Info
-            "being drained: {why}"
+            "the node is being drained: {why}"
             "Wait for the drain, or uncordon the node. A drain that takes too long is usually blocked by a PodDisruptionBudget."
             "865eb223a28a473ba5f61f775ca453bf";
         Promoting "promoting" Info
-            "being promoted to a server: {why}"
+            "the node is becoming a server: {why}"
             "Wait: RKE2 is restarted as a server."
             "d44f68a2867c4a77908fef8b6b81d601";
         Restarting "restarting" Info
@@ -857,13 +873,25 @@ reasons! {
             "It works, and something is wrong that should be mended."
             "4335426c07ae4ad95c26495c638dd228";
         BecameFailed "became-failed" Error
-            "the node is Failed{was}, step \"{phase}\": {why}"
-            "It lost what it needs after it was Ready, or it is proved that it will not come right by itself: a person has to look."
+            "the node is {word}{was}, step \"{phase}\": {why}"
+            "It lost what it needs after it was Ready, or it is proved that it will not come right by itself. Look at the reason; `windrow why` explains it."
             "d64e5688d5cb5d065e37c63151d860c4";
         BecameUnknown "became-unknown" Warning
             "the node is Unknown{was}, step \"{phase}\": {why}"
             "Unknown is not a `no`: something could not be found out. `windrow status --json` shows under probes what was asked and why there was no answer."
             "e4851752902d1105cbd2345554377951";
+        BootStalled "boot-stalled" Warning
+            "the boot has stalled, step \"{phase}\" ({expected}): nothing has moved for 20 minutes. {why}"
+            "It proves nothing: a slow disk or a slow registry looks the same. `windrow status` shows the first blocker and for how long; `journalctl -b -u rke2-server -u rke2-agent -u rancherd` shows what they wait for."
+            "294bb04298354426ab0f491ccbdf4965";
+        BootStuck "boot-stuck" Warning
+            "the boot is stuck, step \"{phase}\": {why}"
+            "It will not come right by itself: mend what the line names."
+            "87991bff3e3646729487fc3cd2fa27b3";
+        BootMoves "boot-moves" Notice
+            "the boot moves again, step \"{phase}\": {why}"
+            "Nothing to do."
+            "6e69e48506c140849e1225963f7f8f6b";
         ProbeTurned "probe-turned" Info
             "the probe {probe} is {state}: {why}"
             "Readiness changes are logged separately."
@@ -891,7 +919,7 @@ reasons! {
             "Port 9345 of the VIP has to reach a server's supervisor."
             "3158636c3f2f4b4e81c212e48a8db77d";
         DhcpClash "dhcp-client-clash" Warning
-            "kube-vip cannot get the VIP's address from DHCP, because UDP port 68 is taken: {why}"
+            "UDP port 68 is taken; kube-vip cannot get the VIP's address from DHCP: {why}"
             "Install with a static VIP (vipMode: static), or give the management interface a static address (harvester#8389)."
             "334a9d3b590f4030975e9e4ec2591fb2";
         RkeNotInstalled "rke-not-installed" Info
@@ -900,11 +928,11 @@ reasons! {
             "09b1a383d68f4505825f18c36bd17f52";
         RkeServiceDown "rke-service-down" Error
             "RKE2 does not run: {why}"
-            "`journalctl -u rke2-server -u rke2-agent` tells why."
+            "`journalctl -u rke2-server -u rke2-agent` says why."
             "fff3c371d33d46b59ecd6fc9ce22360c";
         RkeCrashLoop "rke-crash-loop" Error
             "RKE2 is started again and again: {why}"
-            "`journalctl -u rke2-server -u rke2-agent` tells why it ends."
+            "`journalctl -u rke2-server -u rke2-agent` says why it ends."
             "9b25b94f3a2742c887cfeb9ed316cae6";
         SupervisorDown "supervisor-down" Error
             "RKE2's supervisor does not answer: {why}"
@@ -915,7 +943,7 @@ reasons! {
             "Look at the etcd pod's log and at the disk's latency; a quorum of servers has to be up."
             "0a1c4754e5984a9aa39f71bd86fd5bfc";
         EtcdNotVoting "etcd-not-voting" Warning
-            "this node's etcd does not count in the quorum: {why}"
+            "this node has no vote in etcd: {why}"
             "`kubectl describe node` shows the condition EtcdIsVoter. While it is a learner, do not take another server away; RKE2's log tells why it is not promoted."
             "6204d8dbb0ae4439824863eda501fe68";
         ApiNotReady "apiserver-not-ready" Error
@@ -927,12 +955,12 @@ reasons! {
             "Look at agent/logs/kubelet.log below RKE2's data directory."
             "a269a1f17da543998b275ff36944c68b";
         NodeNotReady "node-not-ready" Error
-            "the Node is not ready: {why}"
+            "the Node object is not Ready: {why}"
             "`kubectl describe node` shows its conditions."
             "807315f4b1614005a34450203f669f63";
         RancherdAtWork "rancherd-at-work" Info
             "rancherd has not bootstrapped the node yet: {why}"
-            "Wait: it repeats what fails by itself. `journalctl -u rancherd` has all that it says; an instruction that runs for more than 15 minutes waits for something that is missing."
+            "Wait: it repeats what fails by itself. `journalctl -u rancherd` has all that it says; an instruction that has run for more than 15 minutes waits for something that is missing."
             "734c9c9bc4ac4fd5b21d274b1219ccfb";
         RancherNotReady "rancher-not-ready" Error
             "Rancher is not available: {why}"
@@ -951,7 +979,7 @@ reasons! {
             "Look at the pods of the service that is named; until it answers, every change of what it guards is refused."
             "bde3d40a4923438cbd634d79c1f5c759";
         SettingMissing "setting-missing" Info
-            "Harvester has not made its settings yet: {why}"
+            "Harvester has no settings yet: {why}"
             "Wait; if it stays so, the harvester pod's log in harvester-system tells why."
             "ed0671cc1ffe4aaa85bd5273f187764b";
         StorageNetworkPending "storage-network-pending" Info
@@ -1014,6 +1042,18 @@ reasons! {
             "the load is high: {why}"
             "Look for what uses the processors or waits for the disk (`top`, `iostat`)."
             "30677f5f8a0242fcae7b1381d3f683ac";
+        TemperatureHigh "temperature-high" Warning
+            "the machine is hot: {why}"
+            "Check fans, air filters and the room. A processor slows itself down before it switches itself off."
+            "057248f8366140f89d65aaa666ca56c3";
+        LinkErrors "link-errors" Warning
+            "a network link loses packets: {why}"
+            "Change cable or transceiver, and try another port of the switch."
+            "a04d371a170947df9c6bfc20fa0ffef9";
+        HardwareChanged "hardware-changed" Warning
+            "hardware is missing, or slower than it was: {why}"
+            "Look at the machine. Where the change was meant: `rm /var/lib/rancher/windrow/hardware.json; systemctl restart windrow`."
+            "fcaeae70d3e7498ea021a00f8497e4c5";
         ProbeFailed "probe-failed" Error
             "{probe} fails: {why}"
             "The probe is one of the configuration; who wrote it knows what to do."

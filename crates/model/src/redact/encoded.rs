@@ -46,7 +46,7 @@ pub(super) fn traces(secret: &str) -> Vec<String> {
         let mut bytes = vec![0; shift];
         bytes.extend_from_slice(secret.as_bytes());
         let encoded = BASE64_STANDARD_NO_PAD.encode(&bytes);
-        // Characters that depend on what stands before or after are none of the secret's.
+        // Characters that depend on what comes before or after are none of the secret's.
         let first = [0, 2, 3][shift];
         let whole = bytes.len() * 8 / 6;
         let Some(trace) = encoded.get(first..whole).filter(|trace| trace.len() >= 8) else {

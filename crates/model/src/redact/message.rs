@@ -25,7 +25,7 @@ static FIELD_ERROR: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"(\S*?)(: )?\b((?:Invalid|Duplicate|Unsupported) value|Not found|Too many|Too long): ")
 });
 
-/// What a field's error may begin with: where a key is before it, it is no value.
+/// What a field's error may begin with: where a key is before it, it is not a value.
 const KINDS: &[&str] = &[
     "Invalid value",
     "Duplicate value",

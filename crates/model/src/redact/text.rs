@@ -30,7 +30,7 @@ static USER_INFO: LazyLock<Regex> =
 static USER_INFO_WITH_SLASH: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#:@\x22'<>\[\]]+:[^\s\x22'<>@]*)@")
 });
-/// A flag, and what stands before its value as the next argument.
+/// A flag, and what comes before its value as the next argument.
 static FLAG: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(--?[A-Za-z0-9][A-Za-z0-9_.-]*)([ \t]+)[^\s-]"));
 static BASE64: LazyLock<Regex> = LazyLock::new(|| regex(r"[A-Za-z0-9+/_-]{24,}={0,2}"));

@@ -6,7 +6,7 @@ use super::range::{Numbers, numbers};
 
 /// A chart that helm-controller installs.
 #[derive(Debug)]
-pub(crate) struct InstalledChart {
+pub struct InstalledChart {
     name: String,
     /// The release: the HelmChart's own name.
     release: String,
@@ -19,8 +19,8 @@ pub(crate) struct InstalledChart {
     values: Vec<Node>,
 }
 
-/// The chart of a HelmChart.
-pub(crate) fn installed_chart(object: &Object) -> Option<InstalledChart> {
+/// The chart of a HelmChart. `None` where it is none, or names no chart.
+pub fn installed_chart(object: &Object) -> Option<InstalledChart> {
     if object.id.group != "helm.cattle.io" || object.id.kind != "HelmChart" {
         return None;
     }
@@ -49,8 +49,9 @@ pub(crate) fn installed_chart(object: &Object) -> Option<InstalledChart> {
     })
 }
 
-/// The version of a chart. Of one that Rancher packages again (`104.1.0+up57.0.3`, rancher/charts) that of the original.
-fn upstream_version(text: &str) -> Option<Numbers> {
+/// The version of a chart, by which knowledge compares. Of one that Rancher packages again (`104.1.0+up57.0.3`, rancher/charts) that of
+/// the original. `None` for what is not a version of its own, such as `1.x`.
+pub fn upstream_version(text: &str) -> Option<[u32; 3]> {
     match text.split_once("+up") {
         Some((own, upstream)) => numbers(own).and_then(|_| numbers(upstream)),
         None => numbers(text),
@@ -80,8 +81,24 @@ impl InstalledChart {
         self.name == name && repository.is_none_or(|part| self.address.contains(part))
     }
 
-    pub(super) fn version(&self) -> Option<Numbers> {
+    /// Its version, as [`upstream_version`] reads it; `None` where the HelmChart names none.
+    pub fn version(&self) -> Option<[u32; 3]> {
         self.version
+    }
+
+    /// What it is called, without its repository.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The Helm release: the HelmChart's own name.
+    pub fn release(&self) -> &str {
+        &self.release
+    }
+
+    /// Its repository, or the whole address of the chart; empty where it is neither.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// Do its values carry objects of their own? Many charts have `extraObjects`, `extraManifests` or `extraDeploy`.
@@ -91,8 +108,8 @@ impl InstalledChart {
         keys.any(|key| key.starts_with("extra"))
     }
 
-    /// Where its objects go.
-    pub(super) fn namespace(&self) -> &str {
+    /// The namespace that its objects go to.
+    pub fn namespace(&self) -> &str {
         &self.namespace
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use windrow_model::manifest::{GroupKind, Node, ObjectRef, yaml};
 
+use super::learned;
 use super::webhook::webhooks;
 use super::{
     Bringer, Brings, Knowledge, KnowledgeEntry, KnownKind, KnownStorageClass, Phase, Selection,
@@ -13,6 +14,16 @@ use crate::rules::fields::{Errors, Fields};
 use crate::rules::parts::{object, required_kind};
 use crate::rules::{RuleError, parse_duration};
 
+/// The keys of a file. `boots` is what `windrow learn` merges: one boot a line, which nothing else reads.
+pub(super) const FILE_KEYS: &[&str] = &[
+    "apiVersion",
+    "kind",
+    "metadata",
+    "entries",
+    "phases",
+    "refusals",
+    "boots",
+];
 /// The keys of an entry.
 pub(super) const ENTRY_KEYS: &[&str] = &[
     "name",
@@ -25,6 +36,8 @@ pub(super) const ENTRY_KEYS: &[&str] = &[
     "storageClasses",
     "webhooks",
     "after",
+    "times",
+    "seen",
     "source",
 ];
 /// The keys of the kinds of a group.
@@ -65,8 +78,8 @@ pub(super) fn add_text(knowledge: &mut Knowledge, file: &str, text: &str) -> Vec
 
 /// Takes in a document of the kind `Knowledge`.
 pub(crate) fn add_file(knowledge: &mut Knowledge, document: &Node, errors: &mut Errors<'_>) {
-    let keys = ["apiVersion", "kind", "metadata", "entries"];
-    let Some(file) = Fields::new(document, "the knowledge file", &keys, errors) else {
+    let keys = FILE_KEYS;
+    let Some(file) = Fields::new(document, "the knowledge file", keys, errors) else {
         return;
     };
     file.is("apiVersion", "windrow.dev/v1", errors);
@@ -82,7 +95,7 @@ pub(crate) fn add_file(knowledge: &mut Knowledge, document: &Node, errors: &mut 
         if seen.contains(&name) {
             errors.at(
                 node.line,
-                format!("`{name}` stands twice in this file; rename one"),
+                format!("`{name}` appears twice in this file; rename one"),
             );
             continue;
         }
@@ -91,6 +104,12 @@ pub(crate) fn add_file(knowledge: &mut Knowledge, document: &Node, errors: &mut 
         let place = place.unwrap_or(knowledge.entries.len());
         knowledge.entries.splice(place..place, parts);
         seen.push(name);
+    }
+    for node in file.list("phases", errors) {
+        knowledge.phases.extend(learned::phase(node, errors));
+    }
+    for node in file.list("refusals", errors) {
+        knowledge.refusals.extend(learned::refusal(node, errors));
     }
 }
 
@@ -119,6 +138,10 @@ fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<Knowled
         errors.at(at, "`webhooks` goes only with `chart` and `operator`");
     }
     let after = fields.get("after").and_then(|node| span(node, errors));
+    let (times, seen) = (
+        learned::times(&fields, errors),
+        learned::seen(&fields, errors),
+    );
     (errors.count() == before).then_some(())?;
     let (name, bringer, source) = (format!("{file}/{}", name?), bringer?, source?);
     let part = |(versions, brings)| KnowledgeEntry {
@@ -129,6 +152,8 @@ fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<Knowled
         brings,
         webhooks: Vec::new(),
         after,
+        times,
+        seen,
         source: source.to_owned(),
     };
     let (always, later) = brings;

@@ -5,9 +5,11 @@
 
 mod chart;
 mod kubernetes;
+mod learned;
 mod load;
 mod node;
 mod range;
+mod reliance;
 #[cfg(test)]
 mod tests;
 mod webhook;
@@ -20,15 +22,21 @@ use windrow_apischema::is_default_cluster_role;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-pub(crate) use self::chart::{InstalledChart, installed_chart};
+pub use self::chart::{InstalledChart, installed_chart, upstream_version};
 use self::kubernetes::kubernetes_presence;
 pub(crate) use self::kubernetes::serves_every_version;
 pub use self::kubernetes::{is_kubernetes_group, kubernetes_scope};
+pub use self::learned::{LearnedPhase, LearnedRefusal, LearnedTimes, Seen, without_boots};
 pub(crate) use self::load::add_file;
 pub use self::node::NodeFacts;
 pub use self::range::VersionRange;
+pub(crate) use self::reliance::learned_brings;
+pub use self::reliance::{
+    FEWEST_BOOTS, FEWEST_OF_TEN, LearnedBrings, LearnedReport, LearnedShare, LearnedThing,
+    Reliance, in_words,
+};
 pub use self::webhook::{GuardingWebhook, KnownWebhook};
-use crate::rules::RuleError;
+use crate::rules::{NeedTarget, RuleError};
 
 /// Who brings Kubernetes' own kinds, in words.
 const KUBE_APISERVER: &str = "kube-apiserver";
@@ -58,6 +66,8 @@ const SHIPPED: &[(&str, &str)] = &[
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
     entries: Vec<KnowledgeEntry>,
+    phases: Vec<LearnedPhase>,
+    refusals: Vec<LearnedRefusal>,
 }
 
 /// One thing that brings others.
@@ -77,7 +87,11 @@ pub struct KnowledgeEntry {
     pub webhooks: Vec<KnownWebhook>,
     /// After how long at least and at most: from when its Job is complete or its controller has seen its object.
     pub after: Option<(Duration, Duration)>,
-    /// Which project says so, in which version and file.
+    /// How long it took in the boots that it was learned from; absent where a person wrote it.
+    pub times: Option<LearnedTimes>,
+    /// From how many boots it was learned.
+    pub seen: Option<Seen>,
+    /// Which project says so, in which version and file; or that it was learned.
     pub source: String,
 }
 
@@ -197,8 +211,36 @@ pub struct KnownBrings {
     pub deployment: Option<String>,
     /// After how long at least and at most, where that is known.
     pub after: Option<(Duration, Duration)>,
+    /// How long it took in earlier boots, where that was learned: this counts before `after`.
+    pub times: Option<LearnedTimes>,
     /// Webhooks that come with it, and refuse objects until their pods answer.
     pub webhooks: Vec<GuardingWebhook>,
+    /// What was learned to come of it: what `brings` has too, and what it has not.
+    pub learned: Vec<LearnedBrings>,
+}
+
+impl KnownBrings {
+    /// Everything that comes, be it written or learned. What both say comes twice.
+    pub fn all(&self) -> impl Iterator<Item = &Brings> {
+        let learned = self.learned.iter().map(|one| &one.brings);
+        std::iter::once(&self.brings).chain(learned)
+    }
+
+    /// What was learned of who brings this.
+    pub fn learned_of(&self, target: &NeedTarget) -> Option<&Arc<Reliance>> {
+        let mut learned = self.learned.iter();
+        let found = learned.find(|one| one.brings.brings(target))?;
+        Some(&found.reliance)
+    }
+
+    /// Takes in after how long an entry brings things. `times` of what is written come before those that were learned.
+    pub(crate) fn add_delays(&mut self, entry: &KnowledgeEntry) {
+        self.after = self.after.or(entry.after);
+        self.times = match entry.seen {
+            None => entry.times.or(self.times),
+            Some(_) => self.times.or(entry.times),
+        };
+    }
 }
 
 /// A kind and its scope.
@@ -245,6 +287,8 @@ pub struct Provider {
     pub condition: Option<String>,
     /// Is it a chart of RKE2's that is switched off, and nothing else brings it?
     pub is_switched_off: bool,
+    /// What was learned of it in earlier boots.
+    pub learned: Option<Arc<Reliance>>,
 }
 
 impl Provider {
@@ -254,7 +298,14 @@ impl Provider {
             by: by.to_owned(),
             condition: None,
             is_switched_off: false,
+            learned: None,
         }
+    }
+
+    /// Is it known from earlier boots alone?
+    pub fn is_only_learned(&self) -> bool {
+        let learned = self.learned.as_ref();
+        learned.is_some_and(|learned| learned.written.is_none())
     }
 }
 
@@ -268,6 +319,32 @@ impl Knowledge {
     /// Every entry.
     pub fn entries(&self) -> &[KnowledgeEntry] {
         &self.entries
+    }
+
+    /// How long phases take, as it was learned: those of later files follow.
+    pub fn phases(&self) -> &[LearnedPhase] {
+        &self.phases
+    }
+
+    /// How long phases take on such a node, as enough boots have shown: one row for each phase of an installation and of a later start.
+    /// One of its class of hardware comes before one of any, and that of a later file before others.
+    pub fn phases_on(&self, node: &NodeFacts) -> Vec<LearnedPhase> {
+        let mut found: Vec<&LearnedPhase> = Vec::new();
+        for row in self.phases.iter().filter(|row| row.is_of(node)) {
+            let same =
+                |one: &&mut &LearnedPhase| (one.phase, one.installed) == (row.phase, row.installed);
+            match found.iter_mut().find(same) {
+                Some(known) if known.hardware.is_some() && row.hardware.is_none() => {}
+                Some(known) => *known = row,
+                None => found.push(row),
+            }
+        }
+        found.into_iter().cloned().collect()
+    }
+
+    /// What was refused in earlier boots.
+    pub fn refusals(&self) -> &[LearnedRefusal] {
+        &self.refusals
     }
 
     /// Who of the platform brings a kind; one that is known to be there before others.
@@ -305,29 +382,24 @@ impl Knowledge {
         self.provider(node, |brings| brings.objects.contains(object))
     }
 
+    /// Who brings something: an entry that was not learned decides where there is one, and what was learned is told beside it.
     fn provider(&self, node: &NodeFacts, brings: impl Fn(&Brings) -> bool) -> Option<Provider> {
-        let (mut maybe, mut switched_off) = (None, None);
-        for entry in self.entries.iter().filter(|entry| brings(&entry.brings)) {
-            match entry.presence(node) {
-                Presence::There if entry.component().is_some_and(|name| node.is_disabled(name)) => {
-                    switched_off.get_or_insert_with(|| Provider {
-                        is_switched_off: true,
-                        ..Provider::certain(&entry.by())
-                    });
-                }
-                Presence::There => {
-                    return Some(Provider::certain(&entry.by()));
-                }
-                Presence::Where(condition) => {
-                    maybe.get_or_insert_with(|| Provider {
-                        condition: Some(condition),
-                        ..Provider::certain(&entry.by())
-                    });
-                }
-                Presence::Absent => {}
-            }
+        let entries = self.entries.iter().filter(|entry| brings(&entry.brings));
+        let (written, mut learned): (Vec<_>, Vec<_>) =
+            entries.partition(|entry| entry.seen.is_none());
+        learned.sort_by_key(|entry| std::cmp::Reverse(entry.strength()));
+        let (written, learned) = (best_of(&written, node), best_of(&learned, node));
+        match (written, learned) {
+            (Some((provider, entry)), learned) => Some(Provider {
+                learned: learned.and_then(|(_, same)| same.reliance(Some(entry))),
+                ..provider
+            }),
+            (None, Some((provider, entry))) => Some(Provider {
+                learned: entry.reliance(None),
+                ..provider
+            }),
+            (None, None) => None,
         }
-        maybe.or(switched_off)
     }
 
     /// What a chart is known to bring.
@@ -385,6 +457,16 @@ impl Knowledge {
                 } if acts_on == kind => Some((deployment.as_str(), entry)),
                 _ => None,
             })
+    }
+}
+
+impl LearnedPhase {
+    /// Is it of nodes like this, and was it seen in enough boots?
+    fn is_of(&self, node: &NodeFacts) -> bool {
+        self.seen.boots >= FEWEST_BOOTS
+            && self.versions.includes(node.release())
+            && (self.platform.is_none() || self.platform == node.platform)
+            && (self.hardware.is_none() || self.hardware.as_deref() == node.hardware())
     }
 }
 
@@ -451,6 +533,41 @@ impl KnowledgeEntry {
             Bringer::Operator { deployment, .. } => deployment.clone(),
         }
     }
+}
+
+/// Of entries that bring the same, one whose bringer is known to be there before others.
+fn best_of<'k>(
+    entries: &[&'k KnowledgeEntry],
+    node: &NodeFacts,
+) -> Option<(Provider, &'k KnowledgeEntry)> {
+    let (mut maybe, mut switched_off) = (None, None);
+    for entry in entries {
+        let provider = Provider::certain(&entry.by());
+        match entry.presence(node) {
+            Presence::There if entry.component().is_some_and(|name| node.is_disabled(name)) => {
+                let provider = Provider {
+                    is_switched_off: true,
+                    ..provider
+                };
+                switched_off.get_or_insert((provider, *entry));
+            }
+            Presence::There => return Some((provider, entry)),
+            Presence::Where(condition) => {
+                let provider = Provider {
+                    condition: Some(condition),
+                    ..provider
+                };
+                maybe.get_or_insert((provider, *entry));
+            }
+            Presence::Absent => {}
+        }
+    }
+    maybe.or(switched_off)
+}
+
+/// Is it the text of a file that comes with Windrow?
+pub fn is_shipped(text: &str) -> bool {
+    SHIPPED.iter().any(|(_, shipped)| *shipped == text)
 }
 
 /// How a chart that RKE2 packages is called where it brings something.

@@ -35,6 +35,12 @@ pub struct NodeFacts {
     /// Harvester's addons that are enabled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     addons: Vec<String>,
+    /// The release that is on the machine: Harvester's, or Kubernetes' where RKE2 is alone. Only what was learned depends on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    release: Option<Numbers>,
+    /// The class of the machine's hardware. Only what was learned depends on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hardware: Option<String>,
 }
 
 /// What RKE2's configuration selects. Empty: it says nothing.
@@ -108,6 +114,14 @@ impl NodeFacts {
         self
     }
 
+    /// The same with the machine's own release and class of hardware, where they are known: how long something takes depends on them.
+    #[must_use]
+    pub fn with_machine(mut self, release: Option<&str>, hardware: Option<String>) -> Self {
+        self.release = release.and_then(numbers);
+        self.hardware = hardware;
+        self
+    }
+
     /// The same on a platform.
     #[must_use]
     pub fn on(self, platform: Option<Platform>) -> Self {
@@ -142,6 +156,18 @@ impl NodeFacts {
 
     pub(super) fn harvester(&self) -> Option<Numbers> {
         self.harvester
+    }
+
+    /// The release of its platform.
+    pub(super) fn release(&self) -> Option<Numbers> {
+        self.release.or(match self.platform? {
+            Platform::Harvester => self.harvester,
+            Platform::Rke2 => self.kubernetes,
+        })
+    }
+
+    pub(super) fn hardware(&self) -> Option<&str> {
+        self.hardware.as_deref()
     }
 
     /// Does RKE2's configuration select a chart by this word?

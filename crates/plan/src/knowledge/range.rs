@@ -27,7 +27,7 @@ impl VersionRange {
             let numbers = numbers(version);
             if bound.is_some() || numbers.is_none() {
                 return Err(format!(
-                    "`{part}` is no bound, or the second one of its sort"
+                    "`{part}` is not a bound, or the second one of its sort"
                 ));
             }
             *bound = numbers;
@@ -57,7 +57,7 @@ impl fmt::Display for VersionRange {
     }
 }
 
-/// The release numbers of a version. `None` for what is no version of its own, such as `1.x` or `^1.2`.
+/// The release numbers of a version. `None` for what is not a version of its own, such as `1.x` or `^1.2`.
 pub(super) fn numbers(text: &str) -> Option<Numbers> {
     let text = text.trim().trim_start_matches('v');
     let release = text.split(['-', '+']).next().unwrap_or_default();

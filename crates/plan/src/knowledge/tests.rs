@@ -286,6 +286,10 @@ fn the_schema_knows_every_key_that_is_read_and_no_other() {
         ("kinds", load::KIND_KEYS),
         ("webhook", webhook::WEBHOOK_KEYS),
         ("storageClass", load::CLASS_KEYS),
+        ("times", learned::TIMES_KEYS),
+        ("seen", learned::SEEN_KEYS),
+        ("phase", learned::PHASE_KEYS),
+        ("refusal", learned::REFUSAL_KEYS),
     ] {
         let properties = schema["definitions"][definition]["properties"].as_object();
         let mut known: Vec<&str> = properties.unwrap().keys().map(String::as_str).collect();
@@ -309,4 +313,104 @@ fn a_chart_that_is_switched_off_is_named_only_where_nothing_else_brings_it() {
         by(Platform::Rke2),
         "RKE2's chart rke2-snapshot-controller-crd"
     );
+}
+
+const LEARNED: &str = "\
+apiVersion: windrow.dev/v1
+kind: Knowledge
+metadata: {name: learned}
+entries:
+  - name: chart-widgets
+    by: {chart: widgets}
+    versions: \">=1.4.2 <1.4.3\"
+    kinds: [{group: widgets.example.com, namespaced: [Widget]}]
+    times: {p5: 12s, p25: 15s, half: 20s, p75: 28s, p95: 1m}
+    seen: {boots: 13, of: 14, last: 2026-11-23}
+    source: learned from 14 boots
+phases:
+  - phase: api
+    platform: harvester
+    versions: \">=1.7.0 <1.7.1\"
+    hardware: 16cpu-64g-nvme
+    installed: true
+    times: {p5: 1m, p25: 80s, half: 90s, p75: 2m, p95: 3m}
+    seen: {boots: 14, of: 14, last: 2026-11-23}
+refusals:
+  - kind: {group: cert-manager.io, kind: Certificate}
+    said: failed calling webhook
+    seen: {boots: 3, of: 14, last: 2026-11-20}
+boots: |
+  {\"id\":\"3f2a\"}
+";
+
+fn loaded(text: &str) -> (Knowledge, Vec<String>) {
+    let mut knowledge = Knowledge::default();
+    let wrong = load::add_text(&mut knowledge, "learned.yaml", text);
+    (knowledge, wrong.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn what_was_learned_is_read_with_its_times_and_its_boots() {
+    let (knowledge, wrong) = loaded(LEARNED);
+    assert_eq!(wrong, [""; 0]);
+    let entry = &knowledge.entries()[0];
+    let seen = entry.seen.unwrap();
+    assert_eq!((seen.boots, seen.of), (13, 14));
+    assert_eq!(seen.last, jiff::civil::date(2026, 11, 23));
+    assert_eq!(entry.times.unwrap().p95, Duration::from_secs(60));
+    let phase = &knowledge.phases()[0];
+    assert!(phase.installed && phase.hardware.as_deref() == Some("16cpu-64g-nvme"));
+    assert_eq!(phase.times.p25, Duration::from_secs(80));
+    assert_eq!(
+        knowledge.refusals()[0].kind,
+        GroupKind::new("cert-manager.io", "Certificate")
+    );
+}
+
+#[test]
+fn everything_that_is_wrong_with_what_was_learned_is_told_at_its_line() {
+    let text = LEARNED
+        .replace("boots: 13, of: 14", "boots: 15, of: 14")
+        .replace("p25: 80s", "p25: 8m")
+        .replace("phase: api", "phase: apy")
+        .replace("last: 2026-11-20", "last: yesterday");
+    let (knowledge, wrong) = loaded(&text);
+    assert!(knowledge.entries().is_empty() && knowledge.phases().is_empty());
+    assert!(knowledge.refusals().is_empty());
+    let lines: Vec<&str> = wrong
+        .iter()
+        .map(|one| one.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "learned.yaml:10:",
+            "learned.yaml:13:",
+            "learned.yaml:18:",
+            "learned.yaml:23:"
+        ],
+        "{wrong:#?}"
+    );
+}
+
+#[test]
+fn boots_are_left_out_and_everything_behind_them_keeps_its_line() {
+    let wrong = LEARNED.replace(
+        "boots: |\n  {\"id\":\"3f2a\"}\n",
+        "boots: |\n  {\"id\":\"3f2a\"}\n\n  {\"id\":\"4b\"}\nphase: []\n",
+    );
+    let short = without_boots(wrong.clone());
+    assert!(!short.contains("3f2a") && !short.contains("4b"), "{short}");
+    let (before, after) = (loaded(&wrong), loaded(&short));
+    assert_eq!(before.1, after.1);
+    assert!(!after.1.is_empty(), "the key that is wrong is told");
+    assert_eq!(loaded(&without_boots(LEARNED.to_owned())).1, [""; 0]);
+    let none = "boots: [a]\nkind: Knowledge\n".to_owned();
+    assert_eq!(without_boots(none.clone()), none);
+}
+
+#[test]
+fn a_copy_of_a_shipped_file_is_recognised() {
+    let (_, text) = SHIPPED[0];
+    assert!(is_shipped(text) && !is_shipped(&text[1..]));
 }

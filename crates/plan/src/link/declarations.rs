@@ -19,12 +19,50 @@ pub(crate) struct DeclarationIndex {
     kinds: HashMap<GroupKind, (DocumentId, bool)>,
     /// Documents whose controllers are known to bring something.
     bringers: HashSet<DocumentId>,
-    /// What of it they bring.
-    brought_objects: HashMap<ObjectRef, Vec<DocumentId>>,
-    brought_kinds: HashMap<GroupKind, Vec<DocumentId>>,
+    /// What is written that they bring.
+    written: BroughtIndex,
+    /// What was learned that they bring.
+    learned: BroughtIndex,
+}
+
+/// Which documents bring what.
+#[derive(Default)]
+struct BroughtIndex {
+    objects: HashMap<ObjectRef, Vec<DocumentId>>,
+    kinds: HashMap<GroupKind, Vec<DocumentId>>,
     /// Groups, all of them or some kinds.
-    brought_groups: HashMap<SmolStr, Vec<DocumentId>>,
+    groups: HashMap<SmolStr, Vec<DocumentId>>,
     whole_groups: HashMap<SmolStr, Vec<DocumentId>>,
+}
+
+impl BroughtIndex {
+    fn add(&mut self, place: DocumentId, brings: &Brings) {
+        for known in &brings.kinds {
+            let (kind, group) = (known.kind.clone(), known.kind.group.clone());
+            self.kinds.entry(kind).or_default().push(place);
+            self.groups.entry(group).or_default().push(place);
+        }
+        for group in &brings.groups {
+            let places = self.whole_groups.entry(group.clone());
+            places.or_default().push(place);
+        }
+        for object in &brings.objects {
+            let places = self.objects.entry(object.clone());
+            places.or_default().push(place);
+        }
+    }
+
+    /// Who brings something for this document, of the same file if it can be.
+    fn nearest(&self, place: DocumentId, target: &NeedTarget) -> Option<DocumentId> {
+        let all = match target {
+            NeedTarget::Object(object) => self.objects.get(object)?,
+            NeedTarget::Kind(kind) => {
+                let exactly = self.kinds.get(kind);
+                exactly.or_else(|| self.whole_groups.get(&kind.group))?
+            }
+        };
+        nearest(place, all)
+    }
 }
 
 impl DeclarationIndex {
@@ -34,10 +72,8 @@ impl DeclarationIndex {
             objects: HashMap::new(),
             kinds: HashMap::new(),
             bringers: HashSet::new(),
-            brought_objects: HashMap::new(),
-            brought_kinds: HashMap::new(),
-            brought_groups: HashMap::new(),
-            whole_groups: HashMap::new(),
+            written: BroughtIndex::default(),
+            learned: BroughtIndex::default(),
         };
         let counted = || examined.iter().enumerate().filter(|(_, one)| counts(one));
         for (file, one) in counted() {
@@ -68,7 +104,7 @@ impl DeclarationIndex {
                 if let Some(known) = &object.brings
                     && index.has_its_controller(object, known, &deployments)
                 {
-                    index.add_bringer((file, document), &known.brings);
+                    index.add_bringer((file, document), known);
                 }
             }
         }
@@ -91,29 +127,11 @@ impl DeclarationIndex {
         }
     }
 
-    fn add_bringer(&mut self, place: DocumentId, brings: &Brings) {
+    fn add_bringer(&mut self, place: DocumentId, known: &KnownBrings) {
         self.bringers.insert(place);
-        for known in &brings.kinds {
-            self.brought_kinds
-                .entry(known.kind.clone())
-                .or_default()
-                .push(place);
-            self.brought_groups
-                .entry(known.kind.group.clone())
-                .or_default()
-                .push(place);
-        }
-        for group in &brings.groups {
-            self.whole_groups
-                .entry(group.clone())
-                .or_default()
-                .push(place);
-        }
-        for object in &brings.objects {
-            self.brought_objects
-                .entry(object.clone())
-                .or_default()
-                .push(place);
+        self.written.add(place, &known.brings);
+        for one in &known.learned {
+            self.learned.add(place, &one.brings);
         }
     }
 
@@ -124,7 +142,9 @@ impl DeclarationIndex {
 
     /// A document that brings other kinds of this kind's group, of the same file if it can be.
     pub(super) fn brings_group(&self, place: DocumentId, kind: &GroupKind) -> Option<DocumentId> {
-        nearest(place, self.brought_groups.get(&kind.group)?)
+        let known = [&self.written, &self.learned];
+        let mut known = known.into_iter();
+        known.find_map(|index| nearest(place, index.groups.get(&kind.group)?))
     }
 
     /// The reference with its namespace filled in or taken away, where the set's own
@@ -146,23 +166,20 @@ impl DeclarationIndex {
         object
     }
 
-    /// Who brings something for this document: what declares it, or else what is known to bring it, of
+    /// Who brings something for this document: what declares it, or else what is written to bring it, of
     /// the same file if it can be. No object brings what it needs itself.
     pub(super) fn provider_for(
         &self,
         place: DocumentId,
         target: &NeedTarget,
     ) -> Option<DocumentId> {
-        self.provider(target).or_else(|| match target {
-            NeedTarget::Object(object) => nearest(place, self.brought_objects.get(object)?),
-            NeedTarget::Kind(kind) => {
-                let exactly = self.brought_kinds.get(kind);
-                nearest(
-                    place,
-                    exactly.or_else(|| self.whole_groups.get(&kind.group))?,
-                )
-            }
-        })
+        let declared = self.provider(target);
+        declared.or_else(|| self.written.nearest(place, target))
+    }
+
+    /// Who brought something for this document in earlier boots.
+    pub(super) fn learned_for(&self, place: DocumentId, target: &NeedTarget) -> Option<DocumentId> {
+        self.learned.nearest(place, target)
     }
 
     pub(crate) fn provider(&self, target: &NeedTarget) -> Option<DocumentId> {

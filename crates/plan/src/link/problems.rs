@@ -28,6 +28,8 @@ pub(super) struct RequirementFindings {
     missing: BTreeMap<(Code, String), Vec<Location>>,
     /// What comes from someone on a condition, by both.
     conditional: BTreeMap<(String, String), NeededThings>,
+    /// What was learned from too few boots, by who brings it and how often that was seen.
+    weak: BTreeMap<(String, String), NeededThings>,
     /// Files that have both an installer and what waits for it.
     shared: BTreeMap<FileId, SharedFile>,
     skipped: BTreeMap<(Severity, String), Vec<Location>>,
@@ -69,6 +71,19 @@ impl Linker<'_> {
             let places = found.skipped.entry((severity, message)).or_default();
             places.push(at.clone());
             return;
+        }
+        if let Some(learned) = requirement.learned.as_ref().filter(|one| !one.is_firm())
+            && requirement.tier == Tier::Required
+        {
+            let target = &self.plan.needs[requirement.need].target;
+            let key = (learned.by.clone(), learned.seen.to_string());
+            let needed = found.weak.entry(key).or_default();
+            needed.what.insert(target.to_string());
+            for place in [at, &learned.at] {
+                if !needed.at.contains(place) {
+                    needed.at.push(place.clone());
+                }
+            }
         }
         match requirement.satisfied_by {
             SatisfiedBy::SameFile { line } if self.fails_first(place, requirement) => {
@@ -129,6 +144,12 @@ impl Linker<'_> {
             let what = and_list(&needed.what);
             let words = [("what", &*what), ("by", &by), ("condition", &condition)];
             let code = Code::BroughtOnCondition;
+            self.find(code, code.say(&words), needed.at);
+        }
+        for ((by, seen), needed) in found.weak {
+            let what = and_list(&needed.what);
+            let words = [("what", &*what), ("by", &by), ("seen", &seen)];
+            let code = Code::SeenOnFewBoots;
             self.find(code, code.say(&words), needed.at);
         }
         for (file, shared) in found.shared {

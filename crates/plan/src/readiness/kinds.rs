@@ -205,7 +205,7 @@ fn disruption_budget(object: &Value) -> Judgement {
     if has_status(object) {
         ready("Observed", "in force")
     } else {
-        unknown("NoStatus", "its controller has not looked at it yet")
+        unknown("NoStatus", "its controller has reported no status yet")
     }
 }
 
@@ -227,7 +227,7 @@ fn definition(object: &Value, seen: &dyn ObservedCluster) -> FieldResult<Judgeme
         return Ok(if has_status(object) {
             progressing("Installing", "not established yet")
         } else {
-            unknown("NoStatus", "its controller has not looked at it yet")
+            unknown("NoStatus", "its controller has reported no status yet")
         });
     };
     if !established.is_true() {
@@ -261,7 +261,7 @@ fn api_service(object: &Value) -> FieldResult<Judgement> {
     Ok(match condition(object, "Available")? {
         Some(available) if available.is_true() => ready("Available", "available"),
         Some(available) => progressing("NotAvailable", available.says()),
-        None => unknown("NoStatus", "kube-apiserver has not looked at it yet"),
+        None => unknown("NoStatus", "kube-apiserver has reported no status yet"),
     })
 }
 
@@ -293,7 +293,7 @@ fn helm_chart(
         return Ok(if has_status(object) {
             progressing("NoJob", "helm-controller has not made its Job yet")
         } else {
-            unknown("NoStatus", "helm-controller has not looked at it yet")
+            unknown("NoStatus", "helm-controller has reported no status yet")
         });
     };
     Ok(match seen.object(&job) {

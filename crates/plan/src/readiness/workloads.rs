@@ -13,7 +13,7 @@ fn spoken(object: &Value) -> FieldResult<()> {
         Some(_) => Ok(()),
         None => Err(unknown(
             "NoStatus",
-            "its controller has not looked at it yet",
+            "its controller has reported no status yet",
         )),
     }
 }
@@ -258,7 +258,7 @@ pub(super) fn job(object: &Value) -> FieldResult<Judgement> {
         return Ok(if super::fields::has_status(object) {
             progressing("JobNotStarted", "not started yet")
         } else {
-            unknown("NoStatus", "its controller has not looked at it yet")
+            unknown("NoStatus", "its controller has reported no status yet")
         });
     }
     let active = count(object, "active")?;

@@ -281,7 +281,7 @@ impl<'n> Fields<'n> {
     pub(crate) fn name(&self, errors: &mut Errors<'_>) -> &'n str {
         let Some(metadata) = self.get("metadata") else {
             let missing =
-                "`metadata: {name: ...}`: what stands in it is called by that name and its own";
+                "`metadata: {name: ...}`: what is in it is called by that name and its own";
             self.lacks(missing, errors);
             return "";
         };

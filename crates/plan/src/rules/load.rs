@@ -196,7 +196,7 @@ impl RuleSet {
                 errors.at(
                     line,
                     format!(
-                        "`{name}` stands twice in this file, first on line {}; rename one",
+                        "`{name}` appears twice in this file, first on line {}; rename one",
                         first.unwrap_or(1)
                     ),
                 );

@@ -72,9 +72,8 @@ fn a_file_with_a_chart_waits_for_no_kind_that_nothing_known_brings() {
     assert_eq!(finding.at, [Location::line("metallb.yaml", 6)]);
     assert_eq!(
         finding.message,
-        "metallb.yaml: HelmChart kube-system/app may bring the kind Widget.example.com, and the \
-         same file needs that: RKE2 fails and repeats the file until it is there; put what needs it \
-         into metallb-objects.yaml"
+        "HelmChart kube-system/app may bring the kind Widget.example.com, and metallb.yaml needs that \
+         too, so RKE2 fails and repeats it: put what needs it into metallb-objects.yaml"
     );
 }
 

@@ -72,6 +72,8 @@ pub struct SimulatedCluster {
     pub(super) node: Arc<NodeFacts>,
     /// What is known to come of objects of the manifests.
     pub(super) brings: Arc<BTreeMap<ObjectRef, Supply>>,
+    /// Installers whose things are on their way.
+    begun: BTreeSet<ObjectRef>,
     /// What is not known of the platform, and taken to be so.
     pub(super) assumed: Arc<BTreeSet<String>>,
     /// What installers may bring, and are taken to.
@@ -130,6 +132,7 @@ impl SimulatedCluster {
             refused: Arc::default(),
             node: Arc::default(),
             brings: Arc::default(),
+            begun: BTreeSet::new(),
             assumed: Arc::default(),
             may_bring: Arc::default(),
             guard: None,
@@ -298,9 +301,11 @@ impl SimulatedCluster {
         brought.chain(self.assumed.iter().cloned())
     }
 
-    /// Everything of a supply comes, each thing after a time of its own.
+    /// Everything of a supply comes, each thing after a time of its own; or all about together after one that was learned.
     pub(super) fn supply(&mut self, supply: &Supply, range: Range) {
-        let range = supply.after.unwrap_or(range);
+        let learned = supply.times.map(|times| self.chance.by_times(&times));
+        let together = learned.map(|first| (first, first + times::DISCOVERED.1));
+        let range = together.or(supply.after).unwrap_or(range);
         for (kind, namespaced) in &supply.kinds {
             let kind = Box::new(kind.clone());
             self.within(range, Timer::Discovered(kind, *namespaced));
@@ -327,9 +332,22 @@ impl SimulatedCluster {
         self.put(object, json);
     }
 
+    /// A controller has seen an installer. What boots have shown is how long things take from here, whatever its Job does meanwhile.
+    pub(super) fn begins(&mut self, installer: &ObjectRef) {
+        let brings = Arc::clone(&self.brings);
+        let supply = brings.get(installer).filter(|one| one.times.is_some());
+        if let Some(supply) = supply
+            && self.begun.insert(installer.clone())
+        {
+            self.supply(supply, times::DISCOVERED);
+        }
+    }
+
     /// An installer has done its work.
     pub(super) fn installed(&mut self, installer: &ObjectRef) {
-        if let Some(supply) = Arc::clone(&self.brings).get(installer) {
+        if !self.begun.contains(installer)
+            && let Some(supply) = Arc::clone(&self.brings).get(installer)
+        {
             self.supply(supply, times::DISCOVERED);
         }
         let may_bring = Arc::clone(&self.may_bring);

@@ -91,7 +91,13 @@ impl SimulatedNode {
         cluster.assumed = Arc::new(std::mem::take(&mut scenario.assumed));
         cluster.node = Arc::new(scenario.node.clone());
         cluster.slow_definitions = scenario.slow_definitions;
-        cluster.within(times::API_READY, Timer::ApiReady(0));
+        match scenario.api_ready {
+            Some(learned) => {
+                let after = cluster.chance.by_times(&learned);
+                cluster.after(after, Timer::ApiReady(0));
+            }
+            None => cluster.within(times::API_READY, Timer::ApiReady(0)),
+        }
         if scenario.rewrites_charts {
             cluster.after(times::START, Timer::Start(0));
         }
@@ -203,6 +209,9 @@ impl SimulatedNode {
             self.begun = true;
             self.platform.begin(cluster);
             cluster.supply(&self.scenario.provided, times::PROVIDED);
+            for supply in &self.scenario.provided_in_time {
+                cluster.supply(supply, times::PROVIDED);
+            }
             for (number, arrival) in self.scenario.arrivals.iter().enumerate() {
                 cluster.after(arrival.after, Timer::Arrival(number));
             }

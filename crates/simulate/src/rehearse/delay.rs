@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::manifest::ManifestPath;
 
+use super::prediction::Prediction;
 use super::rehearsal::Ending;
 use super::summary::ended;
 use crate::Run;
@@ -24,6 +25,8 @@ pub struct Delay {
     pub file: ManifestPath,
     /// By how many seconds the last file of the cluster is applied later than by RKE2 alone: the median of the seeds.
     pub seconds: f64,
+    /// The same as a prediction.
+    pub in_boots: Prediction,
 }
 
 /// When each file of each node was applied first.
@@ -92,8 +95,12 @@ impl Delays {
             true => one,
             false => most,
         });
-        let seconds = median;
-        Some((node, Delay { file, seconds }))
+        let delay = Delay {
+            file,
+            seconds: median,
+            in_boots: Prediction::new(self.last)?,
+        };
+        Some((node, delay))
     }
 }
 

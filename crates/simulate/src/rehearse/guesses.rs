@@ -2,25 +2,33 @@
 //! or from an installer of which nothing is known. A rehearsal lets all of it come, and says what of it is not known.
 
 use windrow_model::reasons::Code;
-use windrow_plan::knowledge::Provider;
+use windrow_plan::knowledge::{LearnedTimes, Provider};
+use windrow_plan::readiness::node::Phase;
 use windrow_plan::rules::{NeedTarget, RuleSet, Tier};
 use windrow_plan::{FileId, Plan, PlanDocument, Requirement, SatisfiedBy, rke2};
 
 use crate::platform_steps::{HARVESTER, RKE2};
-use crate::{MayBring, Scenario};
+use crate::{MayBring, Scenario, Supply};
 
 /// Adds to a scenario what the files of a plan need from outside, and what is known to come of them.
 pub fn add_what_comes(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet) {
+    // An image is rehearsed for its first boot.
+    let mut phases = plan.phases.iter();
+    let api = phases.find(|row| row.phase == Phase::Api && !row.installed);
+    scenario.api_ready = api.map(|row| row.times);
     let files = plan.files.iter().enumerate();
     for (id, file) in files.filter(|(_, file)| !rke2::is_platforms(&file.path)) {
         for document in &file.documents {
             if let Some(known) = &document.brings {
                 let supply = scenario.brings.entry(document.object.clone()).or_default();
-                let kinds = known.brings.kinds.iter();
-                let kinds = kinds.map(|one| (one.kind.clone(), one.namespaced));
-                supply.kinds.extend(kinds);
-                supply.objects.extend(known.brings.objects.iter().cloned());
+                for brings in known.all() {
+                    let kinds = brings.kinds.iter();
+                    let kinds = kinds.map(|one| (one.kind.clone(), one.namespaced));
+                    supply.kinds.extend(kinds);
+                    supply.objects.extend(brings.objects.iter().cloned());
+                }
                 supply.after = known.after;
+                supply.times = known.times;
             }
             for requirement in &document.requires {
                 let need = Need {
@@ -50,6 +58,13 @@ fn add_need(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet, need: &Need<'
     } = *need;
     let target = &plan.needs[requirement.need].target;
     let namespaced = document.object.namespace.is_some();
+    if let Some(learned) = requirement.learned.as_ref().filter(|one| !one.is_firm())
+        && requirement.tier == Tier::Required
+    {
+        let (what, seen) = (target.to_string(), learned.seen.to_string());
+        let words = [("what", &*what), ("by", &learned.by), ("seen", &seen)];
+        scenario.assumed.insert(Code::SeenOnFewBoots.say(&words));
+    }
     match &requirement.satisfied_by {
         SatisfiedBy::Installer { file, line } => {
             let file = &plan.files[*file];
@@ -82,7 +97,8 @@ fn add_need(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet, need: &Need<'
                     .assumed
                     .insert(Code::BroughtOnCondition.say(&words));
             }
-            add_provided(scenario, rules, target, namespaced);
+            let times = requirement.learned.as_ref().and_then(|one| one.times);
+            add_provided(scenario, rules, target, (namespaced, times));
         }
         SatisfiedBy::Cluster | SatisfiedBy::Nobody => {}
     }
@@ -115,8 +131,13 @@ fn add_kind_of_group(
 }
 
 /// Adds what a rule pack says that others provide, and what is known of the platform but in none of its steps.
-fn add_provided(scenario: &mut Scenario, rules: &RuleSet, target: &NeedTarget, namespaced: bool) {
-    let node = &scenario.node;
+fn add_provided(
+    scenario: &mut Scenario,
+    rules: &RuleSet,
+    target: &NeedTarget,
+    (namespaced, times): (bool, Option<LearnedTimes>),
+) {
+    let node = &scenario.node.clone();
     // What a site says that it provides is provided, whatever RKE2's charts do not bring.
     let is_off = |provider: Option<Provider>| provider.is_none_or(|one| one.is_switched_off);
     let steps = match scenario.harvester {
@@ -129,14 +150,33 @@ fn add_provided(scenario: &mut Scenario, rules: &RuleSet, target: &NeedTarget, n
             let comes_anyway =
                 entries.any(|entry| entry.brings.kinds.iter().any(|one| one.kind == *kind));
             if !comes_anyway && !is_off(rules.provider_of_kind(kind, node)) {
-                scenario.provided.kinds.insert(kind.clone(), namespaced);
+                let kinds = &mut provided(scenario, times).kinds;
+                kinds.insert(kind.clone(), namespaced);
             }
         }
         NeedTarget::Object(object) => {
             let comes_anyway = entries.any(|entry| entry.brings.objects.contains(object));
             if !comes_anyway && !is_off(rules.provider_of_object(object, node)) {
-                scenario.provided.objects.insert(object.clone());
+                let objects = &mut provided(scenario, times).objects;
+                objects.insert(object.clone());
             }
         }
     }
+}
+
+/// What the platform provides after times that were learned, or without any.
+fn provided(scenario: &mut Scenario, times: Option<LearnedTimes>) -> &mut Supply {
+    if times.is_none() {
+        return &mut scenario.provided;
+    }
+    let all = &mut scenario.provided_in_time;
+    let known = all.iter().position(|supply| supply.times == times);
+    let place = known.unwrap_or(all.len());
+    if known.is_none() {
+        all.push(Supply {
+            times,
+            ..Supply::default()
+        });
+    }
+    &mut all[place]
 }

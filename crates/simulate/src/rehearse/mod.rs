@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod agreement_tests;
+mod boot;
 pub mod carriers;
 pub mod check;
 mod delay;
@@ -18,6 +19,7 @@ pub mod layout;
 mod layout_tests;
 pub mod membership;
 pub mod modelled;
+mod prediction;
 pub mod proofs;
 mod recognise;
 mod rehearsal;
@@ -30,9 +32,11 @@ use std::ops::RangeInclusive;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::findings::Finding;
 
+pub use self::boot::boot_timeline;
 pub use self::delay::Delay;
 use self::delay::Delays;
 use self::modelled::UnreadVersion;
+pub use self::prediction::{Prediction, SeenPhase};
 use self::recognise::recognised;
 pub use self::rehearsal::{
     EndCount, Ending, FileFate, MemberRole, NodeRehearsal, RecognisedIncident, Rehearsal, Side,
@@ -194,6 +198,8 @@ impl PartialRehearsal {
                     delay: delay
                         .take_if(|(node, _)| *node == number)
                         .map(|(_, delay)| delay),
+                    boot: None,
+                    seen_phases: Vec::new(),
                     versions: versions.clone(),
                     findings: findings
                         .into_iter()

@@ -24,6 +24,8 @@ pub(super) fn recognised(run: &Run) -> Vec<IncidentFinding> {
         }
         for kind in kinds {
             let all = run.cluster.list(kind.group, kind.kind);
+            // No Helm and no Rancher is played that would keep its own Secrets.
+            let all = all.filter(|_| kind.kept_metadata().is_none());
             let all = all.map(|(_, object)| object).collect();
             objects.insert(kind.group_kind(), KindListing::Objects(all));
         }

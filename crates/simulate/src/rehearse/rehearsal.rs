@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_decide::flight::BootTimeline;
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::Origin;
 
 use super::delay::Delay;
+use super::prediction::{Prediction, SeenPhase};
 use crate::{DeployCounts, JoinRole};
 
 /// What came of a rehearsal.
@@ -65,6 +67,12 @@ pub struct NodeRehearsal {
     /// gets there too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
+    /// Where the time went with Windrow, in the seed of its timeline: of the node that founds the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootTimeline>,
+    /// How long phases took on nodes of this kind, in boots from which was learned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen_phases: Vec<SeenPhase>,
     /// The same node with other versions of Harvester.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionOutcome>,
@@ -116,9 +124,15 @@ pub struct Side {
     pub machines: BTreeMap<String, BTreeMap<String, u64>>,
     /// What RKE2's deploy controller did.
     pub work: WorkRange,
-    /// When the bootstrap was over, in seconds from power-on; absent when it never was.
+    /// When the bootstrap was over, in seconds from power-on: the least and the most; absent when it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Span>,
+    /// The same as a prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_in: Option<Prediction>,
+    /// When every manifest of the node that is applied at all was applied for the first time, in seconds from power-on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifests_in: Option<Prediction>,
     /// What stays held forever, in the seed of the timeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stays_held: Vec<StillHeld>,

@@ -8,6 +8,7 @@ use windrow_harvester::incidents;
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
+use super::prediction::Prediction;
 use super::rehearsal::{
     EndCount, Ending, FileFate, RecognisedIncident, Side, Span, StillHeld, TimelineEntry, Weight,
     WorkRange,
@@ -27,6 +28,9 @@ pub(super) struct Summary {
     machines: BTreeMap<String, BTreeMap<String, u64>>,
     work: Option<WorkRange>,
     over: Option<Span>,
+    /// When each bootstrap was over, and when its manifests were all applied, in seconds.
+    overs: Vec<f64>,
+    manifests: Vec<f64>,
     recognised: Vec<RecognisedIncident>,
     worst: Option<WorstRun>,
 }
@@ -49,6 +53,8 @@ impl Summary {
             machines: BTreeMap::new(),
             work: None,
             over: None,
+            overs: Vec::new(),
+            manifests: Vec::new(),
             recognised: Vec::new(),
             worst: None,
         }
@@ -93,7 +99,10 @@ impl Summary {
         });
         if matches!(verdict, Ending::Complete | Ending::Unknown) {
             let over = run.log.last().map_or(self.start, |last| last.at);
-            widen(&mut self.over, seconds(self.start, over));
+            let over = seconds(self.start, over);
+            widen(&mut self.over, over);
+            self.overs.push(over);
+            self.manifests.extend(self.all_applied(run));
         }
         if self
             .worst
@@ -107,6 +116,19 @@ impl Summary {
                 kept: kept(run, self.server),
             });
         }
+    }
+
+    /// When the last file was applied for the first time; `None` where none was.
+    fn all_applied(&self, run: &Run) -> Option<f64> {
+        let own = run.log.iter().filter(|one| one.server == self.server);
+        let mut first: BTreeMap<&ManifestPath, Timestamp> = BTreeMap::new();
+        for happening in own {
+            if let HappeningKind::Applied { file } = &happening.what {
+                first.entry(file).or_insert(happening.at);
+            }
+        }
+        let last = first.into_values().max()?;
+        Some(seconds(self.start, last))
     }
 
     fn recognise(&mut self, more: RecognisedIncident) {
@@ -159,6 +181,8 @@ impl Summary {
             }),
             (one, more) => one.or(more),
         };
+        self.overs.extend(later.overs);
+        self.manifests.extend(later.manifests);
         for at in later.over.iter().flat_map(|over| [over.from, over.to]) {
             widen(&mut self.over, at);
         }
@@ -250,6 +274,8 @@ impl Summary {
             machines: self.machines,
             work: self.work.unwrap_or_default(),
             over: self.over,
+            over_in: Prediction::new(self.overs),
+            manifests_in: Prediction::new(self.manifests),
             stays_held,
             recognised: self.recognised,
             seed,

@@ -3,7 +3,9 @@ use std::cell::Cell;
 use jiff::Timestamp;
 use windrow_harvester::HarvesterVersion;
 use windrow_harvester::versions::{Fact, HarvesterVersions, Holds};
+use windrow_model::manifest::FileContent;
 use windrow_model::reasons::Code;
+use windrow_plan::rules::{Platform, RuleSet};
 
 use super::*;
 use crate::{FIRST_VM, Scenario, SimulatedDirectory};
@@ -195,4 +197,64 @@ fn a_boot_that_takes_polls_longer_with_windrow_says_which_file_makes_it_so() {
         start(),
     );
     assert_eq!(rehearse("n1", &stuck, 2, Vec::new()).delay, None);
+}
+
+/// A chart of which boots have shown after how long its kind is there, and an object of that kind, by this knowledge.
+fn learned_chart(times: &str) -> NodeRehearsal {
+    let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: widgets, namespace: kube-system}\nspec: {chart: widgets}\n";
+    let widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
+    let knowledge = format!(
+        "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {{name: learned}}\nentries:\n  - name: chart-widgets\n    by: {{chart: widgets}}\n    \
+         kinds: [{{group: example.com, namespaced: [Widget]}}]\n    source: a test\n    \
+         times: {{{times}}}\n    seen: {{boots: 13, of: 14, last: 2026-11-23}}\n"
+    );
+    let mut packs = RuleSet::shipped_sources();
+    packs.push(("learned.yaml".to_owned(), knowledge));
+    let (rules, errors) = RuleSet::load(&packs);
+    assert_eq!(errors, []);
+    let mut files = SimulatedDirectory::new();
+    let mut examined = Vec::new();
+    for (path, text) in [("a-widgets.yaml", chart), ("b-widget.yaml", widget)] {
+        files.write(path, text, start());
+        let content = FileContent::Bytes(text.as_bytes().to_vec());
+        let limits = windrow_model::manifest::ReadLimits::default();
+        let shown = windrow_plan::SourceMap::itself(path);
+        let rke2 = Some(Platform::Rke2);
+        let one =
+            windrow_plan::examine_content(&path.into(), &content, &limits, shown, &rules, rke2);
+        examined.push(std::sync::Arc::new(one));
+    }
+    let plan = windrow_plan::link(&examined, &rules, Some(Platform::Rke2));
+    let mut scenario = Scenario::rke2(start());
+    guesses::add_what_comes(&mut scenario, &plan, &rules);
+    let setup = Setup {
+        scenario,
+        files,
+        changes: Vec::new(),
+        settings: std::sync::Arc::default(),
+        rules: rules.into(),
+        joins: Vec::new(),
+    };
+    rehearse("n1", &setup, 60, Vec::new())
+}
+
+#[test]
+fn what_comes_of_a_chart_comes_after_the_time_that_boots_have_shown() {
+    let node = learned_chart("p5: 10m, p25: 11m, half: 12m, p75: 13m, p95: 15m");
+    let released = node.with.files["b-widget.yaml"].released.unwrap();
+    // Power-on, kube-apiserver's start, the first pass, then half of p5 at least and twice p95 at most.
+    assert!(
+        released.from > 300.0 && released.to < 1_900.0,
+        "{released:?}"
+    );
+    let done = node.with.manifests_in.unwrap();
+    assert_eq!(done.boots, 60);
+    let mostly = done.nine_of_ten;
+    assert!(mostly.from > 330.0 && mostly.to < 1_300.0, "{mostly:?}");
+    let half = done.half;
+    assert!(half.from > 600.0 && half.to < 900.0, "{half:?}");
+    // Neither its Job nor the time that is taken for what is not known makes it later.
+    let soon = learned_chart("p5: 1s, p25: 1s, half: 1s, p75: 1s, p95: 1s");
+    let mostly = soon.with.manifests_in.unwrap().nine_of_ten;
+    assert!(mostly.to < 100.0, "{mostly:?}");
 }

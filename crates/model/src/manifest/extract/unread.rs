@@ -251,13 +251,13 @@ pub(super) fn repeated(kind: FileKind, keys: Vec<RepeatedKey>) -> Vec<Problem> {
                 code: Code::InputRefused,
                 line: Some(line),
                 message: format!(
-                    "the key `{key}` stands twice in this map, first in line {earlier}, and nothing of the file is read; keep one"
+                    "the key `{key}` appears twice in this map, first in line {earlier}, and nothing of the file is read; keep one"
                 ),
             });
         }
         let known = CLOUD_INIT_READ.contains(&key.as_str()) || ENTRY.contains(&key.as_str());
         known.then(|| {
-            let why = format!("the key stands again in line {line}, and the last one counts; make one of them");
+            let why = format!("the key appears again in line {line}, and the last one counts; make one of them");
             key_not_read(&key, earlier, &why)
         })
     });

@@ -212,7 +212,7 @@ fn decoded(
             .map_err(|why| format!("a part of the type {stated} that is not valid gzip: {why}"))?;
     }
     String::from_utf8(bytes)
-        .map_err(|_| format!("a part of the type {stated} that is no UTF-8 text"))
+        .map_err(|_| format!("a part of the type {stated} that is not UTF-8 text"))
 }
 
 /// The header by which a part asks to be merged.

@@ -106,7 +106,7 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &ReadLimits) -> OpenedFile {
     };
     if let Some(what) = mime::in_front(text) {
         let why = format!(
-            "{what} stands before the headers, so it is no multipart message to it; take that out"
+            "{what} comes before the headers, so it is no multipart message to it; take that out"
         );
         mime::pass_over(&mut wrapped, &why);
         return OpenedFile::Wrapped(wrapped);

@@ -424,7 +424,7 @@ impl<'l> NodeBuilder<'l> {
                 self.problem(
                     line,
                     format!(
-                        "the key `{key}` stands twice in this map, first in line {earlier}; keep one"
+                        "the key `{key}` appears twice in this map, first in line {earlier}; keep one"
                     ),
                 );
             } else if self.repeated.len() < MOST_KEYS {

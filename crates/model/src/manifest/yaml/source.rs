@@ -131,7 +131,7 @@ pub(super) fn syntax(error: &Error, text: &str, lines: &Lines<'_>) -> Problem {
             Some((at, ch)) => (
                 lines.at_offset(text, at),
                 format!(
-                    "not valid YAML: the control character U+{:04X} may not stand in a file; remove it",
+                    "not valid YAML: the control character U+{:04X} is not allowed in a file; remove it",
                     u32::from(ch)
                 ),
             ),
@@ -148,7 +148,8 @@ pub(super) fn syntax(error: &Error, text: &str, lines: &Lines<'_>) -> Problem {
         _ => String::new(),
     };
     let hint = hint(problem, text, mark);
-    refused(line, format!("not valid YAML: {problem}{began}; {hint}"))
+    // What to do comes first; the parser's own words are for who searches for them.
+    refused(line, format!("not valid YAML; {hint} ({problem}{began})"))
 }
 
 fn refused(line: u32, message: String) -> Problem {
@@ -163,12 +164,12 @@ fn hint(problem: &str, text: &str, mark: Mark) -> &'static str {
     let at = usize::try_from(mark.index).map_or(text.len(), |at| at.min(text.len()));
     let next = text.get(at..).and_then(|rest| rest.chars().next());
     if problem.contains("tab character") {
-        return "a tab cannot indent: use spaces";
+        return "a tab cannot indent, use spaces";
     }
     if problem.contains("cannot start any token") {
         return match next {
-            Some('\t') => "a tab cannot indent: use spaces",
-            Some('%') if mark.column == 0 => "directives cannot be used here: remove the line",
+            Some('\t') => "a tab cannot indent, use spaces",
+            Some('%') if mark.column == 0 => "directives cannot be used here, remove the line",
             _ => "quote the value",
         };
     }
@@ -176,7 +177,7 @@ fn hint(problem: &str, text: &str, mark: Mark) -> &'static str {
         return "a value with `: ` in it must be quoted; otherwise correct the indentation";
     }
     if problem.contains("document start") {
-        return "remove the directive (`%...`) or what stands before `---`";
+        return "remove the directive (`%...`) or what comes before `---`";
     }
     if problem.contains("unexpected end of stream") {
         return "close the quotation mark";

@@ -292,7 +292,7 @@ fn deep_nesting_is_refused_whichever_way_it_is_written() {
 #[test]
 fn syntax_errors_name_the_line_and_what_to_do() {
     for (text, line, words) in [
-        ("a: 1\n\tb: 2\n", 2, "a tab cannot indent: use spaces"),
+        ("a: 1\n\tb: 2\n", 2, "a tab cannot indent, use spaces"),
         ("a:\n\tb: 2\n", 2, "use spaces"),
         ("a: b: c\n", 1, "must be quoted"),
         ("a: 1\n}\n", 2, "remove the bracket"),

@@ -112,7 +112,7 @@ fn a_value_ends_where_its_own_quotation_ends_and_nowhere_else() {
             "the node's token: [redacted] ef",
         ),
         ("it's 'token=abc' here", "it's 'token=[redacted]' here"),
-        // What closes the quotation around it is no value.
+        // What closes the quotation around it is not a value.
         ("x='password=' user=ann", "x='password=' user=ann"),
         ("'password=abc' user=ann", "'password=[redacted]' user=ann"),
     ] {

@@ -135,6 +135,7 @@ impl CustomProbe {
             code: Code::ProbeFailed,
             day_zero: false,
             off: None,
+            limit: None,
         }
     }
 }

@@ -12,7 +12,9 @@
 //! | manifests are not all applied | SettingUp |
 //! | a required probe is unknown, or the role, or the manifests | Unknown |
 //! | something is found that cannot work as it is (a finding of severity error) | Degraded |
-//! | a wanted probe fails, or a transition takes too long | Degraded |
+//! | a wanted probe fails, and no upgrade that rolls out what it asks for excuses it | Degraded |
+//! | one fails, and an upgrade excuses it | SettingUp |
+//! | a transition takes too long | Degraded |
 //! | none of these | Ready |
 
 use jiff::{SignedDuration, Timestamp};
@@ -20,11 +22,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::reasons::Code;
 
-use super::progress::pace;
+use super::phase_times::{BootStep, KnownTimes, expectation, remember};
+use super::progress::{pace, stalled_after};
 use super::{
-    BUILTIN, NodeRole, NodeSeen, Pace, Phase, PhaseState, PhaseStatus, ProbeSeverity, ProbeState,
-    Readiness, Track, Transition, TransitionSeen,
+    BUILTIN, BootTimes, EarlierBoot, NodeRole, NodeSeen, Pace, Phase, PhaseState, PhaseStatus,
+    ProbeSeverity, ProbeState, Readiness, Track, Transition, TransitionSeen,
 };
+use crate::knowledge::LearnedPhase;
 use crate::rules::Platform;
 
 /// What has to be known of a node over restarts.
@@ -38,12 +42,25 @@ pub struct NodeMemory {
     /// The boot in which the node was last Ready; empty when it never was.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ready_boot: String,
+    /// The bootstrap of this boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bootstrap: Option<Box<BootTimes>>,
+    /// How long earlier ones took, the newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierBoot>,
 }
 
 impl NodeMemory {
     /// Nothing to remember.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The wall clock was set: what is remembered moves along.
+    pub fn clock_jumped(&mut self, by: SignedDuration) {
+        if let Some(times) = &mut self.bootstrap {
+            times.clock_jumped(by);
+        }
     }
 }
 
@@ -54,6 +71,8 @@ pub enum Manifests {
     Settled {
         /// How many there are.
         total: usize,
+        /// Which of them are kept from RKE2 on purpose, and by whom, in a sentence. `None`: every one is applied.
+        kept: Option<String>,
     },
     /// Some are not.
     Waiting {
@@ -95,6 +114,8 @@ pub struct NodeInputs<'a> {
     pub seen: &'a NodeSeen,
     /// What it is.
     pub platform: Option<Platform>,
+    /// How long phases take on nodes like it, as it was learned from their boots.
+    pub learned: &'a [LearnedPhase],
     /// What was remembered.
     pub memory: &'a NodeMemory,
     /// Its manifests.
@@ -112,6 +133,10 @@ pub struct NodeJudgement {
     pub readiness: Readiness,
     /// Which phase it is in.
     pub phase: Phase,
+    /// Since when, where this boot's bootstrap is still under way.
+    pub phase_since: Option<Timestamp>,
+    /// When the node was Ready for the first time in this boot.
+    pub first_ready: Option<Timestamp>,
     /// The first blocker, for programs.
     pub code: Code,
     /// The first blocker, for people.
@@ -143,18 +168,31 @@ pub fn judge(question: &NodeInputs<'_>) -> NodeJudgement {
     };
     let verdict = judging.verdict();
     let arrived = matches!(verdict.readiness, Readiness::Ready | Readiness::Degraded);
-    let (pace, pace_wake) = judging.pace(&verdict);
     let mut memory = question.memory.clone();
+    memory.bootstrap = judging.times(&verdict).map(Box::new);
+    let (pace, pace_wake) = judging.pace(&verdict, memory.bootstrap.as_deref());
+    if let Some(times) = &mut memory.bootstrap {
+        if times.is_under_way() && pace == Pace::Stalled {
+            times.stalled.insert(times.phase);
+        }
+        if let Some(lesson) = times.lesson() {
+            remember(&mut memory.earlier, lesson);
+        }
+    }
     memory.installed |= arrived || judging.chart_installed();
     if arrived {
         memory.ready_boot.clone_from(&question.seen.boot);
     }
+    let under_way = memory.bootstrap.as_deref();
+    let under_way = under_way.filter(|times| times.is_under_way() && times.phase == verdict.phase);
     NodeJudgement {
         readiness: verdict.readiness,
         phase: verdict.phase,
+        phase_since: under_way.map(|times| times.since),
+        first_ready: memory.bootstrap.as_ref().and_then(|times| times.ready),
         code: verdict.code,
         message: verdict.message,
-        phases: judging.phases(verdict.phase, arrived),
+        phases: judging.phases(verdict.phase, arrived, &memory),
         transition: judging.transition().cloned(),
         pace: (!arrived).then_some(pace),
         memory,
@@ -230,8 +268,8 @@ impl Judging<'_> {
             let lost = !seen.boot.is_empty() && self.question.memory.ready_boot == seen.boot;
             return match excuse {
                 Some(excuse) if !failing.stuck => in_transition(excuse, phase, &failing.message),
-                _ if failing.stuck || lost => verdict_by_probe(Readiness::Failed, failing),
-                _ => verdict_by_probe(Readiness::SettingUp, failing),
+                _ if failing.stuck || lost => self.verdict_of(Readiness::Failed, failing),
+                _ => self.verdict_of(Readiness::SettingUp, failing),
             };
         }
         if let Manifests::Waiting { code, message, .. } = manifests {
@@ -254,11 +292,18 @@ impl Judging<'_> {
         if let Some(KnownProblem { code, message }) = self.question.trouble {
             return verdict(Readiness::Degraded, Phase::Ready, *code, message.clone());
         }
-        if let Some(wanted) = self.first(ProbeSeverity::Wanted, ProbeState::Failing) {
+        let rolling = self.excuses().find(|one| one.kind == Transition::Upgrade);
+        let (excused, wrong): (Vec<&Track>, Vec<&Track>) = self
+            .failing_and_wanted()
+            .partition(|track| rolling.is_some() && is_rolled_out(track));
+        if let Some(wanted) = wrong.first() {
             return NodeVerdict {
                 phase: Phase::Ready,
                 ..verdict_by_probe(Readiness::Degraded, wanted)
             };
+        }
+        if let (Some(upgrade), Some(wanted)) = (rolling, excused.first()) {
+            return in_transition(upgrade, Phase::Ready, &wanted.message);
         }
         if let Some(overdue) = self.overdue() {
             let why = format!("{}, and takes too long", overdue.message);
@@ -270,12 +315,34 @@ impl Judging<'_> {
                 code.say(&[("why", &why)]),
             );
         }
+        let manifests = match manifests {
+            Manifests::Settled {
+                kept: Some(kept), ..
+            } => kept,
+            _ => "every manifest is applied",
+        };
         verdict(
             Readiness::Ready,
             Phase::Ready,
             Code::NodeReady,
-            Code::NodeReady.say(&[]),
+            Code::NodeReady.say(&[("manifests", manifests)]),
         )
+    }
+
+    /// The verdict by a required probe. Where RKE2's unit is what fails, it also says that there is no default route: without one
+    /// RKE2 does not find the node's address, unless that is configured (rancher/rke2#1242). Whether that is the cause is not known.
+    fn verdict_of(&self, readiness: Readiness, failing: &Track) -> NodeVerdict {
+        let is_rke2 = failing.spec.code == Code::RkeServiceDown;
+        let without_route = self
+            .failing_and_wanted()
+            .any(|track| track.spec.code == Code::NoDefaultRoute);
+        match is_rke2 && without_route && !failing.stuck {
+            true => {
+                let why = format!("no default route; {}", failing.message);
+                verdict_because(readiness, failing, &why)
+            }
+            false => verdict_by_probe(readiness, failing),
+        }
     }
 
     fn required(&self) -> impl Iterator<Item = &Counted<'_>> {
@@ -289,6 +356,13 @@ impl Judging<'_> {
             .iter()
             .find(|probe| probe.track.spec.severity == severity && probe.state == state)
             .map(|probe| probe.track)
+    }
+
+    fn failing_and_wanted(&self) -> impl Iterator<Item = &Track> {
+        let failing = |probe: &&Counted<'_>| {
+            probe.track.spec.severity == ProbeSeverity::Wanted && probe.state == ProbeState::Failing
+        };
+        self.probes.iter().filter(failing).map(|probe| probe.track)
     }
 
     fn stuck(&self) -> Option<&Track> {
@@ -310,11 +384,12 @@ impl Judging<'_> {
     }
 
     fn excuse(&self) -> Option<&TransitionSeen> {
-        self.question
-            .seen
-            .transitions
-            .values()
-            .find(|one| patience_ends(one) > self.question.now)
+        self.excuses().next()
+    }
+
+    fn excuses(&self) -> impl Iterator<Item = &TransitionSeen> {
+        let transitions = self.question.seen.transitions.values();
+        transitions.filter(|one| patience_ends(one) > self.question.now)
     }
 
     fn overdue(&self) -> Option<&TransitionSeen> {
@@ -325,7 +400,25 @@ impl Judging<'_> {
             .find(|one| patience_ends(one) <= self.question.now)
     }
 
-    fn phases(&self, current: Phase, arrived: bool) -> Vec<PhaseStatus> {
+    /// How long the phases of this boot took so far.
+    fn times(&self, verdict: &NodeVerdict) -> Option<BootTimes> {
+        let NodeInputs {
+            seen, memory, now, ..
+        } = self.question;
+        let step = BootStep {
+            boot: &seen.boot,
+            entered: self.entered(verdict.phase),
+            readiness: verdict.readiness,
+            phase: verdict.phase,
+            was_ready: memory.ready_boot == seen.boot,
+            installed: memory.installed,
+            now: *now,
+        };
+        BootTimes::after(memory.bootstrap.as_deref(), &step)
+    }
+
+    fn phases(&self, current: Phase, arrived: bool, memory: &NodeMemory) -> Vec<PhaseStatus> {
+        let times = memory.bootstrap.as_deref();
         let mut reached = false;
         let mut status = Vec::new();
         for &name in Phase::bootstrap(self.question.platform) {
@@ -343,7 +436,7 @@ impl Judging<'_> {
             let mut unknown = of_it().any(|probe| probe.state == ProbeState::Unknown);
             let mut complete = done == total;
             match (name, self.question.manifests) {
-                (Phase::Manifests, Manifests::Settled { total: all }) => {
+                (Phase::Manifests, Manifests::Settled { total: all, .. }) => {
                     (done, total) = (*all, *all)
                 }
                 (
@@ -371,35 +464,52 @@ impl Judging<'_> {
                 () if unknown && !reached => PhaseState::Unknown,
                 () => PhaseState::Pending,
             };
+            let stays = times.and_then(|times| times.phases.get(&name));
+            let entered = times
+                .filter(|times| times.is_under_way() && times.phase == name)
+                .map(|times| times.since);
             status.push(PhaseStatus {
                 name,
                 state,
                 done,
                 total,
+                began: stays.map(|stays| stays.began).or(entered),
+                seconds: stays.map(|stays| stays.seconds),
+                expected: (name != Phase::Ready)
+                    .then(|| expectation(name, &self.known_times(memory), times)),
             });
         }
         status
     }
 
-    fn pace(&self, verdict: &NodeVerdict) -> (Pace, Option<Timestamp>) {
+    /// When the phases before it were over.
+    fn entered(&self, phase: Phase) -> Timestamp {
+        let order = Phase::bootstrap(self.question.platform);
+        let before = order.iter().take_while(|one| **one != phase);
+        let earlier: Vec<Phase> = before.copied().collect();
+        self.required()
+            .filter(|probe| earlier.contains(&probe.track.spec.phase))
+            .map(|probe| probe.track.since)
+            .fold(self.question.seen.started, Timestamp::max)
+    }
+
+    /// What is known of how long phases take.
+    fn known_times<'m>(&'m self, memory: &'m NodeMemory) -> KnownTimes<'m> {
+        KnownTimes {
+            platform: self.question.platform,
+            earlier: &memory.earlier,
+            learned: self.question.learned,
+        }
+    }
+
+    fn pace(&self, verdict: &NodeVerdict, times: Option<&BootTimes>) -> (Pace, Option<Timestamp>) {
         let NodeInputs {
             seen,
-            platform,
             manifests,
+            memory,
             now,
             ..
         } = self.question;
-        let order = Phase::bootstrap(*platform);
-        let earlier: Vec<Phase> = order
-            .iter()
-            .copied()
-            .take_while(|phase| *phase != verdict.phase)
-            .collect();
-        let entered = self
-            .required()
-            .filter(|probe| earlier.contains(&probe.track.spec.phase))
-            .map(|probe| probe.track.since)
-            .fold(seen.started, Timestamp::max);
         let mut moved = self
             .required()
             .map(|probe| probe.track.moved)
@@ -409,7 +519,20 @@ impl Judging<'_> {
             moved = moved.max(*last);
         }
         let stuck = self.stuck().is_some();
-        pace(verdict.phase, entered, moved, stuck, *now)
+        let known = self.known_times(memory);
+        let expected = expectation(verdict.phase, &known, times).seconds;
+        // What earlier stays in the phase took counts as well; and what began before this process did.
+        let (entered, spent) = times
+            .filter(|times| times.is_under_way() && times.phase == verdict.phase)
+            .map_or((self.entered(verdict.phase), 0), |times| {
+                let stays = times.phases.get(&times.phase);
+                (times.since, stays.map_or(0, |stays| stays.seconds))
+            });
+        let left = i64::try_from(expected.saturating_sub(spent)).unwrap_or(i64::MAX);
+        let slow = entered.saturating_add(SignedDuration::from_secs(left));
+        let slow = slow.unwrap_or(Timestamp::MAX);
+        let row = known.learned(verdict.phase, times);
+        pace(slow, moved, stalled_after(row), stuck, *now)
     }
 
     fn next_wake(&self, pace: Option<Timestamp>) -> Option<Timestamp> {
@@ -422,6 +545,12 @@ impl Judging<'_> {
             .filter(|at| *at > self.question.now)
             .min()
     }
+}
+
+/// Does an upgrade roll out what it asks for?
+fn is_rolled_out(track: &Track) -> bool {
+    let mut rows = BUILTIN.iter();
+    rows.any(|row| row.rolled_out && row.name == track.spec.id.as_str())
 }
 
 /// Does it tell that Harvester's chart is installed?
@@ -443,8 +572,12 @@ fn in_transition(transition: &TransitionSeen, phase: Phase, why: &str) -> NodeVe
 }
 
 fn verdict_by_probe(readiness: Readiness, track: &Track) -> NodeVerdict {
+    verdict_because(readiness, track, &track.message)
+}
+
+fn verdict_because(readiness: Readiness, track: &Track, why: &str) -> NodeVerdict {
     let code = track.code().unwrap_or(track.spec.code);
-    let message = code.say(&[("probe", track.spec.id.as_str()), ("why", &track.message)]);
+    let message = code.say(&[("probe", track.spec.id.as_str()), ("why", why)]);
     verdict(readiness, track.spec.phase, code, message)
 }
 

@@ -13,6 +13,8 @@
 mod custom;
 mod judge;
 mod phase;
+mod phase_defaults;
+mod phase_times;
 mod probe;
 mod progress;
 mod seen;
@@ -21,6 +23,7 @@ mod table;
 mod tests;
 mod track;
 mod tuning;
+mod unanswered;
 
 pub use custom::{
     CustomProbe, CustomQuestion, FileQuestion, HttpQuestion, ObjectQuestion, custom_specs,
@@ -29,6 +32,10 @@ pub use judge::{
     KnownProblem, Manifests, NodeInputs, NodeJudgement, NodeMemory, as_of, judge, listed,
 };
 pub use phase::{Phase, PhaseState, PhaseStatus};
+pub use phase_defaults::default_source;
+pub use phase_times::{
+    BootTimes, EarlierBoot, ExpectationSource, PhaseExpectation, PhaseTime, UsualTime,
+};
 pub use probe::{ProbeId, ProbeOutcome, ProbeResult, ProbeSeverity, ProbeSpec};
 pub use progress::Pace;
 pub use seen::{NodeEvent, NodeRole, NodeSeen, Transition, TransitionSeen, Vip, VipMode};

@@ -1,8 +1,10 @@
 //! The parts of a bootstrap, in the order in which a node goes through them.
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::PhaseExpectation;
 use crate::rules::Platform;
 
 /// Part of the bootstrap. A node that is not probed knows the first three only: its manifests are
@@ -65,6 +67,42 @@ const HARVESTER: &[Phase] = &[
 ];
 
 impl Phase {
+    /// Every phase: those of a node that is not probed first.
+    pub const ALL: &[Self] = &[
+        Phase::WaitingForApi,
+        Phase::Staging,
+        Phase::Staged,
+        Phase::Network,
+        Phase::Rke2Installed,
+        Phase::Api,
+        Phase::Node,
+        Phase::Rancher,
+        Phase::HarvesterChart,
+        Phase::Settings,
+        Phase::StorageNetwork,
+        Phase::Manifests,
+        Phase::Ready,
+    ];
+
+    /// Its name in documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Phase::WaitingForApi => "waiting-for-api",
+            Phase::Staging => "staging",
+            Phase::Staged => "staged",
+            Phase::Network => "network",
+            Phase::Rke2Installed => "rke2-installed",
+            Phase::Api => "api",
+            Phase::Node => "node",
+            Phase::Rancher => "rancher",
+            Phase::HarvesterChart => "harvester-chart",
+            Phase::Settings => "settings",
+            Phase::StorageNetwork => "storage-network",
+            Phase::Manifests => "manifests",
+            Phase::Ready => "ready",
+        }
+    }
+
     /// The bootstrap of a platform; the shorter one when it is not known.
     pub fn bootstrap(platform: Option<Platform>) -> &'static [Phase] {
         match platform {
@@ -89,19 +127,6 @@ impl Phase {
             Phase::StorageNetwork => "storage network",
             Phase::Manifests => "manifests",
             Phase::Ready => "ready",
-        }
-    }
-
-    /// How long it usually takes at most, in seconds; longer is slow. Generous: a bare-metal node
-    /// pulls images from an optical disk.
-    pub(super) fn usual_seconds(self) -> i64 {
-        match self {
-            Phase::Network => 3 * 60,
-            Phase::Rke2Installed | Phase::Node | Phase::Settings | Phase::Ready => 5 * 60,
-            Phase::Api | Phase::Rancher => 15 * 60,
-            Phase::HarvesterChart => 20 * 60,
-            Phase::StorageNetwork => 10 * 60,
-            Phase::WaitingForApi | Phase::Staging | Phase::Staged | Phase::Manifests => 15 * 60,
         }
     }
 }
@@ -132,4 +157,13 @@ pub struct PhaseStatus {
     pub done: usize,
     /// Out of how much.
     pub total: usize,
+    /// When the node first came to it in this boot; absent as long as it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Timestamp>,
+    /// How long it took in this boot, in seconds; absent before its first end. Of the current phase, how long earlier stays took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+    /// How long it may take before it is slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<PhaseExpectation>,
 }

@@ -83,6 +83,9 @@ pub struct ProbeSpec {
     /// The line of the configuration that switches it off: it is Unknown then, and not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Location>,
+    /// What it measures against, in words; absent where it measures nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
 }
 
 /// A probe's answer.
@@ -106,6 +109,8 @@ pub enum ProbeOutcome {
         asked: String,
         /// Why there is no answer.
         why: String,
+        /// A more exact reason than that there is none.
+        code: Option<Code>,
     },
 }
 
@@ -142,6 +147,16 @@ impl ProbeOutcome {
         Self::Unknown {
             asked: asked.into(),
             why: why.into(),
+            code: None,
+        }
+    }
+
+    /// The credential may not ask.
+    pub fn refused(asked: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Unknown {
+            asked: asked.into(),
+            why: why.into(),
+            code: Some(Code::ProbeRefused),
         }
     }
 }

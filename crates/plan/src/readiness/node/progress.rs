@@ -7,11 +7,25 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Phase;
+use crate::knowledge::LearnedPhase;
 
 /// Nothing observable moved for so long: stalled. Longer than RKE2's own pauses: its server gives
 /// kube-apiserver 15 minutes before it starts over.
 pub(super) const STALLED_AFTER: SignedDuration = SignedDuration::from_mins(20);
+
+/// No phase is taken to be silent for longer than this, whatever was learned of it.
+const STALLED_AT_MOST: SignedDuration = SignedDuration::from_mins(60);
+
+/// After how long without a movement a phase is stalled. One that is known to last longer than that in ordinary boots may be silent
+/// for as long; what was learned never makes it shorter.
+pub(super) fn stalled_after(learned: Option<&LearnedPhase>) -> SignedDuration {
+    let longest = learned.map(|row| SignedDuration::try_from(row.times.p95));
+    match longest {
+        Some(Ok(longest)) => longest.clamp(STALLED_AFTER, STALLED_AT_MOST),
+        Some(Err(_)) => STALLED_AT_MOST,
+        None => STALLED_AFTER,
+    }
+}
 
 /// How a node that is not Ready gets on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,17 +41,28 @@ pub enum Pace {
     Stuck,
 }
 
-/// The pace, and when it changes though nothing happens.
+impl Pace {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Pace::Moving => "moving",
+            Pace::Slow => "slow",
+            Pace::Stalled => "stalled",
+            Pace::Stuck => "stuck",
+        }
+    }
+}
+
+/// The pace, and when it changes though nothing happens. `slow`: when its phase takes longer than expected. `stalled_after`: after how
+/// long without a movement it is stalled.
 pub(super) fn pace(
-    phase: Phase,
-    entered: Timestamp,
+    slow: Timestamp,
     moved: Timestamp,
+    stalled_after: SignedDuration,
     stuck: bool,
     now: Timestamp,
 ) -> (Pace, Option<Timestamp>) {
-    let after = |from: Timestamp, by: SignedDuration| from.saturating_add(by).unwrap_or(from);
-    let slow = after(entered, SignedDuration::from_secs(phase.usual_seconds()));
-    let stalled = after(moved, STALLED_AFTER);
+    let stalled = moved.saturating_add(stalled_after).unwrap_or(moved);
     if stuck {
         return (Pace::Stuck, None);
     }

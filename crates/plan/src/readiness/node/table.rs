@@ -35,6 +35,8 @@ pub struct Builtin {
     pub day_zero: bool,
     /// What it measures against, if it measures something.
     pub limit: Option<ProbeLimit>,
+    /// Does an upgrade roll out what it asks for, so that it fails meanwhile?
+    pub rolled_out: bool,
     /// What it asks, for the documentation.
     pub asks: &'static str,
 }
@@ -85,6 +87,7 @@ const REQUIRED: Builtin = Builtin {
     platform: None,
     day_zero: false,
     limit: None,
+    rolled_out: false,
     asks: "",
 };
 
@@ -105,10 +108,11 @@ const ROLLED_OUT: Builtin = Builtin {
     phase: Phase::HarvesterChart,
     roles: SERVERS,
     platform: HARVESTER,
+    rolled_out: true,
     ..WANTED
 };
 
-/// Every probe. A name stands twice where a role makes the difference; a node has it once.
+/// Every probe. A name appears twice where a role makes the difference; a node has it once.
 pub const BUILTIN: &[Builtin] = &[
     Builtin {
         name: "default-route",
@@ -176,7 +180,7 @@ pub const BUILTIN: &[Builtin] = &[
         name: "rke2-service",
         phase: Phase::Api,
         code: Code::RkeServiceDown,
-        asks: "systemd over D-Bus: `ActiveState`, `SubState`, `NRestarts` and `Result` of the role's rke2 unit",
+        asks: "systemd over D-Bus: `ActiveState`, `SubState`, `NRestarts` and `Result` of the role's rke2 unit; where its start is queued, the units that systemd starts first",
         ..REQUIRED
     },
     Builtin {
@@ -344,6 +348,7 @@ pub const BUILTIN: &[Builtin] = &[
     Builtin {
         name: "longhorn-disks",
         code: Code::LonghornDiskUnusable,
+        rolled_out: false,
         asks: "the same object: is a disk not `Ready`, or short of space (`DiskPressure`)?",
         ..ROLLED_OUT
     },
@@ -412,6 +417,34 @@ pub const BUILTIN: &[Builtin] = &[
         asks: "the load of the last 15 minutes, by core",
         ..WANTED
     },
+    Builtin {
+        name: "temperature",
+        phase: Phase::Node,
+        code: Code::TemperatureHigh,
+        limit: Some(ProbeLimit::Degrees(5)),
+        roles: ANY,
+        asks: "the sensors: how far is each from what it calls critical?",
+        ..WANTED
+    },
+    Builtin {
+        name: "link-errors",
+        phase: Phase::Network,
+        code: Code::LinkErrors,
+        limit: Some(ProbeLimit::ErrorsPerMillion(100)),
+        roles: ANY,
+        asks: "`/sys/class/net/*/statistics`: how many packets are lost to errors since the last look?",
+        ..WANTED
+    },
+    Builtin {
+        name: "hardware",
+        period: 300,
+        phase: Phase::Node,
+        code: Code::HardwareChanged,
+        roles: ANY,
+        asks: "processors, memory modules, disks and links: is all of it there that was there before, and as fast?",
+        fall: 1,
+        ..WANTED
+    },
 ];
 
 /// A probe of the table for a node of this role and platform.
@@ -437,6 +470,7 @@ pub fn specs(role: NodeRole, platform: Option<Platform>) -> Vec<ProbeSpec> {
             code: row.code,
             day_zero: row.day_zero,
             off: None,
+            limit: row.limit.map(|limit| limit.to_string()),
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 mod custom;
 mod issues;
 mod judgement;
+mod phase_times;
 mod properties;
 mod shown;
 mod tuning;
@@ -10,6 +11,7 @@ mod tuning;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
+use crate::knowledge::LearnedPhase;
 use crate::rules::Platform;
 
 /// A node with its probes, a clock, and a memory that outlives restarts.
@@ -21,6 +23,7 @@ struct Node {
     trouble: Option<KnownProblem>,
     custom: Vec<CustomProbe>,
     tunings: Vec<ProbeTuning>,
+    learned: Vec<LearnedPhase>,
     now: Timestamp,
 }
 
@@ -30,10 +33,14 @@ impl Node {
             seen: None,
             platform: Some(platform),
             memory: NodeMemory::default(),
-            manifests: Manifests::Settled { total: 3 },
+            manifests: Manifests::Settled {
+                total: 3,
+                kept: None,
+            },
             trouble: None,
             custom: Vec::new(),
             tunings: Vec::new(),
+            learned: Vec::new(),
             now: Timestamp::from_second(1_800_000_000).unwrap(),
         };
         node.boots(role, "boot-1");
@@ -120,7 +127,8 @@ impl Node {
                         stuck: track.stuck,
                     },
                     ProbeState::Unknown => {
-                        let (asked, why) = track.message.split_once(": ").unwrap();
+                        let parts = track.message.split_once(": ");
+                        let (asked, why) = parts.unwrap_or(("something", &track.message));
                         ProbeOutcome::unknown(asked, why)
                     }
                 };
@@ -136,6 +144,7 @@ impl Node {
         let judged = judge(&NodeInputs {
             seen: self.seen.as_ref().unwrap(),
             platform: self.platform,
+            learned: &self.learned,
             memory: &self.memory,
             manifests: &self.manifests,
             trouble: self.trouble.as_ref(),

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::reasons::Code;
 
-use super::{ProbeOutcome, ProbeResult, ProbeSpec};
+use super::{ProbeOutcome, ProbeResult, ProbeSpec, unanswered};
 
 /// How many different messages of one state are remembered: a new one means that something moved, one
 /// seen before does not.
@@ -60,7 +60,7 @@ pub struct Track {
     pub since: Timestamp,
     /// Why it is failing or unknown; empty when it passes.
     pub message: String,
-    /// A more exact reason than the probe's own.
+    /// A more exact reason than the probe's own, or than that there is no answer.
     pub code: Option<Code>,
     /// Is it proved that it will not come right by itself?
     pub stuck: bool,
@@ -107,7 +107,7 @@ impl Track {
             ProbeState::Failing => Some(self.code.unwrap_or(self.spec.code)),
             ProbeState::Unknown if self.spec.off.is_some() => Some(Code::ProbeOff),
             ProbeState::Unknown if self.is_pending() => Some(Code::ProbePending),
-            ProbeState::Unknown => Some(Code::ProbeUnknown),
+            ProbeState::Unknown => Some(self.code.unwrap_or(Code::ProbeUnknown)),
         }
     }
 
@@ -123,8 +123,9 @@ impl Track {
         let (kind, message, code, stuck) = match outcome {
             ProbeOutcome::Passed => (ProbeState::Passing, String::new(), None, false),
             ProbeOutcome::Failed { why, code, stuck } => (ProbeState::Failing, why, code, stuck),
-            ProbeOutcome::Unknown { asked, why } => {
-                (ProbeState::Unknown, format!("{asked}: {why}"), None, false)
+            ProbeOutcome::Unknown { asked, why, code } => {
+                let message = unanswered::in_words(&asked, &why, code);
+                (ProbeState::Unknown, message, code, false)
             }
         };
         self.last = at;

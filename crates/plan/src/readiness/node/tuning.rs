@@ -20,6 +20,10 @@ pub enum ProbeLimit {
     InodesPercent(u8),
     /// The highest load for each core, in hundredths.
     LoadPerCore(u32),
+    /// How many degrees have to be left below what a sensor calls critical.
+    Degrees(u8),
+    /// How many packets of a million may be lost to errors.
+    ErrorsPerMillion(u32),
     /// How long a certificate has to be valid at least.
     Left(Duration),
 }
@@ -34,6 +38,8 @@ impl fmt::Display for ProbeLimit {
             }
             ProbeLimit::FreeBytes(bytes) => write!(f, "{} MiB", bytes.div_ceil(MIB)),
             ProbeLimit::LoadPerCore(load) => write!(f, "{}", f64::from(*load) / 100.0),
+            ProbeLimit::Degrees(degrees) => write!(f, "{degrees}"),
+            ProbeLimit::ErrorsPerMillion(errors) => write!(f, "{errors} in a million"),
             ProbeLimit::Left(time) => write!(f, "{} days", time.as_secs().div_ceil(DAY)),
         }
     }
@@ -61,6 +67,9 @@ impl ProbeTuning {
         spec.off.clone_from(&self.off);
         spec.period = self.period.unwrap_or(spec.period);
         spec.fall = self.fall.unwrap_or(spec.fall);
+        if let Some(limit) = self.limit {
+            spec.limit = Some(limit.to_string());
+        }
         if self.only_wanted {
             spec.severity = ProbeSeverity::Wanted;
         }

@@ -185,7 +185,7 @@ fn every_error_of_a_rule_names_its_line_and_what_to_do() {
         (
             "rules:\n  - {name: r, reason: x, match: {kind: K}, requires: [{kind: {kind: K}}]}\n  - {name: r, reason: x, match: {kind: K}, requires: [{kind: {kind: K}}]}\n  - {name: other, enabled: false}\n",
             &[
-                (6, "stands twice in this file, first on line 5"),
+                (6, "appears twice in this file, first on line 5"),
                 (7, "no rule `p/other` to disable"),
             ],
         ),

@@ -7,7 +7,7 @@ use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
 use super::super::delay::Delay;
-use super::super::rehearsal::{EndCount, Ending, NodeRehearsal};
+use super::super::rehearsal::{EndCount, Ending, NodeRehearsal, Span};
 
 /// A rehearsal that was ended before all of its seeds were played.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,11 @@ pub(super) fn findings(
 /// A bootstrap that takes longer with Windrow.
 fn slower(delay: &Delay, files: &BTreeMap<ManifestPath, Location>) -> Finding {
     let code = Code::BootSlower;
-    let seconds = format!("{:.0}", delay.seconds);
+    let Span { from, to } = delay.in_boots.nine_of_ten;
+    let seconds = match (from.round(), to.round()) {
+        (from, to) if from == to => format!("{to:.0}"),
+        (from, to) => format!("{from:.0} to {to:.0}"),
+    };
     Finding {
         incident: None,
         code,

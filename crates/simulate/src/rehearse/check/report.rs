@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
+use windrow_plan::knowledge::LearnedShare;
 
+use super::super::prediction::Prediction;
 use super::super::rehearsal::{EndCount, MemberRole, NodeRehearsal, Rehearsal, Span};
 use super::acceptance::{Acceptance, Acceptances};
 use super::finding::CheckedFinding;
@@ -33,6 +35,9 @@ pub struct CheckReport {
     pub because: Option<CheckedFinding>,
     /// What each part comes to.
     pub parts: Vec<PartVerdict>,
+    /// How much of what the files cannot do without is known from earlier boots; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned: Option<LearnedShare>,
     /// What each node comes to.
     pub nodes: Vec<NodeVerdict>,
     /// Everything that was found, the worst first; what is accepted comes last.
@@ -69,9 +74,12 @@ pub struct NodeVerdict {
     pub without: Vec<EndCount>,
     /// And with it.
     pub with: Vec<EndCount>,
-    /// When everything is there with Windrow, in seconds from power-on; absent when it never is.
+    /// When everything is there with Windrow, in seconds from power-on: the least and the most; absent when it never is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Span>,
+    /// The same as a prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_in: Option<Prediction>,
 }
 
 /// One node, as its parts were checked.
@@ -83,6 +91,8 @@ pub struct CheckedNode {
     pub files: BTreeMap<ManifestPath, Location>,
     /// What annotations of its manifests accept.
     pub accepted: Vec<Acceptance>,
+    /// How much of what its files cannot do without is known from earlier boots.
+    pub learned: LearnedShare,
 }
 
 impl CheckReport {
@@ -98,7 +108,9 @@ impl CheckReport {
         let mut merged = MergedFindings::default();
         let several = rehearsal.nodes.len() > 1;
         let mut verdicts: Vec<Vec<usize>> = Vec::new();
+        let mut learned = LearnedShare::default();
         for (played, node) in rehearsal.nodes.iter().zip(nodes) {
+            learned.merge(node.learned);
             acceptances.entries.extend(node.accepted);
             let ends = outcome::findings(played, &node.files);
             let ends = ends.into_iter().map(|one| (CheckPart::Rehearsal, one));
@@ -148,6 +160,7 @@ impl CheckReport {
                 .filter(|one| one.counts() > CheckVerdict::Fine)
                 .cloned(),
             parts,
+            learned: Some(learned).filter(|share| !share.things.is_empty()),
             nodes,
             findings,
         }
@@ -175,6 +188,7 @@ impl NodeVerdict {
             without: played.without.ends.clone(),
             with: played.with.ends.clone(),
             over: played.with.over,
+            over_in: played.with.over_in,
         }
     }
 }

@@ -43,6 +43,7 @@ impl CheckVerdict {
                 Code::NotLookedAt
                 | Code::BootUnknown
                 | Code::BroughtOnCondition
+                | Code::SeenOnFewBoots
                 | Code::RehearsalCutShort
                 | Code::GateUncovered
                 | Code::GateTargetUnknown

@@ -111,7 +111,10 @@ fn one_of_the_last_phase_is_expected_only_once_no_manifest_waits() {
             windrow_model::reasons::Code::Staging
         )
     );
-    node.manifests = Manifests::Settled { total: 3 };
+    node.manifests = Manifests::Settled {
+        total: 3,
+        kept: None,
+    };
     assert_eq!(
         node.verdict(),
         (

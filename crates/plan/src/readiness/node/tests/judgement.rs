@@ -94,7 +94,9 @@ fn a_refusal_is_unknown_and_never_not_ready() {
         (Readiness::Unknown, Code::ProbeUnknown)
     );
     assert!(
-        judged.message.contains("GET something: 403"),
+        judged
+            .message
+            .contains("403: cannot read all nodes (GET something)"),
         "{}",
         judged.message
     );
@@ -152,6 +154,43 @@ fn a_transition_excuses_what_fails_for_a_while() {
         assert_eq!((judged.readiness, judged.code), (Readiness::Degraded, code));
         node.event(NodeEvent::Transition(kind, None));
         assert_eq!(node.judge().readiness, Readiness::Ready, "{kind:?}");
+    }
+}
+
+#[test]
+fn an_upgrade_excuses_what_it_rolls_out_and_nothing_else_that_is_wanted() {
+    let upgrade =
+        |on: bool| NodeEvent::Transition(Transition::Upgrade, on.then(|| "told".to_owned()));
+    for probe in [
+        "charts",
+        "kubevirt",
+        "virt-handler",
+        "longhorn-node",
+        "cluster-provisioned",
+    ] {
+        let mut node = Node::harvester(NodeRole::FirstServer);
+        node.passes_but(&[]);
+        node.judge();
+        node.fails(probe, "it rolls out");
+        assert_eq!(node.judge().readiness, Readiness::Degraded, "{probe}");
+        // A drain alone does not explain it, nor does it keep an upgrade from doing so.
+        node.event(NodeEvent::Transition(
+            Transition::Drain,
+            Some("told".to_owned()),
+        ));
+        assert_eq!(node.judge().readiness, Readiness::Degraded, "{probe}");
+        node.event(upgrade(true));
+        assert_eq!(
+            node.verdict(),
+            (Readiness::SettingUp, Phase::Ready, Code::Upgrading),
+            "{probe}"
+        );
+        assert!(node.judge().message.contains("it rolls out"), "{probe}");
+        node.fails("longhorn-disks", "DiskPressure");
+        assert_eq!(node.judge().readiness, Readiness::Degraded, "{probe}");
+        node.settles("longhorn-disks", &ProbeOutcome::Passed);
+        node.event(upgrade(false));
+        assert_eq!(node.judge().readiness, Readiness::Degraded, "{probe}");
     }
 }
 
@@ -334,6 +373,7 @@ fn the_wall_clock_being_set_makes_nothing_stale_and_nothing_stalled() {
     let jump = SignedDuration::from_hours(10_000);
     node.now += jump;
     node.seen.as_mut().unwrap().clock_jumped(jump);
+    node.memory.clock_jumped(jump);
     let judged = node.judge();
     assert_eq!(
         (judged.readiness, judged.pace),
@@ -354,4 +394,36 @@ fn a_node_remembers_that_it_was_installed_from_its_first_proof_on() {
     plain.passes_but(&[]);
     assert_eq!(plain.judge().readiness, Readiness::Ready);
     assert!(plain.memory.installed, "it was ready");
+}
+
+#[test]
+fn where_rke2_does_not_run_and_there_is_no_default_route_the_reason_names_both() {
+    let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
+    node.passes_but(&["default-route", "rke2-service"]);
+    node.fails(
+        "rke2-service",
+        "rke2-server crashes again and again (exit-code)",
+    );
+    assert_eq!(
+        node.judge().message,
+        "RKE2 does not run: rke2-server crashes again and again (exit-code)"
+    );
+    node.fails("default-route", "neither for IPv4 nor for IPv6");
+    assert_eq!(
+        node.judge().message,
+        "RKE2 does not run: no default route; rke2-server crashes again and again (exit-code)"
+    );
+    // What is proved needs no other explanation.
+    node.settles(
+        "rke2-service",
+        &ProbeOutcome::stuck("rke2-server.service is masked"),
+    );
+    assert_eq!(
+        node.judge().message,
+        "RKE2 does not run: rke2-server.service is masked"
+    );
+    // And RKE2 that runs is not explained by it.
+    node.answer("rke2-service", ProbeOutcome::Passed);
+    node.fails("supervisor", "HTTP 503");
+    assert!(!node.judge().message.contains("default route"));
 }

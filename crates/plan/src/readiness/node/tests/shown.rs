@@ -2,6 +2,8 @@
 
 use windrow_model::reasons::Code;
 
+use super::super::phase_defaults::default_seconds;
+use super::super::progress::stalled_after;
 use super::*;
 
 fn state(judged: &NodeJudgement, phase: Phase) -> (PhaseState, usize, usize) {
@@ -103,6 +105,10 @@ fn roles_and_phases_have_words_of_their_own() {
     let phases = Phase::bootstrap(Some(Platform::Harvester));
     let mut titles: Vec<&str> = phases.iter().map(|phase| phase.title()).collect();
     assert!(titles.contains(&"kube-apiserver") && titles.contains(&"storage network"));
+    for phase in Phase::ALL {
+        let written = serde_json::to_value(phase).unwrap();
+        assert_eq!(written, phase.as_str());
+    }
     titles.sort_unstable();
     titles.dedup();
     assert_eq!(titles.len(), phases.len());
@@ -165,10 +171,12 @@ fn each_phase_is_slow_when_it_takes_longer_than_usual_and_time_alone_says_so() {
         (Phase::StorageNetwork, 10),
         (Phase::Manifests, 15),
     ] {
+        let seconds = default_seconds(phase, Some(Platform::Harvester));
+        assert_eq!(i64::try_from(seconds), Ok(minutes * 60), "{phase:?}");
         let slow = began + SignedDuration::from_mins(minutes);
         let before = slow - SignedDuration::from_secs(1);
         // Something moved a moment ago: it is not stalled.
-        let pace = |now| super::progress::pace(phase, began, before, false, now);
+        let pace = |now| super::progress::pace(slow, before, stalled_after(None), false, now);
         assert_eq!(pace(before), (Pace::Moving, Some(slow)), "{phase:?}");
         let stalled = before + SignedDuration::from_mins(20);
         assert_eq!(pace(slow), (Pace::Slow, Some(stalled)), "{phase:?}");

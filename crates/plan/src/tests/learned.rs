@@ -1,0 +1,175 @@
+//! What was learned from earlier boots, and how much rests on it.
+
+use super::*;
+use crate::Outlook;
+
+const CHART: &str = "\
+apiVersion: helm.cattle.io/v1
+kind: HelmChart
+metadata: {name: widgets, namespace: kube-system}
+spec: {chart: widgets, version: 1.4.2, repo: https://charts.example.com}
+";
+
+/// The rules with a knowledge file that has these entries.
+fn rules_with(entries: &str) -> RuleSet {
+    let text = format!(
+        "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {{name: site}}\nentries:\n{entries}"
+    );
+    let (rules, errors) = RuleSet::load(&[("site.yaml".to_owned(), text)]);
+    assert_eq!(errors, []);
+    rules
+}
+
+/// An entry of the chart, seen in this number of boots, or written where there is none.
+fn entry(name: &str, seen: Option<(u32, u32)>) -> String {
+    let seen = seen.map_or(String::new(), |(boots, of)| {
+        format!(
+            "    seen: {{boots: {boots}, of: {of}, last: 2026-11-23}}\n    \
+             times: {{p5: 12s, p25: 15s, half: 20s, p75: 28s, p95: 1m}}\n"
+        )
+    });
+    format!(
+        "  - name: {name}\n    by: {{chart: widgets}}\n    \
+         kinds: [{{group: example.com, namespaced: [Widget]}}]\n    source: a test\n{seen}"
+    )
+}
+
+fn planned(files: &[(&str, &str)], rules: &RuleSet) -> Plan {
+    plan_by(rules, Some(Platform::Rke2), files)
+}
+
+const APART: [(&str, &str); 2] = [("chart.yaml", CHART), ("widget.yaml", WIDGET)];
+
+/// The requirement for the kind.
+fn needs_kind(plan: &Plan) -> &Requirement {
+    let file = plan.files.iter().find(|file| file.path == "widget.yaml");
+    let mut requirements = file.unwrap().requirements();
+    let is_kind = |one: &&Requirement| {
+        let target = &plan.needs[one.need].target;
+        matches!(target, NeedTarget::Kind(_))
+    };
+    requirements.find(is_kind).unwrap()
+}
+
+#[test]
+fn a_chart_that_brought_a_kind_on_enough_boots_brings_it_and_the_plan_says_on_how_many() {
+    let plan = planned(&APART, &rules_with(&entry("a", Some((13, 14)))));
+    assert_eq!(codes(&plan), []);
+    assert_eq!(plan.outlook(), Outlook::Works);
+    let need = needs_kind(&plan);
+    assert_eq!(need.satisfied_by, SatisfiedBy::File { file: 0, line: 1 });
+    let learned = need.learned.as_ref().unwrap();
+    assert_eq!(learned.to_string(), "seen on 13 of 14 boots");
+    assert_eq!(learned.at, Location::line("site.yaml", 5));
+    let share = plan.learned_share();
+    assert_eq!((share.learned, share.weak), (1, 0));
+    assert_eq!(share.things[0].learned.by, "the chart widgets");
+    assert_eq!(share.needs, 1);
+    assert_eq!(
+        share.sentence().unwrap(),
+        "Of the one thing that the files need, 1 is known from earlier boots alone; the least sure was seen on 13 of 14 boots."
+    );
+}
+
+#[test]
+fn what_was_seen_too_seldom_is_expected_and_the_verdict_stays_unknown_with_the_count() {
+    for (boots, of) in [(1, 1), (2, 2), (2, 3), (8, 9), (13, 15)] {
+        let plan = planned(&APART, &rules_with(&entry("a", Some((boots, of)))));
+        assert_eq!(codes(&plan), [Code::SeenOnFewBoots], "{boots} of {of}");
+        let said = format!("seen on {boots} of {of} boots");
+        assert!(plan.findings[0].message.contains(&said));
+        let need = needs_kind(&plan);
+        assert_eq!(need.satisfied_by, SatisfiedBy::File { file: 0, line: 1 });
+        let Outlook::Unknown { unless } = plan.outlook() else {
+            panic!("{boots} of {of}: {:?}", plan.outlook());
+        };
+        assert!(unless[0].contains(&said), "{unless:?}");
+        assert_eq!(plan.learned_share().weak, 1);
+    }
+    for (boots, of) in [(3, 3), (9, 10), (18, 20)] {
+        let plan = planned(&APART, &rules_with(&entry("a", Some((boots, of)))));
+        assert_eq!(plan.outlook(), Outlook::Works, "{boots} of {of}");
+    }
+}
+
+/// A written entry keeps its meaning, whatever was seen beside it.
+#[test]
+fn of_a_learned_and_a_written_entry_the_written_one_decides_and_both_are_told() {
+    for (boots, of) in [(1, 9), (14, 14)] {
+        let both = entry("learned", Some((boots, of))) + &entry("ours", None);
+        let plan = planned(&APART, &rules_with(&both));
+        assert_eq!(plan.outlook(), Outlook::Works);
+        assert_eq!(codes(&plan), []);
+        let learned = needs_kind(&plan).learned.as_ref().unwrap();
+        assert_eq!(
+            learned.to_string(),
+            format!("seen on {boots} of {of} boots, written in site/ours")
+        );
+        assert_eq!(plan.learned_share().learned, 0);
+        assert_eq!(plan.learned_share().sentence(), None);
+    }
+    let plan = planned(&APART, &rules_with(&entry("ours", None)));
+    assert_eq!(needs_kind(&plan).learned, None);
+    assert_eq!(plan.learned_share().things, []);
+}
+
+/// That a boot did not show something proves nothing: what is written closes a chart, what was seen does not.
+#[test]
+fn a_kind_that_a_learned_entry_does_not_list_may_still_come_of_the_chart() {
+    let other = entry("a", Some((14, 14))).replace("[Widget]", "[Gadget]");
+    let plan = planned(
+        &APART,
+        &rules_with(&other.replace("example.com", "other.example.com")),
+    );
+    assert_eq!(codes(&plan), [Code::MayBeBrought]);
+    assert!(matches!(
+        needs_kind(&plan).satisfied_by,
+        SatisfiedBy::Installer { .. }
+    ));
+}
+
+/// A lying file says that everything comes of everything.
+#[test]
+fn what_was_learned_lifts_no_requirement_of_a_rule_nor_of_an_annotation() {
+    let waits = WIDGET.replace(
+        "metadata: {",
+        "metadata: {annotations: {config.kubernetes.io/depends-on: /namespaces/x/ConfigMap/late}, ",
+    );
+    assert_ne!(waits, WIDGET);
+    let chart = CHART.replace(
+        "metadata: {",
+        "metadata: {annotations: {config.kubernetes.io/depends-on: example.com/namespaces/default/Widget/w}, ",
+    );
+    let needs = |plan: &Plan| {
+        let all = plan.files.iter().flat_map(|file| {
+            let path = file.path.clone();
+            file.requirements()
+                .filter(|one| !one.inferred)
+                .map(move |one| (path.clone(), one.clone()))
+        });
+        let mut all: Vec<_> = all
+            .map(|(path, one)| {
+                let target = plan.needs[one.need].target.to_string();
+                let waits = (one.takes_part(), one.yields, one.at_once);
+                (path, target, waits, one.satisfied_by)
+            })
+            .collect();
+        all.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
+        all
+    };
+    let lies = entry("lie", Some((500, 500)))
+        + "    objects: [{kind: ConfigMap, namespace: x, name: late}, \
+           {group: example.com, kind: Widget, namespace: default, name: w}]\n    namespaces: [x]\n";
+    let ours = entry("ours", None).replace("Widget", "Other");
+    let apart = [
+        ("chart.yaml", chart.as_str()),
+        ("widget.yaml", waits.as_str()),
+    ];
+    let same = chart.clone() + "---\n" + &waits;
+    for files in [&apart[..], &[("all.yaml", same.as_str())]] {
+        let honest = planned(files, &rules_with(&ours));
+        let poisoned = planned(files, &rules_with(&(ours.clone() + &lies)));
+        assert!(!needs(&honest).is_empty());
+        assert_eq!(needs(&honest), needs(&poisoned));
+    }
+}
