@@ -35,9 +35,9 @@ fn is_suffix(suffix: &str) -> bool {
     })
 }
 
-const NAME: &str = "only letters, digits, `-`, `_` and `.` may stand there, it must begin and end with a letter or digit, and 63 characters are the most";
+const NAME: &str = "only letters, digits, `-`, `_` and `.` are allowed there, it must begin and end with a letter or digit, and 63 characters are the most";
 
-/// Why this is no value of a label.
+/// Why this is not a value of a label.
 pub(crate) fn label_value_error(value: &str) -> Option<&'static str> {
     (!value.is_empty() && !is_qualified(value)).then_some(NAME)
 }
@@ -49,7 +49,7 @@ pub(crate) fn label_key_error(key: &str) -> Option<&'static str> {
         None => (None, key),
     };
     if prefix.is_some_and(|prefix| !is_subdomain(prefix)) {
-        return Some("what stands before the `/` must be a DNS name in lower case");
+        return Some("what comes before the `/` must be a DNS name in lower case");
     }
     (!is_qualified(name)).then_some(NAME)
 }

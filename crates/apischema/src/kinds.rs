@@ -166,7 +166,7 @@ pub(crate) fn find(object: &Object, minors: Minors) -> Found {
         return problem(
             ProblemKind::RemovedVersion,
             format!(
-                "Kubernetes serves no {kind} of {api_version} since 1.{}{}",
+                "{kind} of {api_version} is gone since 1.{}{}",
                 removed.minor,
                 match now.is_empty() {
                     true => "; nothing replaces it".to_owned(),

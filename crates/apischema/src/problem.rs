@@ -58,14 +58,14 @@ impl Problem {
                 (Reason::Required, "") => "is missing, and is required".to_owned(),
                 (Reason::Required, why) => format!("is missing: {why}"),
                 (Reason::Duplicate(value), _) => {
-                    format!("`{value}` stands there twice; rename or remove one")
+                    format!("`{value}` appears there twice; rename or remove one")
                 }
                 (Reason::NotFound(value), why) => format!("`{value}` is not there: {why}"),
                 (Reason::Invalid(value) | Reason::Unsupported(value), why) => {
                     format!("`{value}` is not valid: {why}")
                 }
                 (Reason::TooLong, why) => format!("is too long: {why}"),
-                (Reason::Forbidden, why) => format!("may not stand there: {why}"),
+                (Reason::Forbidden, why) => format!("is not allowed there: {why}"),
             },
             field,
         }

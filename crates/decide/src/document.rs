@@ -5,20 +5,17 @@ use smol_str::SmolStr;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::NodeMemory;
-use windrow_plan::{FileId, HoldAdvice, PlanFile};
+use windrow_plan::{FileId, FileObstacle, HoldAdvice, PlanFile};
 
 use super::ledger::{Cause, Ledger};
 use super::node::{self, StagingVerdict};
 use super::observation::MarkerTrouble;
 use super::outcome::{DecisionContext, FileHold, FileOutcome, on_purpose};
+use super::sentence::published;
 use super::status::{
     Blocker, FailedFile, FileStatus, HeldFile, Holder, NodeRole, NotHeldFile, Phase,
     ProgramVersions, Readiness, StagingStatus, Status, StatusReason,
 };
-use super::text::shorten;
-
-/// Longest summary: the console's row.
-const SUMMARY_CHARS: usize = 65;
 
 /// A status document, and what goes with it.
 pub(super) struct WrittenStatus {
@@ -45,15 +42,21 @@ pub(super) fn write_status(
         api_version: "windrow.dev/v1".to_owned(),
         kind: "Status".to_owned(),
         generation: 0,
+        host: String::new(),
+        node_name: None,
         readiness,
         phase,
         since: context.now,
+        phase_since: None,
+        first_ready: None,
+        headline: String::new(),
         summary: String::new(),
         reason,
         platform: context.plan.platform,
         role: NodeRole::Unknown,
         phases: Vec::new(),
         pace: None,
+        pace_since: None,
         transition: None,
         vip: None,
         staging,
@@ -70,11 +73,13 @@ pub(super) fn write_status(
         Some(seen) => node::judge(&mut status, seen, memory, context),
         None => (memory.clone(), None),
     };
-    status.summary = shorten(&status.reason.message, SUMMARY_CHARS);
+    let line = published(&status, context.now);
+    status.headline = line.headline;
+    status.summary = line.summary;
     WrittenStatus {
         status,
         memory,
-        next_wake,
+        next_wake: next_wake.into_iter().chain(line.next).min(),
     }
 }
 
@@ -273,7 +278,7 @@ impl FileDescription<'_> {
 /// What staging alone says of the node.
 fn judgement(context: &DecisionContext<'_>, staging: &StagingStatus) -> StagingVerdict {
     let phase = phase(context, staging);
-    let (readiness, reason) = match (unknown(context), unfinished(staging, phase)) {
+    let (readiness, reason) = match (unknown(context), unfinished(context, staging, phase)) {
         (Some(reason), _) => (Readiness::Unknown, reason),
         (None, Some(reason)) => (Readiness::SettingUp, reason),
         // Manifests are all that this judges: saying Ready would be a guess about the rest of the node.
@@ -308,7 +313,13 @@ fn unknown(context: &DecisionContext<'_>) -> Option<StatusReason> {
     let api = &context.observation.api;
     let (code, why) = match &api.unreachable {
         Some(why) => (Code::ApiUnreachable, why.as_str()),
-        None if api.first_reachable.is_none() => (Code::ApiUnreachable, "it was not asked yet"),
+        None if api.first_reachable.is_none() => {
+            let message = "kube-apiserver was not asked yet".to_owned();
+            return Some(StatusReason {
+                code: Code::ApiUnreachable,
+                message,
+            });
+        }
         None if context.observation.addons.is_none() => {
             (Code::StateUnknown, "RKE2's Addons were not listed yet")
         }
@@ -319,7 +330,11 @@ fn unknown(context: &DecisionContext<'_>) -> Option<StatusReason> {
 }
 
 /// What is still to be done first; `None` when every file is where it has to be.
-fn unfinished(staging: &StagingStatus, phase: Phase) -> Option<StatusReason> {
+fn unfinished(
+    context: &DecisionContext<'_>,
+    staging: &StagingStatus,
+    phase: Phase,
+) -> Option<StatusReason> {
     if let Some(failed) = staging.failed.first() {
         let code = Code::ApplyFailed;
         let message = code.say(&[("file", &failed.file), ("why", &failed.message)]);
@@ -350,6 +365,9 @@ fn unfinished(staging: &StagingStatus, phase: Phase) -> Option<StatusReason> {
             message: format!("{}: {}", file.file, file.why),
         });
     }
+    if let Some(collision) = collision(context, staging) {
+        return Some(collision);
+    }
     (phase == Phase::Staging).then(|| StatusReason {
         code: Code::Staging,
         message: Code::Staging.say(&[
@@ -357,5 +375,27 @@ fn unfinished(staging: &StagingStatus, phase: Phase) -> Option<StatusReason> {
             ("count", &staging.total.to_string()),
             ("held", &staging.held.len().to_string()),
         ]),
+    })
+}
+
+/// Files of one name that are released and will never all be applied: RKE2 has one Addon for them, applies each in turn, and prunes
+/// what the one before it brought.
+fn collision(context: &DecisionContext<'_>, staging: &StagingStatus) -> Option<StatusReason> {
+    let files = &context.plan.files;
+    let collides = |file: &&PlanFile| file.trouble == Some(FileObstacle::Collides);
+    let is_released = |file: &&PlanFile| staging.released.iter().any(|one| one.file == file.path);
+    let waiting = files.iter().filter(collides).find(is_released)?;
+    let same = files
+        .iter()
+        .filter(|file| file.addon == waiting.addon && file.skipped.is_none());
+    let names: Vec<&str> = same.map(|file| file.path.as_str()).collect();
+    Some(StatusReason {
+        code: Code::AddonCollision,
+        message: format!(
+            "{} files are named {}: RKE2 keeps the objects of one ({})",
+            names.len(),
+            waiting.addon,
+            names.join(", ")
+        ),
     })
 }

@@ -7,6 +7,7 @@
 //! The daemon, the sandbox, the simulation, `rehearse`, `why` and `replay` all call it. [`StagingState`] keeps the values that it reads.
 //!
 //! - [`settings`]: the configuration as types, and how its files are merged. The program finds the files.
+//! - [`sentence`]: what the node is, in one line.
 //! - [`flight`]: the lines of the flight recorder, and the replay that decides a second time.
 //!
 //! May know: the crates `model`, `plan`, `gates` and `harvester`. It does no I/O, reads no clock and takes no lock.
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod flight;
+pub mod sentence;
 pub mod settings;
 
 mod action;
@@ -35,6 +37,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod text;
+mod unknown;
 mod waiting;
 
 pub use action::{Action, Event};
@@ -48,7 +51,9 @@ pub use observation::{
 };
 pub use staging_state::StagingState;
 pub use status::{
-    Blocker, DeliveryState, FailedFile, FileStatus, HeldFile, Holder, NodeRole, NotHeldFile, Pace,
-    Phase, PhaseState, PhaseStatus, ProbeStatus, ProgramVersions, Readiness, StagingStatus, Status,
-    StatusReason, StatusWriter, Transition, TransitionSeen, Vip, VipMode, WebhookStatus,
+    Blocker, DeliveryState, ExpectationSource, FailedFile, FileStatus, HeldFile, Holder, NodeRole,
+    NotHeldFile, Pace, Phase, PhaseExpectation, PhaseState, PhaseStatus, ProbeStatus,
+    ProgramVersions, Readiness, StagingStatus, Status, StatusReason, StatusWriter, Transition,
+    TransitionSeen, UsualTime, Vip, VipMode, WebhookStatus,
 };
+pub use unknown::UnknownKind;

@@ -8,7 +8,9 @@ use windrow_plan::readiness::node::{
 
 use super::observation::Observation;
 use super::outcome::DecisionContext;
-use super::status::{Phase, ProbeStatus, Readiness, StagingStatus, Status, StatusReason};
+use super::status::{
+    HeldFile, Holder, Phase, ProbeStatus, Readiness, StagingStatus, Status, StatusReason,
+};
 
 /// What staging alone says.
 pub(super) type StagingVerdict = (Readiness, Phase, StatusReason);
@@ -26,6 +28,7 @@ pub(super) fn judge(
     let judged = node::judge(&NodeInputs {
         seen,
         platform: context.plan.platform,
+        learned: &context.plan.phases,
         memory,
         manifests: &manifests,
         trouble: trouble.as_ref(),
@@ -33,6 +36,8 @@ pub(super) fn judge(
     });
     status.readiness = judged.readiness;
     status.phase = judged.phase;
+    status.phase_since = judged.phase_since;
+    status.first_ready = judged.first_ready;
     status.reason = StatusReason {
         code: judged.code,
         message: judged.message,
@@ -54,6 +59,10 @@ fn probes(seen: &NodeSeen, memory: &NodeMemory, now: Timestamp) -> Vec<ProbeStat
                 id: track.spec.id.clone(),
                 state,
                 severity: track.spec.severity,
+                phase: Some(track.spec.phase),
+                fall: Some(track.spec.fall),
+                limit: track.spec.limit.clone(),
+                off: track.spec.off.clone(),
                 since: track.since,
                 message,
                 code,
@@ -67,12 +76,18 @@ fn probes(seen: &NodeSeen, memory: &NodeMemory, now: Timestamp) -> Vec<ProbeStat
 fn manifests(status: &Status, seen: &NodeSeen, context: &DecisionContext<'_>) -> Manifests {
     let staging = &status.staging;
     if !seen.role.applies_manifests() {
-        return Manifests::Settled { total: 0 };
+        return Manifests::Settled {
+            total: 0,
+            kept: None,
+        };
     }
     let total = staging.total;
     if staging.settled {
         return match own_failure(context) {
-            None => Manifests::Settled { total },
+            None => Manifests::Settled {
+                total,
+                kept: kept(staging),
+            },
             Some(message) => Manifests::Waiting {
                 code: Code::ApplyFailed,
                 message,
@@ -96,6 +111,20 @@ fn manifests(status: &Status, seen: &NodeSeen, context: &DecisionContext<'_>) ->
             total,
             moved: moved(staging, context.observation.started),
         },
+    }
+}
+
+/// The files that are kept from RKE2 on purpose, in a sentence.
+fn kept(staging: &StagingStatus) -> Option<String> {
+    let by = |held: &HeldFile| match (held.by, held.code) {
+        (Holder::Other, _) => "by somebody else",
+        (Holder::Windrow, Code::HeldByHand) => "by hand",
+        (Holder::Windrow, _) => "on purpose",
+    };
+    match staging.held.as_slice() {
+        [] => None,
+        [one] => Some(format!("{} is held {}", one.file, by(one))),
+        many => Some(format!("{} manifests are held on purpose", many.len())),
     }
 }
 

@@ -61,14 +61,17 @@ impl StagingState {
         ledger: impl Into<Arc<Ledger>>,
         now: Timestamp,
     ) -> Self {
+        let rules = rules.into();
+        let phases = rules.knowledge.phases_on(&platform.into());
         Self {
             settings: settings.into(),
-            rules: rules.into(),
+            rules,
             platform,
             node: NodeFacts::default(),
             examined: Arc::default(),
             plan: Arc::new(Plan {
                 platform,
+                phases,
                 ..Plan::default()
             }),
             plan_is_outdated: false,
@@ -284,7 +287,9 @@ impl StagingState {
         if let Some(node) = &mut self.observation.node {
             node.clock_jumped(by);
         }
-        for entry in Arc::make_mut(&mut self.ledger).files.values_mut() {
+        let ledger = Arc::make_mut(&mut self.ledger);
+        ledger.node.clock_jumped(by);
+        for entry in ledger.files.values_mut() {
             let entry = Arc::make_mut(entry);
             entry.first_seen = moved(entry.first_seen);
             entry.since = moved(entry.since);

@@ -12,8 +12,8 @@ use windrow_plan::Origin;
 
 use super::ledger::Cause;
 pub use windrow_plan::readiness::node::{
-    NodeRole, Pace, Phase, PhaseState, PhaseStatus, Readiness, Transition, TransitionSeen, Vip,
-    VipMode,
+    ExpectationSource, NodeRole, Pace, Phase, PhaseExpectation, PhaseState, PhaseStatus, Readiness,
+    Transition, TransitionSeen, UsualTime, Vip, VipMode,
 };
 use windrow_plan::readiness::node::{ProbeId, ProbeSeverity, ProbeState};
 use windrow_plan::rules::{Platform, Tier};
@@ -28,15 +28,30 @@ pub struct Status {
     pub kind: String,
     /// Rises by one with every change.
     pub generation: u64,
+    /// The node's host name; absent when it has none. Left out by `decide`, filled in by whoever publishes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// The name of its Node, where that is another. Left out by `decide`, filled in by whoever publishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_name: Option<String>,
     /// Where the node stands.
     pub readiness: Readiness,
     /// Which part of the bootstrap it is in.
     pub phase: Phase,
     /// Since when readiness and phase are as they are.
     pub since: Timestamp,
+    /// Since when it is in that part, over restarts of Windrow; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase_since: Option<Timestamp>,
+    /// When the node was Ready for the first time in this boot; absent until then, and where it is not probed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_ready: Option<Timestamp>,
     /// The first blocker, or why there is none.
     pub reason: StatusReason,
-    /// One line of at most 65 characters.
+    /// The word for the readiness, with the step, for how long and how it gets on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub headline: String,
+    /// The headline and the reason: one line of at most 65 characters.
     pub summary: String,
     /// What the node is, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +65,9 @@ pub struct Status {
     /// Whether the bootstrap goes on as fast as it should; absent when it is over, or the node is not probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// Since when that is so. Left out by `decide`, filled in by whoever publishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_since: Option<Timestamp>,
     /// What is done to the node on purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transition: Option<TransitionSeen>,
@@ -75,6 +93,18 @@ pub struct Status {
     /// the document as current. Left out by `decide`, filled in by whoever publishes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer: Option<StatusWriter>,
+}
+
+impl Status {
+    /// Does the boot hang: has nothing moved for a time, or is it proved that it cannot go on? Never after the node was
+    /// Ready in this boot, and not where a probe is off on purpose.
+    pub fn hangs(&self) -> Option<Pace> {
+        let is_on_its_way = self.first_ready.is_none()
+            && !self.phases.is_empty()
+            && !matches!(self.reason.code, Code::ProbeOff | Code::NotProbed);
+        self.pace
+            .filter(|pace| is_on_its_way && matches!(pace, Pace::Stalled | Pace::Stuck))
+    }
 }
 
 fn is_unknown(role: &NodeRole) -> bool {
@@ -103,6 +133,18 @@ pub struct ProbeStatus {
     pub state: ProbeState,
     /// What follows when it fails.
     pub severity: ProbeSeverity,
+    /// The part of the bootstrap that waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// How many failures in a row make it failing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fall: Option<u32>,
+    /// What it measures against; absent where it measures nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    /// The line of the configuration that switches it off; absent while it is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<Location>,
     /// Since when it is in this state.
     pub since: Timestamp,
     /// Why it is failing or unknown; empty when it passes.
@@ -127,7 +169,7 @@ pub struct WebhookStatus {
     pub state: DeliveryState,
     /// Since when.
     pub since: Timestamp,
-    /// Why it is failing; empty when it is not.
+    /// Why it is failing or was given up; empty when it is neither.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -144,6 +186,9 @@ pub enum DeliveryState {
     Delivered,
     /// Its event could not be sent, and is sent again later.
     Failing,
+    /// Its event ceased to be true before it could be sent.
+    #[serde(rename = "givenUp")]
+    GivenUp,
 }
 
 /// The first blocker.
@@ -178,6 +223,14 @@ pub struct StagingStatus {
 }
 
 impl StagingStatus {
+    /// How many files that are released or applied were held before.
+    pub fn were_held(&self) -> usize {
+        let was_held =
+            |file: &&FileStatus| matches!(file.cause, Cause::Met | Cause::Yielded | Cause::ByHand);
+        let done = self.released.iter().chain(&self.applied);
+        done.filter(was_held).count()
+    }
+
     /// How many files need nothing more: they are applied, or kept from RKE2 since they were.
     pub(super) fn done(&self) -> usize {
         let kept = |held: &&HeldFile| held.code == Code::HeldAppliedOnce;
@@ -289,6 +342,9 @@ pub struct Blocker {
     /// The file that brings it, when one of the directory does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought_by: Option<ManifestPath>,
+    /// After how long it was there in earlier boots, and in how many, where that was learned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual: Option<String>,
 }
 
 /// Versions of the program.

@@ -3,6 +3,7 @@
 mod changes;
 mod deadlines;
 mod installers;
+mod learned;
 mod markers;
 mod needs;
 mod node;
@@ -57,8 +58,14 @@ impl Node {
     }
 
     fn on(platform: Option<Platform>, files: &[(&str, &str)]) -> Self {
+        Self::with(rules(), platform, files)
+    }
+
+    /// The same by other rules.
+    fn with(rules: RuleSet, platform: Option<Platform>, files: &[(&str, &str)]) -> Self {
+        let settings = Settings::default();
         let mut node = Self {
-            state: new_state(Ledger::default(), platform, start()),
+            state: StagingState::new(settings, rules, platform, Ledger::default(), start()),
             files: files
                 .iter()
                 .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))

@@ -13,6 +13,10 @@ use super::mark::OnFailure;
 use super::outcome::{DecisionContext, FileHold, FileOutcome, UnmetNeed, Wait, on_purpose};
 use super::status::Blocker;
 
+/// A deadline rests on this number of boots at least: of fewer the time after which nineteen of twenty have it is little more than a
+/// guess.
+const FEWEST_BOOTS: u32 = 5;
+
 /// How long a requirement may hold its file, and what then.
 struct Patience {
     from: Timestamp,
@@ -199,6 +203,10 @@ impl DecisionContext<'_> {
             message,
             required_by: format!("{}{more}", document.object),
             origin: requirement.origin.clone(),
+            usual: requirement
+                .learned
+                .as_ref()
+                .and_then(|learned| learned.usual()),
             brought_by: match requirement.satisfied_by {
                 SatisfiedBy::File { file, .. } => Some(self.plan.files[file].path.clone()),
                 _ => None,
@@ -234,7 +242,14 @@ impl DecisionContext<'_> {
             (Tier::Required, true) if requirement.satisfied_by.is_guess() => {
                 (staging.advisory_deadline, OnDeadline::Release)
             }
-            (Tier::Required, true) => (staging.inferred_deadline, OnDeadline::Release),
+            (Tier::Required, true) => {
+                let learned = learned_p95(requirement);
+                let after = learned.map(|p95| staging.learned_deadline(p95));
+                (
+                    after.unwrap_or(staging.inferred_deadline),
+                    OnDeadline::Release,
+                )
+            }
             (Tier::Required, false) => {
                 let default = match requirement.on_deadline {
                     OnDeadline::Keep => staging.overdue_after,
@@ -346,6 +361,13 @@ impl DecisionContext<'_> {
             NeedState::Failed { message } => (Code::WaitsForReady, wanted(message)),
         }
     }
+}
+
+/// After how long nineteen of twenty boots had what is needed, where enough of them have shown it. Only of what was inferred.
+fn learned_p95(requirement: &Requirement) -> Option<Duration> {
+    let learned = requirement.learned.as_ref()?;
+    let is_enough = learned.seen.boots >= FEWEST_BOOTS && requirement.inferred;
+    is_enough.then_some(learned.times?.p95)
 }
 
 /// Which unmet requirement is reported first: the one with the least value. What holds comes before what orders, and

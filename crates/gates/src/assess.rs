@@ -195,7 +195,7 @@ fn prefixes(component: Component, splits: bool, written: &[WrittenGate], finding
     } else if let Some(prefix) = foreign {
         findings.push(
             Code::GatePrefix,
-            format!("`{prefix}:` is no prefix that {component} knows; it does not start: write plain names"),
+            format!("`{prefix}:` is not a prefix that {component} knows; it does not start: write plain names"),
             at(with),
         );
     } else if !without.is_empty() {

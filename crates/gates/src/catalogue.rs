@@ -358,7 +358,7 @@ impl CatalogueParser {
         };
         match self.catalogue.gates.insert(name.to_owned(), gate) {
             None => Ok(()),
-            Some(_) => Err(format!("{name} stands twice")),
+            Some(_) => Err(format!("{name} appears twice")),
         }
     }
 

@@ -281,7 +281,7 @@ fn uncovered(catalogue: &Catalogue, set: &GateAssignment<'_>, version: Version) 
         _ => "no minor".to_owned(),
     };
     format!(
-        "nothing is known about the gates of Kubernetes {} (the catalogue covers {covered}): whether {} starts with `{}={}` cannot be said",
+        "nothing is known about the gates of Kubernetes {} (the catalogue covers {covered}), so it is unknown whether {} starts with `{}={}`",
         version.minor, set.component, set.gate, set.value
     )
 }

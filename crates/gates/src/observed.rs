@@ -52,7 +52,7 @@ impl ObservedGates {
     }
 }
 
-/// The gates in the arguments of a static pod's manifest; of a gate that stands there twice the last
+/// The gates in the arguments of a static pod's manifest; of a gate that appears there twice the last
 /// value, as the component takes it. `None` when it is no such manifest.
 pub fn pod_arguments(component: Component, text: &str) -> Option<BTreeMap<String, bool>> {
     let pod = yaml::parse_configuration(text).ok()??;

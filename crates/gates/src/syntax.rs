@@ -26,7 +26,7 @@ pub fn pairs(text: &str, blanks: bool) -> Vec<Result<Pair, String>> {
 fn pair(item: &str) -> Result<Pair, String> {
     let shown = item.trim();
     if shown.is_empty() {
-        return Err("a blank stands where a gate should: remove the extra comma".to_owned());
+        return Err("there is a blank where a gate should be: remove the extra comma".to_owned());
     }
     if shown.contains(['"', '\'']) {
         return Err(format!(
@@ -69,7 +69,7 @@ fn pair(item: &str) -> Result<Pair, String> {
             "`{shown}` has a blank inside the value: separate gates with commas, without quotes"
         )),
         None => Err(format!(
-            "`{value}` is no boolean for the gate `{name}`: write {name}=true or {name}=false"
+            "`{value}` is not a boolean for the gate `{name}`: write {name}=true or {name}=false"
         )),
     }
 }
@@ -122,9 +122,9 @@ mod tests {
             ("X", "write X=true or X=false"),
             ("X-yes", "write X-yes=true or X-yes=false"),
             ("X=yes", "write X=true or X=false"),
-            ("X=on", "no boolean"),
-            ("X=tRUE", "no boolean"),
-            ("X=", "no boolean"),
+            ("X=on", "not a boolean"),
+            ("X=tRUE", "not a boolean"),
+            ("X=", "not a boolean"),
             ("=true", "no name"),
             ("X=\"true\"", "quotes"),
             ("\"X=true\"", "quotes"),

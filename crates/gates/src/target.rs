@@ -13,7 +13,7 @@ use super::TargetVersion;
 pub struct VersionCandidates {
     /// Version of the installed `rke2` binary (`v1.35.6+rke2r1`).
     pub installed: Option<String>,
-    /// An `rke2` is installed that does not tell its version.
+    /// An `rke2` is installed that does not report its version.
     pub silent: bool,
     /// Directories under `data` in RKE2's data directory: `v1.35.6-rke2r1-<digest>`, one for each
     /// version that was ever unpacked.
@@ -121,7 +121,7 @@ pub fn resolve(found: &VersionCandidates) -> ResolvedVersion {
         // What lies around it may belong to an earlier one.
         return ResolvedVersion {
             target: TargetVersion::Unknown,
-            because: "an rke2 is installed that does not tell its version".to_owned(),
+            because: "an rke2 is installed that does not report its version".to_owned(),
         };
     }
     if !images.is_empty() {

@@ -1,7 +1,7 @@
 //! Custom objects against the CustomResourceDefinition of the same input: the versions that it serves, its structural schema, and its
 //! rules in CEL.
 //!
-//! Own code, not the crate `jsonschema`: a structural schema is no JSON Schema (nullable, int-or-string, unknown fields pruned and defaults
+//! Own code, not the crate `jsonschema`: a structural schema is not JSON Schema (nullable, int-or-string, unknown fields pruned and defaults
 //! set before anything is judged), errors have to name lines, and nothing may be said of what is not known.
 //!
 //! An object takes the way that it takes in kube-apiserver (k8s.io/apiextensions-apiserver v0.36.3, pkg/apiserver and

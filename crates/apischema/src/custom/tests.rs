@@ -249,13 +249,13 @@ fn a_schema_says_what_a_value_may_be() {
             "{type: array, x-kubernetes-list-type: set, items: {type: string}}",
             "[a, b]",
             "[a, b, a]",
-            "spec[2]: `a` stands there twice",
+            "spec[2]: `a` appears there twice",
         ),
         (
             "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string, default: x}, v: {type: string}}}}",
             "[{k: a}, {v: a}]",
             "[{k: x}, {v: a}]",
-            "spec[1]: `{\"k\":\"x\"}` stands there twice",
+            "spec[1]: `{\"k\":\"x\"}` appears there twice",
         ),
         (
             "{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}",

@@ -76,7 +76,7 @@ spec:
             (
                 "{httpGet: {port: 80}, ",
                 "{httpGet: {port: 80}, tcpSocket: {port: 80}, ",
-                "may not stand there: may not specify more than 1 of",
+                "is not allowed there: may not specify more than 1 of",
             ),
             ("successThreshold: 1", "successThreshold: 2", "must be 1"),
             (
@@ -165,7 +165,7 @@ spec: {type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80, node
 ",
         &[
             ("[10.0.0.0/8]", "[10.0.0.0]", "must be a valid CIDR value"),
-            ("type: LoadBalancer", "type: NodePort", "loadBalancerSourceRanges: may not stand there: may only be used when `type` is 'LoadBalancer'"),
+            ("type: LoadBalancer", "type: NodePort", "loadBalancerSourceRanges: is not allowed there: may only be used when `type` is 'LoadBalancer'"),
         ],
     );
     let plain = "apiVersion: v1
@@ -179,7 +179,7 @@ spec: {type: ClusterIP, clusterIP: 10.43.0.9, ports: [{port: 80}]}
             (
                 "{port: 80}",
                 "{port: 80, nodePort: 30080}",
-                "4: spec.ports[0].nodePort: may not stand there: may not be used when `type` is 'ClusterIP'",
+                "4: spec.ports[0].nodePort: is not allowed there: may not be used when `type` is 'ClusterIP'",
             ),
             ("10.43.0.9", "dns.example.com", "must be a valid IP address"),
             (

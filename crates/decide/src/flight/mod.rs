@@ -16,13 +16,18 @@
 //!
 //! Pure: values come in, lines go out, and back. `report::flight` writes them.
 
+mod appearance;
+mod boots;
 mod facts;
 mod key;
 mod manifests;
+mod provenance;
 mod read;
 mod redact;
 mod replay;
+mod site_names;
 mod tap;
+mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,15 +43,23 @@ use windrow_plan::rules::Platform;
 use crate::{Action, Decision, Event, FileStage, Ledger, Observation, Phase, Readiness};
 use crate::{Status, StatusReason};
 
+pub use appearance::{Appeared, Provenance, RecordedAppearance, RecordedMachine, RecordedRelease};
+pub use boots::{RecordedBoot, boots};
 use facts::{FactChanges, RecordedFacts};
 pub use key::DigestKey;
 pub use manifests::RecordedFile;
+pub use provenance::{FieldManager, ObjectMetadata, OwnerReference, provenance};
 pub use read::{Flights, Segment};
 pub use replay::restore;
 pub use replay::{
     ChangedTimes, Difference, FileTimes, Replay, ReplayedDecision, changes, recorded_times,
 };
+pub use site_names::hashed_name;
 pub use tap::Tap;
+pub use timeline::{
+    BootEnd, BootState, BootTimeline, ChainStep, FileTime, FileWait, MedianTime, PhaseStay,
+    WaitedOn, timeline_schema,
+};
 
 /// The format that this program writes.
 pub const VERSION: u32 = 1;
@@ -65,6 +78,12 @@ pub enum FlightLine {
     Decision(Box<RecordedDecision>),
     /// A cure was begun, or came to its end.
     Repair(RecordedRepair),
+    /// What the node is and runs.
+    Machine(RecordedMachine),
+    /// A kind, a namespace, a class, a webhook or a namespace's defaults came into the cluster.
+    Appeared(RecordedAppearance),
+    /// A Helm release was installed, or failed.
+    Release(RecordedRelease),
 }
 
 /// What became of a cure. Without the objects: the record of the repair has those.

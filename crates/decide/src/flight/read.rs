@@ -29,6 +29,24 @@ impl Segment {
 }
 
 impl Flights {
+    /// One flight, of lines that were never in a file. `None` where they do not begin one.
+    pub fn from_lines(lines: Vec<FlightLine>) -> Option<Self> {
+        let mut segments: Vec<Segment> = Vec::new();
+        for (number, line) in (1..).zip(lines) {
+            match line {
+                FlightLine::Flight(head) => segments.push(Segment {
+                    head,
+                    lines: Vec::new(),
+                }),
+                line => segments.last_mut()?.lines.push((number, line)),
+            }
+        }
+        Some(Self {
+            segments,
+            damage: Vec::new(),
+        })
+    }
+
     /// Reads a flight file. A last line without its end was torn by a power cut or a kill, and is
     /// left out; another line that cannot be read ends the flight that it stands in.
     ///

@@ -139,7 +139,11 @@ impl<'s> Replay<'s> {
             let wrong = |why: String| format!("line {number}: {why}");
             match line {
                 // No decision rests on a repair; what it changed was observed.
-                FlightLine::Flight(_) | FlightLine::Repair(_) => {}
+                FlightLine::Flight(_)
+                | FlightLine::Repair(_)
+                | FlightLine::Machine(_)
+                | FlightLine::Appeared(_)
+                | FlightLine::Release(_) => {}
                 FlightLine::Configuration(configuration) => {
                     (self.settings, self.rules) =
                         restore(configuration, &self.further).map_err(wrong)?;

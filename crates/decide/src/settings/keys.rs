@@ -11,7 +11,7 @@ use windrow_model::reasons::{Code, REASONS};
 use windrow_plan::rules::Platform;
 
 use super::units::{count, duration, expected, nearest, show_duration, show_size, size};
-use super::{CopyTo, OnChange, Settings};
+use super::{CopyTo, OnChange, Settings, SiteNames};
 
 /// One key.
 pub struct SettingKey {
@@ -24,6 +24,8 @@ pub struct SettingKey {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+/// The bound is what the setting of this name says.
+const LIKE_INFERRED: &str = "inferredDeadline";
 /// With a lower bound the file would begin again with nearly every decision.
 const SMALLEST_FLIGHT: u64 = 256 << 10;
 
@@ -119,6 +121,28 @@ pub const KEYS: &[SettingKey] = &[
             Ok(())
         },
         show: |settings| show_duration(settings.staging.inferred_deadline),
+    },
+    SettingKey {
+        name: "staging.learnedDeadline.atLeast",
+        set: |settings, node| {
+            settings.staging.learned_deadline.at_least = match node.as_str() {
+                Some(LIKE_INFERRED) => None,
+                _ => Some(duration(node, SECOND)?),
+            };
+            Ok(())
+        },
+        show: |settings| {
+            let at_least = settings.staging.learned_deadline.at_least;
+            at_least.map_or_else(|| LIKE_INFERRED.to_owned(), show_duration)
+        },
+    },
+    SettingKey {
+        name: "staging.learnedDeadline.atMost",
+        set: |settings, node| {
+            settings.staging.learned_deadline.at_most = duration(node, SECOND)?;
+            Ok(())
+        },
+        show: |settings| show_duration(settings.staging.learned_deadline.at_most),
     },
     SettingKey {
         name: "staging.refusedDeadline",
@@ -365,6 +389,26 @@ pub const KEYS: &[SettingKey] = &[
             CopyTo::Directory(path) => path.clone(),
         },
     },
+    SettingKey {
+        name: "flight.names",
+        set: |settings, node| {
+            settings.flight.names = match node.as_str() {
+                Some("keep") => SiteNames::Keep,
+                Some("hash") => SiteNames::Hash,
+                Some("drop") => SiteNames::Drop,
+                _ => return Err(expected("keep, hash or drop", node)),
+            };
+            Ok(())
+        },
+        show: |settings| {
+            let word = match settings.flight.names {
+                SiteNames::Keep => "keep",
+                SiteNames::Hash => "hash",
+                SiteNames::Drop => "drop",
+            };
+            word.to_owned()
+        },
+    },
 ];
 
 /// The settings that decisions depend on, as they would be written. The others may be secrets, and are left out.
@@ -392,7 +436,7 @@ pub fn restore(recorded: &BTreeMap<String, String>) -> Result<Settings, String> 
         let node = yaml::parse_configuration(value)
             .ok()
             .flatten()
-            .ok_or_else(|| format!("{name}: `{value}` is no value"))?;
+            .ok_or_else(|| format!("{name}: `{value}` is not a value"))?;
         (key.set)(&mut settings, &node).map_err(|why| format!("{name}: {why}"))?;
     }
     Ok(settings)

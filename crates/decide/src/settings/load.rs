@@ -13,6 +13,7 @@ use windrow_harvester as harvester;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, NodeValue as Yaml, yaml};
 use windrow_model::redact::quoted;
+use windrow_plan::knowledge;
 use windrow_plan::rules::RuleSet;
 
 use super::error::ConfigError;
@@ -412,7 +413,10 @@ pub fn rule_sources(files: &[ConfigFile], preset: bool) -> Vec<(String, String)>
     let knowledge = files
         .iter()
         .filter(|file| file.role == ConfigFileRole::Knowledge);
-    let knowledge = knowledge.map(|file| (file.path.display().to_string(), file.text.clone()));
+    // The packages lay down a copy of what is part of the program.
+    let knowledge = knowledge
+        .filter(|file| !knowledge::is_shipped(&file.text))
+        .map(|file| (file.path.display().to_string(), file.text.clone()));
     packs
         .into_values()
         .chain(knowledge)

@@ -314,7 +314,7 @@ impl FieldReader<'_> {
             let whole = name.contains('.') && !name.contains(['/', ' ']);
             let why = || {
                 format!(
-                    "{} is no unit: write the whole name, like rke2-server.service",
+                    "{} is not a unit: write the whole name, like rke2-server.service",
                     quoted(&name)
                 )
             };

@@ -323,6 +323,8 @@ pub struct StagingFile {
     pub advisory_deadline: Option<DurationText>,
     /// How long an inferred requirement may hold a file.
     pub inferred_deadline: Option<DurationText>,
+    /// Between which bounds that follows what earlier boots have shown.
+    pub learned_deadline: Option<LearnedDeadlineFile>,
     /// How long a file that RKE2 would refuse is kept from it.
     pub refused_deadline: Option<DurationText>,
     /// After how long a file that stays held is reported as overdue.
@@ -333,6 +335,34 @@ pub struct StagingFile {
     pub rescan: Option<DurationText>,
     /// Bounds against hostile input.
     pub limits: Option<LimitsFile>,
+}
+
+/// Between which bounds a deadline follows what earlier boots have shown.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LearnedDeadlineFile {
+    /// Never shorter than this.
+    pub at_least: Option<LeastDeadline>,
+    /// Never longer than this.
+    pub at_most: Option<DurationText>,
+}
+
+/// A duration, or the word inferredDeadline: what that setting says.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum LeastDeadline {
+    /// The word.
+    Word(InferredDeadlineWord),
+    /// A duration.
+    Duration(DurationText),
+}
+
+/// What the setting of this name says.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub enum InferredDeadlineWord {
+    /// What the setting of this name says.
+    InferredDeadline,
 }
 
 /// Bounds against hostile input.
@@ -456,6 +486,20 @@ pub struct FlightFile {
     pub file_bytes: Option<Size>,
     /// Where a copy is put when the node is Failed: auto, none, or a directory.
     pub copy_to: Option<String>,
+    /// The site's names in what is recorded for learning.
+    pub names: Option<SiteNamesWord>,
+}
+
+/// What is recorded of a site's names.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum SiteNamesWord {
+    /// The names.
+    Keep,
+    /// A short digest of each.
+    Hash,
+    /// Nothing.
+    Drop,
 }
 
 /// An event, and where it is sent.

@@ -32,17 +32,17 @@ pub(super) fn check(url: &str, instead: &str) -> Result<(), String> {
         return Err("it has to begin with http:// or https:// and the name of a host".to_owned());
     }
     if let Some(port) = port.strip_prefix(':') {
-        // `https://user:password/x@host`: the password is no port. With digits it might be one.
+        // `https://user:password/x@host`: the password is not a port. With digits it might be one.
         let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
         let login_follows = path.split(['?', '#']).next().unwrap_or("").contains('@');
         if login_follows {
             return Err(format!("{}; an `@` in the path is written `%40`", login()));
         }
         if !is_port && !port.is_empty() {
-            return Err("what follows the host and `:` is no port (1 to 65535)".to_owned());
+            return Err("what follows the host and `:` is not a port (1 to 65535)".to_owned());
         }
     } else if !port.is_empty() {
-        return Err("what follows the host is no port".to_owned());
+        return Err("what follows the host is not a port".to_owned());
     }
     let parsed = url::Url::parse(url).ok().filter(url::Url::has_host);
     match parsed {

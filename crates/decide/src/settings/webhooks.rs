@@ -36,16 +36,22 @@ pub enum WebhookEvent {
     ClusterReady,
     /// A manifest is held beyond its deadline, or RKE2 cannot apply it.
     StagingBlocked,
+    /// The boot hangs.
+    NodeStalled,
+    /// The node has come to another phase.
+    NodePhase,
 }
 
 impl WebhookEvent {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::NodeReady,
         Self::NodeDegraded,
         Self::NodeFailed,
         Self::ClusterReady,
         Self::StagingBlocked,
+        Self::NodeStalled,
+        Self::NodePhase,
     ];
 
     /// The name, as it is configured.
@@ -56,6 +62,8 @@ impl WebhookEvent {
             Self::NodeFailed => "NODE_FAILED",
             Self::ClusterReady => "CLUSTER_READY",
             Self::StagingBlocked => "STAGING_BLOCKED",
+            Self::NodeStalled => "NODE_STALLED",
+            Self::NodePhase => "NODE_PHASE",
         }
     }
 }

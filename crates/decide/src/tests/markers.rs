@@ -365,3 +365,29 @@ fn a_marker_that_could_not_be_made_was_not_lost() {
     node.scan();
     assert!(lost(&node.state.decide(node.now).events));
 }
+
+#[test]
+fn files_of_one_addon_that_take_each_others_objects_away_are_the_reason_that_the_node_waits() {
+    let mut node = Node::new(&[
+        ("app.yaml", &free("a")),
+        ("sub/app.yaml", &free("b")),
+        ("web.yaml", &free("c")),
+    ]);
+    node.api();
+    node.tick();
+    node.applied("web.yaml");
+    node.applied("app.yaml");
+    let reason = node.tick().status.reason;
+    assert_eq!(
+        (reason.code, reason.message.as_str()),
+        (
+            Code::AddonCollision,
+            "2 files are named app: RKE2 keeps the objects of one (app.yaml, sub/app.yaml)"
+        )
+    );
+    // Whatever else still waits for RKE2 comes right by itself.
+    node.files.remove("sub/app.yaml");
+    node.scan();
+    node.applied("app.yaml");
+    assert_ne!(node.tick().status.reason.code, Code::AddonCollision);
+}

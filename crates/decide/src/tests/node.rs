@@ -57,6 +57,24 @@ fn a_probed_node_is_ready_when_its_manifests_and_its_probes_are_and_not_before()
 }
 
 #[test]
+fn a_node_whose_manifest_is_held_on_purpose_does_not_say_that_every_one_is_applied() {
+    let mut node = Node::new(&[("a.yaml", &free("a")), ("b.yaml", &free("b"))]);
+    node.markers.insert(marker_of("b.yaml"), None);
+    node.scan();
+    healthy(&mut node, NodeRole::FirstServer);
+    node.api();
+    node.applied("a.yaml");
+    let status = node.tick().status;
+    assert_eq!(
+        (status.readiness, status.reason.message.as_str()),
+        (
+            Readiness::Ready,
+            "b.yaml is held by somebody else; every required probe passes"
+        )
+    );
+}
+
+#[test]
 fn an_agent_needs_no_api_server_of_its_own_to_be_ready() {
     let mut node = Node::new(&[]);
     healthy(&mut node, NodeRole::Agent);

@@ -142,6 +142,13 @@ impl FieldReader<'_> {
 /// A limit, written as the probe measures.
 fn read_limit(usual: ProbeLimit, node: &Node) -> Result<ProbeLimit, String> {
     match usual {
+        ProbeLimit::Degrees(_) => whole(node, 1..=50)
+            .and_then(|degrees| u8::try_from(degrees).ok())
+            .map(ProbeLimit::Degrees)
+            .ok_or_else(|| expected("degrees below critical, 1 to 50", node)),
+        ProbeLimit::ErrorsPerMillion(_) => whole(node, 1..=1_000_000)
+            .map(ProbeLimit::ErrorsPerMillion)
+            .ok_or_else(|| expected("errors in a million packets, 1 to 1000000", node)),
         ProbeLimit::LoadPerCore(_) => load(node).map(ProbeLimit::LoadPerCore),
         ProbeLimit::Left(_) => duration(node, DAY).map(ProbeLimit::Left),
         ProbeLimit::InodesPercent(_) => percent(node)
@@ -159,6 +166,14 @@ fn read_limit(usual: ProbeLimit, node: &Node) -> Result<ProbeLimit, String> {
             )),
         },
     }
+}
+
+fn whole(node: &Node, allowed: std::ops::RangeInclusive<u32>) -> Option<u32> {
+    let NodeValue::Number(number) = &node.value else {
+        return None;
+    };
+    let number = number.to_string().parse().ok()?;
+    allowed.contains(&number).then_some(number)
 }
 
 fn percent(node: &Node) -> Option<u8> {
@@ -205,6 +220,8 @@ disk-space: {limit: 20GiB}
 disk-inodes: {limit: 3%}
 memory: {limit: 8%}
 certificates: {limit: 30d}
+temperature: {limit: 10}
+link-errors: {limit: 1000}
 vip: {}
 ",
         )
@@ -219,6 +236,8 @@ vip: {}
                 "limit 3%",
                 "limit 8%",
                 "limit 30 days",
+                "limit 10",
+                "limit 1000 in a million",
                 "as it comes",
             ]
         );
@@ -244,6 +263,9 @@ webhook: {period: 20s}
 clock: {severity: required}
 node: {fal: 2}
 vip: off
+temperature: {limit: 80}
+link-errors: {limit: 1%}
+hardware: {limit: 1}
 ",
         )
         .unwrap_err();
@@ -260,6 +282,9 @@ vip: off
             ":10: probes.builtin.clock.severity: it is only ever wanted",
             ":11: unknown key `probes.builtin.node.fal`: did you mean `fall`?",
             ":12: probes.builtin.vip: expected a map with enabled",
+            ":13: probes.builtin.temperature.limit: expected degrees below critical",
+            ":14: probes.builtin.link-errors.limit: expected errors in a million packets",
+            ":15: probes.builtin.hardware.limit: it measures nothing",
         ];
         assert_eq!(wrong.len(), starts.len(), "{wrong:#?}");
         for (error, start) in wrong.iter().zip(starts) {

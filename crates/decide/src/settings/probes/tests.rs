@@ -135,7 +135,7 @@ other: {object: {apiVersion: example.com/v1, kind: Node}}
         ":11: probes.custom.certs.http.caFile: `insecure: true`",
         ":12: probes.custom.relative.file.path: expected an absolute path",
         ":13: probes.custom.absent.file: of a file that has to be absent",
-        ":14: probes.custom.unit.unit.name: `chronyd` is no unit",
+        ":14: probes.custom.unit.unit.name: `chronyd` is not a unit",
         ":15: probes.custom.state.unit.state: expected active, reloading",
         ":16: probes.custom.cel.object.expression: the expression cannot be read",
         ":16: probes.custom.cel.roles: the identity of a node",
@@ -187,4 +187,66 @@ fn what_is_shown_of_a_probe_keeps_its_secrets() {
     let settings = section("a: {http: {url: 'https://h/p?token=s3cret'}}\nb: {enabled: false}\n");
     let shown: Vec<String> = settings.unwrap().iter().map(ProbeSetting::show).collect();
     assert_eq!(shown, ["http https://h, every 30s, wanted", "off"]);
+}
+
+#[test]
+fn each_probe_of_the_table_can_be_switched_off_and_changed_by_itself() {
+    use crate::settings::{ConfigFile, ConfigFileRole, ConfigFiles, merge};
+    use windrow_plan::readiness::node::{BUILTIN, ProbeLimit, ProbeSeverity, tuned_specs};
+
+    let load = |text: String| {
+        let loaded = merge(ConfigFiles {
+            files: vec![ConfigFile {
+                role: ConfigFileRole::Settings,
+                name: "50-site.yaml".to_owned(),
+                path: "50-site.yaml".into(),
+                text,
+            }],
+            ..ConfigFiles::default()
+        });
+        assert_eq!(loaded.errors, []);
+        loaded.settings.probes.tunings
+    };
+    for row in BUILTIN {
+        let limit = match row.limit {
+            None => "",
+            Some(ProbeLimit::FreePercent(_) | ProbeLimit::InodesPercent(_)) => ", limit: 7%",
+            Some(ProbeLimit::FreeBytes(_)) => ", limit: 7GiB",
+            Some(ProbeLimit::LoadPerCore(_)) => ", limit: 7",
+            Some(ProbeLimit::Left(_)) => ", limit: 7d",
+            Some(ProbeLimit::Degrees(_)) => ", limit: 7",
+            Some(ProbeLimit::ErrorsPerMillion(_)) => ", limit: 700",
+        };
+        let name = row.name;
+        let off = load(format!(
+            "probes:\n  builtin:\n    {name}: {{enabled: false}}\n"
+        ));
+        let changed = load(format!(
+            "probes: {{builtin: {{{name}: {{period: 2h, fall: 7, severity: wanted{limit}}}}}}}\n"
+        ));
+        for role in row.roles {
+            let plain = tuned_specs(*role, row.platform, &[]);
+            let without = tuned_specs(*role, row.platform, &off);
+            let with = tuned_specs(*role, row.platform, &changed);
+            for ((plain, without), with) in plain.iter().zip(&without).zip(&with) {
+                if plain.id.as_str() != name {
+                    assert_eq!(
+                        (without, with),
+                        (plain, plain),
+                        "{name} changes {}",
+                        plain.id
+                    );
+                    continue;
+                }
+                let place = without.off.as_ref().map(ToString::to_string);
+                assert_eq!(place.as_deref(), Some("50-site.yaml:3"), "{name}");
+                assert_eq!((with.period.as_secs(), with.fall), (7200, 7), "{name}");
+                assert_eq!(with.severity, ProbeSeverity::Wanted, "{name}");
+                assert_eq!(with.limit.is_some(), row.limit.is_some(), "{name}");
+                if let Some(limit) = &with.limit {
+                    assert!(limit.starts_with('7'), "{name}: {limit}");
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,71 @@
+//! What is usual: the median of earlier boots of the same node, and of how many.
+
+use std::collections::BTreeMap;
+
+use super::course::BootCourse;
+use super::{MedianTime, PhaseStay};
+use crate::flight::boots::RecordedBoot;
+use crate::{Phase, PhaseExpectation};
+
+/// Compares a boot with those before it that came to their end and were of the same sort. A boot in which RKE2 had files to apply
+/// takes longer than one in which everything was there.
+pub(super) fn compare(
+    boot: &BootCourse,
+    phases: &mut [PhaseStay],
+    earlier: &[RecordedBoot<'_>],
+) -> Option<MedianTime> {
+    let earlier: Vec<BootCourse> = earlier
+        .iter()
+        .filter_map(BootCourse::read)
+        .filter(|other| other.arrived.is_some() && !other.is_cut)
+        .filter(|other| other.had_files == boot.had_files)
+        .collect();
+    let spent: Vec<Vec<PhaseStay>> = earlier.iter().map(BootCourse::phases).collect();
+    for phase in phases {
+        let lasted = spent.iter().filter_map(|phases| {
+            let same = phases.iter().filter(|other| other.name == phase.name);
+            let lasted: Vec<f64> = same.map(|other| other.to - other.from).collect();
+            (!lasted.is_empty()).then(|| lasted.iter().sum())
+        });
+        phase.usual = median(lasted.collect());
+    }
+    median(earlier.iter().map(BootCourse::last).collect())
+}
+
+/// With fewer boots in the flight than this, what the node itself expected says more, if that rests on more.
+const FEWEST_IN_FLIGHT: usize = 3;
+
+/// Compares phases of which the flight has too few boots with what the node expected when it was in them: from the boots that it
+/// remembered, or from boots of nodes like it.
+pub(super) fn add_expected(phases: &mut [PhaseStay], expected: &BTreeMap<Phase, PhaseExpectation>) {
+    for phase in phases {
+        let in_flight = phase.usual.map_or(0, |usual| usual.boots);
+        let known = expected.get(&phase.name);
+        let Some((from, usual)) = known.and_then(|known| Some((known.from, known.usual?))) else {
+            continue;
+        };
+        if in_flight < FEWEST_IN_FLIGHT && usual.boots > in_flight {
+            phase.usual = Some(MedianTime {
+                boots: usual.boots,
+                // Seconds of a boot: far from where a float loses one.
+                median_seconds: usual.median as f64,
+                from: Some(from),
+            });
+        }
+    }
+}
+
+fn median(mut seconds: Vec<f64>) -> Option<MedianTime> {
+    seconds.sort_by(f64::total_cmp);
+    let middle = seconds.len() / 2;
+    let upper = *seconds.get(middle)?;
+    let median_seconds = match seconds.len() % 2 {
+        0 => (seconds[middle - 1] + upper) / 2.0,
+        _ => upper,
+    };
+    Some(MedianTime {
+        boots: seconds.len(),
+        median_seconds,
+        from: None,
+    })
+}

@@ -1,0 +1,188 @@
+//! What the node is, in one line: the word first, then the step, for how long, and how it gets on; then the reason.
+//!
+//! ```text
+//! Setting up (api, 23 min, stalled): 127.0.0.1:6443 refuses connections
+//! ╰──────────── headline ─────────╯
+//! ```
+//!
+//! Every outlet says it in these words. What is published carries a time that changes seldom ("20+ min"), so that a
+//! node that waits does not publish a new document every minute; a reader that knows the time says it exactly.
+
+use jiff::{SignedDuration, Timestamp};
+use windrow_model::reasons::Code;
+
+use super::status::{ExpectationSource, Pace, Readiness, Status, StatusReason, UsualTime};
+use super::text::shorten;
+
+mod reason;
+
+/// Longest line: the row of Harvester's own console.
+pub const LINE_CHARS: usize = 65;
+
+/// After how many minutes in a step a published line changes; later every day.
+const STEPS: [i64; 14] = [1, 2, 5, 10, 15, 20, 30, 45, 60, 120, 180, 360, 720, 1440];
+const DAY: i64 = 1440;
+
+/// The word for where a node stands; Harvester's own, where its console has one. A node that was lost is not ready and may
+/// come back: only of what is proved not to get there people read *Failed*.
+pub fn word(status: &Status) -> &'static str {
+    match status.readiness {
+        Readiness::Ready => "Ready",
+        Readiness::Degraded => "Ready, degraded",
+        Readiness::SettingUp => "Setting up",
+        Readiness::Failed if status.pace == Some(Pace::Stuck) => "Failed",
+        Readiness::Failed => "NotReady",
+        Readiness::Unknown => "Unknown",
+    }
+}
+
+/// The word, the step, for how long, and how it gets on, at a time.
+pub fn headline(status: &Status, now: Timestamp) -> String {
+    join(status, true, lasted(status, now).as_deref())
+}
+
+/// For how long the node has been as it is, where that is a minute or more.
+fn lasted(status: &Status, now: Timestamp) -> Option<String> {
+    let minutes = now.duration_since(since(status)).as_mins();
+    (minutes > 0).then(|| span(minutes))
+}
+
+/// Since when the node is as it is: on its way, since it came to its phase; otherwise, since it has its word.
+pub fn since(status: &Status) -> Timestamp {
+    match status.readiness {
+        Readiness::SettingUp | Readiness::Unknown => status.phase_since.unwrap_or(status.since),
+        Readiness::Ready | Readiness::Degraded | Readiness::Failed => status.since,
+    }
+}
+
+/// One line of at most 65 characters, at a time.
+pub fn one_line(status: &Status, now: Timestamp) -> String {
+    match status.headline.is_empty() {
+        // Of an older version, or not a node's: the line says what it says.
+        true => shorten(&status.summary, LINE_CHARS),
+        false => with_reason(status, lasted(status, now).as_deref()),
+    }
+}
+
+/// How a node gets on that does not get on as it should, and what is usual; `None` where there is nothing to say.
+pub fn pace_note(status: &Status) -> Option<String> {
+    let says = match status.pace? {
+        Pace::Moving => return None,
+        Pace::Slow => "slower than usual",
+        Pace::Stalled => "stalled: nothing has moved for 20 minutes or more",
+        Pace::Stuck => return Some("stuck: this will not come right by itself".to_owned()),
+    };
+    Some(match expected_time(status) {
+        Some(expected) => format!("{says}; {expected}"),
+        None => says.to_owned(),
+    })
+}
+
+/// How long the current step should take, and how that is known.
+pub fn expected_time(status: &Status) -> Option<String> {
+    let current = status.phases.iter().find(|one| one.name == status.phase);
+    let expected = current?.expected?;
+    let time = |seconds: u64| match seconds {
+        0..60 => format!("{seconds} s"),
+        _ => span(i64::try_from(seconds / 60).unwrap_or(i64::MAX)),
+    };
+    Some(match expected.usual {
+        Some(UsualTime { median, boots, .. }) => {
+            let plural = if boots == 1 { "" } else { "s" };
+            let whose = match expected.from {
+                ExpectationSource::Learned => " of nodes like this",
+                ExpectationSource::EarlierBoots | ExpectationSource::Default => "",
+            };
+            format!("usually {} ({boots} boot{plural}{whose})", time(median))
+        }
+        None => format!("{} by default", time(expected.seconds)),
+    })
+}
+
+/// What is published of the node: it changes seldom.
+pub(super) struct Published {
+    /// As [`headline`].
+    pub(super) headline: String,
+    /// As [`one_line`].
+    pub(super) summary: String,
+    /// When they will be others though nothing happens.
+    pub(super) next: Option<Timestamp>,
+}
+
+/// The headline and the line as they are published.
+pub(super) fn published(status: &Status, now: Timestamp) -> Published {
+    let (lasted, next) = published_time(status, now);
+    Published {
+        headline: join(status, true, lasted.as_deref()),
+        summary: with_reason(status, lasted.as_deref()),
+        next,
+    }
+}
+
+/// For how long it has been so, in steps, and when the next one is reached.
+fn published_time(status: &Status, now: Timestamp) -> (Option<String>, Option<Timestamp>) {
+    // How long a node is Ready, or was lost, is for readers: they know when it began.
+    let Some(since) = status.phase_since else {
+        return (None, None);
+    };
+    let minutes = now.duration_since(since).as_mins();
+    let reached = match minutes >= DAY {
+        true => Some(minutes / DAY * DAY),
+        false => STEPS.into_iter().rev().find(|step| *step <= minutes),
+    };
+    let next = match minutes >= DAY {
+        true => (minutes / DAY + 1) * DAY,
+        false => STEPS
+            .into_iter()
+            .find(|step| *step > minutes)
+            .unwrap_or(DAY),
+    };
+    let next = since.saturating_add(SignedDuration::from_mins(next)).ok();
+    let lasted = reached.map(|minutes| span(minutes).replacen(' ', "+ ", 1));
+    (lasted, next)
+}
+
+/// The line, with as much of the reason as there is room for.
+fn with_reason(status: &Status, lasted: Option<&str>) -> String {
+    let headlines = reason::Headlines {
+        whole: join(status, true, lasted),
+        without_step: join(status, false, lasted),
+    };
+    let StatusReason { code, message } = &status.reason;
+    reason::fit(&headlines, *code, message, LINE_CHARS)
+}
+
+fn join(status: &Status, with_step: bool, lasted: Option<&str>) -> String {
+    let is_probed = !status.phases.is_empty() && status.reason.code != Code::NotProbed;
+    let settled = matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
+    let step = (with_step && is_probed && !settled).then_some(status.phase.as_str());
+    let pace = status.pace.filter(|pace| match status.readiness {
+        Readiness::SettingUp | Readiness::Unknown => *pace != Pace::Moving,
+        // A node that was Ready and is not any more does not get on at all.
+        Readiness::Failed => *pace == Pace::Stuck,
+        Readiness::Ready | Readiness::Degraded => false,
+    });
+    let pace = pace.map(Pace::as_str);
+    // There is no room for both.
+    let kind = (status.readiness == Readiness::Unknown && pace.is_none())
+        .then(|| status.why_unknown().as_word());
+    let parts: Vec<&str> = [kind, step, lasted, pace].into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => word(status).to_owned(),
+        false => format!("{} ({})", word(status), parts.join(", ")),
+    }
+}
+
+/// Some minutes, as people say them.
+fn span(minutes: i64) -> String {
+    match (minutes / DAY, minutes / 60 % 24, minutes % 60) {
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, 0) => format!("{hours} h"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, 0, _) => format!("{days} d"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! As much of a reason as a line has room for.
+//!
+//! A reason begins with the general and goes on with the particular, which says more:
+//!
+//! ```text
+//! bad.yaml:3: RKE2 will refuse the whole file: line 5 is not valid YAML (and 2 more held)
+//! ╰─ place ─╯ ╰────────── general ──────────╯  ╰───── particular ─────╯ ╰── an aside ───╯
+//! ```
+//!
+//! Where not all of it fits, the line has the first of these that does: the reason without its aside; the particular alone, if
+//! it is a sentence with a subject of its own; both once more without the step in the headline, which a reason names better; the
+//! general alone, or its first half (halves are joined by a semicolon). Only where none fits is one cut. Of an incident the
+//! general comes first: what was found of it has little meaning alone.
+
+use windrow_model::reasons::Code;
+
+use crate::text::shorten;
+
+/// The part of the table whose reasons are incidents.
+const INCIDENTS: &str = "Known incidents";
+
+/// Whoever reads a sentence that begins or ends with one of these has to ask what it is about.
+const PRONOUNS: [&str; 12] = [
+    "it", "its", "they", "them", "their", "this", "that", "these", "so", "one", "once", "none",
+];
+
+/// What makes a sentence of the words behind its subject: the verbs of our own texts, and those that Kubernetes and systemd
+/// write most.
+const VERBS: &[&str] = &[
+    "answers", "are", "asks", "can", "cannot", "crashes", "differ", "do", "does", "ended", "ends",
+    "exceeds", "failed", "fails", "gives", "grants", "had", "has", "have", "is", "keeps", "lacks",
+    "loses", "may", "must", "names", "needs", "refused", "refuses", "runs", "said", "says",
+    "should", "stays", "stopped", "takes", "waits", "wants", "was", "were", "will", "works",
+];
+
+/// What stands before a reason.
+pub(super) struct Headlines {
+    pub(super) whole: String,
+    pub(super) without_step: String,
+}
+
+/// A headline with as much of a reason as there is room for.
+pub(super) fn fit(headlines: &Headlines, code: Code, reason: &str, room: usize) -> String {
+    let Headlines {
+        whole,
+        without_step,
+    } = headlines;
+    let Wordings {
+        shorter,
+        particular,
+        general,
+    } = Wordings::of(reason);
+    let with = |headline: &str, texts: &[String]| -> Vec<String> {
+        let line = |text| format!("{headline}: {text}");
+        texts.iter().map(line).collect()
+    };
+    let general = || {
+        general
+            .iter()
+            .flat_map(|text| [whole, without_step].map(|headline| format!("{headline}: {text}")))
+    };
+    let mut lines = with(whole, &[reason.to_owned(), shorter.clone()]);
+    if code.reason().section == INCIDENTS {
+        lines.extend(general());
+    }
+    let (particular, half) = particular.split_at(1.min(particular.len()));
+    lines.extend(with(whole, particular));
+    lines.extend(with(without_step, &[shorter]));
+    lines.extend(with(without_step, particular));
+    lines.extend(with(whole, half));
+    lines.extend(with(without_step, half));
+    lines.extend(general());
+    let fitting = lines.iter().find(|line| line.chars().count() <= room);
+    fitting.cloned().unwrap_or_else(|| {
+        let shortest = lines.iter().min_by_key(|line| line.chars().count());
+        shorten(shortest.map_or(reason, String::as_str), room)
+    })
+}
+
+/// The wordings of a reason, each of which can be read alone; the more exact ones first.
+struct Wordings {
+    /// All of it but the aside.
+    shorter: String,
+    /// If it is a sentence; behind its place, if it has one.
+    particular: Vec<String>,
+    general: Vec<String>,
+}
+
+impl Wordings {
+    fn of(reason: &str) -> Self {
+        let text = without_aside(reason);
+        let (first, rest) = split(text, ": ");
+        let (place, general, particular) = match rest {
+            // A file, an object or a probe is not yet a sentence.
+            Some(rest) if !first.contains(' ') => {
+                let (general, particular) = split(rest, ": ");
+                (Some(first), general, particular)
+            }
+            rest => (None, first, rest),
+        };
+        let halves = |text: &str| {
+            let text = without_aside(text).to_owned();
+            let half = split(&text, "; ").0.to_owned();
+            [text, half]
+        };
+        let placed = |text: &String| place.map(|place| format!("{place}: {text}"));
+        let particular = particular.filter(|text| stands_alone(text)).map(halves);
+        let particular = particular.into_iter().flatten();
+        let general = halves(general);
+        Self {
+            shorter: text.to_owned(),
+            particular: particular
+                .map(|text| placed(&text).unwrap_or(text))
+                .collect(),
+            general: general
+                .into_iter()
+                .flat_map(|text| [placed(&text), Some(text)])
+                .flatten()
+                .collect(),
+        }
+    }
+}
+
+/// Is it a sentence with a subject of its own?
+fn stands_alone(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let Some(first) = words.next() else {
+        return false;
+    };
+    // What a credential may not do is said without naming it.
+    if first == "forbidden" {
+        return true;
+    }
+    let is_number = first.bytes().all(|byte| byte.is_ascii_digit());
+    let last = text.split_whitespace().next_back().unwrap_or_default();
+    let asks_back = [first, last].iter().any(|word| PRONOUNS.contains(word));
+    !is_number && !asks_back && !VERBS.contains(&first) && words.any(|word| VERBS.contains(&word))
+}
+
+/// What stands before the first boundary, and what behind it. What is in brackets is one piece.
+fn split<'a>(text: &'a str, boundary: &str) -> (&'a str, Option<&'a str>) {
+    let at = text
+        .match_indices(boundary)
+        .map(|(at, _)| at)
+        .find(|at| depths(text).take(text[..*at].chars().count() + 1).last() == Some(0));
+    match at {
+        Some(at) => (&text[..at], Some(text[at + boundary.len()..].trim_start())),
+        None => (text, None),
+    }
+}
+
+/// A text without the brackets at its end.
+fn without_aside(text: &str) -> &str {
+    if !text.ends_with(')') {
+        return text;
+    }
+    let opening = text.char_indices().zip(depths(text));
+    let opening = opening
+        .filter(|((_, one), depth)| *one == '(' && *depth == 0)
+        .last();
+    match opening {
+        Some(((at, _), _)) if at > 0 => text.get(..at).unwrap_or(text).trim_end(),
+        _ => text,
+    }
+}
+
+/// How many brackets are open before each character.
+fn depths(text: &str) -> impl Iterator<Item = usize> {
+    text.chars().scan(0_usize, |depth, one| {
+        let before = *depth;
+        match one {
+            '(' | '[' => *depth += 1,
+            ')' | ']' => *depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        Some(before)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! What was learned from earlier boots, and what holds rest on it: those that were inferred, within bounds, and no others.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const CHART: &str = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: widgets, namespace: kube-system}\nspec: {chart: widgets}\n";
+/// RKE2 could apply the first object.
+const HALF: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
+const VM: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+
+/// The shipped rules, and a knowledge file with this entry.
+fn rules_with(entry: &str) -> RuleSet {
+    let text = format!(
+        "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {{name: learned}}\nentries:\n{entry}"
+    );
+    let mut sources = RuleSet::shipped_sources();
+    sources.push(("learned.yaml".to_owned(), text));
+    let (rules, errors) = RuleSet::load(&sources);
+    assert_eq!(errors, []);
+    rules
+}
+
+/// What the chart brought on this number of boots, nineteen of twenty times before `p95`.
+fn entry(boots: u32, of: u32, p95: &str) -> String {
+    format!(
+        "  - name: chart-widgets\n    by: {{chart: widgets}}\n    kinds: [{{group: example.com, namespaced: [Widget]}}]\n    \
+         times: {{p5: 1s, p25: 1s, half: 1s, p75: 1s, p95: {p95}}}\n    \
+         seen: {{boots: {boots}, of: {of}, last: 2026-11-23}}\n    source: a test\n"
+    )
+}
+
+/// After how long the file with half of its objects is released at the latest, in minutes, and what is said of it.
+fn deadline(rules: RuleSet, settings: Settings) -> (i64, Option<String>) {
+    let files = [("half.yaml", HALF), ("widgets.yaml", CHART)];
+    let mut node = Node::with(rules.clone(), Some(Platform::Rke2), &files);
+    node.state.configure(settings, rules, Some(Platform::Rke2));
+    node.scan();
+    node.api();
+    let widget = GroupKind::new("example.com", "Widget");
+    node.observe(ClusterEvent::Kind(widget, KindSeen::NotServed));
+    let status = node.tick().status;
+    let held = &status.staging.held[0];
+    assert_eq!(held.file, "half.yaml");
+    let left = held.deadline.unwrap().duration_since(node.now);
+    (left.as_mins(), held.blockers[0].usual.clone())
+}
+
+fn bounds(at_least: Option<u64>, at_most: u64) -> Settings {
+    let mut settings = Settings::default();
+    let minutes = |minutes: u64| std::time::Duration::from_secs(60 * minutes);
+    settings.staging.learned_deadline.at_least = at_least.map(minutes);
+    settings.staging.learned_deadline.at_most = minutes(at_most);
+    settings
+}
+
+#[test]
+fn the_deadline_of_an_inferred_hold_follows_what_enough_boots_have_shown_within_its_bounds() {
+    let after = |p95: &str, settings| deadline(rules_with(&entry(13, 14, p95)), settings).0;
+    for (p95, minutes) in [("30s", 10), ("5m", 10), ("8m", 16), ("14m", 28), ("2h", 30)] {
+        assert_eq!(after(p95, Settings::default()), minutes, "{p95}");
+    }
+    assert_eq!(after("30s", bounds(Some(1), 5)), 1);
+    assert_eq!(after("2m", bounds(Some(1), 5)), 4);
+    assert_eq!(after("2h", bounds(Some(1), 5)), 5);
+    assert_eq!(after("2h", bounds(Some(8), 5)), 8, "the lower bound counts");
+    // What a person set for every inferred hold is not made shorter.
+    let mut patient = Settings::default();
+    patient.staging.inferred_deadline = std::time::Duration::from_secs(20 * 60);
+    assert_eq!(after("30s", patient), 20);
+}
+
+#[test]
+fn fewer_than_five_boots_change_no_deadline_and_are_told() {
+    let few = deadline(rules_with(&entry(4, 4, "14m")), Settings::default());
+    assert_eq!(few.0, 10);
+    let said = "usually there after 1 s to 14 min, on 4 of 4 boots";
+    assert_eq!(few.1.as_deref(), Some(said));
+    let enough = deadline(rules_with(&entry(5, 5, "14m")), Settings::default());
+    assert_eq!(enough.0, 28);
+}
+
+/// A name out of those that the files of the test need, and some that are nobody's.
+fn thing() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(vec![
+        "kinds: [{group: example.com, namespaced: [Widget]}]",
+        "kinds: [{group: kubevirt.io, namespaced: [VirtualMachine]}]",
+        "groups: [example.com, kubevirt.io, harvesterhci.io, apps]",
+        "namespaces: [default, kube-system, harvester-system, longhorn-system]",
+        "objects: [{kind: ConfigMap, namespace: default, name: late}]",
+        "objects: [{group: harvesterhci.io, kind: Setting, name: storage-network}]",
+    ])
+}
+
+fn bringer() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(vec![
+        "{chart: widgets}",
+        "{rke2: itself}",
+        "{harvester: harvester}",
+        "{kubernetes: always}",
+        "{operator: liar, kind: {group: helm.cattle.io, kind: HelmChart}}",
+    ])
+}
+
+/// An entry that may be absurd, or a lie.
+fn lie() -> impl Strategy<Value = String> {
+    let times = proptest::collection::vec(0u64..40_000_000, 5);
+    (bringer(), thing(), times, 0u32..1_000_000, 1u32..1_000_000).prop_map(
+        |(by, thing, mut times, boots, of)| {
+            times.sort_unstable();
+            let [p5, p25, half, p75, p95] = times[..] else {
+                unreachable!("five were made")
+            };
+            format!(
+                "    by: {by}\n    {thing}\n    \
+                 times: {{p5: {p5}s, p25: {p25}s, half: {half}s, p75: {p75}s, p95: {p95}s}}\n    \
+                 seen: {{boots: {}, of: {of}, last: 2026-11-23}}\n    source: a liar\n",
+                boots.min(of)
+            )
+        },
+    )
+}
+
+/// How each file is held from minute to minute, by what a rule or an annotation requires, and the deadlines of the others.
+struct Course {
+    required: Vec<(bool, bool)>,
+    inferred: Vec<i64>,
+}
+
+fn course(rules: RuleSet, files: &[(&str, &str)]) -> Course {
+    let mut node = Node::with(rules, Some(Platform::Harvester), files);
+    node.api();
+    let began = node.now;
+    for (group, kind) in [
+        ("kubevirt.io", "VirtualMachine"),
+        ("helm.cattle.io", "HelmChart"),
+    ] {
+        node.observe(ClusterEvent::Kind(
+            GroupKind::new(group, kind),
+            KindSeen::Served,
+        ));
+    }
+    let widget = GroupKind::new("example.com", "Widget");
+    node.observe(ClusterEvent::Kind(widget, KindSeen::NotServed));
+    let mut course = Course {
+        required: Vec::new(),
+        inferred: Vec::new(),
+    };
+    for _ in 0..50 {
+        let status = node.tick().status;
+        for file in ["vm.yaml", "waits.yaml", "both.yaml"] {
+            let mark = node.markers.get(&marker_of(file));
+            let keeps = mark.is_some_and(|mark| {
+                let mark = mark.as_ref();
+                mark.is_some_and(|mark| mark.on_failure == OnFailure::Keep)
+            });
+            course.required.push((mark.is_some(), keeps));
+        }
+        let held = status
+            .staging
+            .held
+            .iter()
+            .find(|one| one.file == "half.yaml");
+        let deadline = held.and_then(|held| held.deadline);
+        course
+            .inferred
+            .extend(deadline.map(|at| at.duration_since(began).as_mins()));
+        node.later(1);
+    }
+    course
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn no_knowledge_changes_what_a_rule_or_an_annotation_holds_and_inferred_holds_stay_within_bounds(
+        lies in proptest::collection::vec(lie(), 1..5)
+    ) {
+        let waits = waits_for("w", "/namespaces/default/ConfigMap/late (exists)");
+        // The chart beside what a rule requires: a lie could say that the one brings the other.
+        let both = format!("{CHART}---\n{}", VM.replace("web", "mail"));
+        let both = both.replace("name: widgets,", "name: beside,");
+        let waits = format!("{}---\n{waits}", CHART.replace("name: widgets,", "name: other,"));
+        let files = [
+            ("both.yaml", both.as_str()),
+            ("half.yaml", HALF),
+            ("vm.yaml", VM),
+            ("waits.yaml", &waits),
+            ("widgets.yaml", CHART),
+        ];
+        let entries: Vec<String> = lies
+            .iter()
+            .enumerate()
+            .map(|(number, entry)| format!("  - name: lie-{number}\n{entry}"))
+            .collect();
+        let honest = course(rules(), &files);
+        let lied = course(rules_with(&entries.concat()), &files);
+        prop_assert!(honest.required.iter().any(|(held, _)| *held));
+        prop_assert_eq!(honest.required, lied.required);
+        for minutes in lied.inferred {
+            prop_assert!((2..=30).contains(&minutes), "{} minutes", minutes);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Why a node is Unknown: one of four kinds, which mean different things to a person.
+
+use std::fmt;
+
+use windrow_model::reasons::Code;
+
+use super::status::Status;
+
+/// The kind of what is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownKind {
+    /// The node or Windrow has just started.
+    FirstChecks,
+    /// Something does not answer, or not usably.
+    NoAnswer,
+    /// The credential may not ask.
+    Refused,
+    /// The configuration has switched probes off.
+    ProbesOff,
+}
+
+impl UnknownKind {
+    /// The kind that a reason code stands for.
+    pub fn of(code: Code) -> Self {
+        match code {
+            Code::ProbePending | Code::RoleUnknown => Self::FirstChecks,
+            Code::ProbeRefused | Code::Forbidden => Self::Refused,
+            Code::ProbeOff | Code::NotProbed => Self::ProbesOff,
+            _ => Self::NoAnswer,
+        }
+    }
+
+    /// The same in a word or two, for one line.
+    pub fn as_word(self) -> &'static str {
+        match self {
+            Self::FirstChecks => "checking",
+            Self::NoAnswer => "no answer",
+            Self::Refused => "refused",
+            Self::ProbesOff => "probes off",
+        }
+    }
+}
+
+impl fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FirstChecks => "first checks running",
+            Self::NoAnswer => "cannot be asked",
+            Self::Refused => "refused",
+            Self::ProbesOff => "probes are off",
+        })
+    }
+}
+
+impl Status {
+    /// Of a node that is Unknown: the kind of what is not known.
+    pub fn why_unknown(&self) -> UnknownKind {
+        UnknownKind::of(self.reason.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_of_the_unknown_is_of_one_of_four_kinds_with_words_of_its_own() {
+        for (code, words) in [
+            (Code::ProbePending, "first checks running"),
+            (Code::RoleUnknown, "first checks running"),
+            (Code::ProbeUnknown, "cannot be asked"),
+            (Code::ApiUnreachable, "cannot be asked"),
+            (Code::StateUnknown, "cannot be asked"),
+            (Code::ProbeRefused, "refused"),
+            (Code::ProbeOff, "probes are off"),
+            (Code::NotProbed, "probes are off"),
+        ] {
+            assert_eq!(UnknownKind::of(code).to_string(), words, "{code}");
+        }
+    }
+}
