@@ -26,7 +26,7 @@ use serde_json::Value;
 pub use self::installer::named_by_installer;
 pub(crate) use self::job::NOT_PULLED;
 pub use self::judge::judge;
-use crate::objects::text;
+use crate::objects::{is_true, text};
 
 mod installer;
 mod job;
@@ -87,6 +87,9 @@ pub enum Deadlock {
     EnabledWhileDisabling,
     /// The HelmChart of its name is not owned by it, and Harvester leaves it alone.
     ForeignChart,
+    /// Deployed as it is asked for, with `InProgress` still `True`: an update ended before its last write. Harvester has
+    /// nothing to do for it, and its webhook refuses every change.
+    DeployedInProgress,
 }
 
 /// Where an Addon stands.
@@ -178,6 +181,9 @@ impl Deadlock {
                 "it was switched on while it is being disabled".to_owned()
             }
             Deadlock::ForeignChart => "the HelmChart of its name is not its own".to_owned(),
+            Deadlock::DeployedInProgress => {
+                "it is deployed, and InProgress is still True".to_owned()
+            }
         }
     }
 }
@@ -190,6 +196,11 @@ pub fn is_settled(addon: &Value) -> bool {
         ("", false) => true,
         _ => false,
     }
+}
+
+/// Is it settled, and can it be changed? One that is deployed and still `InProgress` is worth a look at its HelmChart.
+pub fn is_at_rest(addon: &Value) -> bool {
+    is_settled(addon) && !(is_enabled(addon) && is_true(addon, "InProgress"))
 }
 
 /// The name of the Job by which helm-controller installs or deletes a HelmChart; `None` before it has made one.

@@ -19,11 +19,14 @@ pub mod incidents;
 pub mod network;
 pub mod objects;
 pub mod schedule;
+mod system_image;
 pub mod upgrade;
 pub mod upgrade_check;
 mod version;
 pub mod versions;
+pub mod vip_check;
 
+pub use system_image::{ImageFile, SystemImages, boot_time, booted_image};
 pub use version::{HarvesterVersion, ReleaseStage};
 
 use windrow_model::manifest::file_kind::field;

@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use windrow_model::manifest::GroupKind;
 
+mod metadata;
+
+pub use self::metadata::KeptMetadata;
+
 /// A kind that diagnosis looks at, and how it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectKind {
@@ -19,7 +23,7 @@ pub struct ObjectKind {
     pub plural: &'static str,
     /// The kind.
     pub kind: &'static str,
-    /// Which part of its objects, as a field selector; empty for all of them.
+    /// Which part of its objects, in a word; empty for all of them.
     pub part: &'static str,
 }
 
@@ -31,7 +35,7 @@ macro_rules! kinds {
                 group: $group, version: $version, plural: $plural, kind: $kind, part: concat!("" $(, $part)?),
             };)+
 
-            /// Everything that diagnosis ever lists. Secrets are not among it.
+            /// Everything that diagnosis ever lists. Of Secrets that is some metadata ([`ObjectKind::kept_metadata`]).
             pub const ALL: &'static [ObjectKind] = &[$(ObjectKind::$name,)+];
         }
     };
@@ -62,6 +66,8 @@ kinds! {
     SETTING "harvesterhci.io" "v1beta1" "settings" "Setting";
     /// Harvester's upgrades.
     UPGRADE "harvesterhci.io" "v1beta1" "upgrades" "Upgrade";
+    /// The upgrades of Harvester's upgrade-toolkit, from v1.9 on.
+    UPGRADE_PLAN "management.harvesterhci.io" "v1beta1" "upgradeplans" "UpgradePlan";
     /// The versions of Harvester to which an upgrade could go.
     VERSION "harvesterhci.io" "v1beta1" "versions" "Version";
     /// Images of machines.
@@ -120,12 +126,18 @@ kinds! {
     DEPLOYMENT "apps" "v1" "deployments" "Deployment";
     /// Harvester's VIP.
     CONFIG_MAP "" "v1" "configmaps" "ConfigMap";
+    /// The links of Harvester's nodes, with their hardware addresses.
+    LINK_MONITOR "network.harvesterhci.io" "v1beta1" "linkmonitors" "LinkMonitor";
     /// Who leads.
     LEASE "coordination.k8s.io" "v1" "leases" "Lease";
     /// The deploy controller's add-ons: one a manifest file.
     MANIFEST_ADDON "k3s.cattle.io" "v1" "addons" "Addon";
     /// What happened.
     EVENT "" "v1" "events" "Event";
+    /// What Helm remembers of a chart, one a revision: names and labels of the Secrets, and nothing of what is in them.
+    HELM_RELEASE "" "v1" "secrets" "Secret" with "helm-releases";
+    /// Where Rancher and Harvester tell each other about a node's drain: named annotations of the Secrets, and nothing else.
+    MACHINE_PLAN "" "v1" "secrets" "Secret" with "machine-plans";
 }
 
 impl ObjectKind {
@@ -189,6 +201,13 @@ impl ObjectKind {
             ObjectKind::CONFIG_MAP => {
                 &["&fieldSelector=metadata.namespace%3Dharvester-system,metadata.name%3Dvip"]
             }
+            // From kube-apiserver's memory: it would read every Secret from etcd for these few, and Helm's are large.
+            ObjectKind::HELM_RELEASE => &[
+                "&labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1&resourceVersion=0",
+            ],
+            ObjectKind::MACHINE_PLAN => &[
+                "&fieldSelector=metadata.namespace%3Dfleet-local,type%3Drke.cattle.io%2Fmachine-plan&resourceVersion=0",
+            ],
             // Every kubelet has one there and renews it every ten seconds.
             ObjectKind::LEASE => &["&fieldSelector=metadata.namespace%21%3Dkube-node-lease"],
             _ => &[""],
@@ -258,11 +277,20 @@ impl Objects {
         self.kinds.insert(kind, listed);
     }
 
-    /// Takes one object in.
-    pub fn add(&mut self, object: Value) {
+    /// Takes one object in; of a Secret what is kept of it, if anything.
+    pub fn add(&mut self, mut object: Value) {
         let version = text(&object, "/apiVersion");
         let group = version.split_once('/').map_or("", |(group, _)| group);
-        let kind = GroupKind::new(group, text(&object, "/kind"));
+        let mut kind = GroupKind::new(group, text(&object, "/kind"));
+        if let "Secret" | "PartialObjectMetadata" = kind.kind.as_str() {
+            let Some((read, kept)) =
+                ObjectKind::of_secret(&object).and_then(|read| Some((read, read.kept_metadata()?)))
+            else {
+                return;
+            };
+            kept.reduce(&mut object);
+            kind = read.group_kind();
+        }
         match self.kinds.get_mut(&kind) {
             Some(KindListing::Objects(objects)) => objects.push(object),
             _ => {
@@ -482,8 +510,15 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_is_ever_listed() {
-        assert!(ObjectKind::ALL.iter().all(|kind| kind.plural != "secrets"));
+    fn of_secrets_nothing_but_metadata_of_two_types_is_ever_listed() {
+        let mut secrets = ObjectKind::ALL.iter();
+        assert!(secrets.all(|kind| kind.plural != "secrets" || kind.kept_metadata().is_some()));
+        for kind in ObjectKind::ALL
+            .iter()
+            .filter(|kind| kind.plural == "secrets")
+        {
+            assert!(kind.queries().iter().all(|query| query.contains("type%3D")));
+        }
         // Harvester's Settings hold a private key, a registry's password and the credentials of backups; ConfigMaps anything.
         for kind in [ObjectKind::SETTING, ObjectKind::CONFIG_MAP] {
             for query in kind.queries() {

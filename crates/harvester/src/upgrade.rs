@@ -270,6 +270,30 @@ pub fn under_way(upgrades: &[Value]) -> Option<&Value> {
     (!matches!(state, "Succeeded" | "Failed")).then_some(upgrade)
 }
 
+/// The UpgradePlans that have not ended. An empty phase is one that was just made. Harvester v1.9.0-rc6
+/// `pkg/controller/master/node/node_down_controller.go` goes by the same; upgrade-toolkit `api/v1beta1/upgradeplan_types.go`.
+pub fn plans_under_way(plans: &[Value]) -> impl Iterator<Item = &Value> {
+    let ended = |plan: &&Value| matches!(plan_phase(plan), "Succeeded" | "Failed");
+    plans.iter().filter(move |plan| !ended(plan))
+}
+
+/// An UpgradePlan in a line: all that is known of it here.
+pub fn plan_in_a_line(plan: &Value) -> String {
+    let version = text(plan, "/spec/version");
+    let phase = match plan_phase(plan) {
+        "" => "just made",
+        phase => phase,
+    };
+    format!(
+        "UpgradePlan {} to {version}: {phase}; what it waits for is not known here",
+        text(plan, "/metadata/name")
+    )
+}
+
+fn plan_phase(plan: &Value) -> &str {
+    text(plan, "/status/currentPhase")
+}
+
 /// The newest Job that begins a state, and when it did.
 fn begun_by<'o>(
     stage: NodeStage,

@@ -128,6 +128,10 @@ facts! {
     ShutdownService "shutdown-service";
     Readyz "readyz";
     ImagesInHarvester "images-in-harvester";
+    BiosWarned "bios-warned";
+    BiosRefused "bios-refused";
+    WitnessDisk180 "witness-disk-180";
+    SkipchecksCoversDisks "skipchecks-covers-disks";
     StorageNetworkChangeRefused "storage-network-change-refused";
     StorageNetworkCapital "storage-network-capital";
     StorageNetworkAllocation "storage-network-allocation";

@@ -7,6 +7,8 @@
 //!        or Updating False       True             failed
 //!                    True        True             deadlock
 //!   on   Disabling   any         any              deadlock
+//!        Deploy-     True                         deadlock, where its HelmChart is as it asks for
+//!        Successful
 //!   on   other       any         any              Harvester begins, once no HelmChart is in its way
 //!   off  Disabling   False       True             failed
 //!                    else                         the deletion of the HelmChart decides
@@ -39,7 +41,10 @@ const FINALIZER: &str = "wrangler.cattle.io/on-helm-chart-remove";
 pub fn judge(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     let addon = parts.addon;
     if is_settled(addon) {
-        return AddonState::Settled;
+        return match is_deployed_in_progress(parts, now) {
+            true => AddonState::Stuck(Deadlock::DeployedInProgress),
+            false => AddonState::Settled,
+        };
     }
     let in_progress = is_true(addon, "InProgress");
     let failed = is_true(addon, "OperationFailed");
@@ -61,6 +66,27 @@ pub fn judge(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
         // Asked for, and not begun: the times in its status are those of the operation before.
         (false, _) => AddonState::NotStarted,
     }
+}
+
+/// `processAddonUpgrades` writes `InProgress`, the HelmChart and the status one after the other. Without the last, and with a
+/// HelmChart that needs nothing, it never comes back to it. Values that the Addon leaves to its annotation are not compared:
+/// within the patience Harvester would have acted on a difference.
+fn is_deployed_in_progress(parts: &AddonParts<'_>, now: Timestamp) -> bool {
+    let (addon, Some(chart)) = (parts.addon, parts.chart) else {
+        return false;
+    };
+    let is_as_asked = |field: &str| {
+        let pointer = format!("/spec/{field}");
+        text(addon, &pointer) == text(chart, &pointer)
+    };
+    let values = text(addon, "/spec/valuesContent");
+    let names_a_chart = !text(addon, "/spec/chart").is_empty();
+    is_true(addon, "InProgress")
+        && is_enabled(addon)
+        && names_a_chart
+        && ["chart", "repo", "version"].into_iter().all(is_as_asked)
+        && (values.is_empty() || is_as_asked("valuesContent"))
+        && is_overdue(in_progress_since(addon), REPLACED, now)
 }
 
 fn failed_operation(addon: &Value) -> AddonState {

@@ -262,6 +262,47 @@ fn a_failed_job_says_why_before_harvester_does() {
     );
 }
 
+/// Deployed, with its operation still in progress and a HelmChart as it asks for.
+fn deployed() -> Case {
+    let mut case = Case::enabling();
+    case.addon["status"]["status"] = "AddonDeploySuccessful".into();
+    for object in [&mut case.addon, case.chart.as_mut().unwrap()] {
+        object["spec"]["chart"] = "harvester-seeder".into();
+        object["spec"]["repo"] = "http://repo".into();
+        object["spec"]["version"] = "1.0.0".into();
+        object["spec"]["valuesContent"] = "x: 1".into();
+    }
+    case
+}
+
+#[test]
+fn an_update_that_ended_before_its_last_write_is_a_deadlock_once_nothing_is_left_to_update() {
+    assert_eq!(
+        deployed().at(299),
+        AddonState::Settled,
+        "it may be about to"
+    );
+    assert_eq!(
+        deployed().at(301),
+        AddonState::Stuck(Deadlock::DeployedInProgress)
+    );
+    for field in ["chart", "repo", "version", "valuesContent"] {
+        let mut differs = deployed();
+        differs.chart.as_mut().unwrap()["spec"][field] = "other".into();
+        assert_eq!(differs.at(301), AddonState::Settled, "{field}");
+    }
+    // Its values stand in an annotation.
+    let mut annotated = deployed();
+    annotated.addon["spec"]["valuesContent"] = "".into();
+    assert!(matches!(annotated.at(301), AddonState::Stuck(_)));
+    let mut without = deployed();
+    without.chart = None;
+    assert_eq!(without.at(301), AddonState::Settled);
+    let done = deployed().with_conditions("False", "False");
+    assert_eq!(done.at(301), AddonState::Settled);
+    assert!(is_at_rest(&done.addon) && !is_at_rest(&deployed().addon));
+}
+
 #[test]
 fn nothing_is_overdue_or_proved_without_a_time_and_odd_objects_are_no_panic() {
     let mut case = Case::with_job(-60, &complete(-30));

@@ -6,7 +6,7 @@ use windrow_model::reasons::Code;
 
 use self::evidence::evidence;
 use super::finding::IncidentFinding;
-use crate::addons::{AddonParts, AddonState, Deadlock, is_settled, job_of, judge};
+use crate::addons::{AddonParts, AddonState, Deadlock, is_at_rest, job_of, judge};
 use crate::objects::{ObjectKind, Objects, Unlisted, named, text};
 use crate::version::HarvesterVersion;
 use crate::versions::{Fact, Holds, the_clusters_version};
@@ -20,7 +20,7 @@ const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
     for addon in objects.all(ObjectKind::ADDON)? {
-        if is_settled(addon) {
+        if is_at_rest(addon) {
             continue;
         }
         let namespace = text(addon, "/metadata/namespace");
@@ -158,6 +158,11 @@ fn proof(deadlock: &Deadlock) -> Vec<String> {
                 "Harvester has no step from AddonDisabling for an Addon that is enabled".to_owned(),
             ]
         }
+        Deadlock::DeployedInProgress => vec![
+            "its HelmChart is what the Addon asks for: Harvester sees nothing to update".to_owned(),
+            "only the end of an operation sets InProgress False".to_owned(),
+            REFUSED.to_owned(),
+        ],
         Deadlock::ForeignChart => vec![
             "none of the HelmChart's owners is this Addon".to_owned(),
             "Harvester neither changes nor deletes such a HelmChart, and waits until it is gone"

@@ -50,9 +50,17 @@ pub struct SavedObject {
 }
 
 impl Cure {
-    /// The request that it begins with: what can be tried before anything is changed. Later ones rest on it.
-    pub fn first_request(&self) -> Option<&CureRequest> {
-        self.steps.first()?.request.as_ref()
+    /// The requests that can be tried before any further one is made, `done` steps being done: of each object the next one,
+    /// up to the next step that only waits. What comes later rests on these.
+    pub fn requests_to_try(&self, done: usize) -> Vec<&CureRequest> {
+        let ahead = self.steps.get(done..).unwrap_or_default().iter();
+        let mut tried: Vec<&CureRequest> = Vec::new();
+        for request in ahead.map_while(|step| step.request.as_ref()) {
+            if tried.iter().all(|earlier| earlier.path != request.path) {
+                tried.push(request);
+            }
+        }
+        tried
     }
 }
 
@@ -143,5 +151,55 @@ impl CureStep {
     pub fn afterwards(mut self, what: impl Into<String>) -> Self {
         self.afterwards = Some(what.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn vm(name: &str) -> Value {
+        json!({"kind": "VirtualMachine", "metadata": {"name": name, "namespace": "d", "uid": name}, "spec": {}})
+    }
+
+    #[test]
+    fn tried_is_of_each_object_the_next_request_up_to_a_step_that_only_waits() {
+        let goal = || CureGoal::Gone {
+            path: "/x".to_owned(),
+            uid: "1".to_owned(),
+        };
+        let set = |vm: &Value, field: &str| {
+            let change = ObjectChange::of(ObjectKind::VM, vm).set(field, json!(true));
+            change.step(field, goal(), 1)
+        };
+        let (db, web) = (vm("db"), vm("web"));
+        let cure = Cure {
+            summary: String::new(),
+            changes: Vec::new(),
+            saves: Vec::new(),
+            steps: vec![
+                set(&db, "/spec/a"),
+                set(&db, "/spec/b"),
+                set(&web, "/spec/a"),
+                CureStep::wait("wait", goal(), 1),
+                set(&web, "/spec/b"),
+            ],
+        };
+        let tried = |done: usize| {
+            let requests = cure.requests_to_try(done).into_iter();
+            let fields = requests.map(|one| {
+                let name = one.path.rsplit('/').next().unwrap_or_default();
+                format!("{name}{}", text(&one.body, "/1/path"))
+            });
+            fields.collect::<Vec<_>>()
+        };
+        assert_eq!(tried(0), ["db/spec/a", "web/spec/a"]);
+        assert_eq!(tried(1), ["db/spec/b", "web/spec/a"]);
+        assert_eq!(tried(2), ["web/spec/a"]);
+        assert_eq!(tried(3), [""; 0]);
+        assert_eq!(tried(4), ["web/spec/b"]);
+        assert_eq!(tried(9), [""; 0]);
     }
 }

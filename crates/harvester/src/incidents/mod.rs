@@ -20,6 +20,7 @@ mod own;
 mod pages;
 mod platform;
 mod rancher;
+mod release;
 mod site;
 mod storage;
 mod storm;
@@ -32,14 +33,14 @@ pub use cure::{
     WayBack,
 };
 pub use finding::{DetectorResult, Diagnosis, IncidentFinding, diagnosis_schema};
-pub use own::{GateRefused, OwnManifest, OwnNode, look_at_own};
+pub use own::{GateRefused, OwnManifest, OwnNode, add_own, look_at_own};
 pub use pages::{CURABLE, page};
 pub use site::{kinds_of, look_by_rules, rules_for};
 
 use jiff::Timestamp;
 
 use super::objects::{ObjectKind, Objects, Unlisted};
-use super::upgrade::HarvesterUpgrade;
+use super::upgrade::{HarvesterUpgrade, plan_in_a_line, plans_under_way};
 
 /// One kind of incident.
 struct Detector {
@@ -61,6 +62,20 @@ const INCIDENTS: &[Detector] = &[
             ObjectKind::SETTING,
         ],
         find: addon::find,
+    },
+    Detector {
+        name: "what an Addon left behind",
+        looks_at: &[
+            ObjectKind::ADDON,
+            ObjectKind::HELM_CHART,
+            ObjectKind::HELM_RELEASE,
+        ],
+        find: release::find,
+    },
+    Detector {
+        name: "an upgrade by an UpgradePlan",
+        looks_at: &[ObjectKind::UPGRADE_PLAN],
+        find: unknown_upgrades,
     },
     Detector {
         name: "an upgrade stuck in Pre-drained",
@@ -207,7 +222,23 @@ pub fn diagnose(objects: &Objects, now: Timestamp) -> Diagnosis {
 /// The upgrade that is under way, in words; empty where there is none, or where that is not known, which a look tells.
 pub fn upgrade_in_words(objects: &Objects, now: Timestamp) -> Vec<String> {
     let upgrade = HarvesterUpgrade::under_way(objects).ok().flatten();
-    upgrade.map_or(Vec::new(), |upgrade| upgrade.in_lines(now))
+    let mut lines = upgrade.map_or(Vec::new(), |upgrade| upgrade.in_lines(now));
+    let plans = objects.all(ObjectKind::UPGRADE_PLAN).unwrap_or_default();
+    lines.extend(plans_under_way(plans).map(plan_in_a_line));
+    lines
+}
+
+/// What keeps an UpgradePlan waiting is judged by no detector: those were read in the sources of the Upgrade before it.
+fn unknown_upgrades(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let plans = objects.all(ObjectKind::UPGRADE_PLAN)?;
+    match plans_under_way(plans).next() {
+        None => Ok(Vec::new()),
+        Some(plan) => Err(Unlisted {
+            kind: ObjectKind::UPGRADE_PLAN.group_kind(),
+            why: plan_in_a_line(plan),
+            wanted: false,
+        }),
+    }
 }
 
 /// What several looks have found.

@@ -13,9 +13,10 @@ use windrow_model::reasons::Code;
 
 use super::bootstrap::{self, ServerStarts, WebhookBreaks};
 use super::finding::{DetectorResult, IncidentFinding};
-use super::vip;
+use super::{upgrade, vip};
 use crate::network::OwnNetwork;
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
+use crate::system_image::SystemImages;
 
 /// What another server has applied counts once a pass of this one could have answered it.
 const ANSWERED: SignedDuration = SignedDuration::from_mins(1);
@@ -52,6 +53,12 @@ pub struct OwnNode {
     /// Its links and its neighbours on them.
     #[serde(default, skip_serializing_if = "OwnNetwork::is_empty")]
     pub network: OwnNetwork,
+    /// What it boots, where it is a node of Harvester.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<SystemImages>,
+    /// Markers of Harvester's own, by which an upgrade keeps RKE2 from a manifest while it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub harvesters_markers: Vec<ManifestPath>,
     /// How rancher-webhook broke off, while rancherd has not finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_breaks: Option<WebhookBreaks>,
@@ -124,9 +131,23 @@ pub(super) const OWN_KINDS: &[ObjectKind] = &[
     ObjectKind::EVENT,
     ObjectKind::CONFIG_MAP,
     ObjectKind::LEASE,
+    ObjectKind::LINK_MONITOR,
     ObjectKind::NODE,
     ObjectKind::PROVISIONING_CLUSTER,
 ];
+
+/// Adds to a look at the cluster what a node's own files tell: findings, and evidence for those that are about this node.
+pub fn add_own(looked: &mut Vec<DetectorResult>, own: &OwnNode, objects: &Objects, now: Timestamp) {
+    for finding in looked
+        .iter_mut()
+        .flat_map(|one| one.found.iter_mut().flatten())
+    {
+        if finding.subject == node(own) {
+            upgrade::add_own_boot(finding, own, objects);
+        }
+    }
+    looked.extend(look_at_own(own, objects, now));
+}
 
 /// Looks for what goes wrong on a node.
 pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {

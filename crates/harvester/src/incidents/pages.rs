@@ -18,6 +18,7 @@ pub fn page(code: Code) -> Option<&'static str> {
         Code::AddonStuck
         | Code::AddonFailed
         | Code::AddonImageMissing
+        | Code::ReleaseLeft
         | Code::AddonControllerDown => "incidents/addon.md",
         Code::DrainBlocked => "incidents/drain.md",
         Code::MachinesBlockSettings => "incidents/machines.md",

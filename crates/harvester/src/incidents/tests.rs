@@ -9,6 +9,7 @@ mod drain;
 mod others;
 mod own;
 mod platform;
+mod release;
 mod site;
 mod upgrade;
 mod vip;

@@ -30,8 +30,8 @@ fn vip(objects: &Objects) -> Result<Option<(Ipv4Addr, &Value)>, Unlisted> {
     Ok(found.and_then(|vip| Some((text(vip, "/data/ip").parse().ok()?, vip))))
 }
 
-/// A machine that is no node answers for the VIP. Concluded, not proved: a node may answer with the hardware address of
-/// another of its links.
+/// A machine that is no node answers for the VIP. Where the nodes' links are not listed it is concluded, not proved: a node may
+/// answer with the hardware address of another of its links.
 pub(super) fn conflict(
     own: &OwnNode,
     objects: &Objects,
@@ -52,6 +52,9 @@ pub(super) fn conflict(
     let Some(nodes) = other_nodes(own, objects, heard.mac)? else {
         return Ok(Vec::new());
     };
+    if is_a_nodes(heard.mac, objects.all(ObjectKind::LINK_MONITOR)?) {
+        return Ok(Vec::new());
+    }
     let why = format!("{} answers on {}", heard.mac, heard.link);
     let seen = format!("{address} at {}", heard.mac);
     let finding = IncidentFinding::new(Code::VipConflict, format!("VIP {address}"), &why)
@@ -107,6 +110,21 @@ fn other_nodes(
             wanted: false,
         }),
     }
+}
+
+/// Is it the hardware address of any link of a node? As Linux is set by default (`arp_ignore=0`), a node with two links in one
+/// network answers for each of its addresses on both. Harvester's network controller lists the links of all nodes
+/// (network-controller-harvester `pkg/controller/agent/linkmonitor`, v0.5.0 to v1.9.0-rc6, its LinkMonitor `nic`).
+fn is_a_nodes(mac: MacAddress, monitors: &[Value]) -> bool {
+    let of_monitor = |monitor: &Value| {
+        let nodes = monitor
+            .pointer("/status/linkStatus")
+            .and_then(Value::as_object);
+        let links = nodes.into_iter().flat_map(|nodes| nodes.values());
+        let mut links = links.filter_map(Value::as_array).flatten();
+        links.any(|link| text(link, "/mac").parse() == Ok(mac))
+    };
+    monitors.iter().any(of_monitor)
 }
 
 /// The IPv4 addresses by which other nodes know this one.

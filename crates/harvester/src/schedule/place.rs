@@ -361,7 +361,7 @@ impl<'p> Neighbours<'p> {
             };
             let sought = (term.topology_key.as_str(), value.as_str());
             if !self.sought.contains(&sought) && !self.is_first {
-                return Some("no pod that it must stand beside is there".to_owned());
+                return Some("the pod that it must run beside is not there".to_owned());
             }
         }
         let of = |list: &[(&str, &str, &SchedulerPod)]| {
@@ -369,7 +369,7 @@ impl<'p> Neighbours<'p> {
             found.map(|(_, _, other)| other.id())
         };
         if let Some(other) = of(&self.avoided) {
-            return Some(format!("anti-affinity: it must not stand beside {other}"));
+            return Some(format!("anti-affinity: it must not run beside {other}"));
         }
         of(&self.kept_off).map(|other| format!("anti-affinity: {other} keeps it off"))
     }

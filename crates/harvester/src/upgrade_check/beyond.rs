@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::reasons::Severity;
 
-use super::preflight::{NO_TARGET, is, seen_in, upgrades};
+use super::preflight::{NO_TARGET, seen_in};
 use super::{Cluster, Looked, NoAnswer, Seen};
 use crate::drain::{PodFate, check_all, stale_engines};
 use crate::incidents::diagnose;
-use crate::objects::{ObjectKind, condition, items, named, text, texts};
+use crate::objects::{ObjectKind, condition, named, text, texts};
 
 /// How long etcd's newest member may learn before it is told: k3s takes one away that does not get on for five minutes.
 const LEARNS: SignedDuration = SignedDuration::from_mins(10);
@@ -117,42 +117,4 @@ pub(super) fn engines(cluster: &Cluster<'_>) -> Looked {
         seen.wrong.extend(evidence);
     }
     Ok(seen)
-}
-
-/// While an upgrade is under way these are its own.
-pub(super) fn leftovers(cluster: &Cluster<'_>) -> Looked {
-    const IMAGE: &str = "harvesterhci.io/pendingOSImage";
-    if !upgrades(cluster)?.wrong.is_empty() {
-        return Err(NoAnswer::NotAsked("an upgrade is under way"));
-    }
-    let mut seen = Seen::default();
-    let nodes = cluster.nodes()?;
-    for node in nodes {
-        let subject = format!("Node {}", named(node));
-        for taint in items(node, "/spec/taints") {
-            if text(taint, "/key") == "kubevirt.io/drain" {
-                seen.wrong(&subject, "spec.taints", "kubevirt.io/drain");
-            }
-        }
-        if let Some(image) = texts(node, "/metadata/annotations").get(IMAGE) {
-            seen.wrong(&subject, &format!("metadata.annotations[{IMAGE}]"), image);
-        }
-        let (own, first) = (
-            kubelet(node),
-            nodes.first().map_or("", |node| kubelet(node)),
-        );
-        if own != first {
-            let said = format!("{own}, and another node has {first}");
-            seen.wrong(&subject, "status.nodeInfo.kubeletVersion", said);
-        }
-    }
-    let charts = cluster.all(ObjectKind::MANAGED_CHART)?.iter();
-    let paused = charts.filter(|chart| is(chart, "/spec/paused"));
-    seen.wrong
-        .extend(paused.map(|chart| seen_in("ManagedChart", chart, "spec.paused", "true")));
-    Ok(seen)
-}
-
-fn kubelet(node: &Value) -> &str {
-    text(node, "/status/nodeInfo/kubeletVersion")
 }

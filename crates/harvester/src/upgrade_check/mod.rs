@@ -12,6 +12,7 @@
 //! ```
 
 mod beyond;
+mod leftovers;
 mod machines;
 mod preflight;
 mod report;

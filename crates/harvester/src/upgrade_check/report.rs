@@ -13,7 +13,7 @@ use crate::versions::Holds;
 const MOST: usize = 20;
 /// What no row looks at, since nothing here can see it.
 const NOT_LOOKED_AT: &[&str] = &[
-    "the partition COS_STATE of each node: the new system's image needs 3 GiB there",
+    "the disks of other nodes: the partition COS_STATE, where the new system's image needs 3 GiB, and a rke2-multus.yaml.skip",
     "annotations of the Upgrade that is to be made: they change or skip some of Harvester's checks",
 ];
 

@@ -6,7 +6,9 @@ use jiff::{Span, Timestamp};
 use windrow_model::findings::Evidence;
 
 use super::{Cluster, Looked, NoAnswer, Seen};
+use crate::incidents::OwnNode;
 use crate::objects::{text, texts};
+use crate::system_image::{NEW_IMAGE, mebibytes};
 
 const GIB: u64 = 1 << 30;
 /// What the new images take (validator.go defaultNewImageSize).
@@ -36,6 +38,8 @@ pub struct NodeReadings {
     pub space: BTreeMap<String, Result<NodeSpace, String>>,
     /// When the first of kube-apiserver's certificates ends, by address.
     pub certificates: BTreeMap<String, Result<Timestamp, String>>,
+    /// What the node has on its disk on which this runs, or which the report is about.
+    pub own: Option<OwnNode>,
     /// The gates that the new Kubernetes does not take, or why that is not known.
     pub gates: Option<Result<Vec<Evidence>, String>>,
 }
@@ -86,6 +90,34 @@ fn each(
             Some(Ok(space)) => judge(*space, format!("Node {name}"), &mut seen),
             Some(Err(why)) => seen.unknown.push(format!("Node {name}: {why}")),
             None => seen.unknown.push(format!("Node {name}: it was not asked")),
+        }
+    }
+    Ok(seen)
+}
+
+/// A new system is written beside the ones that are there. One with holes takes less than its length: it is no proof.
+pub(super) fn system_images(cluster: &Cluster<'_>) -> Looked {
+    let own = cluster.readings.own.as_ref();
+    let Some((own, images)) = own.and_then(|own| Some((own, own.images.as_ref()?))) else {
+        let why = "it is known of a node of Harvester only where this runs on it, or in its report";
+        return Err(NoAnswer::NotAsked(why));
+    };
+    let mut seen = Seen::default();
+    if images.free < NEW_IMAGE {
+        let subject = format!("Node {}", own.name);
+        let (free, capacity) = (mebibytes(images.free), mebibytes(images.capacity));
+        seen.wrong(
+            &subject,
+            "free on COS_STATE",
+            format!("{free} of {capacity}"),
+        );
+        if let Some(passive) = images.passive {
+            let (allocated, length) = (mebibytes(passive.allocated), mebibytes(passive.length));
+            seen.wrong(
+                subject,
+                "passive.img takes",
+                format!("{allocated} of {length}"),
+            );
         }
     }
     Ok(seen)

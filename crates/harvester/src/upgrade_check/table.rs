@@ -2,7 +2,7 @@
 //! asks them (`pkg/webhook/resources/upgrade/validator.go`, v1.4.0 to v1.8.2).
 
 use super::report::{AskedBy, CheckOutcome};
-use super::{Cluster, Looked, beyond, machines, preflight, space, storage};
+use super::{Cluster, Looked, beyond, leftovers, machines, preflight, space, storage};
 use crate::objects::ObjectKind;
 use crate::versions::Fact;
 
@@ -68,6 +68,8 @@ pub(super) const KINDS: &[ObjectKind] = &[
     ObjectKind::VM_BACKUP,
     ObjectKind::SCHEDULE_VM_BACKUP,
     ObjectKind::LONGHORN_VOLUME,
+    ObjectKind::LONGHORN_SETTING,
+    ObjectKind::MACHINE_PLAN,
     ObjectKind::MANAGED_CHART,
     ObjectKind::CAPI_CLUSTER,
     ObjectKind::CAPI_MACHINE,
@@ -107,6 +109,8 @@ pub(super) const CHECKS: &[Row] = &[
     beyond("gates", CheckOutcome::Stops, "the new Kubernetes takes the feature gates that are set", beyond::gates),
     beyond("etcd-votes", CheckOutcome::Stops, "every server's etcd votes", beyond::voters),
     beyond("no-known-incident", CheckOutcome::Stops, "`windrow diagnose` finds no error", beyond::incidents),
+    beyond("drain-hooks-open", CheckOutcome::Stops, "no drain of an earlier upgrade answers for that of the next one", leftovers::hooks),
+    beyond("room-for-system", CheckOutcome::Warns, "the partition COS_STATE has 3 GiB for the new system's image", space::system_images),
     beyond("no-stale-engine", CheckOutcome::Warns, "no instance manager lists an engine that is not there", beyond::engines),
-    beyond("nothing-left-over", CheckOutcome::Warns, "nothing is left over from an earlier upgrade", beyond::leftovers),
+    beyond("nothing-left-over", CheckOutcome::Warns, "nothing is left over from an earlier upgrade", leftovers::leftovers),
 ];

@@ -19,6 +19,7 @@ pub(super) fn cure(parts: &AddonParts<'_>, deadlock: &Deadlock) -> Option<Cure> 
         }
         Deadlock::FailedInProgress => failed_in_progress(parts.addon),
         Deadlock::DisabledInProgress => disabled_in_progress(parts.addon),
+        Deadlock::DeployedInProgress => deployed_in_progress(parts.addon),
         Deadlock::EnabledWhileDisabling => Some(switched_off(parts.addon)),
         Deadlock::ForeignChart => None,
     }
@@ -87,6 +88,22 @@ fn failed_in_progress(addon: &Value) -> Option<Cure> {
         vec![
             "the Addon's condition InProgress becomes False; nothing else is changed".to_owned(),
             "it counts as failed then: mend it, switch it off and on".to_owned(),
+        ],
+        vec![step.afterwards("Harvester's webhook lets the Addon be changed again")],
+    ))
+}
+
+/// The same, of one that is deployed: nothing else has to be done.
+fn deployed_in_progress(addon: &Value) -> Option<Cure> {
+    let in_progress = ConditionFields::of(addon, "InProgress")?;
+    let release = release(addon, &in_progress).still("/spec/enabled");
+    let goal = addon_has(addon, &in_progress.status, json!("False"));
+    let step = release.step(say_release(addon), goal, 60);
+    Some(of_addon(
+        addon,
+        vec![
+            "the Addon's condition InProgress becomes False; nothing else is changed".to_owned(),
+            "what its chart runs stays as it is".to_owned(),
         ],
         vec![step.afterwards("Harvester's webhook lets the Addon be changed again")],
     ))

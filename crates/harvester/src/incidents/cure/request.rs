@@ -83,6 +83,11 @@ impl CureRequest {
         }
     }
 
+    /// It, in a line.
+    pub fn say(&self) -> String {
+        format!("{} {}", self.method.verb(), self.url())
+    }
+
     /// The same, only tried: where it is sent, and its body. Nothing is changed by it.
     pub fn as_trial(&self) -> (String, Value) {
         match self.method {

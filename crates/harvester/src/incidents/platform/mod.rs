@@ -9,7 +9,7 @@ use serde_json::Value;
 use windrow_model::redact::Learner;
 
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
-use crate::upgrade::under_way;
+use crate::upgrade::{plans_under_way, under_way};
 
 /// The namespaces in which RKE2, Rancher, Longhorn and Harvester run.
 const NAMESPACES: &[&str] = &[
@@ -45,7 +45,11 @@ fn quoted(said: &str) -> String {
     line
 }
 
-/// Is Harvester being upgraded?
+/// Is Harvester being upgraded, in either way?
 fn is_upgrading(objects: &Objects) -> Result<bool, Unlisted> {
-    Ok(under_way(objects.all(ObjectKind::UPGRADE)?).is_some())
+    let by_itself = under_way(objects.all(ObjectKind::UPGRADE)?).is_some();
+    Ok(by_itself
+        || plans_under_way(objects.all(ObjectKind::UPGRADE_PLAN)?)
+            .next()
+            .is_some())
 }

@@ -281,11 +281,49 @@ fn an_operation_that_failed_in_progress_is_ended_in_the_status_alone() {
 }
 
 #[test]
+fn what_is_deployed_in_progress_is_released_and_nothing_else_is_changed() {
+    let asks = json!({"enabled": true, "chart": "pci", "repo": "http://repo", "version": "1.0.0", "valuesContent": "x: 1"});
+    let mut addon = locked("AddonDeploySuccessful", true, "True", "False");
+    addon["spec"] = asks.clone();
+    let mut chart = chart();
+    chart["spec"] = asks;
+    let finding = found([addon.clone(), chart.clone()]);
+    assert_eq!(
+        (finding.code.as_str(), finding.by_person),
+        ("addon-stuck", false)
+    );
+    assert_eq!(finding.proof.len(), 3);
+    let cure = finding.cure.unwrap();
+    let told = requests(&cure);
+    assert_eq!(
+        (told.len(), told[0].0.as_str()),
+        (1, "PATCH addons/pci/status")
+    );
+    let replaced = r#""replace" "/status/conditions/1/status" "False""#.to_owned();
+    assert_eq!(told[0].1.last(), Some(&replaced));
+    // Harvester has something to update.
+    chart["spec"]["version"] = json!("0.9.0");
+    let objects = cluster([addon, chart, version("v1.8.1")]);
+    assert_eq!(diagnose(&objects, now()).findings, []);
+}
+
+#[test]
 fn what_was_switched_off_in_progress_is_released_and_then_disabled() {
     let finding = found([locked("AddonEnabling", false, "True", "False"), chart()]);
     let cure = finding.cure.unwrap();
-    let urls: Vec<String> = requests(&cure).into_iter().map(|(url, _)| url).collect();
-    assert_eq!(urls, ["PATCH addons/pci/status"]);
+    let patch = [
+        r#""test" "/metadata/uid" "a1""#,
+        r#""test" "/status/status" "AddonEnabling""#,
+        r#""test" "/status/conditions/1/type" "InProgress""#,
+        r#""test" "/spec/enabled" false"#,
+        r#""test" "/status/conditions/1/status" "True""#,
+        r#""replace" "/status/conditions/1/status" "False""#,
+    ];
+    let expected = [(
+        "PATCH addons/pci/status".to_owned(),
+        patch.map(str::to_owned).to_vec(),
+    )];
+    assert_eq!(requests(&cure), expected);
     let goal = &cure.steps[0].goal;
     let disabled = locked("AddonDisabled", false, "False", "False");
     assert!(goal.is_reached(Some(&disabled)));
@@ -308,7 +346,13 @@ fn what_was_switched_on_while_disabling_is_switched_off_by_a_person_only() {
         let asked: Vec<&str> = told.iter().map(|(url, _)| url.as_str()).collect();
         assert_eq!(asked, urls);
         let (_, last) = told.last().unwrap();
-        assert_eq!(last.last().unwrap(), r#""replace" "/spec/enabled" false"#);
+        let patch = [
+            r#""test" "/metadata/uid" "a1""#,
+            r#""test" "/status/status" "AddonDisabling""#,
+            r#""test" "/spec/enabled" true"#,
+            r#""replace" "/spec/enabled" false"#,
+        ];
+        assert_eq!(*last, patch, "only of an Addon that is being disabled");
     }
 }
 

@@ -175,7 +175,7 @@ fn a_pin_in_the_charts_values_is_taken_out_there_and_in_the_order_of_what_follow
         goals,
         ["mcc-harvester", "kubevirt", "mcc-harvester", "virt-api-pdb"]
     );
-    let request = cure.first_request().unwrap();
+    let request = cure.requests_to_try(0)[0];
     let infra = "/spec/values/kubevirt/spec/infra/nodePlacement";
     assert!(
         request
@@ -191,6 +191,32 @@ fn a_pin_in_the_charts_values_is_taken_out_there_and_in_the_order_of_what_follow
             {"op": "replace", "path": infra, "value": {}}
         ])
     );
+    let bundle = |infra: Value, observed: u32| {
+        json!({"metadata": {"generation": 2},
+            "spec": {"helm": {"values": {"kubevirt": {"spec": {"infra": infra}}}}},
+            "status": {"observedGeneration": observed, "conditions": [{"type": "Ready", "status": "True"}]}})
+    };
+    let free = json!({"nodePlacement": {}});
+    let reached = |step: usize, seen: Value| cure.steps[step].goal.is_reached(Some(&seen));
+    assert!(
+        !reached(0, bundle(pinned(), 2)),
+        "Rancher has not rebuilt it"
+    );
+    assert!(reached(0, bundle(free.clone(), 1)));
+    assert!(!reached(1, json!({"spec": {"infra": pinned()}})));
+    assert!(reached(1, json!({"spec": {"infra": free}})));
+    assert!(
+        !reached(2, bundle(free.clone(), 1)),
+        "Ready is of the values before"
+    );
+    assert!(reached(2, bundle(free.clone(), 2)));
+    assert!(!reached(3, json!({"status": {"disruptionsAllowed": 0}})));
+    assert!(reached(3, json!({"status": {"disruptionsAllowed": 1}})));
+    let saved = &cure.saves[0].object;
+    assert_eq!(
+        saved.pointer("/spec/values/kubevirt/spec/infra"),
+        Some(&pinned())
+    );
     let Some(WayBack::Request(back)) = &cure.steps[0].way_back else {
         panic!("{cure:?}")
     };
@@ -203,7 +229,7 @@ fn a_pin_in_the_charts_values_is_taken_out_there_and_in_the_order_of_what_follow
 
 #[test]
 fn where_the_values_do_not_pin_kubevirt_gets_what_the_chart_gives_it() {
-    let path = |objects| offered(objects).map(|cure| cure.first_request().unwrap().path.clone());
+    let path = |objects| offered(objects).map(|cure| cure.requests_to_try(0)[0].path.clone());
     let free = || json!({"nodePlacement": {}});
     let of_kubevirt = "/apis/kubevirt.io/v1/namespaces/harvester-system/kubevirts/kubevirt";
     for (version, in_values) in [
@@ -214,6 +240,18 @@ fn where_the_values_do_not_pin_kubevirt_gets_what_the_chart_gives_it() {
         let found = path(managed(version, in_values, pinned())).unwrap();
         assert_eq!(found, of_kubevirt, "{version}");
     }
+    // What else the chart has beside the placement, KubeVirt gets too; and the way back is what it had.
+    let in_values = json!({"nodePlacement": {}, "replicas": 3});
+    let cure = offered(managed("v1.9.0", in_values.clone(), pinned())).unwrap();
+    let written = &cure.requests_to_try(0)[0].body;
+    assert_eq!(
+        written[2],
+        json!({"op": "replace", "path": "/spec/infra", "value": in_values})
+    );
+    let Some(WayBack::Request(back)) = &cure.steps[0].way_back else {
+        panic!("{cure:?}")
+    };
+    assert_eq!(back.body[2]["value"], pinned());
     // Before v1.4.2 the chart says nothing, so somebody pinned them; of a newer minor it is not known.
     for (version, why) in [
         ("v1.4.1", "somebody did"),
@@ -228,14 +266,14 @@ fn where_the_values_do_not_pin_kubevirt_gets_what_the_chart_gives_it() {
 #[test]
 fn where_neither_says_anything_the_values_do_with_the_parents_that_are_missing() {
     let cure = offered(managed("v1.4.2-rc1", json!(null), json!(null))).unwrap();
-    let body = &cure.first_request().unwrap().body;
+    let body = &cure.requests_to_try(0)[0].body;
     assert_eq!(
         body[3],
         json!({"op": "add", "path": "/spec/values/kubevirt/spec", "value": {"infra": {"nodePlacement": {}}}})
     );
     let mut none = managed("v1.4.2-rc1", json!(null), json!(null));
     none[8]["spec"] = json!({});
-    let body = offered(none).unwrap().first_request().unwrap().body.clone();
+    let body = offered(none).unwrap().requests_to_try(0)[0].body.clone();
     assert_eq!(
         body[2],
         json!({"op": "test", "path": "/spec/values", "value": null})

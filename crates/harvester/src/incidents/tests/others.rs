@@ -389,7 +389,7 @@ fn a_driver_is_switched_off_only_while_no_machine_was_made_with_it() {
     };
     let custom = machine("c", "CustomMachine");
     let cure = found(std::slice::from_ref(&custom)).cure.unwrap();
-    assert_eq!(cure.first_request().unwrap().body[2]["value"], false);
+    assert_eq!(cure.requests_to_try(0)[0].body[2]["value"], false);
     let used = found(&[
         custom,
         machine("a", "HarvesterMachine"),

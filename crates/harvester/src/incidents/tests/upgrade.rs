@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod cures;
 mod drained;
 mod nodes;
 
@@ -72,6 +73,59 @@ fn told(objects: impl IntoIterator<Item = Value>) -> (Vec<&'static str>, String)
 fn nothing(objects: impl IntoIterator<Item = Value>) {
     let (codes, seen) = told(objects);
     assert_eq!(codes, [""; 0], "{seen}");
+}
+
+#[test]
+fn an_upgrade_plan_is_named_and_unknown_until_it_has_ended() {
+    let plan = |status: Value| {
+        json!({"apiVersion": "management.harvesterhci.io/v1beta1", "kind": "UpgradePlan",
+            "metadata": {"name": "to-v1.10"}, "spec": {"version": "v1.10.0"}, "status": status})
+    };
+    for (status, said) in [
+        (json!({"currentPhase": "NodeUpgrading"}), "NodeUpgrading"),
+        (json!({"currentPhase": "of tomorrow"}), "of tomorrow"),
+        (json!({}), "just made"),
+    ] {
+        let found = diagnose(&cluster([plan(status)]), now());
+        let line =
+            format!("UpgradePlan to-v1.10 to v1.10.0: {said}; what it waits for is not known here");
+        assert_eq!(found.upgrade, std::slice::from_ref(&line));
+        assert_eq!(found.unknown.len(), 1, "{:?}", found.unknown);
+        assert!(found.unknown[0].contains(&line), "{:?}", found.unknown);
+    }
+    for phase in ["Succeeded", "Failed"] {
+        let found = diagnose(&cluster([plan(json!({"currentPhase": phase}))]), now());
+        assert_eq!((found.upgrade, found.unknown), (Vec::new(), Vec::new()));
+    }
+}
+
+#[test]
+fn what_an_upgrade_explains_is_no_finding_while_an_upgrade_plan_is_under_way() {
+    let older = with(
+        node("n2"),
+        "/status/nodeInfo/kubeletVersion",
+        json!("v1.34.9+rke2r1"),
+    );
+    let newer = with(
+        node("n1"),
+        "/status/nodeInfo/kubeletVersion",
+        json!("v1.35.6+rke2r1"),
+    );
+    let plan = json!({"apiVersion": "management.harvesterhci.io/v1beta1", "kind": "UpgradePlan",
+        "metadata": {"name": "up"}, "status": {"currentPhase": "NodeUpgrading"}});
+    let codes = |objects: Vec<Value>| -> Vec<&str> {
+        let found = diagnose(&cluster(objects), now()).findings;
+        found
+            .iter()
+            .map(|one| one.code.as_str())
+            .filter(|code| *code == "mixed-versions")
+            .collect()
+    };
+    assert_eq!(
+        codes(vec![older.clone(), newer.clone()]),
+        ["mixed-versions"]
+    );
+    assert_eq!(codes(vec![older, newer, plan]), [""; 0]);
 }
 
 #[test]

@@ -95,6 +95,18 @@ fn a_vip_at_a_hardware_address_that_is_no_nodes_is_found_and_at_a_nodes_or_kube_
         .collect();
     assert_eq!(evidence[2..], ["52:54:00:00:00:02", "52:54:00:00:00:03"]);
 
+    // Harvester lists it as another link of a node.
+    let monitor = |mac: &str| {
+        json!({"apiVersion": "network.harvesterhci.io/v1beta1", "kind": "LinkMonitor", "metadata": {"name": "nic"},
+            "status": {"linkStatus": {"n2": [{"name": "ens1", "mac": "52:54:00:00:00:02"}, {"name": "ens2", "mac": mac}]}}})
+    };
+    let with = |mac: &str| [&nodes[..], &[monitor(mac)]].concat();
+    assert_eq!(codes(&foreign, &with("52:54:00:00:00:99")), [""; 0]);
+    assert_eq!(
+        codes(&foreign, &with("52:54:00:00:00:98")),
+        ["vip-conflict"]
+    );
+
     // Static: it is at the link of the node that leads. From DHCP: at kube-vip's own address.
     assert_eq!(codes(&heard("52:54:00:00:00:02"), &nodes), [""; 0]);
     let from_dhcp = [node(1), node(2), node(3), config("52:54:00:00:00:99")];

@@ -148,7 +148,7 @@ mod tests {
         let pod = pod("suc-1");
         let idle = plan(&[]);
         let cure = restart_controller(&idle, None, &[&pod]).unwrap();
-        let request = cure.first_request().unwrap();
+        let request = cure.requests_to_try(0)[0];
         assert_eq!(request.path, "/api/v1/namespaces/cattle-system/pods/suc-1");
         assert_eq!(request.body["preconditions"]["uid"], "u-suc-1");
         let moves = &cure.steps[2].goal;
@@ -175,7 +175,7 @@ mod tests {
             "metadata": {"name": "im-1", "namespace": "longhorn-system"}});
         let orphan = orphan("o1");
         let cure = end_stale(&manager, &[vec![&orphan]]).unwrap();
-        let request = cure.first_request().unwrap();
+        let request = cure.requests_to_try(0)[0];
         assert!(
             request.path.ends_with("/longhorn-system/orphans/o1"),
             "{request:?}"

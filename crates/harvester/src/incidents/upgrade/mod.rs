@@ -32,6 +32,8 @@ use super::Detector;
 use crate::objects::{ObjectKind, condition, named, text};
 use crate::upgrade::{HarvesterUpgrade, UpgradingNode, condition_time, minutes_since};
 
+pub(super) use reboot::add_own_boot;
+
 pub(super) const DETECTORS: &[Detector] = &[
     Detector {
         name: "system-upgrade-controller's Plans",

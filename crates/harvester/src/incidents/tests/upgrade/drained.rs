@@ -1,8 +1,9 @@
 //! From the drain to the reboot.
 
 use super::*;
+use crate::system_image::{ImageFile, SystemImages};
 
-fn cordoned(since: &str) -> Value {
+pub(super) fn cordoned(since: &str) -> Value {
     with(
         node("n1"),
         "/spec",
@@ -11,14 +12,14 @@ fn cordoned(since: &str) -> Value {
     )
 }
 
-fn manager() -> Value {
+pub(super) fn manager() -> Value {
     json!({"apiVersion": "longhorn.io/v1beta2", "kind": "InstanceManager",
         "metadata": {"name": "im-1", "namespace": "longhorn-system"}, "spec": {"nodeID": "n1", "type": "aio"},
         "status": {"currentState": "running", "instanceEngines": {
             "pvc-1-e-0": {"spec": {"name": "pvc-1-e-0"}, "status": {"state": "running"}}}}})
 }
 
-fn budget() -> Value {
+pub(super) fn budget() -> Value {
     json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"name": "im-1", "namespace": "longhorn-system"}, "spec": {"minAvailable": 1}})
 }
@@ -155,33 +156,84 @@ fn up_to_v1_6_the_repository_is_a_machine_and_none_at_all_is_told_too() {
     assert!(told(begun()).1.contains("nor a machine of its name exists"));
 }
 
+/// A node waits for its reboot since its Job has ended.
+fn waits(ended: &str) -> [Value; 2] {
+    [
+        one("Waiting Reboot"),
+        job("post-drain", "10:30", Some(ended)),
+    ]
+}
+
+/// A node that is to boot a new image.
+fn pending(ready: &str, since: &str) -> Value {
+    let node = with(
+        node("n1"),
+        "/metadata/annotations",
+        json!({"harvesterhci.io/pendingOSImage": "Harvester v1.8.2"}),
+    );
+    let node = with(node, "/status/conditions/0/status", json!(ready));
+    with(
+        node,
+        "/status/conditions/0/lastTransitionTime",
+        json!(at(since)),
+    )
+}
+
+#[test]
+fn of_its_own_reboot_a_node_knows_the_time_the_image_and_the_space() {
+    let seen = |name: &str, booted_at: &str| {
+        let objects = cluster(waits("11:00").into_iter().chain([pending("True", "11:15")]));
+        let mut looked = look(&objects, now());
+        let own = OwnNode {
+            name: name.to_owned(),
+            images: Some(SystemImages {
+                capacity: 15 << 30,
+                free: 1 << 30,
+                passive: Some(ImageFile {
+                    length: 3072 << 20,
+                    allocated: 3100 << 20,
+                }),
+                booted: Some("/cOS/passive.img".to_owned()),
+                booted_at: Some(at(booted_at).parse().unwrap()),
+            }),
+            ..OwnNode::default()
+        };
+        add_own(&mut looked, &own, &objects, now());
+        let found = summed_up(looked, now()).findings.remove(0);
+        let seen: Vec<String> = found.evidence.iter().map(ToString::to_string).collect();
+        format!("{}\n{}", found.message, seen.join("\n"))
+    };
+    let back = seen("n1", "11:10");
+    for part in [
+        "it has booted /cOS/passive.img since its Job ended; it has Harvester v1.7.0, not Harvester v1.8.2",
+        "Node n1: free on COS_STATE: 1024 MiB of 15360 MiB",
+        "Node n1: passive.img takes: 3100 MiB of 3072 MiB",
+        "Node n1: booted at: 2026-05-01T11:10:00Z",
+    ] {
+        assert!(back.contains(part), "{back}");
+    }
+    let stayed = seen("n1", "07:00");
+    assert!(
+        stayed.contains("it has not booted since its Job ended"),
+        "{stayed}"
+    );
+    // Of another node it says nothing.
+    let other = seen("n2", "11:10");
+    assert!(
+        other.contains("it came back after its Job ended"),
+        "{other}"
+    );
+    assert!(!other.contains("COS_STATE"), "{other}");
+}
+
 #[test]
 fn a_node_that_does_not_boot_its_new_image_is_told_after_half_an_hour() {
-    let waits = |ended: &str| {
-        [
-            one("Waiting Reboot"),
-            job("post-drain", "10:30", Some(ended)),
-        ]
-    };
-    let node = |ready: &str, since: &str| {
-        let node = with(
-            node("n1"),
-            "/metadata/annotations",
-            json!({"harvesterhci.io/pendingOSImage": "Harvester v1.8.2"}),
-        );
-        let node = with(node, "/status/conditions/0/status", json!(ready));
-        with(
-            node,
-            "/status/conditions/0/lastTransitionTime",
-            json!(at(since)),
-        )
-    };
     for (ready, since, why) in [
         ("True", "07:00", "it has not left since its Job ended"),
         ("True", "11:15", "it came back after its Job ended"),
         ("Unknown", "11:05", "it is not ready"),
     ] {
-        let (codes, seen) = told(waits("11:00").into_iter().chain([node(ready, since)]));
+        let (codes, seen) = told(waits("11:00").into_iter().chain([pending(ready, since)]));
         assert_eq!(codes, ["reboot-waits"], "{why}");
         assert!(seen.contains(why), "{seen}");
         assert!(
@@ -189,9 +241,13 @@ fn a_node_that_does_not_boot_its_new_image_is_told_after_half_an_hour() {
             "{seen}"
         );
     }
-    nothing(waits("11:45").into_iter().chain([node("Unknown", "11:46")]));
+    nothing(
+        waits("11:45")
+            .into_iter()
+            .chain([pending("Unknown", "11:46")]),
+    );
     let booted = with(
-        node("True", "11:15"),
+        pending("True", "11:15"),
         "/status/nodeInfo/osImage",
         json!("Harvester v1.8.2"),
     );

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn plan(status: Value) -> Value {
+pub(super) fn plan(status: Value) -> Value {
     json!({
         "apiVersion": "upgrade.cattle.io/v1", "kind": "Plan",
         "metadata": {"name": "up-prepare", "namespace": "cattle-system", "creationTimestamp": at("11:00")},
