@@ -1,6 +1,7 @@
 //! The cause of an error, in words for an operator.
 
 use std::error::Error;
+use std::io;
 
 /// The innermost cause says most: the outer ones only say that something failed, or repeat a URL, which may be secret.
 pub(crate) fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
@@ -13,21 +14,77 @@ pub(crate) fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error 
 
 /// The innermost cause as a text.
 pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
-    let text = innermost(error).to_string();
-    // rustls prints the name of a type of webpki's.
-    if text.contains("CaUsedAsEndEntity") {
-        return "the server presents a CA certificate as its own".to_owned();
+    plain(&innermost(error).to_string())
+}
+
+/// Why a message bus does not answer.
+pub(crate) fn of_bus(error: &zbus::Error) -> String {
+    match error {
+        zbus::Error::InputOutput(cause) | zbus::Error::Connection(cause, _)
+            if cause.kind() == io::ErrorKind::NotFound =>
+        {
+            "there is no message bus".to_owned()
+        }
+        error => in_words(error),
     }
-    match text.split_once(" (os error ") {
-        Some((words, _)) => words.to_owned(),
-        None => text,
+}
+
+/// What libraries write, and what a person says. The first is searched for in a text, in this order.
+const LIBRARY_WORDS: &[(&str, &str)] = &[
+    // rustls: the name of a type of webpki's.
+    (
+        "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
+        "the server presents a CA certificate as its own",
+    ),
+    (
+        "invalid peer certificate: UnknownIssuer",
+        "the server's certificate is of an unknown authority",
+    ),
+    (
+        "invalid peer certificate: ",
+        "the server's certificate is refused: ",
+    ),
+    // hyper and its connectors, zbus.
+    ("client error (Connect): ", ""),
+    ("tcp connect error: ", ""),
+    ("ServiceError: ", ""),
+    ("I/O error: ", ""),
+];
+
+/// A text with the words of libraries in plain ones. Every outlet's text goes through here or through [`in_words`]: probes,
+/// scans, the journal, what the verbs print.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = text.to_owned();
+    for (library, words) in LIBRARY_WORDS {
+        if plain.contains(library) {
+            plain = plain.replace(library, words);
+        }
     }
+    without_error_numbers(&plain)
+}
+
+/// Without the system's ` (os error 2)`, which Rust puts behind each of its errors.
+fn without_error_numbers(text: &str) -> String {
+    const BEGINS: &str = " (os error ";
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once(BEGINS) {
+        out.push_str(before);
+        let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+        rest = match behind[digits..].strip_prefix(')') {
+            Some(after) => after,
+            None => {
+                out.push_str(BEGINS);
+                behind
+            }
+        };
+    }
+    out.push_str(rest);
+    out
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[test]
@@ -35,6 +92,28 @@ mod tests {
         let refused = io::Error::from_raw_os_error(111);
         let outer = io::Error::other(io::Error::new(io::ErrorKind::NotConnected, refused));
         assert_eq!(in_words(&outer), "Connection refused");
+    }
+
+    #[test]
+    fn a_text_of_libraries_is_put_in_plain_words_wherever_it_stands() {
+        for (text, words) in [
+            (
+                "a.yaml: No such file or directory (os error 2)",
+                "a.yaml: No such file or directory",
+            ),
+            ("a (os error 2), b (os error 13)", "a, b"),
+            ("about (os error handling)", "about (os error handling)"),
+            (
+                "ServiceError: client error (Connect): tcp connect error: Connection refused (os error 111)",
+                "Connection refused",
+            ),
+            (
+                "kube-apiserver does not answer",
+                "kube-apiserver does not answer",
+            ),
+        ] {
+            assert_eq!(plain(text), words);
+        }
     }
 
     #[test]

@@ -90,9 +90,21 @@ impl Layout {
         self.state_dir().join("ledger.json")
     }
 
+    /// The inventory of the machine's hardware.
+    pub fn hardware(&self) -> PathBuf {
+        self.state_dir().join("hardware.json")
+    }
+
     /// The flight recorder's file: what was observed, decided and done.
     pub fn flight(&self) -> PathBuf {
         self.state_dir().join("flight.jsonl")
+    }
+
+    /// Every file that holds a flight, the older one first: a full one is set aside.
+    pub fn flights(&self) -> [PathBuf; 2] {
+        let mut older = self.flight().into_os_string();
+        older.push(".1");
+        [older.into(), self.flight()]
     }
 
     /// The documents that remember feature gates: trials, and gates that worked.

@@ -16,6 +16,7 @@ use windrow_model::reasons::Code;
 
 use super::ledger::save_ledger;
 use super::markers::{MarkerError, MarkerOutcome, Markers};
+use crate::causes::plain;
 
 /// First pause after a failure; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -192,7 +193,7 @@ fn outcome(changed: Result<MarkerOutcome, MarkerError>) -> Result<bool, String> 
     match changed {
         Ok(MarkerOutcome::Foreign | MarkerOutcome::NoDirectory) => Ok(true),
         Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => Ok(false),
-        Err(error) => Err(error.why()),
+        Err(error) => Err(plain(&error.why())),
     }
 }
 

@@ -148,7 +148,7 @@ impl ClusterLease {
         let spec = found.spec.as_ref();
         let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
         if holder != Some(&self.holder) {
-            return Err("another server has the lease by now".to_owned());
+            return Err("another server has the lease now".to_owned());
         }
         let annotations = found.metadata.annotations.get_or_insert_default();
         annotations.insert(NOTE.to_owned(), note);

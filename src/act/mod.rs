@@ -5,8 +5,10 @@
 //! to the caller, reported once and tried again.
 
 mod directory;
+mod disk_timing;
 mod executor;
 mod gates;
+mod inventory;
 mod lease;
 mod ledger;
 mod lock;
@@ -18,8 +20,10 @@ mod testing;
 mod turn;
 pub mod units;
 
+pub use disk_timing::measure_fsync;
 pub use executor::{Carried, Executor};
 pub use gates::{StateFile, put_drop_in, read_drop_in, remember_refused};
+pub use inventory::save_inventory;
 pub use lease::{ClusterLease, LeaseHolder};
 pub use ledger::{LedgerRead, read_ledger, save_ledger};
 pub use lock::Lock;

@@ -1,7 +1,7 @@
 //! Carries a cure out step by step, records its progress, and undoes it.
 //!
 //! ```text
-//!   try_out: would the first request be taken? (dryRun=All)
+//!   try_out: would the requests that rest on no other be taken? (dryRun=All)
 //!   record written (what is saved, every step) ──> for each step:
 //!        goal reached? ──yes──> next, written down
 //!             │no

@@ -206,6 +206,42 @@ async fn a_request_that_is_refused_for_a_moment_is_sent_again() {
         .refuse(HttpMethod::PATCH, StatusCode::SERVICE_UNAVAILABLE);
     repair.carry_out().await.unwrap();
     assert_eq!(repair.store.changes().len(), 2);
+    assert_eq!(repair.written().changed.len(), 1, "it is undone once");
+}
+
+#[tokio::test]
+async fn a_change_whose_answer_was_lost_can_be_undone() {
+    let mut repair = Repair::of_steps(vec![sets("a", 3600)]);
+    repair.store.lose_answer(HttpMethod::PATCH);
+    repair.carry_out().await.unwrap();
+    assert_eq!(repair.store.changes().len(), 1);
+    let changed = repair.written().changed;
+    assert_eq!((changed.len(), &changed[0].after), (1, &None));
+    assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
+}
+
+#[test]
+fn the_newest_repair_that_changed_something_and_still_stands_is_undone_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let records = Records::new(directory.path());
+    let (finding, cure) = finding();
+    let begin = |second: i64, is_changed: bool| {
+        let at = Timestamp::from_second(second).unwrap();
+        let mut record = records.begin(&finding, &cure, Worker::Person, at).unwrap();
+        record.changed.extend(is_changed.then(|| ChangedObject {
+            step: 0,
+            before: addon(),
+            after: None,
+        }));
+        records.write(&record).unwrap();
+        record
+    };
+    let [first, mut second, _] = [begin(1, true), begin(2, true), begin(3, false)];
+    assert_eq!(records.newest_to_undo().unwrap(), Some(second.clone()));
+    second.undone = Some(Timestamp::UNIX_EPOCH);
+    records.write(&second).unwrap();
+    assert_eq!(records.newest_to_undo().unwrap(), Some(first));
 }
 
 #[tokio::test]
@@ -258,14 +294,30 @@ async fn a_trial_changes_nothing_and_tells_a_refusal_from_a_change_and_from_no_a
     let tried = ["PATCH", "DELETE"].map(|verb| format!("{verb} {ADDON} (dry run)"));
     assert_eq!(store.changes(), tried);
     let request = sets("a", 0).request.unwrap();
-    for (status, is_refused) in [(403, true), (422, true), (400, false), (500, false)] {
-        store.refuse(HttpMethod::PATCH, StatusCode::from_u16(status).unwrap());
+    let (denied, untried) = (
+        "admission webhook \"w\" denied the request: no",
+        "admission webhook \"w\" does not support dry run",
+    );
+    for (status, words, is_refused) in [
+        (403, "no", true),
+        (422, "no", true),
+        (400, "no", true),
+        (500, "no", false),
+        (429, "no", false),
+        (409, "no", false),
+        (400, untried, false),
+        (400, denied, true),
+        (409, denied, true),
+        (500, denied, true),
+    ] {
+        let code = StatusCode::from_u16(status).unwrap();
+        store.refuse_saying(HttpMethod::PATCH, code, words);
         let why = match try_out(&client, &request).await {
             RequestOutcome::Refused(why) if is_refused => why,
             RequestOutcome::Unanswered(why) if !is_refused => why,
-            other => panic!("{status}: {other:?}"),
+            other => panic!("{status} {words}: {other:?}"),
         };
-        assert_eq!(why, format!("{status}: the webhook says no"));
+        assert_eq!(why, format!("{status}: {words}"));
     }
     assert_eq!(store.object(ADDON), before);
     repair.change(json!({"a": "else"}));
@@ -358,7 +410,7 @@ fn a_record_is_found_by_its_name_and_nothing_beside_the_records_is() {
     assert_eq!(repair.written(), repair.record);
     std::fs::write(repair.directory.path().join("x.json"), "{}").unwrap();
     let error = repair.records.named("../x.json").unwrap_err();
-    assert!(error.to_string().contains("no name"), "{error}");
+    assert!(error.to_string().contains("not the name"), "{error}");
     // Other files in the directory are no records.
     std::fs::write(repair.directory.path().join("repairs/note.txt"), "x").unwrap();
     let found = repair.records.unfinished(Code::AddonStuck).unwrap();

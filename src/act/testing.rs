@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 struct State {
     objects: BTreeMap<String, Value>,
     version: u64,
-    refused: Vec<(Method, StatusCode)>,
+    refused: Vec<(Method, StatusCode, String)>,
+    lost: Vec<Method>,
     requests: Vec<String>,
 }
 
@@ -40,7 +41,19 @@ impl ObjectStore {
 
     /// Refuses the next request of this method.
     pub(super) fn refuse(&self, method: Method, status: StatusCode) {
-        self.state().refused.push((method, status));
+        self.refuse_saying(method, status, "the webhook says no");
+    }
+
+    /// The same, in these words.
+    pub(super) fn refuse_saying(&self, method: Method, status: StatusCode, words: &str) {
+        self.state()
+            .refused
+            .push((method, status, words.to_owned()));
+    }
+
+    /// Does what the next request of this method asks for, and answers that it failed.
+    pub(super) fn lose_answer(&self, method: Method) {
+        self.state().lost.push(method);
     }
 
     /// The requests that would change something, in their order.
@@ -58,7 +71,13 @@ impl ObjectStore {
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await.unwrap();
         let body = serde_json::from_slice(&body).unwrap_or_default();
-        let (status, value) = self.state().answer(&head.method, &head.uri, body);
+        let mut state = self.state();
+        let (mut status, mut value) = state.answer(&head.method, &head.uri, body);
+        if let Some(at) = state.lost.iter().position(|one| one == head.method) {
+            state.lost.remove(at);
+            (status, value) = refusal(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        drop(state);
         let mut response = Response::new(Body::from(value.to_string().into_bytes()));
         *response.status_mut() = status;
         Ok(response)
@@ -71,9 +90,9 @@ impl State {
         let is_trial = uri.query() == Some("dryRun=All") || body["dryRun"] == json!(["All"]);
         let mark = if is_trial { " (dry run)" } else { "" };
         self.requests.push(format!("{method} {path}{mark}"));
-        if let Some(at) = self.refused.iter().position(|(one, _)| one == method) {
-            let (_, status) = self.refused.remove(at);
-            return refusal(status);
+        if let Some(at) = self.refused.iter().position(|(one, ..)| one == method) {
+            let (_, status, words) = self.refused.remove(at);
+            return refusal_saying(status, &words);
         }
         let known = self.objects.get(path).cloned();
         match (method.as_str(), known) {
@@ -134,13 +153,17 @@ fn patched(object: &mut Value, patch: &Value) -> Option<()> {
 }
 
 fn refusal(status: StatusCode) -> (StatusCode, Value) {
+    refusal_saying(status, "it is not as it should be")
+}
+
+fn refusal_saying(status: StatusCode, words: &str) -> (StatusCode, Value) {
     let reason = match status {
         StatusCode::NOT_FOUND => "NotFound",
         _ => "Refused",
     };
     let said = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure",
-        "message": "the webhook says no", "reason": reason, "code": status.as_u16(),
+        "message": words, "reason": reason, "code": status.as_u16(),
     });
     (status, said)
 }

@@ -128,7 +128,7 @@ fn why_lost(
             None
         }
         Ok(LeaseHolder::Other(who)) => {
-            Some(format!("{who} has the cluster's lease on repairs by now"))
+            Some(format!("{who} has the cluster's lease on repairs now"))
         }
         // kube-apiserver may be away for a moment, and a lease that has not run out is not taken over.
         Err(why) => {

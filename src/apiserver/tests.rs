@@ -192,7 +192,7 @@ async fn the_authority_of_the_kubeconfig_is_believed_and_no_other_unless_all_are
         ("insecure-skip-tls-verify: true", None),
         (
             "certificate-authority: other.crt",
-            Some("invalid peer certificate"),
+            Some("the server's certificate is "),
         ),
         // What the machine trusts, if it trusts anything.
         ("", Some("certificate")),

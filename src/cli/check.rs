@@ -88,6 +88,7 @@ fn checked_node(node: FoundOnNode) -> CheckedNode {
             .collect(),
         files,
         accepted: findings.accepted.entries,
+        learned: findings.learned,
     }
 }
 

@@ -38,6 +38,18 @@ impl ObjectSource {
         kinds: &[ObjectKind],
         context: &Context,
     ) -> anyhow::Result<Result<ClusterObjects, Exit>> {
+        Ok(self.look(kinds, context)?.map_err(|none| match none {
+            NoObjects::Unreadable => Exit::Usage,
+            NoObjects::NotAsked(_) => Exit::Unknown,
+        }))
+    }
+
+    /// The same, for a verb that goes on with what is known without the cluster.
+    pub(super) fn look(
+        &self,
+        kinds: &[ObjectKind],
+        context: &Context,
+    ) -> anyhow::Result<Result<ClusterObjects, NoObjects>> {
         if let Some(path) = &self.from {
             let found = match is_standard_input(path) {
                 true => standard_input(LARGEST)
@@ -53,7 +65,7 @@ impl ObjectSource {
                 })
                 .map_err(|errors| {
                     super::complain(&errors);
-                    Exit::Usage
+                    NoObjects::Unreadable
                 }));
         }
         let kubeconfig = self.kubeconfig(context);
@@ -73,7 +85,7 @@ impl ObjectSource {
                      --kubeconfig or in KUBECONFIG; or look at saved objects with --from"
                 );
             }
-            Exit::Unknown
+            NoObjects::NotAsked(why)
         }))
     }
 
@@ -156,6 +168,14 @@ pub(super) struct ClusterObjects {
     pub(super) at: Timestamp,
     /// What the files of the reported node showed.
     pub(super) own: Option<OwnNode>,
+}
+
+/// Why there are no objects; it has been printed.
+pub(super) enum NoObjects {
+    /// What was saved cannot be read.
+    Unreadable,
+    /// The cluster cannot be asked: why.
+    NotAsked(String),
 }
 
 /// A runtime for a verb that asks the cluster.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use nix::poll::{PollFd, PollFlags, poll};
 use ratatui::buffer::Buffer;
+use windrow_decide::sentence;
 
 use super::document::{self, FoundStatus, exit_of, now};
 use super::follow::{Follow, timeout};
@@ -17,9 +18,10 @@ use crate::console::journal::JournalQuery;
 use crate::console::terminal::{ConsoleSignals, Terminal};
 use crate::console::{
     Extent, Host, KeyAction, KeyPress, OperatorView, Overlay, Scene, Theme, decode, paint, render,
-    word,
 };
+use crate::layout::Layout;
 use crate::observe::harvester_console::console_units;
+use crate::observe::host::read_host;
 use crate::printable::printable;
 
 /// No two redraws are closer than this, unless a key asks for one.
@@ -62,7 +64,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     )?;
     let follow = Follow::file(&context.layout.status())?;
     let view = OperatorView::new(!args.stay);
-    let scene = scene(&document::current(context));
+    let scene = scene(&document::current(context), &context.layout);
     FullScreen {
         context,
         theme,
@@ -104,7 +106,7 @@ fn harvesters_unit(context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn scene(found: &FoundStatus) -> Scene {
+fn scene(found: &FoundStatus, layout: &Layout) -> Scene {
     Scene {
         status: found.shown(),
         last: match found {
@@ -112,6 +114,7 @@ fn scene(found: &FoundStatus) -> Scene {
             FoundStatus::Stale { last, .. } => last.as_deref().cloned(),
         },
         host: Host::now(),
+        machine: read_host(layout, now()),
     }
 }
 
@@ -123,7 +126,11 @@ fn lines(context: &Context) -> anyhow::Result<Exit> {
         let found = document::current(context);
         follow.writer_of(&found);
         let status = found.shown();
-        let line = format!("{}: {}", word(&status).0, printable(&status.reason.message));
+        let head = match status.headline.as_str() {
+            "" => sentence::word(&status),
+            head => head,
+        };
+        let line = printable(&format!("{head}: {}", status.reason.message));
         if line != shown {
             println!("{line}");
             shown = line;
@@ -289,7 +296,7 @@ impl FullScreen<'_> {
     fn look_again(&mut self) {
         let found = document::current(self.context);
         self.follow.writer_of(&found);
-        self.scene = scene(&found);
+        self.scene = scene(&found, &self.context.layout);
     }
 
     /// Draws. Returns when the screen will change by itself.

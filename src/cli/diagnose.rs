@@ -1,13 +1,14 @@
 //! `windrow diagnose`: the known incidents, with evidence, proof and cure.
 
 use windrow_harvester::incidents::{
-    kinds, kinds_of, look, look_at_own, look_by_rules, rules_for, summed_up, upgrade_in_words,
+    add_own, kinds, kinds_of, look, look_by_rules, rules_for, summed_up, upgrade_in_words,
 };
-use windrow_harvester::objects::{ObjectKind, Objects};
+use windrow_harvester::objects::{KindListing, ObjectKind, Objects};
 use windrow_model::reasons::Severity;
 use windrow_plan::rules::Platform;
 
-use super::cluster::{ClusterObjects, ObjectSource, runtime};
+use super::cluster::{ClusterObjects, NoObjects, ObjectSource, runtime};
+use super::document::now;
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
@@ -27,11 +28,17 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let loaded = context.settings();
-    let ClusterObjects { objects, at, own } = match args.from.objects(&kinds(), context)? {
-        Ok(seen) => seen,
-        Err(exit) => return Ok(exit),
+    let (seen, unasked) = match args.from.look(&kinds(), context)? {
+        Ok(seen) => (seen, None),
+        Err(NoObjects::Unreadable) => return Ok(Exit::Usage),
+        // The node itself can still be looked at.
+        Err(NoObjects::NotAsked(why)) => (nothing_known(&why), Some(why)),
     };
-    let mut looked = look(&objects, at);
+    let ClusterObjects { objects, at, own } = seen;
+    let mut looked = match unasked {
+        None => look(&objects, at),
+        Some(_) => Vec::new(),
+    };
     let own = match args.from.is_live() {
         true => Some(runtime()?.block_on(read_own_node(
             &context.node(),
@@ -40,24 +47,32 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         ))),
         false => own,
     };
-    looked.extend(own.iter().flat_map(|own| look_at_own(own, &objects, at)));
-    let platform = match args.from.is_live() {
-        true => loaded
-            .settings
-            .platform
-            .or_else(|| platform::detect(&context.layout)),
-        false => platform_of(&objects),
-    };
-    let rules = rules_for(&loaded.rules.findings, platform);
-    match args
-        .from
-        .named_objects(&objects, &kinds_of(&rules), context)?
-    {
-        Ok(objects) => looked.extend(look_by_rules(&objects, &rules)),
-        Err(exit) => return Ok(exit),
+    if let Some(own) = &own {
+        add_own(&mut looked, own, &objects, at);
+    }
+    if unasked.is_none() {
+        let platform = match args.from.is_live() {
+            true => loaded
+                .settings
+                .platform
+                .or_else(|| platform::detect(&context.layout)),
+            false => platform_of(&objects),
+        };
+        let rules = rules_for(&loaded.rules.findings, platform);
+        match args
+            .from
+            .named_objects(&objects, &kinds_of(&rules), context)?
+        {
+            Ok(objects) => looked.extend(look_by_rules(&objects, &rules)),
+            Err(exit) => return Ok(exit),
+        }
     }
     let mut found = summed_up(looked, at);
     found.upgrade = upgrade_in_words(&objects, at);
+    if let Some(why) = unasked {
+        let unknown = format!("every incident that the cluster's objects show: {why}");
+        found.unknown.insert(0, unknown);
+    }
     let text = args
         .output
         .render(&found, || diagnosis_table(&found, style()))?;
@@ -68,6 +83,20 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         false if found.unknown.is_empty() => Exit::Ok,
         false => Exit::Unknown,
     })
+}
+
+/// A cluster that cannot be asked: whoever needs one of its kinds gets the reason.
+fn nothing_known(why: &str) -> ClusterObjects {
+    let mut objects = Objects::default();
+    for kind in kinds() {
+        let unknown = KindListing::Unknown(format!("the cluster cannot be asked: {why}"));
+        objects.insert(kind.group_kind(), unknown);
+    }
+    ClusterObjects {
+        objects,
+        at: now(),
+        own: None,
+    }
 }
 
 /// The platform of a saved cluster: Harvester has its settings.

@@ -62,7 +62,7 @@ pub(super) fn current(context: &Context) -> FoundStatus {
 pub(super) fn read(path: &Path) -> Result<Status, String> {
     let text = fs::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(
-            "there is no {}: the daemon has not run since the last boot (systemctl status windrow)",
+            "there is no {}, as the daemon has not run since the last boot (systemctl status windrow)",
             path.display()
         ),
         _ => format!("{} cannot be read: {error}", path.display()),
@@ -107,18 +107,24 @@ fn unknown(why: &str, last: Option<&Status>) -> Status {
         api_version: "windrow.dev/v1".to_owned(),
         kind: "Status".to_owned(),
         generation: last.map_or(0, |last| last.generation),
+        host: last.map(|last| last.host.clone()).unwrap_or_default(),
+        node_name: last.and_then(|last| last.node_name.clone()),
         readiness: Readiness::Unknown,
         phase: last.map_or(Phase::WaitingForApi, |last| last.phase),
         since: last.map_or_else(now, |last| last.since),
+        phase_since: None,
+        first_ready: None,
         reason: StatusReason {
             code: Code::StateUnknown,
             message: Code::StateUnknown.say(&[("why", why)]),
         },
+        headline: String::new(),
         summary: "Unknown: Windrow's daemon does not run".to_owned(),
         platform: last.and_then(|last| last.platform),
         role: last.map_or(NodeRole::Unknown, |last| last.role),
         phases: Vec::new(),
         pace: None,
+        pace_since: None,
         transition: None,
         vip: None,
         staging: StagingStatus::default(),

@@ -1,6 +1,6 @@
 //! `windrow hold`: a person keeps files from RKE2.
 
-use super::manual::carry_out;
+use super::manual::{NO_REASON, carry_out};
 use super::{Context, Exit};
 use crate::daemon::manual_holds;
 
@@ -11,7 +11,7 @@ pub(super) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// Why; it is recorded with who and when
-    #[arg(long, default_value = "no reason given")]
+    #[arg(long, default_value = NO_REASON)]
     reason: String,
 }
 

@@ -23,7 +23,9 @@ pub(super) use facts::disabled;
 use gathered::own_manifest;
 pub(super) use gathered::{Input, Inputs};
 pub(super) use markers::{ForeignMarker, skipped_by};
-pub(super) use own::{carried_configuration, own_configuration, rule_files, rules};
+pub(super) use own::{
+    RulesOfNode, carried_configuration, own_configuration, rule_files, rules, rules_of_node,
+};
 pub(super) use own_kind::{OwnKind, has_objects, own_kind};
 pub(super) use sources::{
     STANDARD_INPUT, is_standard_input, name_of, other_configurations, standard_input, text_of,

@@ -1,9 +1,13 @@
 //! What `hold` and `release` share: who asks, and how the outcome is printed.
 
-use super::document::{daemon_runs, now};
+use super::document::{self, FoundStatus, now};
 use super::{Context, Exit, complain};
 use crate::daemon::manual_holds::{FileOutcome, ManualChange, Order, OrderRefused};
 use crate::layout::Layout;
+use crate::report::why::until_applied;
+
+/// What is recorded where nobody says why.
+pub(super) const NO_REASON: &str = "no reason given";
 
 /// Who asks: the person behind sudo, the login name, or the user id.
 pub(super) fn who() -> String {
@@ -41,20 +45,28 @@ pub(super) fn carry_out(
         }
         Err(OrderRefused::System(error)) => anyhow::bail!(with_right(&format!("{error:#}"))),
     };
+    let because = match reason {
+        NO_REASON => String::new(),
+        reason => format!(": {reason}"),
+    };
     let mut exit = Exit::Ok;
     let recorded = outcomes.iter().any(|outcome| outcome.result.is_ok());
+    let mut released = false;
     for FileOutcome { file, result } in outcomes {
         match result {
-            Ok(ManualChange::Held) => println!("{file} held by {by}: {reason}"),
+            Ok(ManualChange::Held) => println!("{file} held by {by}{because}"),
             Ok(ManualChange::HeldTogether) => {
                 println!("{file} held with it: they share a name, and one marker hides both");
             }
             Ok(ManualChange::ReleasedTogether) => {
                 println!("{file} released with it: they share a name, and one marker hid both");
             }
-            Ok(ManualChange::Released) => println!("{file} released by {by}: {reason}"),
+            Ok(ManualChange::Released) => {
+                released = true;
+                println!("{file} released by {by}{because}");
+            }
             Ok(ManualChange::WasNotHeld) => {
-                println!("{file} was not held; recorded, so that it will not be");
+                println!("{file} was not held. Windrow will not hold it as it is now");
             }
             Err(why) => {
                 eprintln!("windrow: {file}: {}", with_right(&why));
@@ -62,8 +74,16 @@ pub(super) fn carry_out(
             }
         }
     }
-    if recorded && let Err(why) = daemon_runs(context) {
-        println!("The daemon does not run ({why}); it will learn of this when it starts.");
+    match document::current(context) {
+        FoundStatus::Current(status) if released => {
+            println!("{}.", until_applied(&status));
+        }
+        FoundStatus::Stale { .. } if recorded => {
+            println!(
+                "Windrow's daemon does not run. It will learn of this when it starts (systemctl start windrow)."
+            );
+        }
+        FoundStatus::Current(_) | FoundStatus::Stale { .. } => {}
     }
     Ok(exit)
 }

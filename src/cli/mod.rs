@@ -6,6 +6,7 @@
 #[macro_use]
 mod out;
 
+mod blame;
 mod check;
 mod cleanup;
 mod cluster;
@@ -20,9 +21,12 @@ mod follow;
 mod gates;
 mod hold;
 mod inputs;
+mod knowledge;
+mod learn;
 mod manual;
 mod output;
 mod plan;
+mod preflight;
 mod rehearse;
 mod release;
 mod repair;
@@ -57,13 +61,13 @@ const VERSION: &str = match option_env!("WINDROW_BUILD") {
 #[derive(Debug, Parser)]
 #[command(name = "windrow", version = VERSION, arg_required_else_help = true)]
 struct Cli {
-    /// Run below this directory as if it were `/`.
+    /// The node below this directory instead of this machine's: a sandbox, or the disk of another one
     #[arg(
         long,
         global = true,
-        hide = true,
         value_name = "DIR",
-        default_value = "/"
+        default_value = "/",
+        hide_default_value = true
     )]
     root: PathBuf,
     #[command(subcommand)]
@@ -75,6 +79,7 @@ enum Verb {
     Run(run::Args),
     Check(check::Args),
     Plan(plan::Args),
+    Preflight(preflight::Args),
     Rehearse(rehearse::Args),
     Status(status::Args),
     Why(why::Args),
@@ -91,6 +96,9 @@ enum Verb {
     Repair(repair::Args),
     Config(config::Args),
     Replay(replay::Args),
+    Blame(blame::Args),
+    Learn(learn::Args),
+    Knowledge(knowledge::Args),
     Cleanup(cleanup::Args),
     Report(report::Args),
 }
@@ -101,6 +109,7 @@ impl Verb {
             Verb::Run(args) => run::run(args, context),
             Verb::Check(args) => check::run(args, context),
             Verb::Plan(args) => plan::run(args, context),
+            Verb::Preflight(args) => preflight::run(&args, context),
             Verb::Rehearse(args) => rehearse::run(args, context),
             Verb::Status(args) => status::run(args, context),
             Verb::Why(args) => why::run(args, context),
@@ -117,6 +126,9 @@ impl Verb {
             Verb::Repair(args) => repair::run(args, context),
             Verb::Config(args) => config::run(args, context),
             Verb::Replay(args) => replay::run(args, context),
+            Verb::Blame(args) => blame::run(args, context),
+            Verb::Learn(args) => learn::run(args, context),
+            Verb::Knowledge(args) => knowledge::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),
             Verb::Report(args) => report::run(args, context),
         }

@@ -1,12 +1,16 @@
 //! Standard output and standard error of the verbs. A text may quote a file's name or a message of the cluster: none of
 //! their characters reaches a terminal as a control character (`printable.rs`).
 //!
-//! The macros replace those of the standard library for every verb, so that none is forgotten.
+//! The macros replace those of the standard library for every verb, so that none is forgotten. Where nobody reads any
+//! more (`windrow report 2>&1 | head`), they write nothing and the verb does its work to the end.
 
 use std::io::{IsTerminal as _, Write as _};
 
 use rustix::termios::tcgetwinsize;
 
+use super::Exit;
+use crate::causes::plain;
+use crate::printable::printable_lines;
 use crate::render::Style;
 
 /// Tables are at least so wide, and at most, whatever the terminal is: longer lines are hard to read.
@@ -15,20 +19,34 @@ const WIDEST: usize = 160;
 
 macro_rules! println {
     ($($words:tt)*) => {
-        std::println!("{}", $crate::printable::printable_lines(&format!($($words)*)))
+        $crate::cli::out::write_out(&format!("{}\n", format_args!($($words)*)))
     };
 }
 
 macro_rules! print {
     ($($words:tt)*) => {
-        std::print!("{}", $crate::printable::printable_lines(&format!($($words)*)))
+        $crate::cli::out::write_out(&format!($($words)*))
     };
 }
 
 macro_rules! eprintln {
     ($($words:tt)*) => {
-        std::eprintln!("{}", $crate::printable::printable_lines(&format!($($words)*)))
+        $crate::cli::out::write_err(&format!("{}\n", format_args!($($words)*)))
     };
+}
+
+/// Writes to standard output. Whoever reads it may be gone.
+pub(super) fn write_out(text: &str) {
+    if let Err(error) = print_whole(&printable_lines(&plain(text))) {
+        write_err(&format!("windrow: standard output: {error:#}\n"));
+        std::process::exit(i32::from(Exit::Failure as u8));
+    }
+}
+
+/// Writes to standard error. There is no other place for what cannot be written there.
+pub(super) fn write_err(text: &str) {
+    let text = printable_lines(&plain(text));
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Prints problems, one line each.

@@ -7,7 +7,7 @@ use windrow_decide::{Manual, Mark, OnFailure};
 use windrow_model::reasons::Code;
 
 use super::document::now;
-use super::manual::carry_out;
+use super::manual::{NO_REASON, carry_out};
 use super::{Context, Exit};
 use crate::act::{MarkerOutcome, Markers};
 use crate::daemon::manual_holds::{self, Order, Which, list_manifests};
@@ -28,7 +28,7 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "files")]
     failsafe: bool,
     /// Why; it is recorded with who and when
-    #[arg(long, default_value = "no reason given")]
+    #[arg(long, default_value = NO_REASON)]
     reason: String,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Args {
     /// The subject, where there is more than one: `Kind namespace/name` or a part of it
     #[arg(value_name = "SUBJECT")]
     subject: Option<String>,
-    /// Only show the exact requests, and whether kube-apiserver would take the first
+    /// Only show the exact requests, and whether kube-apiserver would take those that can be tried
     #[arg(long)]
     dry_run: bool,
     /// Undo a repair, without a name the newest: what nobody else has changed since becomes as it was
@@ -120,7 +120,7 @@ impl Repair<'_> {
         }
         show_begun(&begun)?;
         show_found(&found)?;
-        let tried = self.try_out(&mut found).await?;
+        let tried = self.try_out(&mut begun, &mut found).await?;
         if args.dry_run {
             return Ok(tried);
         }
@@ -155,37 +155,64 @@ impl Repair<'_> {
         Ok(findings.filter(|finding| finding.code == code).collect())
     }
 
-    /// Asks kube-apiserver whether it would take the first request of each cure, and says what it says. The findings
-    /// whose cure it would refuse are taken out.
-    async fn try_out(&self, found: &mut Vec<IncidentFinding>) -> anyhow::Result<Exit> {
+    /// Asks kube-apiserver whether it would take what can be tried of each cure, and says what it says. What it would refuse
+    /// is taken out.
+    async fn try_out(
+        &self,
+        begun: &mut Vec<Record>,
+        found: &mut Vec<IncidentFinding>,
+    ) -> anyhow::Result<Exit> {
         let mut exit = Exit::Ok;
+        for record in std::mem::take(begun) {
+            let (subject, cure) = (&record.subject, &record.cure);
+            if self.try_cure(subject, cure, record.done).await? == Exit::Refused {
+                eprintln!("It is not continued; `windrow repair --undo` takes back what is done.");
+                exit = Exit::Refused;
+                continue;
+            }
+            // One whose object was changed by somebody else is closed when it goes on.
+            begun.push(record);
+        }
         for finding in std::mem::take(found) {
-            let first = finding.cure.as_ref().and_then(Cure::first_request);
-            let outcome = match first {
-                Some(request) => try_out(&self.client, request).await,
-                None => RequestOutcome::Applied,
+            let tried = match &finding.cure {
+                Some(cure) => self.try_cure(&finding.subject, cure, 0).await?,
+                None => Exit::Ok,
             };
-            let subject = &finding.subject;
-            match outcome {
+            match tried {
+                Exit::Ok => found.push(finding),
+                Exit::Refused => exit = Exit::Refused,
+                other => exit = if exit == Exit::Ok { other } else { exit },
+            }
+        }
+        Ok(exit)
+    }
+
+    /// The same of one cure, after the steps that are done.
+    async fn try_cure(&self, subject: &str, cure: &Cure, done: usize) -> anyhow::Result<Exit> {
+        let (mut exit, mut taken) = (Exit::Ok, 0);
+        for request in cure.requests_to_try(done) {
+            let what = format!("{subject}: {}", request.say());
+            match try_out(&self.client, request).await {
                 RequestOutcome::Refused(why) => {
-                    eprintln!("windrow: {subject}: the first request would be refused: {why}");
+                    eprintln!("windrow: {what} would be refused: {why}");
                     exit = Exit::Refused;
-                    continue;
                 }
                 RequestOutcome::Outdated(why) => {
-                    eprintln!("windrow: {subject}: {why}: diagnose again");
+                    eprintln!("windrow: {what}: {why}: diagnose again");
                     exit = if exit == Exit::Ok { Exit::Failed } else { exit };
-                    continue;
                 }
                 RequestOutcome::Unanswered(why) => {
-                    eprintln!("windrow: {subject}: the first request could not be tried: {why}");
+                    eprintln!("windrow: {what} could not be tried: {why}");
                 }
-                RequestOutcome::Taken(_) => print_whole(&format!(
-                    "\n{subject}: tried with dryRun=All, the first request would be taken.\n"
-                ))?,
+                RequestOutcome::Taken(_) => taken += 1,
                 RequestOutcome::Applied => {}
             }
-            found.push(finding);
+        }
+        if taken > 0 {
+            let requests = if taken == 1 { "request" } else { "requests" };
+            print_whole(&format!(
+                "\n{subject}: tried with dryRun=All, {taken} {requests} would be taken.\n"
+            ))?;
         }
         Ok(exit)
     }
@@ -277,7 +304,7 @@ impl Repair<'_> {
             }
         }
         if is_over {
-            print_whole("Done, and verified: it is recognised no longer.\n")?;
+            print_whole("Done, and verified: it is over.\n")?;
         }
         Ok(is_over)
     }
@@ -326,7 +353,7 @@ fn agreed(question: &str) -> anyhow::Result<bool> {
         print_whole(&format!("\n{question} Write yes: "))?;
         std::io::stdin().lock().read_line(&mut answer)?;
     } else {
-        eprintln!("windrow: there is no terminal to ask at: --yes does it, --dry-run shows it");
+        eprintln!("windrow: there is no terminal to ask on: --yes does it, --dry-run shows it");
     }
     let is_agreed = answer.trim() == "yes";
     if !is_agreed {

@@ -368,9 +368,7 @@ impl Show<'_> {
         if flown.changes.is_empty() {
             return self.say("\nWith these rules every file is held and released as it was.");
         }
-        self.say(
-            "\nWith these rules (the cluster being as it was recorded, not as it would have become):",
-        )?;
+        self.say("\nWith these rules, and the cluster as it was recorded:")?;
         let times = |times: &windrow_decide::flight::FileTimes| {
             let at = |at: Option<Timestamp>| at.map(|at| self.time(at).trim().to_owned());
             let code = times

@@ -12,12 +12,15 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use windrow_decide::Event;
 use windrow_harvester::HarvesterVersion;
+use windrow_model::manifest::ManifestPath;
 use windrow_model::manifest::extract::{FileKind, kind_of};
 use windrow_model::reasons::Code;
 use windrow_simulate::{FIRST_VM, Setup};
 
+use super::blame;
 use super::inputs::{name_of, text_of};
-use super::{Context, Exit, complain};
+use super::out::print_whole;
+use super::{Context, Exit, complain, style};
 use crate::act::Lock;
 use crate::apiserver::ApiServer;
 use crate::configuration::Configuration;
@@ -25,11 +28,12 @@ use crate::daemon::background::Background;
 use crate::daemon::gates::GateController;
 use crate::daemon::incidents::Diagnoser;
 use crate::daemon::outlets;
-use crate::daemon::sandbox::{Ends, Sandbox, lay_out};
+use crate::daemon::sandbox::{Ends, PausePoint, Sandbox, lay_out};
 use crate::daemon::{Clock, Daemon, DaemonSignals, link};
 use crate::layout::Layout;
-use crate::observe::cluster;
 use crate::observe::probes::{self, Endpoints, ProbeContext};
+use crate::observe::{appearances, cluster};
+use crate::printable::shell_word;
 use crate::report::journal;
 
 /// Run the daemon
@@ -47,6 +51,10 @@ pub(super) struct Args {
     /// virtual machine and a preset storage network]; or `-`
     #[arg(long, value_name = "FILE", requires = "sandbox")]
     config: Option<PathBuf>,
+    /// Stop the sandbox's clock at this phase, or once this file waits for what it needs, until Enter is pressed (can be
+    /// repeated): Windrow goes on answering
+    #[arg(long, value_name = "PHASE|FILE", requires = "sandbox")]
+    pause_at: Vec<String>,
     /// Which of the possible courses of events the sandbox takes
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sandbox")]
     seed: u64,
@@ -74,7 +82,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         Lockable::Impossible => None,
         Lockable::Taken => {
             eprintln!(
-                "windrow: windrow already runs on this node: another process holds {}. \
+                "windrow: another Windrow runs on this node and holds {}. \
                  `systemctl status windrow` shows it; `windrow status` shows what it does",
                 layout.lock().display()
             );
@@ -95,6 +103,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     let daemon = Daemon::new(publish, Clock::real(), link)
         .with_gates(gates)
         .with_incidents(incidents);
+    let (daemon, (wanted, seen)) = daemon.with_appearances();
     let diagnoser = Diagnoser::new(
         configured.clone(),
         api.clone(),
@@ -120,6 +129,10 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     background.start(
         "probes",
         probes::probe(probe_context, interests.clone(), events.clone()),
+    );
+    background.start(
+        "who brings what",
+        appearances::watch(api.clone(), kubeconfig.clone(), wanted, seen),
     );
     background.start(
         "cluster",
@@ -213,6 +226,13 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     }
     let clock = Clock::sped_up(args.speed);
     let setup = Setup::harvester_config(&name, &text, HarvesterVersion::LATEST, clock.now());
+    let pauses = match pause_points(&args.pause_at, &setup) {
+        Ok(pauses) => pauses,
+        Err(errors) => {
+            complain(&errors);
+            return Ok(Exit::Usage);
+        }
+    };
     let layout = Layout::new(directory);
     // The files that the installer leaves on a node.
     let config = layout.path("/oem/harvester.config");
@@ -237,7 +257,10 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
         status: daemon.status(),
     };
     let (stop, stopped) = watch::channel(false);
-    let node = Sandbox::new(setup, args.seed, layout.manifests(), clock);
+    let root = directory.to_owned();
+    let node = Sandbox::new(setup, args.seed, layout.manifests(), clock)
+        .with_pauses(pauses)
+        .with_hints(move |held| hints(&root, held));
     let mut driver = tokio::spawn(daemon.run(signals, stopped));
     let mut out = std::io::stdout();
     let came_up = tokio::select! {
@@ -252,11 +275,62 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     if stop.send(true).is_ok() {
         driver.await?;
     }
+    println!("\nWhere the time went");
+    print_whole(&blame::summary_of(&layout, style()))?;
+    println!("All of it: {}", command_below(directory, "blame", None));
     println!(
         "\nThe directory is as the node left it: {}",
         directory.display()
     );
     Ok(if came_up { Exit::Ok } else { Exit::Failed })
+}
+
+/// Where the sandbox's clock is to stop, or everything that is wrong with it.
+fn pause_points(typed: &[String], setup: &Setup) -> Result<Vec<PausePoint>, Vec<String>> {
+    let files = setup.files.manifests().map(|(path, _)| path.into());
+    let files: Vec<ManifestPath> = files.collect();
+    let read = |typed: &String| PausePoint::read(typed, setup.platform(), &files);
+    let (points, errors): (Vec<_>, Vec<_>) = typed.iter().map(read).partition(Result::is_ok);
+    match errors.is_empty() {
+        true => Ok(points.into_iter().flatten().collect()),
+        false => Err(errors.into_iter().filter_map(Result::err).collect()),
+    }
+}
+
+/// What to type in another terminal to look at the sandbox's node.
+fn hints(root: &Path, held: Option<&ManifestPath>) -> String {
+    let held = held.map(|file| file.as_str());
+    let commands = [("status", None), ("why", held), ("console", None)];
+    let lines = commands
+        .iter()
+        .filter(|(verb, file)| *verb != "why" || file.is_some())
+        .map(|(verb, file)| format!("  {}", command_below(root, verb, *file)));
+    let lines: Vec<String> = lines.collect();
+    format!(
+        "It answers as a node does. In another terminal:\n{}\n",
+        lines.join("\n")
+    )
+}
+
+/// A command line over a node below a directory, by the name under which this program was started.
+fn command_below(root: &Path, verb: &str, file: Option<&str>) -> String {
+    let program = std::env::args_os().next();
+    let program = program.map_or_else(
+        || "windrow".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    // The other terminal may stand in another directory.
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    let root = root.display().to_string();
+    let words = [
+        Some(program.as_str()),
+        Some(verb),
+        file,
+        Some("--root"),
+        Some(root.as_str()),
+    ];
+    let words: Vec<_> = words.into_iter().flatten().map(shell_word).collect();
+    words.join(" ")
 }
 
 #[cfg(test)]

@@ -74,10 +74,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             }
         }
     }
-    if let Err(why) = runs {
+    if runs.is_err() {
         println!(
-            "The daemon does not run ({why}). What was staged stays held until it is started \
-             (systemctl start windrow), or until you say `windrow release FILE`."
+            "Windrow's daemon does not run. What was staged stays held until it is started (systemctl start windrow), or until you \
+             say `windrow release FILE`."
         );
     }
     Ok(exit)

@@ -1,10 +1,12 @@
 //! `windrow status`: the status document, for people and scripts.
 
+mod changes;
+
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
 use jiff::Timestamp;
-use windrow_decide::{HeldFile, Holder, ProbeStatus, Readiness, StagingStatus, Status};
+use windrow_decide::{HeldFile, Holder, ProbeStatus, Readiness, Status, UnknownKind, sentence};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::ProbeState;
@@ -16,13 +18,17 @@ use super::output::Output;
 use super::{Context, Exit, style};
 use crate::printable::{printable, printable_colours};
 use crate::render::{Style, fit, wrap};
+use crate::report::why::until_applied;
 
 /// Show the node's state and its causes
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Show every change, until interrupted
+    /// Show every change as a line with time and host, until interrupted; with -v the whole state at each change
     #[arg(long)]
     watch: bool,
+    /// Show everything: also what is applied and what passes
+    #[arg(short, long)]
+    verbose: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -54,31 +60,55 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 
 fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let mut follow = Follow::file(&context.layout.status())?;
+    let host = host();
     let mut out = std::io::stdout();
-    let full_screen = out.is_terminal() && args.format() == Output::Table && !args.console;
-    let mut shown = String::new();
+    let by_line = args.format() == Output::Table && !args.console && !args.verbose;
+    let full_screen = out.is_terminal() && args.format() == Output::Table && args.verbose;
+    let mut before: Option<Status> = None;
     loop {
         let found = document::current(context);
-        let mut next = text(args, &found)?;
-        if args.format() == Output::Yaml {
-            // One document behind another.
-            next.insert_str(0, "---\n");
-        }
+        let status = found.shown();
         // Ages change every second; only a change of the state is worth a new text.
-        let known = serde_json::to_string(&found.shown())?;
-        if known != shown {
-            if full_screen {
-                write!(out, "\u{1b}[H\u{1b}[2J")?;
+        let is_new = before.as_ref() != Some(&status);
+        let text = match is_new {
+            true if by_line => {
+                let host = if status.host.is_empty() {
+                    &host
+                } else {
+                    &status.host
+                };
+                stamped(&changes::changes(before.as_ref(), &status), host)
             }
-            // A closed pipe (`| head`) ends the watch without a message.
-            if write!(out, "{next}").and_then(|()| out.flush()).is_err() {
-                return Ok(exit_of(found.shown().readiness));
-            }
-            shown = known;
+            true if full_screen => format!("\u{1b}[H\u{1b}[2J{}", text(args, &found)?),
+            // One document behind another.
+            true if args.format() == Output::Yaml => format!("---\n{}", text(args, &found)?),
+            true => text(args, &found)?,
+            false => String::new(),
+        };
+        // A closed pipe (`| head`) ends the watch without a message.
+        if write!(out, "{text}").and_then(|()| out.flush()).is_err() {
+            return Ok(exit_of(status.readiness));
         }
+        before = Some(status);
         follow.writer_of(&found);
         follow.wait(None);
     }
+}
+
+/// Each line with the time and the host in front.
+fn stamped(lines: &[String], host: &str) -> String {
+    let at = now().strftime("%Y-%m-%dT%H:%M:%SZ");
+    let lines = lines
+        .iter()
+        .map(|line| format!("{at} {host} {}\n", printable(line)));
+    lines.collect()
+}
+
+/// The host's name, as `hostname` tells it.
+fn host() -> String {
+    let name = nix::unistd::gethostname().ok();
+    let name = name.and_then(|name| name.into_string().ok());
+    name.unwrap_or_else(|| "localhost".to_owned())
 }
 
 fn text(args: &Args, found: &FoundStatus) -> anyhow::Result<String> {
@@ -86,12 +116,12 @@ fn text(args: &Args, found: &FoundStatus) -> anyhow::Result<String> {
     if args.console {
         return Ok(one_line(&status) + "\n");
     }
-    let table = || printable_colours(&table(&status, found));
+    let table = || printable_colours(&table(&status, found, args.verbose));
     args.format().render(&status, table)
 }
 
-fn table(status: &Status, found: &FoundStatus) -> String {
-    let mut text = people(status, now(), style());
+fn table(status: &Status, found: &FoundStatus, verbose: bool) -> String {
+    let mut text = people(status, now(), verbose, style());
     if let FoundStatus::Stale {
         last: Some(last), ..
     } = found
@@ -108,39 +138,66 @@ fn table(status: &Status, found: &FoundStatus) -> String {
 
 /// The document in one line that fits Harvester's own console.
 pub(super) fn one_line(status: &Status) -> String {
-    fit(&printable(&status.summary), 65)
+    fit(&printable(&sentence::one_line(status, now())), 65)
 }
 
 /// The document for people.
-fn people(status: &Status, now: Timestamp, style: Style) -> String {
+fn people(status: &Status, now: Timestamp, verbose: bool, style: Style) -> String {
     let mut out = String::new();
     headline(&mut out, status, now, style);
-    manifests(&mut out, &status.staging, now, style);
-    probes(&mut out, &status.probes, now, style);
+    manifests(&mut out, status, now, verbose, style);
+    probes(&mut out, &status.probes, now, verbose, style);
     for finding in &status.findings {
         finding_lines(&mut out, finding, style);
     }
-    if !status.staging.held.is_empty() {
-        let _ = writeln!(out, "\n`windrow why FILE` shows the whole chain.");
+    let (held, found) = (&status.staging.held, &status.findings);
+    let example = held.first().map(|file| file.file.as_str());
+    if let Some(example) = example.or(found.first().map(|one| one.code.as_str())) {
+        let _ = writeln!(
+            out,
+            "\nMore of a file, a probe or a code: `windrow why {example}`"
+        );
     }
     out
 }
 
+/// The state and the step, in a few words.
+fn stand(status: &Status) -> String {
+    let step = status.phase.title();
+    match status.readiness {
+        Readiness::Ready => "Ready".to_owned(),
+        Readiness::Degraded => "Ready, degraded".to_owned(),
+        Readiness::SettingUp => format!("Setting up, step: {step}"),
+        Readiness::Failed => format!("{}, step: {step}", sentence::word(status)),
+        Readiness::Unknown => match status.why_unknown() {
+            UnknownKind::ProbesOff => "Unknown (probes are off)".to_owned(),
+            // Who keeps a document says so in it.
+            _ if status.writer.is_none() => "Unknown (Windrow does not run)".to_owned(),
+            kind => format!("Unknown ({kind}), step: {step}"),
+        },
+    }
+}
+
 /// The state, the step, and the reason.
 fn headline(out: &mut String, status: &Status, now: Timestamp, style: Style) {
-    let (lasted, step) = (age(status.since, now), status.phase.title());
-    let at_step = format!("for {lasted}, step: {step}");
-    let line = match status.readiness {
-        Readiness::Ready => format!("{} for {lasted}", style.good("Ready")),
-        Readiness::Degraded => format!("{} for {lasted}", style.bad("Ready, degraded")),
-        Readiness::SettingUp => format!("{} {at_step}", style.waiting("Setting up")),
-        Readiness::Failed => format!("{} {at_step}", style.bad("Failed")),
-        Readiness::Unknown if status.reason.code == Code::NotProbed => {
-            format!("{} for {lasted}. Probes are off", style.waiting("Unknown"))
-        }
-        Readiness::Unknown => format!("{} {at_step}", style.waiting("Unknown")),
+    let stand = stand(status);
+    let (word, step) = match stand.split_once(", step: ") {
+        Some((word, step)) => (word, format!(", step: {step}")),
+        None => (stand.as_str(), String::new()),
     };
-    let _ = writeln!(out, "{line}");
+    let word = match status.readiness {
+        Readiness::Ready => style.good(word),
+        Readiness::Degraded | Readiness::Failed => style.bad(word),
+        Readiness::SettingUp | Readiness::Unknown => style.waiting(word),
+    };
+    let _ = writeln!(
+        out,
+        "{word} for {}{step}",
+        age(sentence::since(status), now)
+    );
+    if let Some(note) = sentence::pace_note(status) {
+        let _ = writeln!(out, "{}", style.waiting(&note));
+    }
     for line in wrap(&status.reason.message, style.width) {
         let _ = writeln!(out, "{line}");
     }
@@ -153,22 +210,32 @@ fn headline(out: &mut String, status: &Status, now: Timestamp, style: Style) {
     }
 }
 
-/// How many files are staged, and each that is not applied.
-fn manifests(out: &mut String, staging: &StagingStatus, now: Timestamp, style: Style) {
+/// How many files there are, how many of them were held, and each that is not applied.
+fn manifests(out: &mut String, status: &Status, now: Timestamp, verbose: bool, style: Style) {
+    let staging = &status.staging;
     if staging.total > 0 {
+        let parts = [
+            (staging.applied.len(), "applied"),
+            (staging.released.len(), "released"),
+            (staging.held.len(), "held"),
+            (staging.not_held.len(), "not held"),
+            (staging.failed.len(), "failed"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(files, _)| *files > 0)
+            .map(|(files, state)| format!("{files} {state}"))
+            .collect();
+        let were_held = match staging.were_held() {
+            0 => String::new(),
+            files => format!("; {files} held before"),
+        };
         let _ = writeln!(
             out,
-            "\n{}  {} staged: {} applied, {} released, {} held, {} failed{}",
+            "\n{}  {}: {}{were_held}",
             style.strong("Manifests"),
             staging.total,
-            staging.applied.len(),
-            staging.released.len(),
-            staging.held.len(),
-            staging.failed.len(),
-            match staging.not_held.len() {
-                0 => String::new(),
-                files => format!(", {files} not held"),
-            }
+            parts.join(", ")
         );
     }
     let mut file_row = |state: &str, file: &str, since: Timestamp, why: &str| {
@@ -189,16 +256,15 @@ fn manifests(out: &mut String, staging: &StagingStatus, now: Timestamp, style: S
         file_row("held", &file.file, file.since, &why);
     }
     for file in &staging.released {
-        let why = "RKE2 has not applied it yet";
-        file_row("released", &file.file, file.since, why);
+        file_row("released", &file.file, file.since, until_applied(status));
+    }
+    for file in staging.applied.iter().filter(|_| verbose) {
+        file_row("applied", &file.file, file.since, "");
     }
 }
 
 fn finding_lines(out: &mut String, finding: &Finding, style: Style) {
-    let at = finding
-        .at
-        .first()
-        .map_or(String::new(), |at| format!("{at}: "));
+    let at = places(finding);
     let _ = writeln!(
         out,
         "\n{} {}",
@@ -214,8 +280,24 @@ fn finding_lines(out: &mut String, finding: &Finding, style: Style) {
     }
 }
 
+/// The first places of a finding, and how many more there are.
+fn places(finding: &Finding) -> String {
+    const SHOWN: usize = 3;
+    let places: Vec<String> = finding
+        .at
+        .iter()
+        .take(SHOWN)
+        .map(|at| at.to_string())
+        .collect();
+    match (places.is_empty(), finding.at.len().saturating_sub(SHOWN)) {
+        (true, _) => String::new(),
+        (false, 0) => format!("{}: ", places.join(", ")),
+        (false, more) => format!("{} and {more} more: ", places.join(", ")),
+    }
+}
+
 /// How many probes pass, and each that does not.
-fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, style: Style) {
+fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, verbose: bool, style: Style) {
     if probes.is_empty() {
         return;
     }
@@ -230,7 +312,7 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, style: Style
     );
     for probe in in_state(ProbeState::Failing).chain(in_state(ProbeState::Unknown)) {
         // A probe that was not asked yet is only counted.
-        if probe.code != Some(Code::ProbePending) {
+        if verbose || probe.code != Some(Code::ProbePending) {
             row(
                 out,
                 style,
@@ -239,6 +321,10 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, style: Style
                 &probe.message,
             );
         }
+    }
+    for probe in in_state(ProbeState::Passing).filter(|_| verbose) {
+        let (id, age) = (probe.id.as_str(), age(probe.since, now));
+        row(out, style, (probe.state.as_str(), id), &age, "");
     }
 }
 

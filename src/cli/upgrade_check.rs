@@ -6,10 +6,11 @@ use windrow_harvester::HarvesterVersion;
 use windrow_harvester::upgrade_check::{NodeReadings, UpgradeOutcome, check, kinds};
 
 use self::gates::refused_gates;
-use super::cluster::ObjectSource;
+use super::cluster::{ObjectSource, runtime};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
+use crate::daemon::node_findings::read_own_node;
 use crate::observe::upgrade_check::read_nodes;
 use crate::render::upgrade_table;
 
@@ -41,8 +42,12 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             Ok(read) => readings = read,
             Err(exit) => return Ok(exit),
         }
+        let limits = &context.settings().settings.staging.limits;
+        let layout = context.node();
+        readings.own = Some(runtime()?.block_on(read_own_node(&layout, limits, cluster.at)));
         own_gates = context.settings().settings.feature_gates.clone();
     }
+    readings.own = readings.own.or(cluster.own);
     readings.gates = args
         .to
         .map(|to| refused_gates(&cluster.objects, to, &own_gates));

@@ -1,19 +1,23 @@
 //! `windrow vip-check`: does another machine on the network use the address that is to be the VIP?
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use windrow_harvester::arp::{Claim, PROBES, waits};
+use windrow_harvester::arp::{PROBES, waits};
 use windrow_harvester::vip_address;
+use windrow_harvester::vip_check::{AddressClaim, AddressState, VipCheck};
 use windrow_model::manifest::yaml;
 
 use super::inputs::text_of;
+use super::out::print_whole;
+use super::output::Output;
 use super::{Context, Exit};
 use crate::backoff::random;
 use crate::observe::arp::{Claims, ask_who_has};
 
 /// Harvester's configuration, as the installer leaves it.
 const CONFIGURATION: &str = "/oem/harvester.config";
+const LEADER: &str = "Where the cluster runs, its leader has the VIP: `windrow diagnose` on a server tells it from others.";
 
 /// Does another machine use the VIP's address? Asked with ARP probes, which take the right CAP_NET_RAW
 #[derive(Debug, clap::Args)]
@@ -27,6 +31,9 @@ pub(super) struct Args {
     /// The Harvester configuration; when not given, this node's own
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
@@ -38,23 +45,33 @@ pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         },
     };
     let address = match wanted {
-        Ok(IpAddr::V4(address)) => address,
-        Ok(IpAddr::V6(address)) => {
-            eprintln!("windrow: {address} cannot be looked for: IPv6 has no ARP");
-            return Ok(Exit::Unknown);
-        }
+        Ok(address) => address,
         Err(why) => {
             eprintln!("windrow: which address? {why}");
             return Ok(Exit::Usage);
         }
     };
-    let waits = waits([random(), random(), random()]);
-    match ask_who_has(address, args.interface.as_deref(), waits) {
-        Ok(claims) => Ok(tell(address, &claims)),
-        Err(why) => {
-            eprintln!("windrow: {address} could not be looked for: {why}");
-            Ok(Exit::Unknown)
-        }
+    let checked = look_for(address, args.interface.as_deref());
+    if let (Output::Table, Some(why)) = (args.output, &checked.unknown) {
+        eprintln!("windrow: {address} {why}");
+    }
+    print_whole(&args.output.render(&checked, || in_words(&checked))?)?;
+    Ok(match checked.state {
+        AddressState::Free | AddressState::Own => Exit::Ok,
+        AddressState::Used | AddressState::Shared => Exit::Failed,
+        AddressState::Unknown => Exit::Unknown,
+    })
+}
+
+fn look_for(address: IpAddr, link: Option<&str>) -> VipCheck {
+    let IpAddr::V4(v4) = address else {
+        // RFC 4862 asks otherwise, by neighbour solicitations.
+        let why = "cannot be looked for: it is an IPv6 address, and only IPv4 is asked for here";
+        return VipCheck::unknown(address, why);
+    };
+    match ask_who_has(v4, link, waits([random(), random(), random()])) {
+        Ok(Claims { link, others }) => VipCheck::heard(address, &link.name, link.has(v4), &others),
+        Err(why) => VipCheck::unknown(address, format!("could not be looked for: {why}")),
     }
 }
 
@@ -70,30 +87,33 @@ fn configured(path: &Path) -> Result<IpAddr, String> {
         .map_err(|_| format!("{name} has no address in install.vip"))
 }
 
-fn tell(address: Ipv4Addr, Claims { link, others }: &Claims) -> Exit {
-    let link_name = &link.name;
-    let ours = link.has(address);
-    match (ours, others.is_empty()) {
-        (false, true) => {
-            println!("{address} is free: no answer to {PROBES} ARP probes on {link_name}")
+fn in_words(checked: &VipCheck) -> String {
+    let address = checked.address;
+    let link = checked.link.as_deref().unwrap_or_default();
+    let mut lines = vec![match checked.state {
+        AddressState::Free => {
+            format!("{address} is free: no answer to {PROBES} ARP probes on {link}")
         }
-        (true, true) => println!("{address} is this node's own ({link_name}): nobody else has it"),
-        (true, false) => {
-            println!("{address} is this node's own ({link_name}), and another has it too:")
+        AddressState::Own => {
+            format!("{address} is this node's own ({link}): no other machine has it")
         }
-        (false, false) => println!("{address} is used by another on {link_name}:"),
-    }
-    for claim in others {
-        match claim {
-            Claim::Has(mac) => println!("  {mac} has it"),
-            Claim::Probes(mac) => println!("  {mac} probes for it too, and is about to take it"),
+        AddressState::Shared => {
+            format!("{address} is this node's own ({link}), and another has it too:")
         }
-    }
-    if others.is_empty() {
-        return Exit::Ok;
-    }
-    println!(
-        "Where the cluster runs, its leader has the VIP: `windrow diagnose` on a server tells it from others."
+        AddressState::Used => format!("{address} is used by another on {link}:"),
+        AddressState::Unknown => return String::new(),
+    }];
+    lines.extend(
+        checked
+            .claims
+            .iter()
+            .map(|AddressClaim { mac, probes }| match probes {
+                false => format!("  {mac} has it"),
+                true => format!("  {mac} probes for it too, and is about to take it"),
+            }),
     );
-    Exit::Failed
+    if !checked.claims.is_empty() {
+        lines.push(LEADER.to_owned());
+    }
+    lines.join("\n") + "\n"
 }

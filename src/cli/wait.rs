@@ -1,21 +1,25 @@
 //! `windrow wait`: for scripts.
 
+use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use windrow_decide::{Readiness, Status};
+use windrow_decide::{Pace, Readiness, Status};
+use windrow_model::manifest::ManifestPath;
+use windrow_plan::rke2;
 use windrow_plan::rules::parse_duration;
 
-use super::document::{self, exit_of};
+use super::document::{self, FoundStatus, exit_of, now};
 use super::follow::Follow;
 use super::{Context, Exit};
-use crate::report::why::names_file;
+use crate::daemon::manual_holds::list_manifests;
+use crate::report::why::{files_named, names_file, nearest_file, staged};
 
 /// Wait until the node or a file has reached a state
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What to wait for: ready, staged, released=FILE or applied=FILE
+    /// What to wait for: ready (or degraded), staged, released=FILE or applied=FILE
     #[arg(long = "for", value_name = "WHAT", default_value = "ready")]
     what: What,
     /// Give up after this long (90s, 15m, 2h); without it, never
@@ -45,25 +49,121 @@ impl FromStr for What {
     }
 }
 
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ready => f.write_str("the node is ready"),
+            Self::Staged => f.write_str("every manifest is applied, or held on purpose"),
+            Self::Released(file) => write!(f, "{file} is released"),
+            Self::Applied(file) => write!(f, "{file} is applied"),
+        }
+    }
+}
+
+impl What {
+    fn not_so(&self) -> String {
+        match self {
+            Self::Ready => "the node is not ready".to_owned(),
+            Self::Staged => "not every manifest is applied".to_owned(),
+            Self::Released(file) => format!("{file} is not released"),
+            Self::Applied(file) => format!("{file} is not applied"),
+        }
+    }
+}
+
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let until = args
         .timeout
         .and_then(|timeout| Instant::now().checked_add(timeout));
     let mut follow = Follow::file(&context.layout.status())?;
+    let manifests = context.manifests();
     loop {
         let found = document::current(context);
         let status = found.shown();
-        let exit = judge(&args.what, &status, &context.manifests());
-        // A node that failed will not recover by itself: waiting is pointless.
-        let hopeless = status.readiness == Readiness::Failed;
-        if exit == Exit::Ok || hopeless {
-            println!("{}", status.summary);
+        if let FoundStatus::Current(status) = &found
+            && let Err(why) = is_there(&args.what, status, &manifests)
+        {
+            eprintln!("windrow: {why}");
+            return Ok(Exit::Usage);
+        }
+        let exit = judge(&args.what, &status, &manifests);
+        if exit == Exit::Ok {
+            println!("{}", reached(&args.what, &status));
+            return Ok(exit);
+        }
+        // It is proved that this does not come right by itself: waiting is pointless.
+        if status.pace == Some(Pace::Stuck) {
+            let why = &status.reason.message;
+            println!("gave up, the node is stuck: {why}");
             return Ok(exit);
         }
         follow.writer_of(&found);
         if !follow.wait(until) {
-            println!("gave up waiting: {}", status.reason.message);
+            let why = why_not(&args.what, &status, &manifests);
+            println!("gave up, {}: {why}", args.what.not_so());
             return Ok(exit);
+        }
+    }
+}
+
+/// What was waited for, as it is now.
+fn reached(what: &What, status: &Status) -> String {
+    match (what, status.readiness) {
+        (What::Ready, Readiness::Degraded) => {
+            format!("{what}, but degraded: {}", status.reason.message)
+        }
+        _ => what.to_string(),
+    }
+}
+
+/// What keeps it from being so: the file's own reason, else the node's.
+fn why_not(what: &What, status: &Status, manifests: &Path) -> String {
+    let (What::Released(name) | What::Applied(name)) = what else {
+        return status.reason.message.clone();
+    };
+    let named = |file: &&ManifestPath| files_named(status, name, manifests).contains(file);
+    let staging = &status.staging;
+    let held = staging.held.iter().find(|one| named(&&one.file));
+    let failed = staging.failed.iter().find(|one| named(&&one.file));
+    match (held, failed) {
+        (Some(held), _) => held.why.to_string(),
+        (None, Some(failed)) => failed.message.clone(),
+        (None, None) => status.reason.message.clone(),
+    }
+}
+
+/// Is there such a file? A wait for one that is not there would have no end.
+fn is_there(what: &What, status: &Status, manifests: &Path) -> Result<(), String> {
+    let (What::Released(name) | What::Applied(name)) = what else {
+        return Ok(());
+    };
+    if !files_named(status, name, manifests).is_empty() {
+        return Ok(());
+    }
+    // What is new on the disk is in the document soon. Who may not look there goes by the document.
+    let listed = list_manifests(manifests, now()).map(|found| found.files);
+    let there: Vec<ManifestPath> = listed
+        .unwrap_or_default()
+        .into_iter()
+        .map(|file| file.path)
+        .collect();
+    let named = there
+        .iter()
+        .filter(|file| names_file(name, file, manifests));
+    let (own, other): (Vec<_>, Vec<_>) = named.partition(|file| rke2::owner(file).is_some());
+    match (own.first(), other.first()) {
+        (_, Some(_)) => Ok(()),
+        (Some(file), None) => Err(format!(
+            "{file} is a file of RKE2's own: Windrow does not stage it and does not know when it is applied"
+        )),
+        (None, None) => {
+            let known = staged(status).chain(&there);
+            let meant = nearest_file(name, known);
+            let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+            Err(format!(
+                "no manifest file {name} below {}{meant}",
+                manifests.display()
+            ))
         }
     }
 }
@@ -76,30 +176,26 @@ fn judge(what: &What, status: &Status, manifests: &Path) -> Exit {
         exit => exit,
     };
     let staging = &status.staging;
-    let applied = |file: &str| {
-        staging
-            .applied
-            .iter()
-            .any(|one| names_file(file, &one.file, manifests))
+    let named = |name: &str| files_named(status, name, manifests);
+    // Files of one name are meant together.
+    let all = |files: &[ManifestPath], so: &dyn Fn(&ManifestPath) -> bool| {
+        !files.is_empty() && files.iter().all(so)
     };
-    let failed = |file: &str| {
-        staging
-            .failed
-            .iter()
-            .any(|one| names_file(file, &one.file, manifests))
-    };
-    let released = |file: &str| {
-        staging
-            .released
-            .iter()
-            .any(|one| names_file(file, &one.file, manifests))
-    };
+    let applied = |file: &ManifestPath| staging.applied.iter().any(|one| one.file == *file);
+    let failed = |file: &ManifestPath| staging.failed.iter().any(|one| one.file == *file);
+    let released = |file: &ManifestPath| staging.released.iter().any(|one| one.file == *file);
     match what {
         What::Ready => exit_of(status.readiness),
         What::Staged if status.staging.settled && status.writer.is_some() => Exit::Ok,
-        What::Released(file) if applied(file) || released(file) || failed(file) => Exit::Ok,
-        What::Applied(file) if applied(file) => Exit::Ok,
-        What::Applied(file) if failed(file) => Exit::Failed,
+        What::Released(name)
+            if all(&named(name), &|file| {
+                applied(file) || released(file) || failed(file)
+            }) =>
+        {
+            Exit::Ok
+        }
+        What::Applied(name) if all(&named(name), &applied) => Exit::Ok,
+        What::Applied(name) if named(name).iter().any(failed) => Exit::Failed,
         What::Staged | What::Released(_) | What::Applied(_) => otherwise,
     }
 }

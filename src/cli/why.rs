@@ -1,12 +1,14 @@
-//! `windrow why`: the chain from a held thing to the root blocker.
+//! `windrow why`: the chain from a held thing to the root blocker, or what any other word of an outlet rests on. Short;
+//! everything with `-v`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use windrow_decide::{Holder, Status};
+use windrow_decide::{Holder, PhaseState, Status};
 use windrow_model::findings::Finding;
 use windrow_plan::readiness::node::{ProbeSeverity, ProbeState};
+use windrow_plan::rules::Tier;
 
 use super::document::{self, age, now};
 use super::out::print_whole;
@@ -14,14 +16,20 @@ use super::output::Output;
 use super::{Context, Exit, style};
 use crate::printable::{printable, printable_colours};
 use crate::render::{Style, wrap};
-use crate::report::why::{ExplainedBlocker, ExplainedFile, ExplainedProbe, WhyAnswer, explain};
+use crate::report::why::{
+    ExplainedBlocker, ExplainedFile, ExplainedProbe, ExplainedStep, ExplainedWord, WhyAnswer,
+    explain, unknown_name,
+};
 
-/// Show what a held file or object waits for, down to the root, what a probe found, or a known incident
+/// Findings, signs and places that the short answer names.
+const SHORT_LIST: usize = 3;
+
+/// Show what a held file or object waits for, down to the root, what a probe found, or what another word means
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A manifest file, an object (`Kind/namespace/name`, `Kind namespace/name` or a name), a probe, or the
-    /// code of an incident
-    #[arg(value_name = "FILE|OBJECT|PROBE|CODE", required = true, num_args = 1..=2)]
+    /// A manifest file, an object (`Kind/namespace/name`, `Kind namespace/name` or a name), a probe, a code, a step of
+    /// the bootstrap, or a state (`held`, `Degraded`)
+    #[arg(value_name = "FILE|OBJECT|PROBE|CODE|STEP", required = true, num_args = 1..=2)]
     what: Vec<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
@@ -29,7 +37,7 @@ pub(super) struct Args {
     /// Explain from this status document, whoever wrote it and whenever, or from `-`
     #[arg(long, value_name = "FILE")]
     status: Option<PathBuf>,
-    /// Also show the expressions that objects have to fulfil
+    /// Show everything: who asks for what, in which state or by which expression, and every sign
     #[arg(short, long)]
     verbose: bool,
 }
@@ -58,11 +66,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         },
     };
     let Some(answer) = explain(&status, &asked, &context.manifests()) else {
-        eprintln!(
-            "windrow: nothing is known of {asked}: no manifest file of that name is staged, no held \
-             file has or needs such an object, and no probe and no incident has that name (windrow status \
-             lists files, probes and findings)"
-        );
+        eprintln!("windrow: {}", unknown_name(&status, &asked));
         return Ok(Exit::Unknown);
     };
     let table = || printable_colours(&people(&answer, at, args.verbose, style()));
@@ -97,6 +101,15 @@ fn exit_of(answer: &WhyAnswer) -> Exit {
             ProbeState::Unknown => Exit::Unknown,
         };
     }
+    let stays = |state: PhaseState| state != PhaseState::Done;
+    if let Some(step) = &answer.step
+        && answer.findings.is_empty()
+    {
+        return match step.state.is_some_and(stays) {
+            true => Exit::NotYet,
+            false => Exit::Ok,
+        };
+    }
     let has = |state: &str| answer.files.iter().any(|file| file.state == state);
     let wrong = |severity| {
         let mut findings = answer.findings.iter();
@@ -126,24 +139,73 @@ fn people(answer: &WhyAnswer, at: Timestamp, verbose: bool, style: Style) -> Str
     if let Some(explained) = &answer.probe {
         probe(&mut out, explained, view);
     }
-    for (position, file) in answer.files.iter().enumerate() {
-        if position > 0 {
-            out.push('\n');
-        }
-        explained_file(&mut out, file, 0, view);
-        roots(&mut out, file, style);
-        outlook(&mut out, file, at, style);
+    // A probe of the same name has said it.
+    let step_says_more = |_: &&ExplainedStep| verbose || answer.probe.is_none();
+    if let Some(explained) = answer.step.as_ref().filter(step_says_more) {
+        apart(&mut out);
+        step(&mut out, explained, view);
     }
-    for finding in &answer.findings {
-        if !out.is_empty() {
-            out.push('\n');
+    let found = !answer.findings.is_empty();
+    // A finding has its own words, and says what to do.
+    let says_more = |word: &&ExplainedWord| verbose || !found || !word.shown.is_empty();
+    if let Some(explained) = answer.word.as_ref().filter(says_more) {
+        apart(&mut out);
+        word(&mut out, explained, found, view);
+    }
+    for file in &answer.files {
+        apart(&mut out);
+        explained_file(&mut out, file, 0, view);
+        roots(&mut out, file, view);
+        outlook(&mut out, file, view);
+    }
+    // Behind a file a line each: `windrow why CODE` says more.
+    let in_lines = !verbose && !answer.files.is_empty();
+    for (position, one) in answer.findings.iter().enumerate() {
+        if position == 0 || !in_lines {
+            apart(&mut out);
         }
-        incident(&mut out, finding, style);
+        match in_lines {
+            true => finding_line(&mut out, one, style),
+            false => finding(&mut out, one, view),
+        }
     }
     out
 }
 
-fn incident(out: &mut String, finding: &Finding, style: Style) {
+/// An empty line between two answers.
+fn apart(out: &mut String) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+}
+
+/// One thing, or the first few of it and how many more there are.
+fn listed<'l>(all: &'l [String], view: WhyView) -> impl Iterator<Item = String> + use<'l> {
+    let most = match view.verbose {
+        true => all.len(),
+        false => SHORT_LIST,
+    };
+    let more = all.len().saturating_sub(most);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    all.iter().take(most).cloned().chain(more)
+}
+
+fn finding_line(out: &mut String, finding: &Finding, style: Style) {
+    let severity = style.severity(finding.severity);
+    let line = format!("{}: {}", finding.code, printable(&finding.message));
+    for (position, line) in wrap(&line, style.width.saturating_sub(8))
+        .iter()
+        .enumerate()
+    {
+        let _ = match position {
+            0 => writeln!(out, "{severity} {line}"),
+            _ => writeln!(out, "        {line}"),
+        };
+    }
+}
+
+fn finding(out: &mut String, finding: &Finding, view: WhyView) {
+    let style = view.style;
     let _ = writeln!(
         out,
         "{} {}",
@@ -151,15 +213,79 @@ fn incident(out: &mut String, finding: &Finding, style: Style) {
         style.strong(finding.code.as_str())
     );
     lines(out, 2, &printable(&finding.message), style);
-    if let Some(incident) = &finding.incident {
-        for seen in &incident.evidence {
-            lines(out, 2, &printable(&format!("seen: {seen}")), style);
+    let places: Vec<String> = finding.at.iter().map(|at| at.to_string()).collect();
+    for place in listed(&places, view) {
+        lines(out, 4, &printable(&place), style);
+    }
+    let Some(incident) = &finding.incident else {
+        lines(out, 2, finding.code.reason().advice, style);
+        return;
+    };
+    let signs: Vec<String> = incident
+        .evidence
+        .iter()
+        .map(|seen| format!("seen: {seen}"))
+        .collect();
+    for sign in listed(&signs, view) {
+        lines(out, 2, &printable(&sign), style);
+    }
+    lines(out, 2, &printable(&incident.advice), style);
+    if let Some(cure) = &incident.cure {
+        lines(out, 2, &format!("cure: {cure} --dry-run"), style);
+    }
+    lines(out, 2, &printable(&incident.page()), style);
+}
+
+/// A step of the bootstrap, and its checks that do not pass.
+fn step(out: &mut String, explained: &ExplainedStep, view: WhyView) {
+    let ExplainedStep {
+        name,
+        state,
+        probes,
+    } = explained;
+    let style = view.style;
+    let title = style.strong(name.title());
+    let _ = match state {
+        Some(PhaseState::Done) => writeln!(out, "The step {title} is {}", style.good("done")),
+        Some(PhaseState::Current) => writeln!(out, "The node is at the step {title}"),
+        Some(PhaseState::Unknown) => {
+            writeln!(out, "The step {title} is {}", style.waiting("unknown"))
         }
-        lines(out, 2, &printable(&incident.advice), style);
-        if let Some(cure) = &incident.cure {
-            lines(out, 2, &format!("cure: {cure} --dry-run"), style);
-        }
-        lines(out, 2, &printable(&incident.page()), style);
+        Some(PhaseState::Pending) => writeln!(out, "The step {title} comes later"),
+        None => writeln!(out, "This node has no step {title}"),
+    };
+    let checks: Vec<String> = probes
+        .iter()
+        .map(|probe| {
+            let (id, state) = (probe.id.as_str(), probe.state.as_str());
+            format!("{id} is {state}: {}", probe.message)
+        })
+        .collect();
+    for check in listed(&checks, view) {
+        lines(out, 2, &printable(&check), style);
+    }
+}
+
+/// What a word says, and where this node shows it.
+fn word(out: &mut String, explained: &ExplainedWord, found: bool, view: WhyView) {
+    let style = view.style;
+    let ExplainedWord {
+        word,
+        means,
+        advice,
+        shown,
+    } = explained;
+    let _ = writeln!(out, "{}", style.strong(word));
+    lines(out, 2, means, style);
+    if let Some(advice) = advice {
+        lines(out, 2, advice, style);
+    }
+    if shown.is_empty() && !found {
+        lines(out, 0, "Nothing on this node shows it now.", style);
+        return;
+    }
+    for line in listed(shown, view) {
+        lines(out, 0, &printable(&line), style);
     }
 }
 
@@ -181,8 +307,8 @@ fn explained_file(out: &mut String, file: &ExplainedFile, depth: usize, view: Wh
     if file.waits_for.is_empty() {
         lines(out, depth + 2, &file.why, style);
     }
-    for step in &file.waits_for {
-        chain_link(out, step, depth + 2, view);
+    for link in &file.waits_for {
+        chain_link(out, link, depth + 2, view);
     }
 }
 
@@ -220,32 +346,36 @@ fn probe(out: &mut String, explained: &ExplainedProbe, view: WhyView) {
     }
 }
 
-fn chain_link(out: &mut String, step: &ExplainedBlocker, depth: usize, view: WhyView) {
-    let (style, blocker) = (view.style, &step.blocker);
-    let verb = match blocker.tier {
-        windrow_plan::rules::Tier::Required => "needs",
-        windrow_plan::rules::Tier::Advisory => "comes after",
-    };
-    // The reason below says more to a person than an expression.
-    let is_plain = matches!(blocker.condition.as_str(), "served" | "exists" | "ready");
-    let wanted = match is_plain || view.verbose {
-        true => format!("{verb} {} ({})", blocker.what, blocker.condition),
-        false => format!("{verb} {}", blocker.what),
-    };
-    lines(out, depth, &wanted, style);
-    lines(out, depth + 4, &blocker.message, style);
-    lines(
-        out,
-        depth + 4,
-        &format!(
+fn chain_link(out: &mut String, link: &ExplainedBlocker, depth: usize, view: WhyView) {
+    let (style, blocker) = (view.style, &link.blocker);
+    let after = blocker.tier == Tier::Advisory;
+    if view.verbose {
+        let verb = match after {
+            true => "comes after",
+            false => "needs",
+        };
+        let wanted = format!("{verb} {} ({})", blocker.what, blocker.condition);
+        lines(out, depth, &wanted, style);
+        lines(out, depth + 4, &blocker.message, style);
+        let asked = format!(
             "asked for by {}; {} at {}",
             blocker.required_by, blocker.origin.rule, blocker.origin.at
-        ),
-        style,
-    );
-    match (&step.because, &blocker.brought_by) {
+        );
+        lines(out, depth + 4, &asked, style);
+    } else {
+        let only_order = match after {
+            true => " (only an order)",
+            false => "",
+        };
+        let line = format!("{}{only_order}", blocker.message);
+        lines(out, depth, &line, style);
+    }
+    if let Some(usual) = &blocker.usual {
+        lines(out, depth + 4, usual, style);
+    }
+    match (&link.because, &blocker.brought_by) {
         (Some(because), _) => explained_file(out, because, depth + 4, view),
-        (None, Some(file)) if step.cycle => lines(
+        (None, Some(file)) if link.cycle => lines(
             out,
             depth + 4,
             &format!("{file} brings it, which waits for this one: a cycle"),
@@ -256,21 +386,25 @@ fn chain_link(out: &mut String, step: &ExplainedBlocker, depth: usize, view: Why
     }
 }
 
-/// The blockers that no staged file stands behind.
-fn roots(out: &mut String, file: &ExplainedFile, style: Style) {
+/// The blockers that no staged file stands behind, where the chain does not begin with them.
+fn roots(out: &mut String, file: &ExplainedFile, view: WhyView) {
     let mut found = Vec::new();
     collect_roots(file, &mut found);
-    for message in found {
-        lines(out, 0, &format!("Root: {message}"), style);
+    let at_top = |message: &String| {
+        let mut top = file.waits_for.iter();
+        top.any(|link| link.root && link.blocker.message == *message)
+    };
+    for message in found.iter().filter(|one| view.verbose || !at_top(one)) {
+        lines(out, 0, &format!("Root: {message}"), view.style);
     }
 }
 
 fn collect_roots(file: &ExplainedFile, found: &mut Vec<String>) {
-    for step in &file.waits_for {
-        if step.root && !found.contains(&step.blocker.message) {
-            found.push(step.blocker.message.clone());
+    for link in &file.waits_for {
+        if link.root && !found.contains(&link.blocker.message) {
+            found.push(link.blocker.message.clone());
         }
-        if let Some(because) = &step.because {
+        if let Some(because) = &link.because {
             if because.waits_for.is_empty() {
                 let message = format!("{} is {}: {}", because.file, because.state, because.why);
                 if !found.contains(&message) {
@@ -293,7 +427,8 @@ fn by_time(at: Timestamp, deadline: Timestamp) -> String {
 }
 
 /// What will happen to it, and what a person can do.
-fn outlook(out: &mut String, file: &ExplainedFile, at: Timestamp, style: Style) {
+fn outlook(out: &mut String, file: &ExplainedFile, view: WhyView) {
+    let WhyView { at, verbose, style } = view;
     if file.state != "held" {
         return;
     }
@@ -306,18 +441,18 @@ fn outlook(out: &mut String, file: &ExplainedFile, at: Timestamp, style: Style) 
             "Its deadline has passed; it stays held because releasing it would do harm.".to_owned()
         }
         (_, Some(deadline)) if deadline > at => format!(
-            "Released when that is met, or in {} at the latest ({}).",
+            "Released as soon as that is there, or in {} at the latest ({}).",
             age(at, deadline),
             by_time(at, deadline)
         ),
-        _ if file.waits_for.is_empty() => "Held until it is released.".to_owned(),
-        _ => "Released the moment that is met.".to_owned(),
+        _ if file.waits_for.is_empty() => "Held until a person releases it.".to_owned(),
+        _ => "Released as soon as that is there.".to_owned(),
     };
     lines(out, 0, &when, style);
     if let Some(path) = &file.name_spares_hold {
         let name = format!("Called {path} in the image, it would not have been held.");
         lines(out, 0, &name, style);
-    } else if let Some(why) = &file.no_name_spares_hold {
+    } else if let Some(why) = file.no_name_spares_hold.as_ref().filter(|_| verbose) {
         let none = format!("No other name would have spared the hold: {why}.");
         lines(out, 0, &none, style);
     }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use windrow_decide::settings::{ConfigError, ConfigFile, ConfigFileRole, ConfigFiles};
 use windrow_model::findings::Location;
+use windrow_plan::knowledge::without_boots;
 
 use crate::files::read_text;
 use crate::layout::Layout;
@@ -68,8 +69,16 @@ impl Finder {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            if name.ends_with(".yaml") && !name.starts_with('.') {
+            if name.starts_with('.') {
+                continue;
+            }
+            if name.ends_with(".yaml") {
                 names.insert(name, entry.path());
+            } else if looks_like_configuration(&name) {
+                self.found.errors.push(ConfigError {
+                    at: Location::file(entry.path().display().to_string()),
+                    message: "it is not read: rename it, so that its name ends in .yaml".to_owned(),
+                });
             }
         }
     }
@@ -80,7 +89,10 @@ impl Finder {
                 role,
                 name,
                 path,
-                text,
+                text: match role {
+                    ConfigFileRole::Knowledge => without_boots(text),
+                    _ => text,
+                },
             }),
             // Gone since it was listed.
             Err(error) if is_missing(&error) && fs::symlink_metadata(&path).is_err() => {}
@@ -94,6 +106,14 @@ impl Finder {
             message: format!("cannot be read and is left out: {error}"),
         });
     }
+}
+
+/// Was it meant to be read? Editors and package managers leave other names, which are no mistake.
+fn looks_like_configuration(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [".yaml", ".yml", ".json"]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 fn is_missing(error: &io::Error) -> bool {

@@ -157,7 +157,12 @@ fn a_file_of_the_same_name_in_a_later_directory_masks() {
     ]);
     symlink("/dev/null", layout.path("/run/windrow/conf.d/20-b.yaml")).unwrap();
     let loaded = load(&layout);
-    assert_eq!(error_lines(&loaded, &layout), [""; 0]);
+    let errors = error_lines(&loaded, &layout);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(
+        errors[0].contains("ignored.yml") && errors[0].contains("rename it"),
+        "{errors:?}"
+    );
     let mut expected = Settings {
         platform: Some(Platform::Rke2),
         ..Settings::default()

@@ -8,7 +8,7 @@
 //! └────────────────────────────────────────────────────────────────────────┘
 //! Steps      ✓ kube-apiserver  ▶ manifests
 //! Manifests  ████████░░░░░░ 12/20 applied, …
-//! ┌ 1 Manifests 20 │ 2 Findings 0 │ 3 Steps 1/2 ─────────────────────────────┐
+//! ┌ 1 Machine │ 2 Manifests 20 │ 3 Findings 0 │ 4 Steps 1/2 ─────────────────┐
 //! │ the pane                                                               │
 //! └────────────────────────────────────────────────────────────────────────┘
 //! keys
@@ -31,7 +31,7 @@ use super::text::{columns, wrap_to};
 use super::theme::Theme;
 use super::view::{Extent, OperatorView, Overlay};
 use super::words::{transition, whereabouts, word};
-use super::{Scene, panes};
+use super::{Scene, panes, steps};
 
 /// Below this there is no room for boxes.
 const ROOMY: Size = Size::new(60, 18);
@@ -235,7 +235,7 @@ impl Canvas<'_> {
             ];
             self.frame(steps, Line::raw(" Steps "));
             let pen = self.pen(steps.width.saturating_sub(4));
-            let lines = panes::steps_lines(&scene.status, &pen, true);
+            let lines = steps::steps_lines(&scene.status, &pen, true);
             self.fill(inside(steps, true), &lines, 0);
             area = rest;
         }
@@ -254,7 +254,7 @@ impl Canvas<'_> {
             Pane::Steps => &scene.status,
             _ => scene.detail(),
         };
-        let lines = shown.lines(source, &self.pen(body.width));
+        let lines = shown.lines(source, &scene.machine, &self.pen(body.width));
         self.scrolled(body, &lines, view, extent);
     }
 
@@ -266,10 +266,11 @@ impl Canvas<'_> {
                 _ => scene.detail(),
             };
             let text = match (roomy, pane == shown) {
-                (true, _) => format!(" {} {} {} ", at + 1, pane.title(), pane.count(source)),
-                (false, true) => format!(" {} {} ", pane.title(), pane.count(source)),
-                (false, false) => format!(" {} ", pane.title()),
+                (true, _) => format!("{} {} {}", at + 1, pane.title(), pane.count(source)),
+                (false, true) => format!("{} {}", pane.title(), pane.count(source)),
+                (false, false) => pane.title().to_owned(),
             };
+            let text = format!(" {} ", text.trim_end());
             // The mark does not depend on style: some terminals have none.
             let text = if pane == shown {
                 format!("[{}]", text.trim())

@@ -6,7 +6,7 @@ use windrow_plan::readiness::node::ProbeState;
 
 use super::Scene;
 use super::draw::{Canvas, beside};
-use super::panes::{progress, steps};
+use super::steps::{progress, steps};
 use super::text::columns;
 
 impl Canvas<'_> {
@@ -23,7 +23,7 @@ impl Canvas<'_> {
             true => "none yet".to_owned(),
             false => addresses.join("  "),
         };
-        let vip = vip(&scene.status);
+        let vip = format!("{}{}", vip(&scene.status), no_route(&scene.status));
         let pen = self.pen(width);
         // The VIP is what people type, so it comes first: the node's own addresses may shrink to a third.
         let room = usize::from(width).saturating_sub(13);
@@ -97,6 +97,16 @@ impl Canvas<'_> {
             Span::raw(if bar == 0 { "" } else { " " }),
             Span::raw(counts),
         ]))
+    }
+}
+
+/// That the node has no default route: without one nothing beyond its own network reaches it.
+fn no_route(status: &Status) -> &'static str {
+    let mut probes = status.probes.iter();
+    let route = probes.find(|probe| probe.id.as_str() == "default-route");
+    match route.map(|route| route.state) {
+        Some(ProbeState::Failing) => "  no default route",
+        _ => "",
     }
 }
 

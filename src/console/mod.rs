@@ -15,8 +15,10 @@ mod facts;
 pub(crate) mod host;
 pub(crate) mod journal;
 mod keys;
+mod machine;
 mod paint;
 mod panes;
+mod steps;
 pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;
@@ -33,9 +35,9 @@ pub(crate) use keys::{KeyPress, decode};
 pub(crate) use paint::paint;
 pub(crate) use theme::Theme;
 pub(crate) use view::{Extent, KeyAction, OperatorView, Overlay};
-pub(crate) use words::word;
 
-use windrow_decide::Status;
+use windrow_decide::{Status, sentence};
+use windrow_host::HostFacts;
 
 /// Everything that is shown.
 #[derive(Debug, Clone)]
@@ -46,6 +48,8 @@ pub(crate) struct Scene {
     pub(crate) last: Option<Status>,
     /// The node.
     pub(crate) host: Host,
+    /// The machine.
+    pub(crate) machine: HostFacts,
 }
 
 impl Scene {
@@ -57,6 +61,7 @@ impl Scene {
 
     /// Since when the state has lasted; unknown when the daemon does not run.
     fn since(&self) -> Option<Timestamp> {
-        self.status.writer.is_some().then_some(self.status.since)
+        let is_current = self.status.writer.is_some();
+        is_current.then(|| sentence::since(&self.status))
     }
 }

@@ -1,27 +1,29 @@
-//! The panes' lines: manifests, findings, steps.
+//! The panes' lines: manifests, findings; that of the machine is in `machine.rs`, those of the steps are in `steps.rs`.
 
 use std::collections::{HashMap, HashSet};
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use windrow_decide::{
-    HeldFile, Holder, Phase, PhaseState, PhaseStatus, ProbeStatus, Readiness, StagingStatus, Status,
-};
+use windrow_decide::{HeldFile, Holder, ProbeStatus, Readiness, StagingStatus, Status};
+use windrow_host::HostFacts;
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::readiness::node::ProbeSeverity::Wanted;
 use windrow_plan::readiness::node::ProbeState;
 
 use super::age::Ages;
+use super::machine::machine_lines;
+use super::steps::{steps, steps_lines};
 use super::text::{clean, columns, fit, wrap_to};
 use super::theme::{StepMark, Theme};
 
 /// Most lines that one message takes in a pane.
-const MESSAGE_LINES: usize = 8;
+pub(super) const MESSAGE_LINES: usize = 8;
 
 /// The panes, in the order of their tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pane {
+    /// The machine itself.
+    Machine,
     /// What is held, failed, released and applied.
     Manifests,
     /// Known problems.
@@ -31,10 +33,11 @@ pub(super) enum Pane {
 }
 
 impl Pane {
-    pub(super) const ALL: [Pane; 3] = [Pane::Manifests, Pane::Findings, Pane::Steps];
+    pub(super) const ALL: [Pane; 4] = [Pane::Machine, Pane::Manifests, Pane::Findings, Pane::Steps];
 
     pub(super) fn title(self) -> &'static str {
         match self {
+            Pane::Machine => "Machine",
             Pane::Manifests => "Manifests",
             Pane::Findings => "Findings",
             Pane::Steps => "Steps",
@@ -47,7 +50,10 @@ impl Pane {
         let grave = |finding: &Finding| finding.severity == Severity::Error;
         let settled = !matches!(status.readiness, Readiness::SettingUp | Readiness::Ready);
         let wrong = |probe: &ProbeStatus| probe.state != ProbeState::Passing;
-        if settled && status.probes.iter().any(wrong) {
+        let never_ran = status.writer.is_none() && status.phases.is_empty() && staging.total == 0;
+        if never_ran {
+            Pane::Machine
+        } else if settled && status.probes.iter().any(wrong) {
             Pane::Steps
         } else if !staging.failed.is_empty()
             || !staging.not_held.is_empty()
@@ -66,6 +72,7 @@ impl Pane {
     /// The figure beside the tab's name.
     pub(super) fn count(self, status: &Status) -> String {
         match self {
+            Pane::Machine => String::new(),
             Pane::Manifests => status.staging.total.to_string(),
             Pane::Findings => status.findings.len().to_string(),
             Pane::Steps => {
@@ -79,8 +86,14 @@ impl Pane {
         }
     }
 
-    pub(super) fn lines(self, status: &Status, pen: &Pen<'_>) -> Vec<Line<'static>> {
+    pub(super) fn lines(
+        self,
+        status: &Status,
+        machine: &HostFacts,
+        pen: &Pen<'_>,
+    ) -> Vec<Line<'static>> {
         match self {
+            Pane::Machine => machine_lines(machine, pen),
             Pane::Manifests => manifests(&status.staging, pen),
             Pane::Findings => findings(&status.findings, pen),
             Pane::Steps => steps_lines(status, pen, false),
@@ -220,7 +233,7 @@ fn manifests(staging: &StagingStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
     lines
 }
 
-fn advice(code: Code, pen: &Pen<'_>) -> Vec<Line<'static>> {
+pub(super) fn advice(code: Code, pen: &Pen<'_>) -> Vec<Line<'static>> {
     let text = code.reason().advice;
     pen.paragraph(2, text, pen.theme.quiet(), MESSAGE_LINES)
 }
@@ -294,135 +307,6 @@ fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
     lines
 }
 
-/// One step of the bootstrap.
-pub(super) struct ShownStep {
-    pub(super) title: &'static str,
-    pub(super) mark: StepMark,
-    /// How many are done, and how many there are.
-    pub(super) progress: Option<(usize, usize)>,
-}
-
-/// The steps of the bootstrap, as far as the document has them.
-pub(super) fn steps(status: &Status) -> Vec<ShownStep> {
-    if status.phases.is_empty() {
-        return steps_of_staging(status);
-    }
-    let step = |phase: &PhaseStatus| ShownStep {
-        title: phase.name.title(),
-        mark: match phase.state {
-            PhaseState::Done => StepMark::Done,
-            PhaseState::Current if status.readiness == Readiness::Failed => StepMark::Wrong,
-            PhaseState::Current => StepMark::Current,
-            PhaseState::Unknown => StepMark::Unknown,
-            PhaseState::Pending => StepMark::Later,
-        },
-        // One of one says no more than the mark.
-        progress: (phase.total > 1).then_some((phase.done, phase.total)),
-    };
-    status.phases.iter().map(step).collect()
-}
-
-/// The steps of a node that is not probed.
-fn steps_of_staging(status: &Status) -> Vec<ShownStep> {
-    let staging = &status.staging;
-    let current = status.writer.is_some();
-    let answers = status.phase != Phase::WaitingForApi;
-    vec![
-        ShownStep {
-            title: "kube-apiserver answers",
-            mark: match status.reason.code {
-                _ if !current => StepMark::Unknown,
-                Code::ApiUnreachable if answers => StepMark::Unknown,
-                _ if answers => StepMark::Done,
-                _ => StepMark::Current,
-            },
-            progress: None,
-        },
-        ShownStep {
-            title: "manifests",
-            mark: match status.phase {
-                _ if !staging.failed.is_empty() => StepMark::Wrong,
-                _ if !current => StepMark::Unknown,
-                _ if !answers => StepMark::Later,
-                Phase::Staged => StepMark::Done,
-                _ => StepMark::Current,
-            },
-            progress: Some(progress(staging)),
-        },
-    ]
-}
-
-/// Applied files (and those applied once and kept since), of all.
-pub(super) fn progress(staging: &StagingStatus) -> (usize, usize) {
-    let once = |held: &&HeldFile| held.code == Code::HeldAppliedOnce;
-    let once = staging.held.iter().filter(once).count();
-    (staging.applied.len() + once, staging.total)
-}
-
-/// The steps and the probes: failures first, unless the steps are shown nowhere else.
-pub(super) fn steps_lines(status: &Status, pen: &Pen<'_>, steps_first: bool) -> Vec<Line<'static>> {
-    let mut lines: Vec<Line<'static>> = steps(status)
-        .into_iter()
-        .map(|step| {
-            let progress = match step.progress {
-                Some((done, total)) => format!("  {done}/{total}"),
-                None => String::new(),
-            };
-            marked(step.mark, &format!("{}{progress}", step.title), pen)
-        })
-        .collect();
-    let (passing, others): (Vec<_>, Vec<_>) = status
-        .probes
-        .iter()
-        .partition(|probe| probe.state == ProbeState::Passing);
-    let mut wrong = others;
-    // The most important first, and known before unknown.
-    wrong.sort_by_key(|probe| (probe.severity == Wanted, probe.state == ProbeState::Unknown));
-    let wrong = wrong.into_iter().flat_map(|probe| probe_lines(probe, pen));
-    let place = if steps_first { lines.len() } else { 0 };
-    lines.splice(place..place, wrong);
-    lines.extend(
-        passing
-            .into_iter()
-            .flat_map(|probe| probe_lines(probe, pen)),
-    );
-    lines
-}
-
-fn probe_lines(probe: &ProbeStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
-    let mark = match probe.state {
-        ProbeState::Passing => StepMark::Done,
-        ProbeState::Unknown => StepMark::Unknown,
-        ProbeState::Failing => StepMark::Wrong,
-    };
-    let (sign, style) = pen.theme.mark(mark);
-    let indent = columns(sign) + 1;
-    let name = format!("probe {}", probe.id);
-    let age = pen.ages.since(probe.since);
-    let mut line = pen.both_ends(indent, &name, Style::new(), &age);
-    if let Some(blank) = line.spans.first_mut() {
-        *blank = Span::styled(sign, style);
-        line.spans.insert(1, Span::raw(" "));
-    }
-    let mut lines = vec![line];
-    lines.extend(pen.paragraph(2, &probe.message, Style::new(), MESSAGE_LINES));
-    if let Some(code) = probe.code.filter(|_| mark == StepMark::Wrong) {
-        lines.extend(advice(code, pen));
-    }
-    lines
-}
-
-fn marked(mark: StepMark, text: &str, pen: &Pen<'_>) -> Line<'static> {
-    let (sign, style) = pen.theme.mark(mark);
-    Line::from(vec![
-        Span::styled(sign, style),
-        Span::raw(format!(
-            " {}",
-            pen.fit(text, pen.width.saturating_sub(columns(sign) + 1))
-        )),
-    ])
-}
-
 /// The keys and the words.
 pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
     const KEYS: &[(&str, &str)] = &[
@@ -446,7 +330,10 @@ pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
             "Setting up Harvester",
             "the node is there, Harvester on its way",
         ),
-        ("NotReady", "known not to get there by itself"),
+        (
+            "NotReady",
+            "it lost what it needs; Failed: cannot get there",
+        ),
         (
             "Unknown",
             "could not be found out; the line beneath says why",
@@ -487,6 +374,7 @@ pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
                 "what a held file waits for, down to the root",
             ),
             ("windrow release FILE", "lift a hold by hand"),
+            ("windrow blame", "where the time of the boot went, as root"),
             ("journalctl -xu windrow", "what happened, with explanations"),
         ],
     );

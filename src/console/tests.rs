@@ -1,6 +1,6 @@
 //! Whole screens, as a terminal of each kind shows them.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use super::view::Extent;
 use super::*;
+
+mod pictures;
 
 const VT: Size = Size::new(80, 25);
 const TINY: Size = Size::new(40, 12);
@@ -150,7 +152,56 @@ fn scene_of(status: Status) -> Scene {
                 ("2001:db8::17".parse().unwrap(), "mgmt-br".to_owned()),
             ],
         },
+        machine: machine(),
     }
+}
+
+fn machine() -> HostFacts {
+    serde_json::from_value(json!({
+        "machine": {"vendor": "Dell Inc.", "product": "PowerEdge R650", "serial": "7XK2J3A", "hypervisor": "none"},
+        "cpus": {"model": "AMD EPYC 7313 16-Core Processor", "logical": 32, "cores": 16, "virtualisation": "svm"},
+        "load": {"one": 4.1, "five": 3.0, "fifteen": 2.0},
+        "memory": {"total": 66_571_993_088_u64, "available": 40_000_000_000_u64,
+            "installed": 68_719_476_736_u64,
+            "modules": [{"slot": "A1", "size": 34_359_738_368_u64}, {"slot": "B1", "size": 34_359_738_368_u64}]},
+        "temperatures": [{"sensor": "k10temp Tctl", "celsius": 61.2, "critical": 95.0},
+            {"sensor": "nvme Composite", "celsius": 40.0, "critical": {"unknown": "the sensor does not tell"}}],
+        "directories": [{"path": "/var/lib", "role": "state", "fileSystem": "ext4",
+            "total": 160_000_000_000_u64, "free": 12_000_000_000_u64, "inodes": 0, "freeInodes": 0}],
+        "disks": [
+            {"name": "nvme0n1", "size": 1_920_383_410_176_u64, "kind": "nvme", "model": "SAMSUNG PM9A3",
+             "serial": "S64FNE0R", "removable": false},
+            {"name": "sda", "size": 32_000_000_000_u64, "kind": {"unknown": "it does not tell"}, "removable": true}],
+        "links": [
+            {"name": "ens3", "mac": "52:54:00:00:00:01", "physical": true, "state": "up", "speed": 25000,
+             "mtu": 9000, "addresses": [["10.10.0.17", 24]], "packets": 1, "errors": 7},
+            {"name": "ens4", "mac": "52:54:00:00:00:02", "physical": true, "state": "no-carrier",
+             "speed": {"unknown": "the link tells no speed"}, "mtu": 1500, "packets": 0, "errors": 0}]
+    }))
+    .unwrap()
+}
+
+#[test]
+fn the_machine_is_a_picture_on_a_plain_terminal() {
+    let mut view = OperatorView::new(true);
+    view.press(KeyPress::Pane(1), extent(&view));
+    insta::assert_snapshot!(screen(&scene_of(ready()), &view, VT, PLAIN));
+}
+
+#[test]
+fn the_machine_is_a_picture_on_a_large_terminal() {
+    let mut view = OperatorView::new(true);
+    view.press(KeyPress::Pane(1), extent(&view));
+    insta::assert_snapshot!(screen(&scene_of(ready()), &view, Size::new(120, 40), FULL));
+}
+
+#[test]
+fn what_is_not_known_of_the_machine_says_why() {
+    let mut scene = scene_of(ready());
+    scene.machine = HostFacts::default();
+    let mut view = OperatorView::new(true);
+    view.press(KeyPress::Pane(1), extent(&view));
+    insta::assert_snapshot!(screen(&scene, &view, VT, PLAIN));
 }
 
 fn cells(scene: &Scene, view: &OperatorView, size: Size, theme: Theme) -> Buffer {
@@ -192,8 +243,37 @@ fn a_node_that_is_set_up_on_a_large_terminal() {
 #[test]
 fn a_probed_node_and_its_steps() {
     let mut view = OperatorView::new(true);
-    view.press(KeyPress::Pane(3), extent(&view));
+    view.press(KeyPress::Pane(4), extent(&view));
     insta::assert_snapshot!(screen(&scene_of(probed()), &view, VT, PLAIN));
+}
+
+#[test]
+fn a_step_says_how_long_it_took_and_what_is_usual() {
+    let mut status = probed();
+    let phase = |status: &mut Status, name: &str, more: Value| {
+        let mut phases = serde_json::to_value(&status.phases).unwrap();
+        let mut named = phases.as_array_mut().unwrap().iter_mut();
+        let one = named.find(|phase| phase["name"] == name).unwrap();
+        for (key, value) in more.as_object().unwrap() {
+            one[key] = value.clone();
+        }
+        status.phases = serde_json::from_value(phases).unwrap();
+    };
+    let usual = json!({"boots": 3, "median": 300, "p90": 400});
+    let expected = json!({"seconds": 400, "from": "earlierBoots", "usual": usual});
+    let took = json!({"began": "2026-03-01T11:40:00Z", "seconds": 252, "expected": expected});
+    phase(&mut status, "rancher", took);
+    let began = json!({"began": now() - SignedDuration::from_mins(5)});
+    phase(&mut status, "storage-network", began);
+    let mut view = OperatorView::new(true);
+    view.press(KeyPress::Pane(3), extent(&view));
+    let text = screen(&scene_of(status), &view, LARGE, PLAIN);
+    let line = |words: &str| {
+        let mut lines = text.lines().filter(|line| line.contains(words));
+        lines.next_back().unwrap_or_default().to_owned()
+    };
+    assert!(line("[x] Rancher").contains("4m12s, usual 5m00s"), "{text}");
+    assert!(line("[>] storage network").contains("5m00s"), "{text}");
 }
 
 #[test]
@@ -204,6 +284,50 @@ fn a_probed_node_on_a_large_terminal() {
 #[test]
 fn a_probed_node_on_a_tiny_terminal() {
     insta::assert_snapshot!(shown(probed(), TINY, PLAIN));
+}
+
+/// The first boot of a node that has no address yet.
+fn without_network() -> Status {
+    let probe = |id: &str, severity: &str, phase: &str, message: &str, code: &str| {
+        json!({"id": id, "state": "failing", "severity": severity, "phase": phase,
+            "since": "2026-03-01T11:47:00Z", "message": message, "code": code})
+    };
+    let phase =
+        |name: &str, state: &str| json!({"name": name, "state": state, "done": 0, "total": 0});
+    let mut phases = vec![
+        phase("network", "done"),
+        phase("rke2-installed", "done"),
+        phase("api", "current"),
+        phase("node", "pending"),
+        phase("manifests", "pending"),
+        phase("ready", "pending"),
+    ];
+    phases[2]["expected"] = json!({"seconds": 900, "from": "default"});
+    document(
+        json!({"platform": "rke2", "role": "first-server", "phase": "api", "pace": "stalled",
+        "phaseSince": "2026-03-01T11:47:00Z", "headline": "Setting up (api, 20+ min, stalled)",
+        "reason": {"code": "supervisor-down",
+            "message": "RKE2's supervisor does not answer: 127.0.0.1:9345 refuses connections"},
+        "phases": phases,
+        "probes": [
+            probe("apiserver", "required", "api", "127.0.0.1:6443 refuses connections", "apiserver-not-ready"),
+            probe("clock", "wanted", "network", "the clock is not synchronised", "clock-not-synchronised"),
+            probe("default-route", "wanted", "network", "neither for IPv4 nor for IPv6", "no-default-route"),
+            probe("supervisor", "required", "api", "127.0.0.1:9345 refuses connections", "supervisor-down")],
+        "staging": {"total": 2, "held": [], "released": [], "applied": [], "failed": []}}),
+    )
+}
+
+#[test]
+fn a_node_without_a_network_shows_no_tick_at_it_and_says_what_it_lacks() {
+    let mut scene = scene_of(without_network());
+    scene.host.addresses.clear();
+    let text = screen(&scene, &OperatorView::new(true), VT, PLAIN);
+    assert!(text.contains("[!] network"), "{text}");
+    assert!(text.contains("none yet  no default route"), "{text}");
+    assert!(text.contains("stalled, 15 min by default"), "{text}");
+    assert!(text.contains("for 23m"), "{text}");
+    insta::assert_snapshot!(text);
 }
 
 #[test]
@@ -222,6 +346,7 @@ fn a_node_whose_daemon_is_gone() {
 fn a_node_whose_daemon_never_ran_and_that_has_no_name() {
     let mut scene = scene_of(gone());
     scene.host = Host::default();
+    scene.status.staging = windrow_decide::StagingStatus::default();
     scene.status.reason.message =
         "the state is not known: there is no /run/windrow/status.json: the \
         daemon has not run since the last boot (systemctl status windrow)"
@@ -232,7 +357,7 @@ fn a_node_whose_daemon_never_ran_and_that_has_no_name() {
 #[test]
 fn findings_with_what_to_do() {
     let mut view = OperatorView::new(true);
-    view.press(KeyPress::Pane(2), extent(&view));
+    view.press(KeyPress::Pane(3), extent(&view));
     insta::assert_snapshot!(screen(&scene_of(setting_up()), &view, VT, PLAIN));
 }
 
@@ -319,7 +444,7 @@ fn hostile() -> Status {
 }
 
 fn views() -> Vec<OperatorView> {
-    let mut views: Vec<OperatorView> = (1..=3)
+    let mut views: Vec<OperatorView> = (1..=4)
         .map(|pane| {
             let mut view = OperatorView::new(true);
             view.press(KeyPress::Pane(pane), extent(&view));
@@ -431,7 +556,7 @@ fn the_word_is_never_better_than_what_is_known() {
     ] {
         let status =
             document(json!({"readiness": readiness, "phase": phase, "platform": platform}));
-        assert_eq!(word(&status).0, expected);
+        assert_eq!(super::words::word(&status).0, expected);
     }
 }
 

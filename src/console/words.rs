@@ -1,19 +1,22 @@
 //! The words of Harvester's own console, where they are true.
 
 use ratatui::style::Color;
+use windrow_decide::sentence::expected_time;
 use windrow_decide::{Pace, Phase, Readiness, Status, Transition};
 use windrow_plan::rules::Platform;
 
 /// The word for a state, and its colour.
 ///
-/// `NotReady` is for a node that is known not to be ready; when that is unknown, it is `Unknown`.
-pub(crate) fn word(status: &Status) -> (&'static str, Color) {
+/// `NotReady` is for a node that is known not to be ready, `Failed` for one that is proved not to get there; when it is
+/// unknown, it is `Unknown`.
+pub(super) fn word(status: &Status) -> (&'static str, Color) {
     match status.readiness {
         Readiness::Ready => ("Ready", Color::Green),
         // It works, and Harvester's console would call it Ready. The problems are listed below.
         Readiness::Degraded => ("Ready, degraded", Color::Yellow),
         Readiness::SettingUp if sets_up_harvester(status) => ("Setting up Harvester", Color::Cyan),
         Readiness::SettingUp => ("Setting up node", Color::Cyan),
+        Readiness::Failed if status.pace == Some(Pace::Stuck) => ("Failed", Color::Red),
         Readiness::Failed => ("NotReady", Color::Red),
         Readiness::Unknown => ("Unknown", Color::Yellow),
     }
@@ -43,17 +46,21 @@ fn sets_up_harvester(status: &Status) -> bool {
 pub(super) fn whereabouts(status: &Status) -> String {
     let pace = match status.pace {
         None | Some(Pace::Moving) => "",
-        Some(Pace::Slow) => "slower than usual",
-        Some(Pace::Stalled) => "stalled: nothing has moved for a while",
+        Some(Pace::Slow) => "slow",
+        Some(Pace::Stalled) => "stalled",
         Some(Pace::Stuck) => "stuck: this will not come right by itself",
     };
+    let is_late = matches!(status.pace, Some(Pace::Slow | Pace::Stalled));
+    let expected = expected_time(status).filter(|_| is_late);
     let phase = match status.readiness {
-        Readiness::SettingUp | Readiness::Failed if !status.phases.is_empty() => {
+        Readiness::SettingUp | Readiness::Failed | Readiness::Unknown
+            if !status.phases.is_empty() =>
+        {
             status.phase.title()
         }
         _ => "",
     };
-    let parts: Vec<&str> = [phase, pace]
+    let parts: Vec<&str> = [phase, pace, expected.as_deref().unwrap_or_default()]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect();

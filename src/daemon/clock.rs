@@ -3,6 +3,7 @@
 //! Two clocks are read together: the wall clock, in which every time is reported, and the monotonic clock, in which the
 //! daemon waits. Where they drift apart, the wall clock was set.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,14 +12,28 @@ use tokio::time::Instant;
 /// A smaller step of the wall clock is slewing or rounding, not a jump.
 const JUMP: SignedDuration = SignedDuration::from_secs(5);
 
-/// The daemon's clock; in the sandbox it runs faster.
+/// How long a stopped clock is left alone before somebody looks at it again.
+const STOPPED: Duration = Duration::from_millis(100);
+
+/// The daemon's clock; in the sandbox it runs faster, and can be stopped. Clones are one clock.
 #[derive(Debug, Clone)]
 pub struct Clock {
     start: Instant,
     /// When a sped-up clock began; `None` for the real one.
     base: Option<Timestamp>,
     speed: u32,
-    last: (Timestamp, Instant),
+    stops: Arc<Mutex<Stops>>,
+    /// The wall clock at the last look, and how long the other one had run.
+    last: (Timestamp, Duration),
+}
+
+/// When a clock of the sandbox stood still.
+#[derive(Debug, Default)]
+struct Stops {
+    /// For how long, in all.
+    over: Duration,
+    /// Since when it stands now.
+    since: Option<Instant>,
 }
 
 impl Clock {
@@ -38,8 +53,43 @@ impl Clock {
             start,
             base,
             speed,
-            last: (base.unwrap_or_else(Timestamp::now), start),
+            stops: Arc::default(),
+            last: (base.unwrap_or_else(Timestamp::now), Duration::ZERO),
         }
+    }
+
+    /// How long it has run, without the times at which it was stopped.
+    fn ran(&self) -> Duration {
+        let stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = stops.since.unwrap_or_else(Instant::now);
+        until.duration_since(self.start).saturating_sub(stops.over)
+    }
+
+    /// Stops a clock of the sandbox. The real one cannot be stopped.
+    pub fn stop(&self) {
+        let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.base.is_some() {
+            stops.since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Lets it run on.
+    pub fn go_on(&self) {
+        let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(since) = stops.since.take() {
+            stops.over += since.elapsed();
+        }
+    }
+
+    /// How much faster than real time it runs.
+    pub fn speed(&self) -> u32 {
+        self.speed
+    }
+
+    /// Does it stand still?
+    pub fn is_stopped(&self) -> bool {
+        let stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        stops.since.is_some()
     }
 
     /// The current time.
@@ -47,7 +97,7 @@ impl Clock {
         match self.base {
             None => Timestamp::now(),
             Some(base) => {
-                let passed = self.start.elapsed() * self.speed;
+                let passed = self.ran() * self.speed;
                 SignedDuration::try_from(passed)
                     .ok()
                     .and_then(|passed| base.checked_add(passed).ok())
@@ -60,8 +110,9 @@ impl Clock {
     pub fn jumped(&mut self) -> Option<SignedDuration> {
         let (before, then) = self.last;
         let now = self.now();
-        self.last = (now, Instant::now());
-        let waited = SignedDuration::try_from(then.elapsed() * self.speed).ok()?;
+        let ran = self.ran();
+        self.last = (now, ran);
+        let waited = SignedDuration::try_from(ran.saturating_sub(then) * self.speed).ok()?;
         let jump = now.duration_since(before).checked_sub(waited)?;
         (jump.abs() > JUMP).then_some(jump)
     }
@@ -70,7 +121,11 @@ impl Clock {
     pub fn instant(&self, at: Timestamp) -> Instant {
         let ahead = at.duration_since(self.now());
         let ahead = Duration::try_from(ahead).unwrap_or(Duration::ZERO) / self.speed;
-        self.after(ahead)
+        match self.is_stopped() {
+            // As long as it stands, that time does not come.
+            true => self.after(ahead + STOPPED),
+            false => self.after(ahead),
+        }
     }
 
     /// A point in real time, this much later.
@@ -78,5 +133,39 @@ impl Clock {
         let now = Instant::now();
         now.checked_add(ahead)
             .unwrap_or(now + Duration::from_secs(86_400))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_clock_stands_still_and_that_is_no_jump_of_the_wall_clock() {
+        let mut clock = Clock::sped_up(600);
+        let other = clock.clone();
+        other.stop();
+        let stopped = clock.now();
+        let real = Instant::now();
+        // A tenth of a second is a minute of this clock.
+        while real.elapsed() < Duration::from_millis(100) {
+            assert_eq!(clock.now(), stopped);
+        }
+        assert!(clock.is_stopped());
+        assert!(clock.instant(stopped) > Instant::now());
+        other.go_on();
+        assert!(!clock.is_stopped());
+        assert_eq!(clock.jumped(), None);
+        let real = Instant::now();
+        while clock.now() == stopped {
+            assert!(real.elapsed() < Duration::from_secs(60), "it stands still");
+        }
+    }
+
+    #[test]
+    fn the_real_clock_cannot_be_stopped() {
+        let clock = Clock::real();
+        clock.stop();
+        assert!(!clock.is_stopped());
     }
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use windrow_decide::flight::{
-    ConfigurationSource, RecordedConfiguration, RecordedRepair, RecordedRulePack, Tap,
+    ConfigurationSource, FlightLine, RecordedConfiguration, RecordedMachine, RecordedRepair,
+    RecordedRulePack, Tap,
 };
-use windrow_decide::settings::{self, CopyTo, Loaded};
+use windrow_decide::settings::{self, CopyTo, Loaded, SiteNames};
 use windrow_decide::{Action, Decision, Directory, Event, Ledger, Observation};
 use windrow_model::manifest::{FileContent, ManifestPath, sha256_hex};
 use windrow_model::reasons::Code;
@@ -32,6 +33,9 @@ pub(super) struct FlightRecorder {
     configuration: Option<RecordedConfiguration>,
     known: BTreeSet<ManifestPath>,
     tap: Tap,
+    names: SiteNames,
+    /// What was recorded of the machine last.
+    machine: Option<RecordedMachine>,
 }
 
 impl FlightRecorder {
@@ -42,6 +46,8 @@ impl FlightRecorder {
             configuration: None,
             known: BTreeSet::new(),
             tap: Tap::default(),
+            names: SiteNames::default(),
+            machine: None,
         }
     }
 
@@ -54,6 +60,7 @@ impl FlightRecorder {
         now: Timestamp,
     ) {
         let wanted = &loaded.settings.flight;
+        self.names = wanted.names;
         let destination = wanted.enabled.then(|| FlightDestination {
             path: layout.flight(),
             bound: wanted.file_bytes,
@@ -71,6 +78,7 @@ impl FlightRecorder {
                 .and_then(|destination| begin(destination.clone()));
             self.destination = destination;
             self.tap.start_over();
+            self.machine = None;
         }
         let rules: Vec<RecordedRulePack> = settings::rule_sources(&loaded.files, loaded.preset)
             .into_iter()
@@ -188,6 +196,37 @@ impl FlightRecorder {
     /// The result of a cure.
     pub(super) fn repaired(&mut self, repaired: RecordedRepair) {
         self.record(FlightItem::Repair(Box::new(repaired)));
+    }
+
+    /// Is anything recorded?
+    pub(super) fn is_on(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// What is known of the machine now: recorded where it is news.
+    pub(super) fn machine(&mut self, machine: RecordedMachine) {
+        let at = machine.at;
+        let known = self
+            .machine
+            .clone()
+            .map(|known| RecordedMachine { at, ..known });
+        if self.writer.is_some() && known.as_ref() != Some(&machine) {
+            self.machine = Some(machine.clone());
+            self.record(FlightItem::Machine(machine));
+        }
+    }
+
+    /// What came into the cluster. Left out where the disk is late: no replay needs it.
+    pub(super) fn seen(&mut self, lines: Vec<FlightLine>, now: Timestamp) {
+        let names = self.names;
+        let lines: Vec<FlightLine> = lines
+            .into_iter()
+            .map(|line| line.with_names(names))
+            .collect();
+        let has_room = self.writer.as_ref().is_some_and(FlightWriter::has_room);
+        if has_room && !lines.is_empty() {
+            self.record(FlightItem::Seen { at: now, lines });
+        }
     }
 
     /// The daemon stops: whatever is left is written.

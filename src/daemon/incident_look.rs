@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kube::Client;
 use windrow_harvester::incidents::{
-    DetectorResult, MOST_ROUNDS, OwnNode, kinds_of, look, look_at_own, look_by_rules, wanted,
+    DetectorResult, MOST_ROUNDS, OwnNode, add_own, kinds_of, look, look_by_rules, wanted,
 };
 use windrow_harvester::objects::Objects;
 use windrow_model::reasons::Code;
@@ -21,7 +21,7 @@ pub(super) async fn look_at_cluster(
     let mut room = Room::of_the_daemon();
     let all = |objects: &Objects| {
         let mut looked = look(objects, now());
-        looked.extend(look_at_own(own, objects, now()));
+        add_own(&mut looked, own, objects, now());
         looked
     };
     let mut looked = all(&objects);

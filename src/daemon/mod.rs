@@ -10,12 +10,14 @@
 //!
 //! A tick never waits for RKE2 or the cluster. What a tick could not do is tried again.
 
+mod appearances;
 pub mod background;
 mod clock;
 mod configuration_events;
 mod data_dir;
 mod flight;
 pub mod gates;
+mod hardware;
 mod incident_look;
 pub mod incidents;
 mod manifest_scanner;
@@ -36,6 +38,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+pub use appearances::AppearanceEnds;
 pub use clock::Clock;
 pub use tick::{Daemon, Link};
 
@@ -45,6 +48,7 @@ use windrow_decide::{ClusterEvent, Interests};
 enum Wake {
     File(crate::observe::files::FileEvent),
     Cluster(ClusterEvent),
+    Seen(Vec<crate::observe::appearances::Sighting>),
     Time,
     Reload,
     Loaded(Box<reloading::Reloaded>),
@@ -99,6 +103,13 @@ impl Daemon {
                 Wake::Loaded(loaded) => self.loaded(*loaded),
                 Wake::File(event) => self.note(event),
                 Wake::Cluster(event) => self.observe(event),
+                Wake::Seen(seen) => {
+                    self.saw(seen);
+                    // No decision rests on it.
+                    if self.next_wake() > Instant::now() {
+                        continue;
+                    }
+                }
                 Wake::Time => {}
             }
             // What else has come meanwhile belongs to the same tick.
@@ -138,6 +149,7 @@ impl Daemon {
             Ok(()) = self.webhooks.changed() => Wake::Time,
             Some(event) = self.files.recv() => Wake::File(event),
             Some(event) = self.link.events.recv() => Wake::Cluster(event),
+            Some(seen) = self.appearances.seen.recv() => Wake::Seen(seen),
             () = sleep_until(time) => Wake::Time,
         }
     }
@@ -148,10 +160,18 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
 
+    use tokio::time::Instant;
+    use windrow_decide::{ClusterEvent, NodeRole, Readiness};
+    use windrow_plan::readiness::node::{NodeEvent, ProbeId, ProbeOutcome, specs};
+    use windrow_plan::rules::Platform;
+
     use super::*;
     use crate::configuration::Configuration;
     use crate::layout::Layout;
     use crate::observe::files::FileEvent;
+
+    /// The pause between two answers of a probe: minutes of the daemon's clock are shorter.
+    const SOON: std::time::Duration = std::time::Duration::from_millis(5);
 
     #[tokio::test]
     async fn a_new_file_is_marked_though_the_loop_does_not_get_to_it() {
@@ -165,6 +185,49 @@ mod tests {
         fs::write(manifests.join("a.yaml"), "").unwrap();
         while daemon.files.recv().await.unwrap().file().is_none() {}
         assert!(manifests.join("a.yaml.skip").exists());
+    }
+
+    #[tokio::test]
+    async fn a_boot_that_hangs_is_published_though_nothing_happens() {
+        let place = tempfile::tempdir().unwrap();
+        let configuration = Arc::new(Configuration::load(&Layout::new(place.path())));
+        // Twenty minutes are four seconds.
+        let clock = Clock::sped_up(300);
+        let mut daemon = Daemon::new(watch::channel(configuration).0, clock, link().0);
+        daemon.start();
+        daemon.observe(ClusterEvent::Node(NodeEvent::Probing {
+            role: NodeRole::FirstServer,
+            boot: "boot".to_owned(),
+            specs: specs(NodeRole::FirstServer, Some(Platform::Rke2)),
+        }));
+        let fails = |daemon: &mut Daemon| {
+            let why = ProbeOutcome::failed("no rke2 unit");
+            let id = ProbeId::builtin("rke2-installed");
+            daemon.observe(ClusterEvent::Node(NodeEvent::Probed(id, why)));
+            daemon.tick();
+        };
+        let status = daemon.status();
+        let mut said = Vec::new();
+        let limit = Instant::now() + std::time::Duration::from_secs(600);
+        loop {
+            assert!(Instant::now() < limit, "it never hangs: {said:?}");
+            fails(&mut daemon);
+            let now = status.borrow().clone().unwrap();
+            if said.last() != Some(&now.headline) {
+                said.push(now.headline.clone());
+            }
+            if now.hangs().is_some() {
+                // On a slow machine its answers may be too old, which is Unknown: never more than that.
+                let word = now.readiness;
+                assert!(matches!(word, Readiness::SettingUp | Readiness::Unknown));
+                assert!(now.summary.contains(", stalled): "), "{}", now.summary);
+                assert!(now.pace_since > now.phase_since, "{now:?}");
+                break;
+            }
+            tokio::time::sleep_until(daemon.next_wake().min(Instant::now() + SOON)).await;
+        }
+        let timed = |line: &&String| line.contains("+ min");
+        assert!(said.iter().filter(timed).count() > 1, "{said:?}");
     }
 
     #[tokio::test]

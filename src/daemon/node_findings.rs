@@ -18,7 +18,8 @@ use crate::observe::bootstrap::{server_starts, webhook_breaks};
 use crate::observe::network::own_network;
 use crate::observe::rke2::config_files;
 use crate::observe::scan::scan_whole;
-use crate::observe::{effect, kube_vip, management::management, probes};
+use crate::observe::system_image::system_images;
+use crate::observe::{effect, kube_vip, management::own_host_name, probes};
 
 /// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
@@ -47,7 +48,8 @@ fn read_files(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
         .map(|root| missing(root, layout))
         .unwrap_or_default();
     OwnNode {
-        name: kubeconfig::node_name(&kubelet).unwrap_or_else(|| management(layout).hostname),
+        name: kubeconfig::node_name(&kubelet)
+            .unwrap_or_else(|| own_host_name().unwrap_or_default()),
         port_68_refused: kube_vip::port_68_refused(layout, now),
         vip_mode: configuration
             .as_ref()
@@ -60,9 +62,23 @@ fn read_files(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
         missing_files,
         missing_under,
         network: own_network(layout),
+        images: system_images(layout),
+        harvesters_markers: harvesters_markers(layout),
         webhook_breaks: None,
         server_starts: None,
     }
+}
+
+/// Harvester puts an empty marker before it upgrades nodes and takes it away at the end (`pkg/controller/master/upgrade/common.go`,
+/// v1.7.2 on).
+fn harvesters_markers(layout: &Layout) -> Vec<ManifestPath> {
+    const MARKER: &str = "rke2-multus.yaml.skip";
+    let found = std::fs::metadata(layout.manifests().join(MARKER));
+    let is_there = found.is_ok_and(|found| found.is_file() && found.len() == 0);
+    is_there
+        .then(|| ManifestPath::from(MARKER))
+        .into_iter()
+        .collect()
 }
 
 /// A gate that is still set, and that a component has just refused.

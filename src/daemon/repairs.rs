@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   found twice in a row ──> lease (one server for all) ──> never done for these objects before?
-//!        │                                                        │ the first request would be taken (dryRun=All)
+//!        │                                                        │ its requests would be taken (dryRun=All)
 //!        │                                                        │ written down in the lease
 //!        │                                                        v
 //!        └─ begun before and not finished ───────────────> record ──> cure ──> recognised no longer?
@@ -187,13 +187,17 @@ impl Repairer {
             return None;
         }
         let cure = finding.cure.as_ref()?;
-        if let Some(request) = cure.first_request()
-            && let RequestOutcome::Refused(why) | RequestOutcome::Outdated(why) =
+        for request in cure.requests_to_try(0) {
+            if let RequestOutcome::Refused(why) | RequestOutcome::Outdated(why) =
                 try_out(site.client, request).await
-        {
-            let (code, subject) = (finding.code, &finding.subject);
-            tracing::info!("{subject} ({code}) is not repaired: the first request: {why}");
-            return None;
+            {
+                let (code, subject) = (finding.code, &finding.subject);
+                tracing::info!(
+                    "{subject} ({code}) is not repaired: {}: {why}",
+                    request.say()
+                );
+                return None;
+            }
         }
         attempts.push(Attempt {
             of,

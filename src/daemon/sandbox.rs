@@ -4,22 +4,30 @@
 //! This is the cluster's side: it reads the directory as RKE2 would, runs the simulated node, passes the daemon what
 //! its watches would report, and prints what happens.
 
+mod pause;
+mod probing;
+mod summary;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
-use windrow_decide::{Cause, ClusterEvent, Interests, Mark, Status};
+use windrow_decide::{Cause, ClusterEvent, Interests, Mark, Readiness, Status};
 use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath, ReadLimits};
 use windrow_model::reasons::Code;
 use windrow_simulate::{
     BootstrapVerdict, HappeningKind, Setup, SimulatedDirectory, SimulatedNode, Watch,
-    without_windrow,
 };
+
+use self::pause::EnterKeys;
+pub use self::pause::PausePoint;
+use self::probing::SimulatedProbing;
+use self::summary::since;
 
 use super::clock::Clock;
 use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
@@ -28,6 +36,11 @@ use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 const STEP: Duration = Duration::from_millis(25);
 /// How long nothing may have changed, in real time, before the sandbox ends.
 const CALM: Duration = Duration::from_secs(2);
+/// How long Windrow may take, in real time, to see that the node is where it is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What to type to look around; a file that is held, if there is one, goes into it.
+type Hints = dyn Fn(Option<&ManifestPath>) -> String + Send;
 
 /// One run of the sandbox.
 pub struct Sandbox {
@@ -43,6 +56,11 @@ pub struct Sandbox {
     told: usize,
     held: BTreeMap<ManifestPath, Hold>,
     order: Vec<ManifestPath>,
+    probing: SimulatedProbing,
+    /// Where the clock is still to stop.
+    pauses: Vec<PausePoint>,
+    hints: Box<Hints>,
+    hinted: bool,
 }
 
 /// One file that Windrow kept back.
@@ -70,6 +88,7 @@ impl Sandbox {
         let start = setup.scenario.start;
         Self {
             node: SimulatedNode::new(setup.scenario.clone(), seed),
+            probing: SimulatedProbing::new(setup.platform(), clock.speed()),
             setup,
             seed,
             manifests,
@@ -81,7 +100,27 @@ impl Sandbox {
             told: 0,
             held: BTreeMap::new(),
             order: Vec::new(),
+            pauses: Vec::new(),
+            hints: Box::new(|_| String::new()),
+            hinted: false,
         }
+    }
+
+    /// Stops the clock at these points.
+    #[must_use]
+    pub fn with_pauses(mut self, pauses: Vec<PausePoint>) -> Self {
+        self.pauses = pauses;
+        self
+    }
+
+    /// Says what to type to look around, once Windrow has decided; for a file that is held, if there is one.
+    #[must_use]
+    pub fn with_hints(
+        mut self,
+        hints: impl Fn(Option<&ManifestPath>) -> String + Send + 'static,
+    ) -> Self {
+        self.hints = Box::new(hints);
+        self
     }
 
     /// Runs until nothing can change any more. True when the node came up.
@@ -97,7 +136,8 @@ impl Sandbox {
         self.start = self.clock.now();
         self.setup.scenario.start = self.start;
         self.node = SimulatedNode::new(self.setup.scenario.clone(), self.seed);
-        let mut calm_since = Instant::now();
+        let mut settled_since: Option<Instant> = None;
+        let mut keys = None;
         loop {
             let now = self.clock.now();
             let before = (self.files.generation(), self.node.log().len());
@@ -105,7 +145,9 @@ impl Sandbox {
             self.node.advance(now, &self.files);
             self.print_news(out)?;
             let interests = ends.interests.borrow_and_update().clone();
-            for event in self.watch.poll(self.node.cluster(), &interests) {
+            let seen = self.watch.poll(self.node.cluster(), &interests);
+            let probed = self.probing.ask(&self.node, &interests, now);
+            for event in seen.into_iter().chain(probed) {
                 if ends.events.send(event).await.is_err() {
                     return Ok(false);
                 }
@@ -113,15 +155,25 @@ impl Sandbox {
             let status = ends.status.borrow_and_update().clone();
             if let Some(status) = &status {
                 self.learn(status);
+                self.hint(status, out)?;
+                if self.stops_at(status, out)? {
+                    self.clock.stop();
+                    keys.get_or_insert_with(EnterKeys::listen);
+                }
             }
             let after = (self.files.generation(), self.node.log().len());
-            let settled = self.node.is_settled(&self.files)
-                && status.is_some_and(|status| !has_deadline(&status, now));
+            let settled = !self.clock.is_stopped()
+                && self.node.is_settled(&self.files)
+                && status
+                    .as_ref()
+                    .is_some_and(|status| !has_deadline(status, now));
             if before.0 != after.0 || !settled {
-                calm_since = Instant::now();
-            }
-            if calm_since.elapsed() > CALM {
-                return self.summary(out);
+                settled_since = None;
+            } else {
+                let over = settled_since.get_or_insert_with(Instant::now).elapsed();
+                if over > CALM && (over > PATIENCE || self.is_seen(status.as_deref())) {
+                    return self.summary(status.as_deref(), out);
+                }
             }
             let next = self
                 .node
@@ -133,8 +185,54 @@ impl Sandbox {
                     Instant::now() + STEP,
                 )) => {}
                 changed = ends.interests.changed() => if changed.is_err() { return Ok(false) },
+                typed = pressed(&mut keys), if self.clock.is_stopped() => {
+                    if !typed {
+                        writeln!(out, "Standard input is at its end: it goes on.")?;
+                    }
+                    self.clock.go_on();
+                }
             }
         }
+    }
+
+    /// Does Windrow say Ready, where the node came up? The last answer of a probe may still be on its way.
+    fn is_seen(&mut self, status: Option<&Status>) -> bool {
+        let came_up = self.node.outcome(&self.files).verdict == BootstrapVerdict::Complete;
+        let arrived =
+            |status: &Status| matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
+        // Where no probe is asked, Windrow never says so.
+        !came_up || status.is_some_and(|status| status.probes.is_empty() || arrived(status))
+    }
+
+    /// Says once what to type to look around.
+    fn hint(&mut self, status: &Status, out: &mut dyn Write) -> io::Result<()> {
+        if std::mem::replace(&mut self.hinted, true) {
+            return Ok(());
+        }
+        let held = status.staging.held.first().map(|held| &held.file);
+        let hints = (self.hints)(held);
+        writeln!(out, "{hints}")?;
+        out.flush()
+    }
+
+    /// Is it time to stop the clock?
+    fn stops_at(&mut self, status: &Status, out: &mut dyn Write) -> io::Result<bool> {
+        let reached = self
+            .pauses
+            .iter()
+            .position(|point| point.is_reached(status));
+        let Some(reached) = reached.filter(|_| !self.clock.is_stopped()) else {
+            return Ok(false);
+        };
+        let point = self.pauses.remove(reached);
+        writeln!(
+            out,
+            "{}  -- stopped at {}: the node's clock stands, Windrow answers. Enter goes on --",
+            since(self.start, self.clock.now()),
+            point.describe()
+        )?;
+        out.flush()?;
+        Ok(true)
     }
 
     /// Copies the real directory into the simulated node's.
@@ -267,52 +365,13 @@ impl Sandbox {
         writeln!(out, "{}  {text}", since(self.start, at))?;
         out.flush()
     }
+}
 
-    fn summary(&mut self, out: &mut dyn Write) -> io::Result<bool> {
-        let outcome = self.node.outcome(&self.files);
-        writeln!(out, "\nWhat Windrow held")?;
-        if self.order.is_empty() {
-            writeln!(out, "  nothing: every file could be applied at once")?;
-        }
-        for file in &self.order {
-            if let Some(hold) = self.held.get(file) {
-                let cause = match hold.cause {
-                    Some(Cause::Met) => ": everything it waited for was there",
-                    Some(Cause::Yielded) => ": what it still waited for only orders",
-                    _ => "",
-                };
-                let until = hold.until.map_or_else(
-                    || "still held".to_owned(),
-                    |until| format!("released {}{cause}", since(self.start, until)),
-                );
-                writeln!(out, "  {file}")?;
-                writeln!(out, "      held {}, {until}", since(self.start, hold.since))?;
-                for why in &hold.whys {
-                    writeln!(out, "      - {why}")?;
-                }
-            }
-        }
-        writeln!(out, "\nWith Windrow\n  {}", verdict(&outcome.verdict))?;
-        for (machine, state) in &outcome.machines {
-            writeln!(out, "  {machine}: {state}")?;
-        }
-        let alone = without_windrow(&self.setup, self.seed);
-        writeln!(
-            out,
-            "\nWithout Windrow\n  {}",
-            verdict(&alone.outcome.verdict)
-        )?;
-        for (machine, state) in &alone.outcome.machines {
-            let state = if state.is_empty() { "no status" } else { state };
-            writeln!(out, "  {machine}: {state}")?;
-        }
-        let (with, without) = (self.node.counts(), alone.counts);
-        writeln!(
-            out,
-            "\nRKE2 applied files {} times with Windrow ({} failed), {} times without ({} failed).",
-            with.applies, with.failed, without.applies, without.failed
-        )?;
-        Ok(outcome.verdict == BootstrapVerdict::Complete)
+/// Waits for Enter; forever where no keys are listened for.
+async fn pressed(keys: &mut Option<EnterKeys>) -> bool {
+    match keys {
+        Some(keys) => keys.pressed().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -323,30 +382,6 @@ fn has_deadline(status: &Status, now: Timestamp) -> bool {
         .held
         .iter()
         .any(|held| held.deadline.is_some_and(|at| at > now))
-}
-
-fn verdict(verdict: &BootstrapVerdict) -> String {
-    match verdict {
-        BootstrapVerdict::Complete => "the node comes up, and everything is applied".to_owned(),
-        BootstrapVerdict::Underway => "things were still happening".to_owned(),
-        BootstrapVerdict::Unconfigured { because } => format!(
-            "it comes up, but the storage network you preset is never configured:\n    {}",
-            because.join("\n    ")
-        ),
-        BootstrapVerdict::Stuck { missing } => {
-            format!("it is stuck:\n    {}", missing.join("\n    "))
-        }
-        BootstrapVerdict::Deadlocked { proof } => {
-            format!("it never comes up:\n    {}", proof.join("\n    "))
-        }
-    }
-}
-
-/// Minutes and seconds since the node was switched on.
-fn since(start: Timestamp, at: Timestamp) -> String {
-    let passed: SignedDuration = at.duration_since(start);
-    let seconds = passed.as_secs().max(0);
-    format!("{:02}:{:02}", seconds / 60, seconds % 60)
 }
 
 /// Lays the manifests of a setup into a directory, as the installer does.

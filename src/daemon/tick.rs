@@ -1,6 +1,7 @@
 //! One tick: mark, scan, decide, act, report.
 
 mod configure;
+mod learn;
 mod scan;
 mod tell;
 
@@ -17,8 +18,9 @@ use windrow_model::findings::Finding;
 use windrow_model::manifest::{BaseName, ManifestPath};
 use windrow_model::reasons::Code;
 
+use super::appearances::{AppearanceEnds, AppearanceWatch};
 use super::clock::Clock;
-use super::configuration_events::configuration_events;
+use super::configuration_events::{configuration_events, configuration_findings, webhook_findings};
 use super::data_dir::DataDir;
 use super::flight::FlightRecorder;
 use super::gates::GatesView;
@@ -68,6 +70,8 @@ pub struct Daemon {
     pub(super) files: mpsc::UnboundedReceiver<FileEvent>,
     marking: MarkingContext,
     pub(super) link: Link,
+    /// The name of the node's Node, once the kubelet has a credential.
+    node_name: Option<String>,
     /// The reported states that still last.
     told: BTreeSet<String>,
     scanned_once: bool,
@@ -79,6 +83,9 @@ pub struct Daemon {
     pub(super) incidents: watch::Receiver<Vec<Finding>>,
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     flight: FlightRecorder,
+    pub(super) appearances: AppearanceWatch,
+    /// Harvester's version, once its file says it.
+    harvester: Option<String>,
     /// Decisions that could not be carried out yet, by file: reported once they are.
     withheld: BTreeMap<ManifestPath, Event>,
 }
@@ -103,7 +110,7 @@ impl Daemon {
         }
         let kind = loaded.settings.platform.or_else(|| platform::detect(&root));
         let mut flight = FlightRecorder::none();
-        let node = configure::rke2_facts(&layout);
+        let node = configure::node_facts(&layout, &loaded.rules, kind, None);
         flight.configured(&layout, loaded, (kind, node.clone()), clock.now());
         let mut state = StagingState::new(
             loaded.settings.clone(),
@@ -113,6 +120,7 @@ impl Daemon {
             clock.now(),
         );
         state.set_node(node);
+        state.set_findings("configuration", &configuration_findings(loaded));
         let (to_loop, files) = mpsc::unbounded_channel();
         let marking = MarkingContext {
             configured: configuration.subscribe(),
@@ -138,6 +146,7 @@ impl Daemon {
             files,
             marking,
             link,
+            node_name: None,
             told: BTreeSet::new(),
             scanned_once: false,
             deadline: None,
@@ -148,6 +157,8 @@ impl Daemon {
             incidents: watch::channel(Vec::new()).1,
             webhooks: watch::channel(Vec::new()).1,
             flight,
+            appearances: AppearanceWatch::new().0,
+            harvester: None,
             withheld: BTreeMap::new(),
         }
     }
@@ -171,6 +182,14 @@ impl Daemon {
     pub fn with_webhooks(mut self, webhooks: watch::Receiver<Vec<WebhookStatus>>) -> Self {
         self.webhooks = webhooks;
         self
+    }
+
+    /// Adds the look at what comes into the cluster, and returns its ends.
+    #[must_use]
+    pub fn with_appearances(mut self) -> (Self, AppearanceEnds) {
+        let (appearances, ends) = AppearanceWatch::new();
+        self.appearances = appearances;
+        (self, ends)
     }
 
     /// The status, for those who follow it.
@@ -197,6 +216,8 @@ impl Daemon {
         }
         self.manager.ready();
         self.sweep();
+        let class = self.appearances.hardware.clone();
+        super::hardware::read_hardware(self.layout.clone(), self.clock.now(), class);
         // STATUS= matters only from now on; before, systemd shows that the unit starts.
         if let Some(status) = self.publisher.current() {
             self.manager.status(&status);
@@ -325,6 +346,8 @@ impl Daemon {
         self.state.set_findings("gates", &gates.findings);
         self.state
             .set_findings("incidents", &self.incidents.borrow_and_update());
+        let webhooks = webhook_findings(&self.webhooks.borrow_and_update());
+        self.state.set_findings("webhooks", &webhooks);
         self.state.set_being_written(self.scanner.being_written());
         let (mut decision, mut surprised) = self.carry_out_decision(now);
         // The status depends on what succeeded: a file without a marker is not held.
@@ -359,6 +382,7 @@ impl Daemon {
             ]);
             self.tell_event(Code::Scanned, line);
         }
+        self.look_at_appearances(&decision.status, now);
         self.publish(decision.status, now);
         self.tell_transitions(now);
         let wake = decision.next_wake.into_iter().chain(self.transitions.due());

@@ -25,11 +25,11 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
             "- a\n".to_owned(),
             "FILE:1: a kubeconfig is a map, not a list",
         ),
-        ("clusters: [".to_owned(), "FILE:1: not valid YAML: "),
+        ("clusters: [".to_owned(), "FILE:1: not valid YAML; "),
         (format!("{whole}---\n{whole}"), "FILE:13: a second document"),
         (
             format!("kind: Config\n{whole}"),
-            "FILE:3: the key `…` stands twice",
+            "FILE:3: the key `…` appears twice",
         ),
         (
             whole.replace("current-context: here\n", ""),

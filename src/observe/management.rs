@@ -17,9 +17,9 @@ pub struct Management {
     pub hostname: String,
     /// Hardware address of the management interface.
     pub mac: String,
-    /// Its first IPv4 address.
+    /// Its first IPv4 address that other machines can use.
     pub ipv4: Option<Ipv4Addr>,
-    /// Its first IPv6 address. One that others on the network can use comes before a link-local one.
+    /// Its first IPv6 address. A link-local one is none: it means nothing on another machine.
     pub ipv6: Option<Ipv6Addr>,
 }
 
@@ -46,17 +46,14 @@ pub fn management(layout: &Layout) -> Management {
         hostname,
         ..Management::default()
     };
-    let mut of_link = None;
     let here = addresses.iter().filter(|one| one.interface_name == name);
     for address in here.filter_map(|one| one.address) {
         if let Some(v4) = address.as_sockaddr_in() {
-            ours.ipv4 = ours.ipv4.or(Some(v4.ip()));
+            let ip = v4.ip();
+            ours.ipv4 = ours.ipv4.or((!ip.is_link_local()).then_some(ip));
         } else if let Some(v6) = address.as_sockaddr_in6() {
             let ip = v6.ip();
-            match ip.is_unicast_link_local() {
-                true => of_link = of_link.or(Some(ip)),
-                false => ours.ipv6 = ours.ipv6.or(Some(ip)),
-            }
+            ours.ipv6 = ours.ipv6.or((!ip.is_unicast_link_local()).then_some(ip));
         } else if let Some(mac) = address
             .as_link_addr()
             .and_then(nix::sys::socket::LinkAddr::addr)
@@ -65,7 +62,6 @@ pub fn management(layout: &Layout) -> Management {
             ours.mac = bytes.join(":");
         }
     }
-    ours.ipv6 = ours.ipv6.or(of_link);
     ours
 }
 
@@ -126,10 +122,13 @@ fn default_interface(table: &str) -> Option<String> {
 
 /// The name by which other machines know this node.
 pub fn host_name() -> String {
-    nix::unistd::gethostname()
-        .ok()
-        .and_then(|name| name.into_string().ok())
-        .unwrap_or_else(|| "windrow".to_owned())
+    own_host_name().unwrap_or_else(|| "windrow".to_owned())
+}
+
+/// The host name, as `hostname` says it; `None` when it has none.
+pub fn own_host_name() -> Option<String> {
+    let name = nix::unistd::gethostname().ok()?.into_string().ok()?;
+    (!name.is_empty()).then_some(name)
 }
 
 #[cfg(test)]

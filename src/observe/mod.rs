@@ -1,6 +1,7 @@
 //! Adapters that fill an observation with the state of disk, bus and cluster, as values.
 //! They decide nothing and change nothing.
 
+pub mod appearances;
 pub mod arp;
 pub mod bootstrap;
 pub mod cluster;
@@ -8,6 +9,7 @@ pub mod collect;
 pub mod effect;
 pub mod files;
 pub mod harvester_console;
+pub mod host;
 pub mod kube_vip;
 pub mod kubelet;
 pub mod management;
@@ -20,6 +22,7 @@ pub mod process;
 pub mod requests;
 pub mod rke2;
 pub mod scan;
+pub mod system_image;
 pub mod systemd;
 pub mod unit_sandbox;
 pub mod upgrade;

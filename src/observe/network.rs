@@ -57,3 +57,67 @@ pub(super) fn links() -> nix::Result<Vec<(NetworkLink, LinkAddr)>> {
     });
     Ok(ethernet.collect())
 }
+
+/// Is there a default route?
+///
+/// # Errors
+///
+/// Which table cannot be read, and why.
+pub fn has_default_route(layout: &Layout) -> Result<bool, (&'static str, String)> {
+    const V4: &str = "/proc/net/route";
+    let v4 = fs::read_to_string(layout.path(V4)).map_err(|error| (V4, error.to_string()))?;
+    // Not there where IPv6 is switched off.
+    let v6 = fs::read_to_string(layout.path("/proc/net/ipv6_route")).unwrap_or_default();
+    Ok(has_default_v4(&v4) || has_default_v6(&v6))
+}
+
+/// `Iface Destination Gateway Flags RefCnt Use Metric Mask …`, in hexadecimal.
+fn has_default_v4(table: &str) -> bool {
+    const UP: u32 = 1;
+    table.lines().skip(1).any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let up = fields
+            .get(3)
+            .and_then(|flags| u32::from_str_radix(flags, 16).ok())
+            .is_some_and(|flags| flags & UP != 0);
+        up && fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000")
+    })
+}
+
+/// `destination prefix source prefix next-hop metric … device`. The kernel keeps a default route of
+/// its own on `lo`, which leads nowhere.
+fn has_default_v6(table: &str) -> bool {
+    table.lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let zeros = |field: &str| field.bytes().all(|digit| digit == b'0');
+        fields.len() >= 10 && zeros(fields[0]) && zeros(fields[1]) && fields.last() != Some(&"lo")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_route_is_one_that_is_up_and_leads_out() {
+        let head = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n";
+        let with = |line: &str| has_default_v4(&format!("{head}{line}\n"));
+        assert!(with(
+            "mgmt-br\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0"
+        ));
+        assert!(!with(
+            "mgmt-br\t00000000\t0100000A\t0002\t0\t0\t0\t00000000\t0"
+        ));
+        assert!(!with(
+            "mgmt-br\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0"
+        ));
+        let zeros = "0".repeat(32);
+        let v6 = |device: &str| {
+            has_default_v6(&format!(
+                "{zeros} 00 {zeros} 00 {zeros} 00000400 1 0 00000003 {device}\n"
+            ))
+        };
+        assert!(v6("mgmt-br"));
+        assert!(!v6("lo"));
+    }
+}

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use windrow_decide::StatusWriter;
 
+use crate::causes::plain;
+
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// This process, as a [`StatusWriter`].
@@ -42,7 +44,12 @@ pub fn alive(writer: &StatusWriter) -> Result<(), String> {
         // all the same.
         Ok(_) if is_ours(writer) => return Ok(()),
         Ok(_) => return Err("it is from before the last boot".to_owned()),
-        Err(error) => return Err(format!("{BOOT_ID} cannot be read: {error}")),
+        Err(error) => {
+            return Err(format!(
+                "{BOOT_ID} cannot be read: {}",
+                plain(&error.to_string())
+            ));
+        }
     }
     match start_ticks(writer.pid) {
         Ok(ticks) if ticks == writer.start_ticks => Ok(()),

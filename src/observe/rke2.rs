@@ -187,7 +187,14 @@ async fn installed(layout: &Layout) -> Option<String> {
     version_in(&String::from_utf8_lossy(&output.ok()?.ok()?.stdout))
 }
 
-fn harvester(layout: &Layout) -> Option<String> {
+/// The version of RKE2 whose programs it unpacked last: `bin` of its data directory is a link to them. Nothing is read but that link.
+pub fn unpacked(layout: &Layout) -> Option<String> {
+    let programs = fs::read_link(layout.data_dir().join("bin")).ok()?;
+    version_in(programs.to_str()?)
+}
+
+/// Harvester's release, as the image says it.
+pub fn harvester(layout: &Layout) -> Option<String> {
     let text = read_text(&layout.path("/etc/harvester-release.yaml")).ok()?;
     let release = yaml::parse_configuration(&text).ok()??;
     release.str_at(&["harvester"]).map(str::to_owned)
@@ -245,6 +252,17 @@ mod tests {
         ] {
             assert_eq!(version_in(text).as_deref(), version, "{text}");
         }
+    }
+
+    #[test]
+    fn the_version_that_was_unpacked_last_shows_in_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let layout = Layout::new(place.path());
+        assert_eq!(unpacked(&layout), None);
+        fs::create_dir_all(layout.data_dir()).unwrap();
+        let programs = "/var/lib/rancher/rke2/data/v1.35.6-rke2r1-0a1b2c3d/bin";
+        std::os::unix::fs::symlink(programs, layout.data_dir().join("bin")).unwrap();
+        assert_eq!(unpacked(&layout), Some("v1.35.6-rke2r1".to_owned()));
     }
 
     #[test]

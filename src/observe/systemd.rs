@@ -30,7 +30,7 @@ pub struct Unit {
 }
 
 /// A row of systemd's list of jobs: number, unit, kind, state, and the paths of job and unit.
-type Job = (
+pub(super) type SystemdJob = (
     u32,
     String,
     String,
@@ -94,7 +94,7 @@ impl Systemd {
         })
     }
 
-    async fn jobs(&self) -> Result<Vec<Job>, String> {
+    async fn jobs(&self) -> Result<Vec<SystemdJob>, String> {
         let answer = self.manager("ListJobs", &()).await?;
         answer
             .body()

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | Harvester's Upgrade: `spec.version`, `status.repoInfo` | harvester/harvester `pkg/apis/harvesterhci.io/v1beta1/upgrade.go`, `pkg/controller/master/upgrade/repoinfo/repoinfo.go` |
 //! | its labels `harvesterhci.io/latestUpgrade`, `harvesterhci.io/upgradeState` | `pkg/controller/master/upgrade/{upgrade_controller,common}.go` |
+//! | an UpgradePlan: `status.currentPhase`, `status.releaseMetadata` | harvester/upgrade-toolkit `api/v1beta1/upgradeplan_types.go` |
 //! | a Plan: `spec.version`, `spec.upgrade.image`, `status.latestVersion`, the condition `Complete` | rancher/system-upgrade-controller `pkg/apis/upgrade.cattle.io/v1/types.go` |
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use kube::Client;
 use serde_json::Value;
 use windrow_gates::Upgrade;
+use windrow_harvester::upgrade::plans_under_way;
 use windrow_model::manifest::yaml;
 use windrow_plan::version::Version;
 
@@ -21,6 +23,8 @@ use windrow_plan::version::Version;
 const ANSWER: Duration = Duration::from_secs(10);
 /// The newest Upgrade of Harvester.
 const HARVESTER: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue";
+/// The upgrades of Harvester's upgrade-toolkit, v1.9 and later.
+const UPGRADE_PLANS: &str = "/apis/management.harvesterhci.io/v1beta1/upgradeplans";
 /// All plans of the system-upgrade-controller.
 const PLANS: &str = "/apis/upgrade.cattle.io/v1/plans";
 
@@ -32,6 +36,11 @@ const PLANS: &str = "/apis/upgrade.cattle.io/v1/plans";
 pub async fn upgrade(client: &Client) -> Result<Option<Upgrade>, String> {
     if let Some(list) = get(client, HARVESTER).await?
         && let Some(upgrade) = of_harvester(&list)
+    {
+        return Ok(Some(upgrade));
+    }
+    if let Some(list) = get(client, UPGRADE_PLANS).await?
+        && let Some(upgrade) = of_toolkit(&list)
     {
         return Ok(Some(upgrade));
     }
@@ -66,6 +75,17 @@ fn of_harvester(list: &Value) -> Option<Upgrade> {
     Some(match version.is_empty() {
         true => Upgrade::Somewhere,
         false => Upgrade::Harvester(version.to_owned()),
+    })
+}
+
+/// To which Kubernetes it goes is said once its release was read (`status.releaseMetadata`).
+fn of_toolkit(list: &Value) -> Option<Upgrade> {
+    let plan = plans_under_way(list["items"].as_array()?).next()?;
+    let kubernetes = plan["status"]["releaseMetadata"]["kubernetes"].as_str();
+    let kubernetes = kubernetes.filter(|version| version.parse::<Version>().is_ok());
+    Some(match kubernetes {
+        Some(version) => Upgrade::Rke2(version.to_owned()),
+        None => Upgrade::Somewhere,
     })
 }
 
@@ -165,6 +185,22 @@ mod tests {
                 "{nothing}"
             );
         }
+    }
+
+    #[test]
+    fn an_upgrade_plan_counts_in_every_phase_but_its_two_last_ones() {
+        let list = |status: Value| json!({"items": [{"metadata": {"name": "up"}, "spec": {"version": "v1.10.0"}, "status": status}]});
+        for phase in ["", "NodeUpgrading", "a phase of tomorrow"] {
+            let plans = list(json!({"currentPhase": phase}));
+            assert_eq!(of_toolkit(&plans), Some(Upgrade::Somewhere), "{phase}");
+        }
+        for phase in ["Succeeded", "Failed"] {
+            assert_eq!(of_toolkit(&list(json!({"currentPhase": phase}))), None);
+        }
+        let read = json!({"currentPhase": "ClusterUpgrading", "releaseMetadata": {"kubernetes": "v1.36.1+rke2r1"}});
+        let to = Upgrade::Rke2("v1.36.1+rke2r1".to_owned());
+        assert_eq!(of_toolkit(&list(read)), Some(to));
+        assert_eq!(of_toolkit(&json!({"items": []})), None);
     }
 
     #[test]

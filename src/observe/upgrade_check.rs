@@ -26,6 +26,7 @@ pub async fn read_nodes(client: &Client, objects: &Objects) -> NodeReadings {
     NodeReadings {
         space: join_all(space).await.into_iter().collect(),
         certificates: certificates(client).await,
+        own: None,
         gates: None,
     }
 }

@@ -26,10 +26,10 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
         Drain::Finishes => style.good("The drain would finish."),
         Drain::Blocked => style.bad("The drain would never finish: see the proof above."),
         Drain::Unknown if check.why.is_empty() => {
-            style.waiting("Whether the drain would finish cannot be said: see above.")
+            style.waiting("It is not known whether the drain would finish: see above.")
         }
         Drain::Unknown => style.waiting(&format!(
-            "Whether the drain would finish cannot be said: {}",
+            "It is not known whether the drain would finish: {}",
             printable(&check.why)
         )),
     };
@@ -75,9 +75,9 @@ pub fn drain_list_table(checked: &DrainCheckList, style: Style) -> String {
             checked.nodes.len()
         )),
         Drain::Unknown => style.waiting(&match checked.why.as_str() {
-            "" => "Whether each drain would finish cannot be said: see above.".to_owned(),
+            "" => "It is not known whether each drain would finish: see above.".to_owned(),
             why => format!(
-                "Whether the drains would finish cannot be said: {}",
+                "It is not known whether the drains would finish: {}",
                 printable(why)
             ),
         }),

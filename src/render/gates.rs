@@ -227,9 +227,9 @@ impl GatesReport {
             Some(true) => style.good("Every component would start."),
             Some(false) => style.bad("Not every component would start, or a request is wrong."),
             None if !self.unread.is_empty() => style.waiting(
-                "Whether every component would start cannot be said: not everything could be read.",
+                "It is not known whether every component would start: not everything could be read.",
             ),
-            None => style.waiting("Whether every component would start cannot be said."),
+            None => style.waiting("It is not known whether every component would start."),
         };
         let _ = writeln!(out, "\n{verdict}");
         out

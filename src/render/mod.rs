@@ -2,6 +2,7 @@
 //!
 //! Pure: a [`Plan`](windrow_plan::Plan) comes in, text goes out. Nothing here decides anything.
 
+mod blame;
 mod check;
 mod cluster;
 mod diagnosis;
@@ -9,9 +10,11 @@ mod dot;
 mod drain;
 mod gates;
 mod graph;
+mod knowledge;
 mod markup;
 mod mermaid;
 mod page;
+mod preflight;
 mod rehearsal;
 mod report;
 mod svg;
@@ -20,16 +23,19 @@ mod text;
 mod timing;
 mod upgrade_check;
 
+pub use blame::{blame_summary, blame_table};
 pub use check::{check_github, check_junit, check_sarif, check_table};
 pub use diagnosis::{cure_text, diagnosis_table, request_text};
 pub use dot::dot;
 pub use drain::{drain_list_table, drain_table};
 pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport, gates_schema};
+pub use knowledge::{backtest_table, explanation_text, knowledge_diff_table, knowledge_table};
 pub use mermaid::mermaid;
 pub use page::{check_page, page};
+pub use preflight::preflight_table;
 pub use rehearsal::rehearsal;
 pub use report::{DocumentReport, FileReport, PlanReport, RequirementReport, plan_schema};
-pub use svg::svg;
+pub use svg::{backtest_picture, boot_picture, svg};
 pub use table::{Style, findings, table};
 pub(crate) use text::lasted;
 pub use text::{fit, wrap};

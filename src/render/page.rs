@@ -15,6 +15,7 @@ use windrow_simulate::rehearse::{
 use super::rehearsal::{
     RECOGNISED, clock, describe_end_on_node, describe_fate, in_seeds, platform, span,
 };
+use super::svg::boot_figure;
 use super::timing::timing;
 
 /// The most nodes that the title names.
@@ -141,7 +142,8 @@ fn capital(text: &str) -> String {
 mod tests {
     use jiff::Timestamp;
     use windrow_harvester::HarvesterVersion;
-    use windrow_simulate::rehearse::rehearse;
+    use windrow_plan::rules::RuleSet;
+    use windrow_simulate::rehearse::{boot_timeline, rehearse};
     use windrow_simulate::{Scenario, Setup};
 
     use super::*;
@@ -157,7 +159,8 @@ mod tests {
             "apiVersion: v1\nkind: <script>alert(1)</script>\nmetadata: {name: x}\n",
             start,
         );
-        let node = rehearse("<b>node</b>", &setup, 1, Vec::new());
+        let mut node = rehearse("<b>node</b>", &setup, 1, Vec::new());
+        node.boot = boot_timeline(&setup, &RuleSet::shipped_sources(), 1);
         let page = page(&Rehearsal::new(vec![node], Vec::new()));
         for foreign in [
             "<script", "http://", "https://", "src=", "<link", "@import", "url(",
@@ -167,6 +170,8 @@ mod tests {
         assert!(page.contains("&lt;b&gt;node&lt;/b&gt;"));
         assert!(page.contains("It never comes up"));
         assert!(page.contains("00-registry.yaml"));
+        assert!(page.contains("Where the time goes with Windrow, seed 1"));
+        assert!(page.contains("What decided it"));
         let recognised =
             "<td><b class=\"bad\">In every seed</b></td><td><b class=\"good\">In no seed</b></td>";
         assert!(page.contains(recognised), "{page}");

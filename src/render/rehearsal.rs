@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use windrow_model::reasons::Severity;
-use windrow_simulate::rehearse::{Delay, Ending, NodeRehearsal, Rehearsal, Side, Span, Weight};
+use windrow_simulate::rehearse::{
+    Delay, Ending, NodeRehearsal, Prediction, Rehearsal, Side, Span, Weight,
+};
 
 use super::cluster::{alike, files_side_by_side, heading, members};
 use super::table::{Style, findings};
@@ -77,6 +79,7 @@ fn outcome(out: &mut String, node: &NodeRehearsal, style: Style) {
     ] {
         verdict(out, title, side, node, style);
     }
+    seen_phases(out, node, style);
     recognised(out, node, style);
     versions(out, node, style);
 }
@@ -152,8 +155,14 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
         let _ = writeln!(out, "{}\n", style.waiting(text));
         return;
     }
+    if let Some(manifests) = side.manifests_in {
+        let text = format!("manifests done {}", nine_of_ten(manifests));
+        indented(out, 2, &text, style, str::to_owned);
+    }
     if let Some(over) = side.over {
-        let _ = writeln!(out, "  all is there after {}", span(over));
+        let mostly = mostly(side.over_in);
+        let text = format!("all is there after {}{mostly}", span(over));
+        indented(out, 2, &text, style, str::to_owned);
     }
     for (machine, states) in &side.machines {
         let states: Vec<String> = states
@@ -175,11 +184,15 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
 
 /// By how much it takes longer with Windrow.
 fn later(out: &mut String, node: &NodeRehearsal, style: Style) {
-    let Some(Delay { file, seconds }) = &node.delay else {
+    let Some(Delay { file, in_boots, .. }) = &node.delay else {
         return;
     };
+    let later = in_boots.nine_of_ten;
     let text = format!(
-        "With Windrow the last file is applied {seconds:.0} s later than without it, which gets there too: {} is held longest",
+        "With Windrow the last file is applied {:.0} to {:.0} s later than without it, which gets there too, in 9 of 10 of {} rehearsed boots: {} is held longest",
+        later.from,
+        later.to,
+        in_boots.boots,
         printable(file)
     );
     for line in wrap(&text, style.width) {
@@ -253,6 +266,39 @@ pub(super) fn in_seeds(count: u64, seeds: u64) -> String {
             .trim_start_matches(", ")
             .to_owned(),
     }
+}
+
+/// When nine of ten rehearsed boots have something.
+fn nine_of_ten(prediction: Prediction) -> String {
+    format!(
+        "after {} in 9 of 10 of {} rehearsed boots",
+        span(prediction.nine_of_ten),
+        prediction.boots
+    )
+}
+
+/// The same behind the least and the most.
+pub(super) fn mostly(prediction: Option<Prediction>) -> String {
+    prediction.map_or_else(String::new, |one| format!(", {}", nine_of_ten(one)))
+}
+
+/// How long phases took on nodes of this kind.
+fn seen_phases(out: &mut String, node: &NodeRehearsal, style: Style) {
+    if node.seen_phases.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{}", style.strong("On boots of nodes like it"));
+    for seen in &node.seen_phases {
+        let boots = if seen.boots == 1 { "boot" } else { "boots" };
+        let text = format!(
+            "{} took {} in 9 of 10 (from {} {boots})",
+            seen.phase.as_str(),
+            span(seen.nine_of_ten),
+            seen.boots
+        );
+        indented(out, 2, &text, style, str::to_owned);
+    }
+    out.push('\n');
 }
 
 fn range(least: u64, most: u64) -> String {

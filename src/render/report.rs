@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{AddonName, ManifestPath, MarkerPath, ObjectRef};
+use windrow_plan::knowledge::{LearnedReport, LearnedShare};
 use windrow_plan::rules::Tier;
 use windrow_plan::{FileId, HoldAdvice, Origin, Plan, Requirement, SatisfiedBy};
 use windrow_simulate::rehearse::check::CheckVerdict;
@@ -32,6 +33,9 @@ pub struct PlanReport {
     pub names: Option<NameReport>,
     /// Paths in an order of release that works, as far as there is one.
     pub order: Vec<ManifestPath>,
+    /// How much of what the files cannot do without is known from earlier boots; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned: Option<LearnedShare>,
     /// What is wrong, all of it.
     #[serde(serialize_with = "windrow_model::findings::serialize_advised")]
     #[schemars(with = "Vec<windrow_model::findings::AdvisedFinding<'static>>")]
@@ -118,6 +122,9 @@ pub struct RequirementReport {
     /// Who brings it: `file PATH:LINE`, `same file`, `platform: WHO`, `cluster`, `installer PATH:LINE`
     /// (nothing known brings it, but this may) or `nobody`.
     pub satisfied_by: String,
+    /// What was learned of that in earlier boots; absent where it was not seen in any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned: Option<LearnedReport>,
 }
 
 impl PlanReport {
@@ -137,6 +144,7 @@ impl PlanReport {
                 .iter()
                 .map(|file| plan.files[*file].path.clone())
                 .collect(),
+            learned: Some(plan.learned_share()).filter(|share| !share.things.is_empty()),
             findings: plan.findings.clone(),
         }
     }
@@ -214,5 +222,6 @@ fn requirement_report(plan: &Plan, requirement: &Requirement) -> RequirementRepo
         tier: requirement.tier,
         origin: requirement.origin.clone(),
         satisfied_by: satisfied_by(plan, requirement),
+        learned: requirement.learned.as_ref().map(|one| one.report()),
     }
 }

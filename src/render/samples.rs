@@ -75,6 +75,7 @@ pub(super) fn require(
         on_deadline: OnDeadline::Release,
         inferred: rule.starts_with("inferred/"),
         satisfied_by,
+        learned: None,
         yields: false,
         at_once: false,
     });
@@ -107,6 +108,7 @@ pub(super) fn first_vm() -> Plan {
         order: vec![1, 2, 3, 4, 0],
         findings: Vec::new(),
         names: NameAdvice::default(),
+        phases: Vec::new(),
     };
     let harvester = |by: &str| SatisfiedBy::Platform {
         by: by.to_owned(),

@@ -278,6 +278,11 @@ fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &NeedGroup<'
         }
         SatisfiedBy::Nobody => "which nothing known brings".to_owned(),
     };
+    let learned = group.first.learned.as_ref();
+    let by = match learned {
+        Some(learned) => format!("{by}, {learned}"),
+        None => by,
+    };
     let for_whom = match (file.documents.len(), group.more) {
         (1, _) => String::new(),
         (_, 0) => format!("for {}; ", group.document.object),
@@ -380,6 +385,11 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
         Outlook::Works => every_file(plan, style),
     };
     let _ = writeln!(out, "\n{line}");
+    if let Some(learned) = plan.learned_share().sentence() {
+        for line in wrap(&learned, style.width) {
+            let _ = writeln!(out, "{}", style.dim(&line));
+        }
+    }
 }
 
 /// Was something of the inputs not looked at?

@@ -1,7 +1,10 @@
 //! The renderers against plans made by hand.
 
+use serde_json::json;
+use windrow_decide::flight::BootTimeline;
+
 use super::samples::{broken, first_vm, wide};
-use super::{PlanReport, Style, dot, mermaid, svg, table};
+use super::{PlanReport, Style, blame_table, boot_picture, dot, mermaid, svg, table};
 use crate::printable::json_pretty;
 
 #[test]
@@ -87,5 +90,69 @@ fn pictures() {
         ("wide", wide()),
     ] {
         std::fs::write(directory.join(format!("{name}.svg")), svg(&plan)).unwrap();
+    }
+}
+
+/// A boot in which everything has a hostile name.
+fn boot() -> BootTimeline {
+    let evil = "<script>&\"\u{202e}\u{1b}[31m.yaml";
+    let long =
+        "waits for what no reader has ever seen or will see, as far as can be told from here"
+            .repeat(3);
+    let timeline = json!({
+        "apiVersion": "windrow.dev/v1", "kind": "BootTimeline", "windrow": "0.1.0", "boot": evil,
+        "began": "2026-01-01T00:00:00Z",
+        "end": {"state": "degraded", "at": 5400.0, "code": "probe-failed", "message": evil},
+        "phases": [
+            {"name": "api", "from": 0.0, "to": 46.0, "ended": true},
+            {"name": "manifests", "from": 46.0, "to": 5400.0, "ended": false,
+                "usual": {"boots": 3, "medianSeconds": 300.0}},
+        ],
+        "chain": [
+            {"from": 0.0, "to": 46.0, "on": "node", "text": evil},
+            {"from": 46.0, "to": 5000.0, "on": "requirement", "file": evil, "text": long},
+            {"from": 5000.0, "to": 5390.0, "on": "otherFile", "file": evil, "text": evil},
+            {"from": 5390.0, "to": 5400.0, "on": "rke2", "file": evil, "text": evil, "open": true},
+        ],
+        "files": [
+            {"file": evil, "held": 0.0, "released": 5390.0, "cause": "yielded", "applied": 5400.0, "pollSeconds": 10.0,
+                "waits": [{"from": 0.0, "to": 5390.0, "code": "waits-for-kind", "why": evil}], "failure": evil},
+            {"file": "still.yaml", "held": 10.0, "waits": [{"from": 10.0, "to": 5400.0, "code": "held", "why": long}]},
+            {"file": "free.yaml", "released": 5300.0},
+        ],
+        "usual": {"boots": 1, "medianSeconds": 300.0},
+        "cautions": [evil],
+    });
+    serde_json::from_value(timeline).unwrap()
+}
+
+#[test]
+fn a_picture_of_a_boot_is_self_contained_and_escapes_what_it_is_given() {
+    let picture = boot_picture(&boot());
+    assert!(picture.starts_with("<svg xmlns="), "{picture}");
+    for forbidden in ["<script", "href", "@import", "url(", "\u{1b}", "\u{202e}"] {
+        assert!(!picture.contains(forbidden), "{forbidden:?}");
+    }
+    assert!(picture.contains("&lt;script&gt;&amp;&quot;"));
+    // In a page it needs no name that looks like an address.
+    assert!(!super::svg::boot_figure(&boot()).contains("http"));
+}
+
+#[test]
+fn a_boot_as_a_text_stays_in_its_columns_and_moves_no_cursor() {
+    let text = blame_table(&boot(), Style::default());
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+        assert!(!line.contains(['\u{1b}', '\u{202e}']), "{line:?}");
+    }
+    for words in [
+        "Ready, degraded, after 1h30m; usual is 5m00s (median of 1 earlier boot)",
+        "(still)",
+        "(not ended)",
+        "released at its deadline, without it",
+        "RKE2's last error",
+        "Note: ",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
     }
 }

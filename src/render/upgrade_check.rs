@@ -51,11 +51,11 @@ pub fn upgrade_table(check: &UpgradeCheck, style: Style) -> String {
         paragraph(&mut out, &format!("not looked at: {what}"), 0, style);
     }
     let verdict = match check.upgrade {
-        UpgradeOutcome::Fine => style.good("Nothing is known that is against the upgrade."),
+        UpgradeOutcome::Fine => style.good("Nothing known is against the upgrade."),
         UpgradeOutcome::Refused => style.bad("Harvester would refuse the upgrade: see above."),
         UpgradeOutcome::Stops => style.bad("The upgrade would begin and not end: see above."),
         UpgradeOutcome::Unknown => {
-            style.waiting("Whether the upgrade would begin and end cannot be said: see above.")
+            style.waiting("It is not known whether the upgrade would begin and end: see above.")
         }
     };
     let _ = writeln!(out, "\n{verdict}");

@@ -5,6 +5,8 @@
 //! torn line costs only itself.
 
 mod file;
+#[cfg(test)]
+mod seen_tests;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,7 +20,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use windrow_decide::flight::{
     DecisionToRecord, DigestKey, FlightHead, FlightLine, RecordedConfiguration, RecordedFile,
-    RecordedFiles, RecordedRepair, Recorder, VERSION,
+    RecordedFiles, RecordedMachine, RecordedRepair, Recorder, VERSION,
 };
 use windrow_decide::{Ledger, Readiness};
 use windrow_model::manifest::{self, FileContent, ManifestPath, Problem, ReadLimits};
@@ -35,6 +37,10 @@ const MOST_WAITING: usize = 2000;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// The fraction of the file (one in this many) that manifests may take.
 const SHARE_OF_MANIFESTS: u64 = 4;
+
+/// The fraction of the file that may be taken by what came into the cluster, and by what of it was there already.
+const SHARE_OF_SEEN: u64 = 8;
+const SHARE_OF_LISTED: u64 = 16;
 
 /// An item to record.
 pub enum FlightItem {
@@ -53,6 +59,15 @@ pub enum FlightItem {
     Decision(Box<DecisionToRecord>),
     /// The result of a cure.
     Repair(Box<RecordedRepair>),
+    /// What the node is and runs.
+    Machine(RecordedMachine),
+    /// What came into the cluster, a line each. No replay needs them: they may be left out.
+    Seen {
+        /// When.
+        at: Timestamp,
+        /// The lines.
+        lines: Vec<FlightLine>,
+    },
     /// Answered when everything before it is on the disk.
     Flush(Sender<()>),
 }
@@ -94,6 +109,11 @@ impl FlightWriter {
         self.items.send(item).is_ok()
     }
 
+    /// Can more be queued that may be left out? Not when the disk is late already.
+    pub fn has_room(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) < MOST_WAITING / 2
+    }
+
     /// Waits until everything is on the disk, for a while.
     pub fn flush(&self) {
         let (answer, answered) = channel();
@@ -119,6 +139,9 @@ struct FlightLog {
     begun_at: u64,
     recorder: Recorder,
     configuration: Option<(Timestamp, String)>,
+    machine: Option<RecordedMachine>,
+    /// Bytes of this file that what came into the cluster takes.
+    seen: u64,
     limits: ReadLimits,
     written: BTreeMap<ManifestPath, WrittenFile>,
     /// Files that could not be written yet.
@@ -139,6 +162,8 @@ impl FlightLog {
             begun_at: 0,
             recorder: Recorder::default(),
             configuration: None,
+            machine: None,
+            seen: 0,
             limits: ReadLimits::default(),
             written: BTreeMap::new(),
             pending: BTreeMap::new(),
@@ -204,6 +229,16 @@ impl FlightLog {
                 }
                 self.write_line(&FlightLine::Repair(*repaired)).map(|_| ())
             }
+            FlightItem::Machine(machine) => {
+                let at = machine.at;
+                self.machine = Some(machine.clone());
+                if self.broken {
+                    // The beginning has it.
+                    return self.begin(at);
+                }
+                self.write_line(&FlightLine::Machine(machine)).map(|_| ())
+            }
+            FlightItem::Seen { at, lines } => self.record_seen(at, &lines),
             FlightItem::Flush(answer) => {
                 answers.push(answer);
                 Ok(())
@@ -288,6 +323,27 @@ impl FlightLog {
         Ok(())
     }
 
+    /// Writes what came into the cluster, as far as there is room for it: the file is for decisions.
+    fn record_seen(&mut self, at: Timestamp, lines: &[FlightLine]) -> io::Result<()> {
+        if self.broken {
+            self.begin(at)?;
+        }
+        for line in lines {
+            let share = match line {
+                FlightLine::Appeared(one) if one.was_there => SHARE_OF_LISTED,
+                FlightLine::Release(one) if one.was_there => SHARE_OF_LISTED,
+                _ => SHARE_OF_SEEN,
+            };
+            let text = self.key.line(line)?;
+            let after = self.seen + text.len() as u64;
+            if after <= self.file.bound() / share {
+                self.append(text.as_bytes())?;
+                self.seen = after;
+            }
+        }
+        Ok(())
+    }
+
     fn record_decision(&mut self, mut made: DecisionToRecord) -> io::Result<()> {
         let at = made.at;
         let full = self.file.is_full(self.begun_at);
@@ -329,6 +385,10 @@ impl FlightLog {
         if let Some((_, configuration)) = self.configuration.clone() {
             self.append(configuration.as_bytes())?;
         }
+        if let Some(machine) = self.machine.clone() {
+            self.write_line(&FlightLine::Machine(machine))?;
+        }
+        self.seen = 0;
         let paths: Vec<ManifestPath> = self.written.keys().cloned().collect();
         for (path, line) in paths.into_iter().zip(lines) {
             let at = self.append(&line)?;

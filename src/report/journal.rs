@@ -26,6 +26,7 @@ use windrow_decide::{Event, Phase};
 use windrow_model::reasons::Severity;
 
 use super::transitions::{ProbeChange, ReadinessChange};
+use crate::causes::plain;
 use crate::printable::printable;
 
 /// Variable with a filter by target and level, as tracing has it (`windrow=trace,warn`).
@@ -78,7 +79,7 @@ pub fn start(default: &str) {
 /// Writes one event.
 pub fn write_event(event: &Event) {
     let reason = event.code.reason();
-    let message = printable(&event.message);
+    let message = printable(&plain(&event.message));
     let (code, id) = (reason.id, reason.message_id);
     // tracing's macros need the level and the set of fields at compile time.
     macro_rules! entry {
@@ -119,7 +120,7 @@ pub fn write_readiness_change(change: &ReadinessChange) {
                 WINDROW_GENERATION = change.generation,
                 WINDROW_ADVICE = change.reason.reason().advice,
                 "{}",
-                printable(&change.message)
+                printable(&plain(&change.message))
             )
         };
     }
@@ -143,7 +144,7 @@ pub fn write_probe_change(change: &ProbeChange) {
         WINDROW_STATE = change.state.as_str(),
         WINDROW_ADVICE = reason.reason().advice,
         "{}",
-        printable(&change.message)
+        printable(&plain(&change.message))
     );
 }
 
@@ -214,7 +215,7 @@ struct MessageOnly(String);
 impl Visit for MessageOnly {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
-            self.0 = printable(&format!("{value:?}"));
+            self.0 = printable(&plain(&format!("{value:?}")));
         }
     }
 }

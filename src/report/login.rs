@@ -2,7 +2,8 @@
 //! which `pam_motd` shows after it.
 //!
 //! agetty does not repaint a prompt that is already there, so the text carries its time. Both files are written when
-//! their text changes and removed when Windrow stops: nothing outdated is shown.
+//! their text changes. When Windrow stops they say that it does not run, and so do those that `tmpfiles.d` lays before it starts
+//! and `not-running` after it was killed: nothing outdated is shown, and silence is no good sign.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -25,6 +26,8 @@ use crate::render::fit;
 
 /// Longest line: what Harvester's own console has room for.
 const WIDTH: usize = 65;
+/// The line of every outlet that outlives the daemon.
+const NOT_RUNNING: &str = "Unknown: Windrow's daemon does not run";
 /// Shortest time between two writes.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -39,6 +42,10 @@ pub async fn serve(
     let mut shown: Option<String> = None;
     let mut reported = false;
     let mut on = wanted();
+    if !on {
+        // Laid before the first start, when nobody had asked the configuration.
+        remove(&layout);
+    }
     let mut not_before = Instant::now();
     loop {
         let current = status.borrow_and_update().clone();
@@ -74,7 +81,16 @@ pub async fn serve(
         // Of several quick changes only the newest counts.
         sleep_until(not_before).await;
     }
-    remove(&layout);
+    if on {
+        // What cannot be written carries its time.
+        let _ = write(&layout, &last_words(now()));
+    }
+}
+
+/// What is shown from now on.
+fn last_words(now: Timestamp) -> String {
+    let time = now.strftime("%Y-%m-%d %H:%M UTC");
+    format!("{NOT_RUNNING}\n({time}; what to do: `systemctl status windrow`)\n")
 }
 
 fn summary(status: &Status) -> String {
@@ -180,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_files_follow_the_status_and_are_gone_when_it_ends() {
+    async fn both_files_follow_the_status_and_say_when_it_has_ended() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
         let (publish, published) = watch::channel(None);
@@ -194,7 +210,29 @@ mod tests {
         }
         drop(publish);
         serving.await.unwrap();
-        assert!(!layout.issue().exists() && !layout.motd().exists());
+        for path in [layout.issue(), layout.motd()] {
+            reads(&path, Some(NOT_RUNNING)).await;
+        }
+        let text = last_words(clock());
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn what_is_laid_before_the_daemon_and_after_its_death_is_what_it_says_itself() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let laid = fs::read_to_string(repository.join("systemd/windrow.tmpfiles")).unwrap();
+        let script = fs::read_to_string(repository.join("systemd/not-running")).unwrap();
+        let layout = Layout::new("/");
+        for path in [layout.issue(), layout.motd()] {
+            let path = path.display().to_string();
+            let line = laid
+                .lines()
+                .find(|line| line.split_whitespace().nth(1) == Some(&path));
+            let line = line.unwrap_or_else(|| panic!("{path}"));
+            assert!(line.contains(NOT_RUNNING), "{line}");
+            assert!(script.contains(&path), "{path}");
+        }
+        assert!(script.contains(NOT_RUNNING));
     }
 
     #[tokio::test]
@@ -218,6 +256,24 @@ mod tests {
         switch.send_replace(true);
         reload.send_replace(());
         reads(&layout.issue(), Some("Ready: b")).await;
+        switch.send_replace(false);
+        reload.send_replace(());
+        reads(&layout.motd(), None).await;
+        drop(publish);
+        serving.await.unwrap();
+        assert!(!layout.motd().exists(), "not wanted, whoever ends");
+    }
+
+    #[tokio::test]
+    async fn where_they_are_not_wanted_what_was_laid_before_the_start_is_taken_away() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        write(&layout, "laid\n").unwrap();
+        let (publish, published) = watch::channel(None);
+        let (_reload, reloads) = watch::channel(());
+        let serving = tokio::spawn(serve(layout.clone(), || false, clock, reloads, published));
+        reads(&layout.motd(), None).await;
+        reads(&layout.issue(), None).await;
         drop(publish);
         serving.await.unwrap();
     }

@@ -81,7 +81,7 @@ fn line(status: &Status) -> String {
     };
     let text = format!(
         "{}{held}{not_held}: {}",
-        status.readiness, status.reason.message
+        status.headline, status.reason.message
     );
     // A line break would start another assignment of the protocol.
     text.chars()

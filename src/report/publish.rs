@@ -73,6 +73,16 @@ impl Publisher {
             Some(last) if stands_as(last, &status) => last.since,
             _ => now,
         };
+        let same_phase = last.as_ref().filter(|last| last.phase == status.phase);
+        // Without a bootstrap that is under way: since this process saw it.
+        status.phase_since = status
+            .phase_since
+            .or_else(|| same_phase.and_then(|last| last.phase_since))
+            .or(Some(now));
+        let same_pace = last.as_ref().filter(|last| last.pace == status.pace);
+        status.pace_since = status
+            .pace
+            .map(|_| same_pace.and_then(|last| last.pace_since).unwrap_or(now));
         let same = last.as_deref().is_some_and(|last| {
             status.generation = last.generation;
             *last == status
@@ -115,9 +125,14 @@ pub(super) fn sample(message: &str) -> Status {
         api_version: "windrow.dev/v1".to_owned(),
         kind: "Status".to_owned(),
         generation: 0,
+        host: String::new(),
+        node_name: None,
         readiness: Readiness::SettingUp,
         phase: Phase::Staging,
         since: Timestamp::UNIX_EPOCH,
+        phase_since: None,
+        first_ready: None,
+        headline: "Setting up".to_owned(),
         reason: StatusReason {
             code: Code::Staging,
             message: message.to_owned(),
@@ -127,6 +142,7 @@ pub(super) fn sample(message: &str) -> Status {
         role: NodeRole::Unknown,
         phases: Vec::new(),
         pace: None,
+        pace_since: None,
         transition: None,
         vip: None,
         staging: StagingStatus::default(),

@@ -1,5 +1,6 @@
 //! `windrow-ready.target`, for units of the node that wait for it. systemd is asked to start it each time the node
-//! becomes Ready; the target itself makes sure that the node is.
+//! becomes ready; the target itself makes sure that the node is. A node that is Degraded works, so it counts, as it does
+//! for `windrow wait --for ready`, which the target runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,14 +41,18 @@ pub async fn follow(address: Option<String>, mut status: watch::Receiver<Option<
     }
 }
 
-/// Waits until the node is Ready, or until it is not.
+/// Waits until the node is Ready or Degraded, or until it is neither.
 async fn until(status: &mut watch::Receiver<Option<Arc<Status>>>, ready: bool) -> Option<()> {
     let fits = |status: &Option<Arc<Status>>| {
         status
             .as_deref()
-            .is_some_and(|status| (status.readiness == Readiness::Ready) == ready)
+            .is_some_and(|status| is_ready(status.readiness) == ready)
     };
     status.wait_for(fits).await.ok().map(drop)
+}
+
+fn is_ready(readiness: Readiness) -> bool {
+    matches!(readiness, Readiness::Ready | Readiness::Degraded)
 }
 
 /// Asks systemd to start the target. The answer says that the job is queued; it does not wait for the job.
@@ -101,13 +106,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_target_is_started_once_when_the_node_becomes_ready_over_a_bus_that_comes_late() {
+    async fn the_target_is_started_once_when_the_node_works_over_a_bus_that_comes_late() {
         let place = tempfile::tempdir().unwrap();
         let address = format!("unix:path={}/bus", place.path().display());
         let (publisher, receiver) = watch::channel(None);
         let following = tokio::spawn(follow(Some(address.clone()), receiver));
-        // The node is Ready, and there is no bus yet.
-        publisher.send_replace(status(Readiness::Ready));
+        // The node works, which is what units wait for, and there is no bus yet.
+        publisher.send_replace(status(Readiness::Degraded));
         let Some(_daemon) = bus::start(&address).await else {
             eprintln!("skipped: there is no dbus-daemon");
             return;
@@ -122,7 +127,7 @@ mod tests {
         let wanted = (TARGET.to_owned(), "fail".to_owned());
         assert_eq!(asked.recv().await.as_ref(), Some(&wanted));
 
-        // One job while it stays Ready: other changes start none.
+        // One job while it works: other changes start none.
         publisher.send_replace(status(Readiness::Ready));
         publisher.send_replace(status(Readiness::Degraded));
         drop(publisher);

@@ -7,14 +7,18 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_decide::{Phase, ProbeStatus, Readiness, Status};
+use windrow_decide::sentence::{expected_time, word};
+use windrow_decide::{Pace, Phase, ProbeStatus, Readiness, Status};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::{ProbeId, ProbeState};
 
 /// How long the node has to be Unknown before that is written.
 const LASTING: SignedDuration = SignedDuration::from_secs(30);
 
-/// A change of readiness or phase.
+/// Reasons that are news in a step that goes on: what all else in it waits for, or what fails again and again.
+const BREAKAGES: [Code; 3] = [Code::RkeServiceDown, Code::RkeCrashLoop, Code::ApplyFailed];
+
+/// A change of readiness, phase or pace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadinessChange {
     /// The change: gives MESSAGE_ID and severity.
@@ -59,6 +63,8 @@ impl ProbeChange {
 pub struct StatusChanges {
     /// The node's change of readiness or phase.
     pub node: Option<ReadinessChange>,
+    /// Its boot hangs, or moves again.
+    pub boot: Option<ReadinessChange>,
     /// The probes that changed.
     pub probes: Vec<ProbeChange>,
 }
@@ -67,7 +73,11 @@ pub struct StatusChanges {
 #[derive(Debug, Default)]
 pub struct Transitions {
     reported: Option<(Readiness, Phase)>,
+    /// The reasons that were reported with it. One that comes again is no news: two may take turns.
+    reasons: Vec<Code>,
     unknown_since: Option<Timestamp>,
+    /// How the boot hangs, as it was reported. A new process sees for itself: it has to wait as long again.
+    hangs: Option<Pace>,
     probes: BTreeMap<ProbeId, ProbeState>,
 }
 
@@ -76,7 +86,11 @@ impl Transitions {
     pub fn after(earlier: Option<&Status>) -> Self {
         Self {
             reported: earlier.map(|status| (status.readiness, status.phase)),
+            reasons: earlier
+                .map(|status| vec![status.reason.code])
+                .unwrap_or_default(),
             unknown_since: None,
+            hangs: None,
             probes: earlier
                 .map(|status| states(&status.probes))
                 .unwrap_or_default(),
@@ -87,6 +101,7 @@ impl Transitions {
     pub fn changes(&mut self, status: &Status, now: Timestamp) -> StatusChanges {
         StatusChanges {
             node: self.node(status, now),
+            boot: self.boot(status),
             probes: self.probes(&status.probes),
         }
     }
@@ -116,9 +131,14 @@ impl Transitions {
         self.unknown_since = None;
         // A change in which part is unknown is no news.
         let same = was == Some(stands) || (was_unknown && stands.0 == Readiness::Unknown);
-        if same {
+        let reason = status.reason.code;
+        if same && !self.is_worse_news(stands.0, reason) {
             return None;
         }
+        if !same {
+            self.reasons.clear();
+        }
+        self.reasons.push(reason);
         self.reported = Some(stands);
         let code = readiness_code(status.readiness);
         let was = match was {
@@ -129,17 +149,39 @@ impl Transitions {
         };
         let message = code.say(&[
             ("phase", status.phase.title()),
+            ("word", word(status)),
             ("was", &was),
             ("why", &status.reason.message),
         ]);
-        Some(ReadinessChange {
-            code,
-            message,
-            readiness: status.readiness,
-            phase: status.phase,
-            generation: status.generation,
-            reason: status.reason.code,
-        })
+        Some(change(code, message, status))
+    }
+
+    /// Did something break in a step that was slow until now?
+    fn is_worse_news(&self, readiness: Readiness, reason: Code) -> bool {
+        readiness != Readiness::Unknown
+            && BREAKAGES.contains(&reason)
+            && !self.reasons.contains(&reason)
+    }
+
+    /// A boot that hangs is reported once, and once when it goes on.
+    fn boot(&mut self, status: &Status) -> Option<ReadinessChange> {
+        let hangs = status.hangs();
+        let was = std::mem::replace(&mut self.hangs, hangs);
+        let code = match hangs {
+            _ if hangs == was => return None,
+            Some(Pace::Stuck) => Code::BootStuck,
+            Some(_) => Code::BootStalled,
+            // That it is Ready is reported by itself.
+            None if status.first_ready.is_some() => return None,
+            None => Code::BootMoves,
+        };
+        let expected = expected_time(status).unwrap_or_else(|| "its time is not known".to_owned());
+        let message = code.say(&[
+            ("phase", status.phase.title()),
+            ("expected", &expected),
+            ("why", &status.reason.message),
+        ]);
+        Some(change(code, message, status))
     }
 
     fn probes(&mut self, probes: &[ProbeStatus]) -> Vec<ProbeChange> {
@@ -154,7 +196,12 @@ impl Transitions {
             if probe.code == Some(Code::ProbePending) {
                 continue;
             }
-            let before = self.probes.insert(probe.id.clone(), probe.state);
+            let before = self.probes.get(&probe.id).copied();
+            // At a boot much cannot be asked yet; the node's own line says so when it lasts.
+            if before.is_none() && probe.state == ProbeState::Unknown {
+                continue;
+            }
+            self.probes.insert(probe.id.clone(), probe.state);
             // A new probe is expected to pass.
             let news = before.unwrap_or(ProbeState::Passing) != probe.state;
             if news {
@@ -162,6 +209,17 @@ impl Transitions {
             }
         }
         turned
+    }
+}
+
+fn change(code: Code, message: String, status: &Status) -> ReadinessChange {
+    ReadinessChange {
+        code,
+        message,
+        readiness: status.readiness,
+        phase: status.phase,
+        generation: status.generation,
+        reason: status.reason.code,
     }
 }
 
@@ -186,7 +244,7 @@ fn probe_change(probe: &ProbeStatus) -> ProbeChange {
 fn states(probes: &[ProbeStatus]) -> BTreeMap<ProbeId, ProbeState> {
     probes
         .iter()
-        .filter(|probe| probe.code != Some(Code::ProbePending))
+        .filter(|probe| probe.state != ProbeState::Unknown)
         .map(|probe| (probe.id.clone(), probe.state))
         .collect()
 }

@@ -1,14 +1,17 @@
-//! Why a file, an object, a probe or an incident is as it is: the chain from it down to the root blocker, read from the
-//! status document. Pure; `windrow why` and D-Bus only show it.
+//! Why a file, an object, a probe, a finding, a step or any other word of an outlet is as it is: the chain from it down
+//! to the root blocker, read from the status document. Pure; `windrow why` and D-Bus only show it.
+
+mod words;
 
 use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use windrow_decide::{Blocker, HeldFile, Holder, ProbeStatus, Status};
+use windrow_decide::{Blocker, HeldFile, Holder, Phase, PhaseState, ProbeStatus, Status};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
+use windrow_model::suggest::nearest;
 
 /// The answer, as `-o json` prints it.
 #[derive(Debug, Serialize)]
@@ -23,9 +26,43 @@ pub struct WhyAnswer {
     /// The probe asked about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ExplainedProbe>,
-    /// Known incidents of the code or of the object asked about.
+    /// The step of the bootstrap asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<ExplainedStep>,
+    /// What the word asked about means: a reason code, a readiness, the state of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub word: Option<ExplainedWord>,
+    /// What was found of the code, the object or the file asked about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+}
+
+/// A step of the bootstrap, and the checks that it waits for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedStep {
+    /// Which.
+    pub name: Phase,
+    /// Where it stands; absent where this node has no such step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PhaseState>,
+    /// Its checks that do not pass.
+    pub probes: Vec<ProbeStatus>,
+}
+
+/// A word that an outlet shows.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedWord {
+    /// The word.
+    pub word: String,
+    /// What it says.
+    pub means: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<&'static str>,
+    /// Where this node shows it now, a line each.
+    pub shown: Vec<String>,
 }
 
 /// One probe, and what to do about it.
@@ -92,30 +129,73 @@ pub struct ExplainedBlocker {
     pub cycle: bool,
 }
 
-/// Explains a file, an object, a probe or an incident; `None` when the document does not have it. `manifests` is the
+/// Explains whatever the document shows under a name; `None` when it shows nothing of that name. `manifests` is the
 /// manifests directory: a file may be named by its absolute path.
 pub fn explain(status: &Status, asked: &str, manifests: &Path) -> Option<WhyAnswer> {
+    let asked = asked.trim();
     let mut files = files_named(status, asked, manifests);
     let probe = match files.is_empty() {
         true => explain_probe(status, asked),
         false => None,
     };
-    if files.is_empty() && probe.is_none() {
+    let step = words::step(status, asked);
+    let word = words::word(status, asked);
+    let findings = findings_about(status, asked, &files);
+    if files.is_empty() && probe.is_none() && step.is_none() && word.is_none() {
         files = files_about(status, asked);
     }
     let files: Vec<ExplainedFile> = files
         .iter()
         .filter_map(|file| explain_file(status, file, &mut Vec::new()))
         .collect();
-    let findings = incidents_about(status, asked);
-    let known = !files.is_empty() || probe.is_some() || !findings.is_empty();
-    known.then_some(WhyAnswer {
+    let named = probe.is_some() || step.is_some() || word.is_some();
+    (named || !files.is_empty() || !findings.is_empty()).then_some(WhyAnswer {
         api_version: "windrow.dev/v1",
         kind: "Why",
         files,
         probe,
+        step,
+        word,
         findings,
     })
+}
+
+/// The line for a name that the document does not show, with the one that was meant, if one is near.
+pub fn unknown_name(status: &Status, asked: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for file in &status.staging.held {
+        names.extend(file.blockers.iter().map(|blocker| blocker.what.as_str()));
+    }
+    names.extend(status.probes.iter().map(|probe| probe.id.as_str()));
+    for word in words::all() {
+        names.push(word);
+    }
+    let meant = nearest_file(asked, staged(status))
+        .or_else(|| nearest(asked, names.into_iter()).map(str::to_owned));
+    let meant = meant.map_or(String::new(), |meant| format!(" Did you mean {meant}?"));
+    format!("nothing on this node is called {asked}.{meant} `windrow status -v` lists every name")
+}
+
+/// The file that was most likely meant, by its path or its base name.
+pub(crate) fn nearest_file<'f>(
+    wrong: &str,
+    files: impl Iterator<Item = &'f ManifestPath>,
+) -> Option<String> {
+    let names: Vec<String> = files
+        .flat_map(|file| [file.to_string(), file.name().to_string()])
+        .collect();
+    nearest(wrong, names.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// Every file that is staged.
+pub(crate) fn staged(status: &Status) -> impl Iterator<Item = &ManifestPath> {
+    let staging = &status.staging;
+    let held = staging.held.iter().map(|file| &file.file);
+    let not_held = staging.not_held.iter().map(|file| &file.file);
+    let done = staging.released.iter().chain(&staging.applied);
+    let failed = staging.failed.iter().map(|file| &file.file);
+    let files = held.chain(not_held);
+    files.chain(done.map(|file| &file.file)).chain(failed)
 }
 
 /// The probe of this name; one of the configuration also without `user/`.
@@ -129,34 +209,37 @@ fn explain_probe(status: &Status, asked: &str) -> Option<ExplainedProbe> {
     })
 }
 
-/// Incidents of this code, or that are about the object or show it.
-fn incidents_about(status: &Status, asked: &str) -> Vec<Finding> {
+/// Findings of this code, of this rule, at one of these files, or about the object.
+fn findings_about(status: &Status, asked: &str, files: &[ManifestPath]) -> Vec<Finding> {
     let is_about = |finding: &&Finding| {
-        finding.incident.as_ref().is_some_and(|incident| {
-            finding.code.as_str() == asked
-                || incident.rule.as_deref() == Some(asked)
-                || is_object(asked, &incident.subject)
-                || incident
-                    .evidence
-                    .iter()
-                    .any(|seen| is_object(asked, &seen.object))
-        })
+        let here = |at: &windrow_model::findings::Location| {
+            files.iter().any(|file| file.as_str() == at.file)
+        };
+        finding.code.as_str() == asked
+            || finding.at.iter().any(here)
+            || finding.incident.as_ref().is_some_and(|incident| {
+                incident.rule.as_deref() == Some(asked)
+                    || is_object(asked, &incident.subject)
+                    || incident
+                        .evidence
+                        .iter()
+                        .any(|seen| is_object(asked, &seen.object))
+            })
     };
     let about = status.findings.iter().filter(is_about);
     about.cloned().collect()
 }
 
-fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<ManifestPath> {
-    let staging = &status.staging;
-    let held = staging.held.iter().map(|file| &file.file);
-    let rest = staging
-        .released
-        .iter()
-        .chain(&staging.applied)
-        .map(|file| &file.file);
-    held.chain(staging.not_held.iter().map(|file| &file.file))
-        .chain(rest)
-        .chain(staging.failed.iter().map(|file| &file.file))
+/// The files of this name. A whole path means that file alone, though others have its base name.
+pub(crate) fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<ManifestPath> {
+    let exact: Vec<ManifestPath> = staged(status)
+        .filter(|file| **file == asked)
+        .cloned()
+        .collect();
+    if asked.contains('/') && !exact.is_empty() {
+        return exact;
+    }
+    staged(status)
         .filter(|file| names_file(asked, file, manifests))
         .cloned()
         .collect()
@@ -242,14 +325,11 @@ fn explain_file(
         return Some(plain("not held", file.since, why));
     }
     if let Some(failed) = staging.failed.iter().find(|one| one.file == *file) {
-        let why = format!(
-            "RKE2 cannot apply it: {}: {}",
-            failed.reason, failed.message
-        );
+        let why = format!("RKE2 cannot apply it: {}", failed.message);
         return Some(plain("failed", failed.since, why));
     }
     if let Some(one) = staging.released.iter().find(|one| one.file == *file) {
-        let why = "RKE2 applies it at its next pass, within some 15 s".to_owned();
+        let why = until_applied(status).to_owned();
         return Some(plain("released", one.since, why));
     }
     let one = staging.applied.iter().find(|one| one.file == *file)?;
@@ -258,6 +338,28 @@ fn explain_file(
         one.since,
         "RKE2 has applied it".to_owned(),
     ))
+}
+
+/// What a released file waits for.
+pub(crate) fn until_applied(status: &Status) -> &'static str {
+    if !status.role.applies_manifests() {
+        return "RKE2 reads no manifests on a node of this role";
+    }
+    match api_answers(status) {
+        true => "RKE2 applies it at its next pass, within 15 s",
+        false => "RKE2 applies it once kube-apiserver answers",
+    }
+}
+
+/// Does kube-apiserver answer, as far as the document says?
+fn api_answers(status: &Status) -> bool {
+    let mut steps = status.phases.iter();
+    match steps.find(|step| step.name == Phase::Api) {
+        // Before the role of the node is known, none of its checks counts.
+        Some(step) => step.state == PhaseState::Done && step.total > 0,
+        // Without probes only staging says so.
+        None => status.phase != Phase::WaitingForApi && status.reason.code != Code::ApiUnreachable,
+    }
 }
 
 /// A line as a sentence of its own.

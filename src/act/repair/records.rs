@@ -127,7 +127,7 @@ impl Records {
     /// When there is none, or it cannot be read.
     pub fn named(&self, name: &str) -> io::Result<Record> {
         if name.contains('/') {
-            return Err(io::Error::other("it is no name of a file"));
+            return Err(io::Error::other("it is not the name of a file"));
         }
         read(&self.directory.join(name))
     }

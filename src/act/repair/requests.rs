@@ -93,15 +93,29 @@ async fn outcome(
     match status {
         200..=299 => RequestOutcome::Taken(answer),
         // A test that fails, another UID and a webhook that refuses can have the same status: the object tells.
-        404 | 409 | 422 => match judge(client, request).await {
-            Ok((RequestState::Due, _)) if status == 409 => RequestOutcome::Unanswered(why),
+        400 | 404 | 409 | 422 => match judge(client, request).await {
+            Ok((RequestState::Due, _)) if is_undecided(status, &why) => {
+                RequestOutcome::Unanswered(why)
+            }
             Ok((RequestState::Due, _)) => RequestOutcome::Refused(why),
             Ok((state, _)) => settled(state),
             Err(why) => RequestOutcome::Unanswered(why),
         },
-        400 | 429 | 500.. => RequestOutcome::Unanswered(why),
+        _ if is_undecided(status, &why) => RequestOutcome::Unanswered(why),
         _ => RequestOutcome::Refused(why),
     }
+}
+
+/// Does this answer say nothing about the request itself? A webhook that refuses gives whichever status it likes:
+/// Harvester's 400, 405, 409, 422 and 500, Rancher's none, and then it is 400. kube-apiserver says of all of them that they
+/// denied the request (`ToStatusErr` in `pkg/admission/plugin/webhook/errors/statuserror.go` of k8s.io/apiserver).
+fn is_undecided(status: u16, said: &str) -> bool {
+    if said.contains("denied the request") {
+        return false;
+    }
+    // A webhook that was registered before Kubernetes asked for sideEffects is not called in a trial.
+    let untried = status == 400 && said.contains("does not support dry run");
+    untried || matches!(status, 409 | 429 | 500..)
 }
 
 /// The object at a path; `None` when there is none.

@@ -73,10 +73,9 @@ pub(super) fn rollback(args: &RollbackArgs, context: &Context) -> anyhow::Result
 }
 
 fn without_daemon(context: &Context) -> Option<Exit> {
-    let why = daemon_runs(context).err()?;
+    daemon_runs(context).err()?;
     eprintln!(
-        "windrow: the daemon does not run ({why}), and it is the one who does this. Nothing was \
-         changed; `systemctl start windrow` starts it"
+        "windrow: nothing was changed: the daemon does not run, and it is the one who does this (systemctl start windrow)"
     );
     Some(Exit::Failure)
 }
@@ -144,7 +143,7 @@ fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyh
         };
         if !follow.wait(until) {
             eprintln!(
-                "windrow: the daemon does not come back. `windrow gates show` tells how it ended; \
+                "windrow: the daemon does not come back. `windrow gates show` says how it ended; \
                  before RKE2's next starts everything is put back without it"
             );
             return Ok(Exit::Unknown);

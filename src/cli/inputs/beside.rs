@@ -51,7 +51,7 @@ impl FilesBeside for DirectoryBeside {
         };
         // Opening a FIFO or a device could block for good.
         if !metadata.is_file() {
-            return Err("it is no regular file".to_owned());
+            return Err("it is not a regular file".to_owned());
         }
         if metadata.len() > self.file_bytes {
             let size = metadata.len();
@@ -88,7 +88,7 @@ fn walk(
         let name = entry.file_name();
         let Some(name) = name.to_str() else {
             return Err(format!(
-                "the name of {} is no UTF-8 text",
+                "the name of {} is not UTF-8 text",
                 entry.path().display()
             ));
         };

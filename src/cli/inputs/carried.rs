@@ -112,7 +112,7 @@ fn carried(
         match version.parse() {
             Ok(version) => inputs.rke2 = Some(version),
             Err(_) => inputs.errors.push(format!(
-                "{shown}: `{version}` is no version of RKE2; write it like v1.34.2+rke2r1"
+                "{shown}: `{version}` is not a version of RKE2; write it like v1.34.2+rke2r1"
             )),
         }
     }

@@ -22,16 +22,39 @@ pub(in crate::cli) fn rules(
     further: &[PathBuf],
     preset: bool,
 ) -> (Arc<RuleSet>, Vec<ConfigError>) {
+    let RulesOfNode { rules, errors, .. } = rules_of_node(loaded, further, preset);
+    (rules, errors)
+}
+
+/// The rules that are in force on a node.
+pub(in crate::cli) struct RulesOfNode {
+    pub(in crate::cli) rules: Arc<RuleSet>,
+    /// The packs as texts, by their names.
+    pub(in crate::cli) packs: Vec<(String, String)>,
+    pub(in crate::cli) errors: Vec<ConfigError>,
+}
+
+/// The same with the texts that they were loaded from. Each file is read once: it may be a pipe.
+pub(in crate::cli) fn rules_of_node(
+    loaded: &Loaded,
+    further: &[PathBuf],
+    preset: bool,
+) -> RulesOfNode {
     let mut errors = loaded.errors.clone();
+    let mut packs = rule_sources(&loaded.files, preset);
     if further.is_empty() && !preset {
-        return (Arc::clone(&loaded.rules), errors);
+        let rules = Arc::clone(&loaded.rules);
+        return RulesOfNode {
+            rules,
+            packs,
+            errors,
+        };
     }
-    let mut sources = rule_sources(&loaded.files, preset);
     for path in further {
         let why = match rule_files(path) {
             Ok(files) if files.is_empty() => "no rule packs (*.yaml) in this directory".to_owned(),
             Ok(files) => {
-                sources.extend(files);
+                packs.extend(files);
                 continue;
             }
             Err(error) => format!("cannot be read: {error}"),
@@ -41,7 +64,7 @@ pub(in crate::cli) fn rules(
             message: why,
         });
     }
-    let (rules, wrong) = RuleSet::load(&sources);
+    let (rules, wrong) = RuleSet::load(&packs);
     for RuleError { at, message } in wrong {
         let error = ConfigError { at, message };
         // The node's own packs were loaded before, and their errors printed.
@@ -49,7 +72,11 @@ pub(in crate::cli) fn rules(
             errors.push(error);
         }
     }
-    (Arc::new(rules), errors)
+    RulesOfNode {
+        rules: Arc::new(rules),
+        packs,
+        errors,
+    }
 }
 
 /// Takes one of Windrow's own files, where a text is one.

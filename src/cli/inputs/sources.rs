@@ -32,7 +32,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// All of it, up to this many bytes; or why it cannot be read.
 pub(in crate::cli) fn standard_input(limit: u64) -> Result<Vec<u8>, String> {
     if TAKEN.swap(true, Ordering::Relaxed) {
-        let twice = "`-` stands twice on the command line, and it can be read only once";
+        let twice = "`-` appears twice on the command line, and it can be read only once";
         return Err(format!("{STANDARD_INPUT}: {twice}"));
     }
     if stdin_is_terminal() {

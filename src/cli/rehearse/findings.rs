@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use windrow_decide::settings::ConfigError;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::ManifestPath;
+use windrow_plan::knowledge::LearnedShare;
+use windrow_simulate::rehearse::SeenPhase;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 
 /// What is found of one node's files.
@@ -20,6 +22,10 @@ pub(in crate::cli) struct NodeFindings {
     pub(in crate::cli) layout: Vec<Finding>,
     /// What annotations of the manifests accept.
     pub(in crate::cli) accepted: Acceptances,
+    /// How much of what its files cannot do without is known from earlier boots.
+    pub(in crate::cli) learned: LearnedShare,
+    /// How long phases took on nodes of this kind, at their first boot.
+    pub(in crate::cli) phases: Vec<SeenPhase>,
     /// Are Windrow's own files all that was given? Then there is nothing to accept.
     pub(in crate::cli) only_own: bool,
 }

@@ -123,7 +123,7 @@ fn write_copy(
         }
     }
     if !changed {
-        eprintln!("windrow: nothing that was found can be corrected mechanically");
+        eprintln!("windrow: nothing that was found can be corrected automatically");
     }
     Ok(())
 }

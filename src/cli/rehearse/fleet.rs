@@ -28,6 +28,8 @@ pub(super) struct ReadNode {
     pub(super) membership: Membership,
     pub(super) laid: Vec<LaidManifest>,
     pub(super) setup: Setup,
+    /// The setup's rules as texts, by their names.
+    pub(super) packs: Vec<(String, String)>,
     pub(super) findings: NodeFindings,
     /// Names and files that may spare time.
     pub(super) proposals: Vec<LayoutProposal>,
@@ -83,6 +85,8 @@ impl NamedNode {
 /// All nodes together.
 pub(super) struct Fleet {
     pub(super) setup: Setup,
+    /// The rules of the node that founds the cluster as texts, by their names.
+    pub(super) packs: Vec<(String, String)>,
     pub(super) nodes: Vec<NamedNode>,
     /// Names and files that may spare time on the node that founds the cluster.
     pub(super) proposals: Vec<LayoutProposal>,
@@ -175,6 +179,7 @@ pub(super) fn join_nodes(
     }
     Ok(Fleet {
         setup,
+        packs: first.packs,
         nodes: named,
         proposals: first.proposals,
         findings,
@@ -198,6 +203,7 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
             rules: RuleSet::default().into(),
             joins: Vec::new(),
         },
+        packs: Vec::new(),
         findings: NodeFindings::default(),
         proposals: Vec::new(),
         correctable: None,

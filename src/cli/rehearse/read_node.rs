@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_decide::settings::{self, ConfigError, ConfigFiles, Loaded, Settings};
+use windrow_decide::settings::{self, ConfigFiles, Loaded, Settings};
 use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ManifestFile};
@@ -13,6 +13,7 @@ use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
 use windrow_plan::{ApiCheck, Plan, examine_content, link};
+use windrow_simulate::rehearse::SeenPhase;
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::guesses::add_what_comes;
@@ -24,7 +25,7 @@ use windrow_simulate::rehearse::proofs::{
 use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::{
-    self, ForeignMarker, Input, Inputs, Versions, rke2_files, skipped_by, text_of,
+    self, ForeignMarker, Input, Inputs, RulesOfNode, Versions, rke2_files, skipped_by, text_of,
 };
 use super::args::{POWER_ON, SetupArgs, UnusableInput};
 use super::findings::NodeFindings;
@@ -49,7 +50,8 @@ pub(super) fn read_node(
         return Err((Exit::Usage, inputs.errors));
     }
     let only_own = inputs.only_own();
-    let (loaded, rules, configuration) = configuration(args, &inputs);
+    let (loaded, in_force) = configuration(args, &inputs);
+    let rules = in_force.rules;
     let versions = Versions::new(&args.versions, &inputs);
     let platform = match versions.harvester {
         Some(_) => Platform::Harvester,
@@ -127,15 +129,23 @@ pub(super) fn read_node(
     Ok(ReadNode {
         name: name.to_owned(),
         membership,
+        packs: in_force.packs,
         laid,
         proposals: LayoutProposal::all(&plan),
         correctable,
         findings: NodeFindings {
-            configuration,
+            configuration: in_force.errors,
             files: findings,
             gates,
             layout: Vec::new(),
             accepted,
+            learned: plan.learned_share(),
+            phases: plan
+                .phases
+                .iter()
+                .filter(|row| !row.installed)
+                .map(SeenPhase::from)
+                .collect(),
             only_own,
         },
         setup: Setup {
@@ -150,7 +160,7 @@ pub(super) fn read_node(
 }
 
 /// Windrow's own configuration and the rules on that node, and what is wrong with them.
-fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, Arc<RuleSet>, Vec<ConfigError>) {
+fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, RulesOfNode) {
     let mut loaded = settings::merge(ConfigFiles {
         files: inputs::own_configuration(inputs),
         errors: Vec::new(),
@@ -163,8 +173,8 @@ fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, Arc<RuleSet>, Ve
             loaded.errors.extend(errors);
         }
     }
-    let (rules, errors) = inputs::rules(&loaded, &args.rules, inputs.preset);
-    (loaded, rules, errors)
+    let in_force = inputs::rules_of_node(&loaded, &args.rules, inputs.preset);
+    (loaded, in_force)
 }
 
 /// The node as it is simulated.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use windrow_decide::settings::ConfigError;
 use windrow_simulate::rehearse::check::CutShort;
-use windrow_simulate::rehearse::{Rehearsal, modelled};
+use windrow_simulate::rehearse::{Rehearsal, boot_timeline, modelled};
 
 use super::args::{SetupArgs, UnusableInput};
 use super::findings::FoundOnNode;
@@ -52,6 +52,7 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
     let layout = improve(&mut fleet, args, began);
     let Fleet {
         setup,
+        packs,
         nodes,
         findings,
         ..
@@ -68,6 +69,12 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
         (node.name.clone(), all.collect())
     });
     let mut rehearsed = played.nodes(&setup, named.collect());
+    if let Some(first) = rehearsed.first_mut().filter(|_| seeds > 0) {
+        first.boot = boot_timeline(&setup, &packs, first.with.seed);
+    }
+    for (played, read) in rehearsed.iter_mut().zip(&nodes) {
+        played.seen_phases.clone_from(&read.found.findings.phases);
+    }
     for node in &mut rehearsed {
         node.beyond
             .extend(args.versions.rke2.and_then(modelled::rke2));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use windrow_model::manifest::ManifestPath;
 
-use crate::report::why::names_file;
+use crate::report::why::{names_file, nearest_file};
 
 /// What a person typed, as paths below the manifests directory.
 ///
@@ -33,10 +33,14 @@ pub(super) fn manifest_paths(
             exact
         };
         match meant[..] {
-            [] => errors.push(format!(
-                "{typed}: no such manifest file below {}",
-                manifests.display()
-            )),
+            [] => {
+                let meant = nearest_file(typed, known.iter());
+                let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+                errors.push(format!(
+                    "{typed}: no such manifest file below {}{meant}",
+                    manifests.display()
+                ));
+            }
             [one] => paths.push(one.clone()),
             // A marker hides its name in every directory: they go together.
             ref many => paths.extend(many.iter().map(|path| (*path).clone())),
@@ -92,5 +96,7 @@ mod tests {
         );
         let errors = manifest_paths(&typed(&["x.yaml", "b.yaml", "y.yaml"]), &known, manifests);
         assert_eq!(errors.unwrap_err().len(), 2);
+        let slip = manifest_paths(&typed(&["b.yml"]), &known, manifests).unwrap_err();
+        assert!(slip[0].ends_with("did you mean b.yaml?"), "{slip:?}");
     }
 }

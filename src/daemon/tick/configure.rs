@@ -5,17 +5,19 @@ use std::sync::Arc;
 use windrow_decide::settings::Loaded;
 use windrow_model::reasons::Code;
 use windrow_plan::knowledge::NodeFacts;
+use windrow_plan::rules::{Platform, RuleSet};
 
 use super::Daemon;
 use crate::act::Executor;
 use crate::configuration::Configuration;
-use crate::daemon::configuration_events::configuration_events;
+use crate::daemon::configuration_events::{configuration_events, configuration_findings};
 use crate::daemon::manifest_scanner::ManifestScanner;
 use crate::daemon::reloading::Reloaded;
 use crate::daemon::request_spool::spools;
+use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::platform;
-use crate::observe::rke2::config_files;
+use crate::observe::rke2::{config_files, harvester, unpacked};
 use crate::report::journal;
 
 impl Daemon {
@@ -64,26 +66,35 @@ impl Daemon {
                 self.marking.clone(),
             );
         }
-        let node = rke2_facts(&self.layout);
+        let node = node_facts(&self.layout, &loaded.rules, kind, self.hardware());
         self.state.set_node(node.clone());
         self.flight
             .configured(&self.layout, loaded, (kind, node), self.clock.now());
         let (settings, rules) = (loaded.settings.clone(), Arc::clone(&loaded.rules));
         self.state.configure(settings, rules, kind);
+        self.state
+            .set_findings("configuration", &configuration_findings(loaded));
         self.scanner.forget();
         self.data_dir.forget();
     }
 
-    pub(super) fn platform(&self, loaded: &Loaded) -> Option<windrow_plan::rules::Platform> {
+    pub(super) fn platform(&self, loaded: &Loaded) -> Option<Platform> {
         loaded
             .settings
             .platform
             .or_else(|| platform::detect(&self.root))
     }
 
+    /// The class of the machine's hardware, once it was read.
+    fn hardware(&self) -> Option<String> {
+        self.appearances.hardware.get().cloned().flatten()
+    }
+
     /// On a first boot RKE2's configuration may come after the daemon, and a change of it counts from RKE2's next start on.
     pub(super) fn look_at_rke2(&mut self) {
-        let node = rke2_facts(&self.layout);
+        self.node_name = kubeconfig::node_name(&self.layout.kubelet_kubeconfig());
+        let platform = self.state.plan().platform;
+        let node = node_facts(&self.layout, self.state.rules(), platform, self.hardware());
         if self.state.set_node(node.clone()) {
             let settings = self.state.settings().clone();
             self.flight.found_node(&settings, node);
@@ -105,7 +116,20 @@ impl Daemon {
     }
 }
 
-/// What RKE2's own configuration says of the node.
-pub(super) fn rke2_facts(layout: &Layout) -> NodeFacts {
-    NodeFacts::default().with_rke2_files(&config_files(layout).files)
+/// What RKE2's own configuration says of the node; and what it is like, where something was learned that depends on it.
+pub(super) fn node_facts(
+    layout: &Layout,
+    rules: &RuleSet,
+    platform: Option<Platform>,
+    hardware: Option<String>,
+) -> NodeFacts {
+    let facts = NodeFacts::default().with_rke2_files(&config_files(layout).files);
+    if rules.knowledge.phases().is_empty() {
+        return facts;
+    }
+    let release = match platform {
+        Some(Platform::Harvester) => harvester(layout),
+        Some(Platform::Rke2) | None => unpacked(layout),
+    };
+    facts.with_machine(release.as_deref(), hardware)
 }

@@ -6,6 +6,7 @@ use windrow_decide::Event;
 use windrow_model::reasons::Code;
 
 use super::Daemon;
+use crate::observe::management::own_host_name;
 use crate::report::journal;
 
 impl Daemon {
@@ -28,6 +29,9 @@ impl Daemon {
     }
 
     pub(super) fn publish(&mut self, mut status: windrow_decide::Status, now: jiff::Timestamp) {
+        status.host = own_host_name().unwrap_or_default();
+        let other = self.node_name.as_ref().filter(|name| **name != status.host);
+        status.node_name = other.cloned();
         if let Some(view) = &*self.gates.borrow() {
             status.gates = Some(view.section.clone());
         }
@@ -60,8 +64,8 @@ impl Daemon {
         for probe in &news.probes {
             journal::write_probe_change(probe);
         }
-        if let Some(node) = &news.node {
-            journal::write_readiness_change(node);
+        for change in news.node.iter().chain(&news.boot) {
+            journal::write_readiness_change(change);
         }
     }
 

@@ -21,7 +21,8 @@ use windrow_model::manifest::GroupKind;
 use windrow_plan::readiness::KindSeen;
 
 use super::follow::Followed;
-use super::session::{ApiSession, RequestFailure, SessionTask};
+use super::session::{ApiSession, RequestFailure, SessionTask, answer};
+use crate::apiserver::Connection;
 use crate::backoff::Backoff;
 
 /// The pause after something changed.
@@ -158,7 +159,7 @@ async fn ask_groups(session: &ApiSession, kinds: &Kinds, needed: &BTreeSet<Group
         }
     }
     for (group, wanted) in groups {
-        let served = group_kinds(session, group).await;
+        let served = group_kinds(&session.connection, group).await;
         if let Err(Unanswered { path, failure }) = &served {
             answered = false;
             if failure.is_doubtful() {
@@ -205,13 +206,13 @@ impl fmt::Display for Unanswered {
 
 /// The kinds of a group in the versions that are served, the preferred one first.
 async fn group_kinds(
-    session: &ApiSession,
+    connection: &Connection,
     group: &str,
 ) -> Result<HashMap<String, KindState>, Unanswered> {
     let versions = if group.is_empty() {
         vec!["v1".to_owned()]
     } else {
-        let Some(found) = get::<APIGroup>(session, &format!("/apis/{group}")).await? else {
+        let Some(found) = get::<APIGroup>(connection, &format!("/apis/{group}")).await? else {
             return Ok(HashMap::new());
         };
         let preferred = found.preferred_version.map(|version| version.version);
@@ -231,7 +232,7 @@ async fn group_kinds(
         } else {
             format!("/apis/{group}/{version}")
         };
-        let Some(list) = get::<APIResourceList>(session, &path).await? else {
+        let Some(list) = get::<APIResourceList>(connection, &path).await? else {
             continue;
         };
         for found in list.resources {
@@ -261,16 +262,48 @@ async fn group_kinds(
     Ok(kinds)
 }
 
+/// A kind that is served, and how it stands in a path.
+pub(in crate::observe) struct ServedKind {
+    pub(in crate::observe) kind: String,
+    pub(in crate::observe) plural: String,
+    pub(in crate::observe) namespaced: bool,
+}
+
+/// The kinds of a group that are served now.
+///
+/// # Errors
+///
+/// Why discovery does not say it, in a line.
+pub(in crate::observe) async fn group_resources(
+    connection: &Connection,
+    group: &str,
+) -> Result<Vec<ServedKind>, String> {
+    let kinds = group_kinds(connection, group).await;
+    let kinds = kinds.map_err(|unanswered| unanswered.to_string())?;
+    let served = kinds.into_values().filter_map(|state| match state {
+        KindState::Served {
+            resource,
+            namespaced,
+        } => Some(ServedKind {
+            kind: resource.kind,
+            plural: resource.plural,
+            namespaced,
+        }),
+        _ => None,
+    });
+    Ok(served.collect())
+}
+
 /// Asks for a discovery document; `None` when it does not exist.
 async fn get<T: DeserializeOwned>(
-    session: &ApiSession,
+    connection: &Connection,
     path: &str,
 ) -> Result<Option<T>, Unanswered> {
     // A list without parameters is a plain GET of the path.
     let request = Request::new(path).list(&ListParams::default());
-    let answer = session.answer(async {
+    let answer = answer(connection, async {
         let request = request.map_err(kube::Error::BuildRequest)?;
-        session.client().request::<T>(request).await
+        connection.client().request::<T>(request).await
     });
     match answer.await {
         Ok(document) => Ok(Some(document)),

@@ -47,23 +47,31 @@ impl ApiSession {
         self.connection.client().clone()
     }
 
-    /// The answer to a request. The time that kube-apiserver asks to be left alone does not count.
-    ///
-    /// # Errors
-    ///
-    /// Why no answer came within [`ANSWER`].
+    /// See [`answer`].
     pub(super) async fn answer<T>(
         &self,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, RequestFailure> {
-        self.connection.wait().await;
-        match timeout(ANSWER, request).await {
-            Ok(answer) => answer.map_err(|error| RequestFailure::from_error(&error)),
-            Err(_) => Err(RequestFailure {
-                why: format!("no answer within {} s", ANSWER.as_secs()),
-                status: None,
-            }),
-        }
+        answer(&self.connection, request).await
+    }
+}
+
+/// The answer to a request. The time that kube-apiserver asks to be left alone does not count.
+///
+/// # Errors
+///
+/// Why no answer came within [`ANSWER`].
+pub(super) async fn answer<T>(
+    connection: &Connection,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, RequestFailure> {
+    connection.wait().await;
+    match timeout(ANSWER, request).await {
+        Ok(answer) => answer.map_err(|error| RequestFailure::from_error(&error)),
+        Err(_) => Err(RequestFailure {
+            why: format!("no answer within {} s", ANSWER.as_secs()),
+            status: None,
+        }),
     }
 }
 

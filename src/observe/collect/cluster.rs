@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::Request;
+use http::header::ACCEPT;
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
-use windrow_harvester::objects::ObjectKind;
+use windrow_harvester::objects::{KeptMetadata, ObjectKind};
 
 use super::collection::{CollectedPart, Collection, LARGEST, LARGEST_OF_ALL};
 use super::reduce;
@@ -16,7 +17,7 @@ use crate::apiserver::ApiServer;
 use crate::archive::objects_path;
 use crate::causes;
 use crate::kubeconfig;
-use crate::observe::objects::escaped;
+use crate::observe::objects::{ListForm, escaped};
 
 /// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,6 +31,10 @@ struct ListedKind {
     group: &'static str,
     version: &'static str,
     kind: &'static str,
+    /// Which part of its objects, where it is listed in parts.
+    part: &'static str,
+    /// What is kept of an object, where that is some metadata.
+    kept: Option<KeptMetadata>,
     /// The resource, with the namespace before it where only one is read.
     resource: &'static str,
     /// Which objects are wanted: those that any of these selectors finds.
@@ -48,6 +53,8 @@ const fn kind(
         group,
         version,
         kind,
+        part: "",
+        kept: None,
         resource,
         selectors: EVERY_OBJECT,
     }
@@ -59,6 +66,8 @@ fn diagnosed(kind: ObjectKind) -> ListedKind {
         group: kind.group,
         version: kind.version,
         kind: kind.kind,
+        part: kind.part,
+        kept: kind.kept_metadata(),
         resource: kind.plural,
         selectors: match kind {
             ObjectKind::EVENT => &[
@@ -75,7 +84,7 @@ fn diagnosed(kind: ObjectKind) -> ListedKind {
 
 const SERVICES: ListedKind = kind("", "v1", "Service", "namespaces/kube-system/services");
 
-/// What people read in a report and diagnosis does not look at. No Secrets.
+/// What people read in a report and diagnosis does not look at.
 const FOR_PEOPLE: &[ListedKind] = &[
     SERVICES,
     kind("apps", "v1", "DaemonSet", "daemonsets"),
@@ -116,6 +125,21 @@ impl ListedKind {
         }
     }
 
+    /// Its name in the archive.
+    fn name(&self) -> String {
+        match self.part {
+            "" => self.kind.to_owned(),
+            part => format!("{} ({part})", self.kind),
+        }
+    }
+
+    fn form(&self) -> ListForm {
+        match self.kept {
+            Some(_) => ListForm::Metadata,
+            None => ListForm::Objects,
+        }
+    }
+
     fn path(&self) -> String {
         let api = match self.group {
             "" => format!("/api/{}", self.version),
@@ -136,7 +160,7 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
         ("/version", "cluster/version.json"),
         ("/readyz?verbose", "cluster/readyz"),
     ] {
-        match get(collection, &client, path).await {
+        match get(collection, &client, path, ListForm::Objects).await {
             Ok(body) => {
                 let text = String::from_utf8_lossy(&body).into_owned();
                 let found = CollectedPart::text(text, false);
@@ -159,7 +183,9 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
     }
     match node {
         None => {
-            for kind in ObjectKind::ALL.iter().filter(|kind| kind.part.is_empty()) {
+            let kinds = ObjectKind::ALL.iter();
+            // Pods that are Pending are among all pods.
+            for kind in kinds.filter(|kind| **kind != ObjectKind::PENDING_POD) {
                 list_all(collection, &client, &diagnosed(*kind)).await;
             }
             for kind in FOR_PEOPLE {
@@ -211,7 +237,7 @@ async fn credential(
 }
 
 async fn list_all(collection: &mut Collection<'_>, client: &Client, kind: &ListedKind) {
-    collection.report_progress(&format!("the cluster's objects: {}", kind.kind));
+    collection.report_progress(&format!("the cluster's objects: {}", kind.name()));
     let with = |selector| format!("{}{selector}", kind.path());
     let paths: Vec<String> = kind.selectors.iter().map(with).collect();
     list(collection, client, kind, &paths).await;
@@ -224,21 +250,22 @@ async fn list(
     kind: &ListedKind,
     paths: &[String],
 ) {
-    let what = format!("{} of {}", kind.kind, kind.api_version());
+    let what = format!("{} of {}", kind.name(), kind.api_version());
     let mut taken = ListedObjects::default();
     for path in paths {
-        if let Err(why) = pages(collection, client, path, &mut taken).await {
+        if let Err(why) = pages(collection, client, path, kind.form(), &mut taken).await {
             return collection.missing(what, why);
         }
     }
+    let list = match kind.kept {
+        Some(kept) => reduce::metadata_list(kept, taken.items),
+        None => reduce::list(&kind.api_version(), kind.kind, taken.items),
+    };
     let found = CollectedPart {
         truncated: taken.truncated,
-        ..CollectedPart::tree(
-            reduce::list(&kind.api_version(), kind.kind, taken.items),
-            taken.bytes,
-        )
+        ..CollectedPart::tree(list, taken.bytes)
     };
-    let name = objects_path(kind.group, kind.kind);
+    let name = objects_path(kind.group, &kind.name());
     let source = format!("GET {}", paths.first().map_or("", String::as_str));
     collection.add(name, "objects of the cluster", source, found);
 }
@@ -256,14 +283,15 @@ async fn pages(
     collection: &Collection<'_>,
     client: &Client,
     path: &str,
+    form: ListForm,
     taken: &mut ListedObjects,
 ) -> Result<(), String> {
     let mut next = String::new();
     for _ in 0..MOST_PAGES {
-        let body = get(collection, client, &format!("{path}{next}")).await;
+        let body = get(collection, client, &format!("{path}{next}"), form).await;
         let body = body.map_err(|failure| failure.why())?;
         let mut answer: Value =
-            serde_json::from_slice(&body).map_err(|_| "the answer is no JSON".to_owned())?;
+            serde_json::from_slice(&body).map_err(|_| "the answer is not JSON".to_owned())?;
         taken.bytes += body.len();
         if let Value::Array(items) = answer["items"].take() {
             taken.items.extend(items);
@@ -302,8 +330,10 @@ async fn get(
     collection: &Collection<'_>,
     client: &Client,
     path: &str,
+    form: ListForm,
 ) -> Result<Vec<u8>, GetFailure> {
     let request = Request::get(path)
+        .header(ACCEPT, form.accept())
         .body(Body::empty())
         .map_err(|error| GetFailure::Answer(error.to_string()))?;
     let patience = collection.time(PATIENCE);

@@ -179,7 +179,7 @@ async fn run(collection: &Collection<'_>, words: &[&str]) -> Result<CommandOutpu
             _ => error.to_string(),
         })?;
     let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err("its output cannot be had".to_owned());
+        return Err("it gave no output".to_owned());
     };
     let (mut said, mut complaint) = (Vec::new(), Vec::new());
     let mut out = out.take(LARGEST as u64 + 1);

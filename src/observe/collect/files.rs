@@ -1,6 +1,7 @@
 //! Files of the node: configuration, Windrow's own state, markers. Some are only read to learn which secrets there are.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -198,14 +199,22 @@ fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &st
                 Ok(kind) if kind.is_dir() && depth < 2 => {
                     todo.push((entry.path(), name, depth + 1));
                 }
-                // The run-time directory holds the status and the lock too.
-                Ok(kind) if kind.is_file() && own != "lock" && own != "status.json" => {
+                // The run-time directory holds the status and the lock too, /usr/lib/windrow the package's scripts.
+                Ok(kind) if kind.is_file() && !is_of_program(&entry) => {
                     file(collection, &entry.path(), &name, what);
                 }
                 _ => {}
             }
         }
     }
+}
+
+/// Is it a part of Windrow, and neither configuration nor state?
+fn is_of_program(entry: &fs::DirEntry) -> bool {
+    const PARTS: &[&str] = &["lock", "status.json", "windrow-orphans.service"];
+    let is_script = |found: fs::Metadata| found.permissions().mode() & 0o111 != 0;
+    let name = entry.file_name();
+    PARTS.iter().any(|part| name == *part) || entry.metadata().is_ok_and(is_script)
 }
 
 /// The manifests themselves.

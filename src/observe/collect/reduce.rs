@@ -2,6 +2,7 @@
 //! fields that may hold secrets.
 
 use serde_json::{Map, Value, json};
+use windrow_harvester::objects::KeptMetadata;
 
 use crate::observe::objects::leave_out_secrets;
 
@@ -84,6 +85,12 @@ pub(super) fn list(api_version: &str, kind: &str, items: Vec<Value>) -> Value {
             item
         })
         .collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+/// A list whose objects are cut down to some metadata.
+pub(super) fn metadata_list(kept: KeptMetadata, mut items: Vec<Value>) -> Value {
+    items.iter_mut().for_each(|item| kept.reduce(item));
     json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 

@@ -7,7 +7,7 @@ use windrow_harvester::objects::{KindListing, ObjectKind, Objects, items, text};
 use windrow_model::manifest::GroupKind;
 
 use super::item::{complete, leave_out_unread};
-use super::pages::{ListFailure, PATIENCE, every_page, get, late};
+use super::pages::{ListFailure, ListForm, PATIENCE, every_page, get, late};
 use crate::apiserver::ApiServer;
 use crate::kubeconfig::KubeconfigFiles;
 use crate::observe::cluster::explain;
@@ -143,7 +143,7 @@ async fn by_name(
             pages(
                 client,
                 &format!("{root}/{plural}"),
-                "",
+                ("", ListForm::Objects),
                 (&version, &kind.kind),
                 // Who names a kind may read every field of it.
                 |_| {},
@@ -163,9 +163,19 @@ async fn all(
 ) -> Result<Vec<Value>, ListFailure> {
     let version = kind.api_version();
     let named = (version.as_str(), kind.kind);
+    let (kept, form) = match kind.kept_metadata() {
+        Some(kept) => (Some(kept), ListForm::Metadata),
+        None => (None, ListForm::Objects),
+    };
+    // Whatever answers in place of kube-apiserver: no more is kept.
+    let reduce = |object: &mut Value| match kept {
+        Some(kept) => kept.reduce(object),
+        None => leave_out_unread(object),
+    };
     let mut found = Vec::new();
     for query in kind.queries() {
-        found.extend(pages(client, &kind.path(), query, named, leave_out_unread, room).await?);
+        let asked = (*query, form);
+        found.extend(pages(client, &kind.path(), asked, named, reduce, room).await?);
     }
     Ok(found)
 }
@@ -173,14 +183,14 @@ async fn all(
 async fn pages(
     client: &Client,
     path: &str,
-    query: &str,
+    (query, form): (&str, ListForm),
     named: (&str, &str),
     reduce: impl Fn(&mut Value),
     room: &mut Room,
 ) -> Result<Vec<Value>, ListFailure> {
     let mut items = Vec::new();
     let mut taken = 0;
-    let found = every_page(client, path, query, |item| {
+    let found = every_page(client, path, query, form, |item| {
         let mut item = complete(item, named.0, named.1);
         reduce(&mut item);
         taken += room.take(&item)?;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use http::Request;
+use http::header::ACCEPT;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::Client;
 use kube::client::Body;
@@ -48,16 +49,39 @@ impl fmt::Display for ListFailure {
     }
 }
 
+/// What a list is asked for as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListForm {
+    /// Whole objects.
+    Objects,
+    /// Their metadata: the rest does not leave kube-apiserver.
+    Metadata,
+}
+
+impl ListForm {
+    /// The media type.
+    pub fn accept(self) -> &'static str {
+        match self {
+            ListForm::Objects => "application/json",
+            ListForm::Metadata => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+            }
+        }
+    }
+}
+
 /// Hands every object of a list to `take`, page by page.
 pub(super) async fn every_page(
     client: &Client,
     path: &str,
     query: &str,
+    form: ListForm,
     mut take: impl FnMut(Value) -> Result<(), ListFailure>,
 ) -> Result<(), ListFailure> {
     let (mut next, mut most) = (String::new(), PAGE);
     loop {
-        let mut page = match get(client, &format!("{path}?limit={most}{query}{next}")).await {
+        let path = format!("{path}?limit={most}{query}{next}");
+        let mut page = match get_as(client, &path, form).await {
             Ok(Some(page)) => page,
             Ok(None) => return Ok(()),
             // Large objects come in smaller pages.
@@ -90,7 +114,12 @@ fn following(token: &str) -> String {
 
 /// The object at a path; `None` when there is none.
 pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, ListFailure> {
+    get_as(client, path, ListForm::Objects).await
+}
+
+async fn get_as(client: &Client, path: &str, form: ListForm) -> Result<Option<Value>, ListFailure> {
     let request = Request::get(path)
+        .header(ACCEPT, form.accept())
         .body(Body::empty())
         .map_err(|error| error.to_string())?;
     let answer = timeout(PATIENCE, async {
@@ -110,7 +139,7 @@ pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, Li
     let value: Option<Value> = serde_json::from_slice(&body).ok();
     match (status, value) {
         (200, Some(value)) => Ok(Some(value)),
-        (200, None) => Err("the answer is no JSON".to_owned().into()),
+        (200, None) => Err("the answer is not JSON".to_owned().into()),
         (404, _) => Ok(None),
         (410, Some(value)) if !text(&value, "/metadata/continue").is_empty() => Err(
             ListFailure::Expired(text(&value, "/metadata/continue").to_owned()),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_harvester::incidents::OwnNode;
-use windrow_harvester::objects::{KindListing, Objects, text};
+use windrow_harvester::objects::{KindListing, ObjectKind, Objects, text};
 use windrow_model::manifest::GroupKind;
 
 use super::item::complete;
@@ -180,7 +180,7 @@ fn parse(content: &[u8]) -> io::Result<Value> {
     // The parser's message does not quote the text.
     serde_json::from_slice(content).map_err(|error| {
         io::Error::other(format!(
-            "it is no JSON (line {}, column {})",
+            "it is not JSON (line {}, column {})",
             error.line(),
             error.column()
         ))
@@ -205,9 +205,17 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
     if !of_items.is_empty() {
         // The list's own kind shows what it has none of.
         let group = version.split_once('/').map_or("", |(group, _)| group);
-        let kind = GroupKind::new(group, of_items);
-        if objects.list(&kind).is_err() {
-            objects.insert(kind, KindListing::Objects(Vec::new()));
+        let kinds = match (group, of_items) {
+            ("", "Secret") => ObjectKind::OF_SECRETS
+                .iter()
+                .map(|kind| kind.group_kind())
+                .collect(),
+            _ => vec![GroupKind::new(group, of_items)],
+        };
+        for kind in kinds {
+            if objects.list(&kind).is_err() {
+                objects.insert(kind, KindListing::Objects(Vec::new()));
+            }
         }
     }
     for item in items {
@@ -218,8 +226,6 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use windrow_harvester::objects::ObjectKind;
-
     use super::*;
 
     #[test]

@@ -8,8 +8,8 @@ use windrow_plan::readiness::node::{NodeRole, ProbeOutcome, limit_of};
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
 use super::{
-    addons, certificates, cluster, components, custom, harvester, host, longhorn, own_node,
-    platform, rancherd, unit, upgrade, webhooks,
+    addons, certificates, cluster, components, custom, hardware, harvester, host, longhorn,
+    own_node, platform, rancherd, unit, upgrade, webhooks,
 };
 
 /// What the probes depend on. When it changes, other probes run.
@@ -29,6 +29,7 @@ pub(super) struct Prober {
     own_node: own_node::OwnNodeMemory,
     longhorn: longhorn::LonghornMemory,
     webhooks: webhooks::WebhookMemory,
+    links: hardware::LinkMemory,
     files: custom::PendingFiles,
 }
 
@@ -42,6 +43,7 @@ impl Prober {
             own_node: own_node::OwnNodeMemory::default(),
             longhorn: longhorn::LonghornMemory::default(),
             webhooks: webhooks::WebhookMemory::default(),
+            links: hardware::LinkMemory::default(),
             files: custom::PendingFiles::default(),
         }
     }
@@ -103,7 +105,10 @@ impl Prober {
             "disk-inodes" => host::disk(context, host::Scarce::Inodes, limit()).into(),
             "memory" => host::memory(context, limit()).into(),
             "load" => host::load(context, limit()).into(),
-            other => ProbeOutcome::unknown(other, "nothing knows how to ask it").into(),
+            "temperature" => hardware::temperature(context, limit()).into(),
+            "link-errors" => hardware::link_errors(context, &self.links, limit()).into(),
+            "hardware" => hardware::hardware(context).into(),
+            other => ProbeOutcome::unknown(other, "this version cannot ask it").into(),
         }
     }
 }

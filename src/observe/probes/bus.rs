@@ -1,9 +1,12 @@
 //! systemd and timedate1 over D-Bus. Properties are read, and no method is called that changes anything.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use tokio::sync::Mutex;
 use zbus::{OwnedObjectPath, OwnedVariant};
+
+use crate::causes::of_bus;
+use crate::observe::systemd::SystemdJob;
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
@@ -35,6 +38,22 @@ pub(super) struct UnitState {
     pub(super) restarts: u32,
     /// `success`, `exit-code`, `signal`…
     pub(super) result: String,
+    /// Where systemd wants to start it and does not yet: the units that it starts or stops first.
+    pub(super) waits_for: Vec<String>,
+}
+
+/// More jobs than a boot has in front of one unit.
+const MOST_JOBS: usize = 200;
+
+impl UnitState {
+    /// What its start is queued behind, in words.
+    pub(super) fn queued(&self) -> Option<String> {
+        let (first, others) = self.waits_for.split_first()?;
+        Some(match others.len() {
+            0 => format!("systemd first waits for {first}"),
+            more => format!("systemd first waits for {first} and {more} more"),
+        })
+    }
 }
 
 impl Bus {
@@ -60,9 +79,17 @@ impl Bus {
         };
         // A unit that is not installed has no service properties.
         let service = service.unwrap_or_default();
+        let active = text(&unit, "ActiveState");
+        let waits_for = if active == "inactive" {
+            // Without an answer it is only less that can be said.
+            self.queued_behind(name).await.unwrap_or_default()
+        } else {
+            Vec::new()
+        };
         Ok(UnitState {
+            waits_for,
             load: text(&unit, "LoadState"),
-            active: text(&unit, "ActiveState"),
+            active,
             sub: text(&unit, "SubState"),
             file: text(&unit, "UnitFileState"),
             restarts: service
@@ -71,6 +98,35 @@ impl Bus {
                 .unwrap_or_default(),
             result: text(&service, "Result"),
         })
+    }
+
+    /// The units whose jobs run now and which the job of `name` is queued behind, directly or not. None where it has no
+    /// job, or the job runs.
+    async fn queued_behind(&self, name: &str) -> Result<Vec<String>, String> {
+        let jobs: Vec<SystemdJob> = self
+            .call(SYSTEMD, MANAGER_PATH, MANAGER, "ListJobs", &())
+            .await?;
+        let mut numbers: Vec<u32> = jobs
+            .iter()
+            .filter(|(_, unit, _, state, ..)| unit == name && state == "waiting")
+            .map(|(number, ..)| *number)
+            .collect();
+        let mut running = BTreeSet::new();
+        let mut next = 0;
+        while let Some(number) = numbers.get(next).copied() {
+            next += 1;
+            let before: Vec<SystemdJob> = self
+                .call(SYSTEMD, MANAGER_PATH, MANAGER, "GetJobBefore", &(number,))
+                .await?;
+            for (number, unit, _, state, ..) in before {
+                if state == "running" {
+                    running.insert(unit);
+                } else if !numbers.contains(&number) && numbers.len() < MOST_JOBS {
+                    numbers.push(number);
+                }
+            }
+        }
+        Ok(running.into_iter().collect())
     }
 
     /// Does the machine shut down?
@@ -136,7 +192,7 @@ impl Bus {
                     // The bus itself failed: the next call connects again.
                     *self.connection.lock().await = None;
                 }
-                Err(error.to_string())
+                Err(of_bus(&error))
             }
         }
     }
@@ -153,7 +209,7 @@ impl Bus {
                 builder.build().await
             }
         };
-        let connection = connected.map_err(|error| format!("the system bus: {error}"))?;
+        let connection = connected.map_err(|error| of_bus(&error))?;
         *known = Some(connection.clone());
         Ok(connection)
     }

@@ -75,7 +75,7 @@ fn files(context: &ProbeContext) -> Vec<PathBuf> {
 pub fn not_after(path: &Path) -> Result<i64, String> {
     let length = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !length.is_file() || length.len() > LARGEST {
-        return Err("it is no certificate file".to_owned());
+        return Err("it is not a certificate file".to_owned());
     }
     let text = std::fs::read(path).map_err(|error| error.to_string())?;
     let (_, pem) = x509_parser::pem::parse_x509_pem(&text).map_err(|error| error.to_string())?;

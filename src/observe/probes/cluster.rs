@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 use windrow_harvester::objects::{items, text};
-use windrow_harvester::upgrade::{HarvesterUpgrade, under_way};
+use windrow_harvester::upgrade::{HarvesterUpgrade, plan_in_a_line, plans_under_way, under_way};
 use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Transition};
 use windrow_plan::rules::Platform;
 
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
-use super::kubernetes::{Ask, Credential, NoApiReply, asked, object, words};
+use super::kubernetes::{Ask, Credential, NoApiReply, asked, no_usable_answer, object};
 use super::own_node::OwnNodeMemory;
 use super::upgrade::{self, Sign, SignMemory};
 
@@ -18,7 +18,9 @@ pub(super) async fn apiserver(context: &ProbeContext, role: NodeRole, node: &str
     let unknown = |why: String| ProbeOutcome::unknown(asked(Ask::Readyz, credential, node), why);
     match context.kubernetes.ask(Ask::Readyz, credential, node).await {
         Ok(reply) if reply.status == 200 => ProbeOutcome::Passed,
-        Ok(reply) if matches!(reply.status, 401 | 403 | 404 | 429) => unknown(words(&reply)),
+        Ok(reply) if matches!(reply.status, 401 | 403 | 404 | 429) => {
+            no_usable_answer(asked(Ask::Readyz, credential, node), &reply)
+        }
         Ok(reply) => ProbeOutcome::failed(failed_checks(&reply.body, reply.status)),
         // A silent endpoint of kube-apiserver itself is an answer: it is not up.
         Err(none @ (NoApiReply::Down(_) | NoApiReply::Late(_))) => ProbeOutcome::failed(none.say()),
@@ -170,7 +172,7 @@ pub(super) async fn managed_chart(context: &ProbeContext, node: &str) -> ProbeOu
         Ok(chart) => match condition(&chart, "Ready") {
             Some(ProbeOutcome::Failed { why, .. }) if only_modified(&why) => ProbeOutcome::Passed,
             Some(outcome) => outcome,
-            None => ProbeOutcome::failed("Fleet has not looked at it yet"),
+            None => ProbeOutcome::failed("Fleet has reported no status yet"),
         },
         Err(outcome) => outcome,
     }
@@ -214,15 +216,28 @@ pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer 
         Ok(_) => ProbeOutcome::Passed,
         Err(outcome) => outcome,
     };
-    let events = match admin(context, Ask::Upgrades, node, "").await {
-        Ok(list) => {
-            let upgrade = upgrading(context, node, &list).await;
+    let asked = admin(context, Ask::Upgrades, node, "").await;
+    let plan = planned(context, node).await;
+    let events = match (asked, plan) {
+        (Ok(list), Ok(plan)) => {
+            let upgrade = upgrading(context, node, &list).await.or(plan);
             vec![NodeEvent::Transition(Transition::Upgrade, upgrade)]
         }
         // Unknown: the last known answer stands.
-        Err(_) => Vec::new(),
+        _ => Vec::new(),
     };
     ProbeAnswer { outcome, events }
+}
+
+/// The UpgradePlan that is under way, in a line. Up to v1.8 the kind is not served.
+async fn planned(context: &ProbeContext, node: &str) -> Result<Option<String>, ProbeOutcome> {
+    match admin(context, Ask::UpgradePlans, node, "").await {
+        Ok(list) => Ok(plans_under_way(items(&list, "/items"))
+            .next()
+            .map(plan_in_a_line)),
+        Err(ProbeOutcome::Failed { .. }) => Ok(None),
+        Err(unknown) => Err(unknown),
+    }
 }
 
 /// The upgrade that is under way, in a line. Where its Jobs cannot be had, the line has no times.
@@ -244,7 +259,7 @@ pub(super) async fn storage_network(context: &ProbeContext, node: &str) -> Probe
         return ProbeOutcome::Passed;
     }
     condition(&setting, "configured")
-        .unwrap_or_else(|| ProbeOutcome::failed("Harvester has not looked at it yet"))
+        .unwrap_or_else(|| ProbeOutcome::failed("Harvester has reported no status yet"))
 }
 
 pub(super) async fn admin(

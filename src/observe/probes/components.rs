@@ -53,7 +53,7 @@ async fn healthy(context: &ProbeContext, url: &str, expected: fn(&[u8]) -> bool)
             ProbeOutcome::unknown(format!("GET {url}"), "the answer is not the one expected")
         }
         Ok(answer) if matches!(answer.status, 401 | 403) => {
-            ProbeOutcome::unknown(format!("GET {url}"), format!("HTTP {}", answer.status))
+            ProbeOutcome::refused(format!("GET {url}"), format!("HTTP {}", answer.status))
         }
         Ok(answer) => ProbeOutcome::failed(format!("HTTP {}", answer.status)),
         Err(NoAnswer::Garbage(why)) => ProbeOutcome::unknown(format!("GET {url}"), why),

@@ -86,7 +86,7 @@ async fn over_http(
     match (&question.contains, expected) {
         // A refused request shows nothing.
         (_, false) if matches!(status, 401 | 403) => {
-            ProbeOutcome::unknown(asked(), format!("HTTP {status}"))
+            ProbeOutcome::refused(asked(), format!("HTTP {status}"))
         }
         (_, false) => ProbeOutcome::failed(format!("HTTP {status}")),
         (Some(text), true) if !holds(&answer.body, text) => {
@@ -152,11 +152,8 @@ fn headers(context: &ProbeContext, question: &HttpQuestion) -> Result<HeaderMap,
 async fn tcp(host: &str, port: u16, patience: Duration) -> ProbeOutcome {
     match tokio::time::timeout(patience, TcpStream::connect((host, port))).await {
         Ok(Ok(_)) => ProbeOutcome::Passed,
-        Ok(Err(error)) => ProbeOutcome::failed(format!("{host} port {port}: {error}")),
-        Err(_) => ProbeOutcome::failed(format!(
-            "{host} port {port}: {}",
-            NoAnswer::Late.say(patience)
-        )),
+        Ok(Err(error)) => ProbeOutcome::failed(http::not_connected(host, port, &error)),
+        Err(_) => ProbeOutcome::failed(http::no_connection_within(host, port, patience)),
     }
 }
 

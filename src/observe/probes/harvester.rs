@@ -83,11 +83,8 @@ async fn connects(vip: &str, port: u16) -> ProbeOutcome {
     let connected = tokio::net::TcpStream::connect((vip, port));
     match tokio::time::timeout(PATIENCE, connected).await {
         Ok(Ok(_)) => ProbeOutcome::Passed,
-        Ok(Err(error)) => ProbeOutcome::failed(format!("{vip} port {port}: {error}")),
-        Err(_) => ProbeOutcome::failed(format!(
-            "{vip} port {port}: no answer within {} s",
-            PATIENCE.as_secs()
-        )),
+        Ok(Err(error)) => ProbeOutcome::failed(http::not_connected(vip, port, &error)),
+        Err(_) => ProbeOutcome::failed(http::no_connection_within(vip, port, PATIENCE)),
     }
 }
 
@@ -219,10 +216,7 @@ pub(super) async fn ready(
         Err(outcome) => return outcome,
     };
     let (vip, port) = (vip.address, context.endpoints.vip_https);
-    let authority = match vip.contains(':') {
-        true => format!("[{vip}]:{port}"),
-        false => format!("{vip}:{port}"),
-    };
+    let authority = http::authority(&vip, port);
     let rancherd = context.rancherd();
     let token = rancherd
         .as_ref()
@@ -278,7 +272,7 @@ fn usual(url: &str, answer: Result<HttpAnswer, NoAnswer>) -> Result<HttpAnswer, 
     let asked = || format!("GET {url}");
     match answer {
         Ok(answer) if answer.status == 200 => Ok(answer),
-        Ok(answer) if matches!(answer.status, 401 | 403) => Err(ProbeOutcome::unknown(
+        Ok(answer) if matches!(answer.status, 401 | 403) => Err(ProbeOutcome::refused(
             asked(),
             format!("HTTP {}", answer.status),
         )),

@@ -5,6 +5,7 @@ use std::path::Path;
 use windrow_plan::readiness::node::{ProbeLimit, ProbeOutcome};
 
 use super::context::ProbeContext;
+use crate::observe::network::has_default_route;
 
 fn read(context: &ProbeContext, path: &str) -> Result<String, ProbeOutcome> {
     std::fs::read_to_string(context.layout().path(path))
@@ -17,38 +18,11 @@ fn outcome(judged: Result<ProbeOutcome, ProbeOutcome>) -> ProbeOutcome {
 
 /// Is there a default route?
 pub(super) fn default_route(context: &ProbeContext) -> ProbeOutcome {
-    outcome((|| {
-        let v4 = read(context, "/proc/net/route")?;
-        // Not there where IPv6 is switched off.
-        let v6 = read(context, "/proc/net/ipv6_route").unwrap_or_default();
-        Ok(match has_default_v4(&v4) || has_default_v6(&v6) {
-            true => ProbeOutcome::Passed,
-            false => ProbeOutcome::failed("neither for IPv4 nor for IPv6"),
-        })
-    })())
-}
-
-/// `Iface Destination Gateway Flags RefCnt Use Metric Mask …`, in hexadecimal.
-fn has_default_v4(table: &str) -> bool {
-    const UP: u32 = 1;
-    table.lines().skip(1).any(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let up = fields
-            .get(3)
-            .and_then(|flags| u32::from_str_radix(flags, 16).ok())
-            .is_some_and(|flags| flags & UP != 0);
-        up && fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000")
-    })
-}
-
-/// `destination prefix source prefix next-hop metric … device`. The kernel keeps a default route of
-/// its own on `lo`, which leads nowhere.
-fn has_default_v6(table: &str) -> bool {
-    table.lines().any(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let zeros = |field: &str| field.bytes().all(|digit| digit == b'0');
-        fields.len() >= 10 && zeros(fields[0]) && zeros(fields[1]) && fields.last() != Some(&"lo")
-    })
+    match has_default_route(&context.layout()) {
+        Ok(true) => ProbeOutcome::Passed,
+        Ok(false) => ProbeOutcome::failed("neither for IPv4 nor for IPv6"),
+        Err((path, why)) => ProbeOutcome::unknown(path, why),
+    }
 }
 
 /// Has a physical NIC a link?
@@ -117,7 +91,7 @@ pub(super) fn disk(
             Scarce::Inodes => (found.files_available(), found.files()),
         };
         if let Some(why) = too_little(limit, free, total, "free") {
-            low.push(format!("{}: {why}", shown(context, &path)));
+            low.push(format!("{} has {why}", shown(context, &path)));
         }
     }
     match (seen.is_empty(), low.is_empty()) {
@@ -149,9 +123,12 @@ fn too_little(limit: Option<ProbeLimit>, free: u64, total: u64, word: &str) -> O
             percent < u64::from(least)
         }
         ProbeLimit::FreeBytes(least) => free < least,
-        ProbeLimit::LoadPerCore(_) | ProbeLimit::Left(_) => false,
+        ProbeLimit::LoadPerCore(_)
+        | ProbeLimit::Left(_)
+        | ProbeLimit::Degrees(_)
+        | ProbeLimit::ErrorsPerMillion(_) => false,
     };
-    low.then(|| format!("{percent}% {word}, less than {limit}"))
+    low.then(|| format!("{percent}% {word} (less than {limit})"))
 }
 
 /// Memory that is available.
@@ -211,7 +188,7 @@ pub(super) fn load(context: &ProbeContext, limit: Option<ProbeLimit>) -> ProbeOu
 pub(super) async fn clock(context: &ProbeContext) -> ProbeOutcome {
     match context.bus.synchronised().await {
         Ok(true) => ProbeOutcome::Passed,
-        Ok(false) => ProbeOutcome::failed("timedate1 says NTPSynchronized=no"),
+        Ok(false) => ProbeOutcome::failed("NTPSynchronized=no (timedate1)"),
         Err(why) => ProbeOutcome::unknown("timedate1's NTPSynchronized", why),
     }
 }
@@ -219,29 +196,6 @@ pub(super) async fn clock(context: &ProbeContext) -> ProbeOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_default_route_is_one_that_is_up_and_leads_out() {
-        let head = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n";
-        let with = |line: &str| has_default_v4(&format!("{head}{line}\n"));
-        assert!(with(
-            "mgmt-br\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0"
-        ));
-        assert!(!with(
-            "mgmt-br\t00000000\t0100000A\t0002\t0\t0\t0\t00000000\t0"
-        ));
-        assert!(!with(
-            "mgmt-br\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0"
-        ));
-        let zeros = "0".repeat(32);
-        let v6 = |device: &str| {
-            has_default_v6(&format!(
-                "{zeros} 00 {zeros} 00 {zeros} 00000400 1 0 00000003 {device}\n"
-            ))
-        };
-        assert!(v6("mgmt-br"));
-        assert!(!v6("lo"));
-    }
 
     #[test]
     fn percentages_neither_overflow_nor_divide_by_nothing() {

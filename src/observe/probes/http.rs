@@ -46,8 +46,35 @@ impl NoAnswer {
     pub(super) fn say(&self, patience: Duration) -> String {
         match self {
             NoAnswer::Down(why) | NoAnswer::Garbage(why) => why.clone(),
-            NoAnswer::Late => format!("no answer within {} s", patience.as_secs_f32().ceil()),
+            NoAnswer::Late => format!("no answer within {}", seconds(patience)),
         }
+    }
+}
+
+fn seconds(patience: Duration) -> String {
+    format!("{} s", patience.as_secs_f32().ceil())
+}
+
+/// A connection that failed, in a line.
+pub(super) fn not_connected(host: &str, port: u16, error: &std::io::Error) -> String {
+    let server = authority(host, port);
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => format!("{server} refuses connections"),
+        _ => format!("{server} cannot be reached ({error})"),
+    }
+}
+
+/// A connection that did not come about in time, in a line.
+pub(super) fn no_connection_within(host: &str, port: u16, patience: Duration) -> String {
+    let server = authority(host, port);
+    format!("{server} gives no answer within {}", seconds(patience))
+}
+
+/// A host and a port as they stand in a URL.
+pub(super) fn authority(host: &str, port: u16) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
     }
 }
 

@@ -138,11 +138,19 @@ pub(super) async fn object(
                 redact::messages(&mut object);
                 Ok(object)
             }
-            Err(_) => Err(unknown("the answer is no JSON".to_owned())),
+            Err(_) => Err(unknown("the answer is not JSON".to_owned())),
         },
         Ok(reply) if reply.status == 404 => Err(ProbeOutcome::failed(absent)),
-        Ok(reply) => Err(unknown(words(&reply))),
+        Ok(reply) => Err(no_usable_answer(asked(ask, credential, node), &reply)),
         Err(none) => Err(unknown(none.say())),
+    }
+}
+
+/// An answer that tells nothing about the node: a refusal is the credential's.
+pub(super) fn no_usable_answer(asked: String, reply: &ApiReply) -> ProbeOutcome {
+    match reply.status {
+        401 | 403 => ProbeOutcome::refused(asked, words(reply)),
+        _ => ProbeOutcome::unknown(asked, words(reply)),
     }
 }
 

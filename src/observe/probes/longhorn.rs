@@ -87,8 +87,11 @@ fn usable_disks(status: &Value) -> ProbeOutcome {
 
 /// A disk is not schedulable for many reasons, on purpose too: only want of space is a fault.
 fn fault(disk: &Value) -> Option<String> {
-    if let Some(ProbeOutcome::Failed { why, .. }) = condition_in(disk, "Ready") {
-        return Some(why);
+    match condition_in(disk, "Ready") {
+        // Longhorn v1.11 says so of every disk of a node that is not ready, which the other probe tells.
+        Some(ProbeOutcome::Failed { why, .. }) if why.starts_with("NodeNotReady") => return None,
+        Some(ProbeOutcome::Failed { why, .. }) => return Some(why),
+        _ => {}
     }
     match condition_in(disk, "Schedulable") {
         Some(ProbeOutcome::Failed { why, .. }) if why.starts_with("DiskPressure") => Some(why),
@@ -125,6 +128,9 @@ mod tests {
             ProbeOutcome::failed("a: NoDiskInfo: mount lost; b: DiskPressure")
         );
         assert_eq!(status(json!({})), ProbeOutcome::Passed);
+        let waits = json!({"conditions": [{"type": "Ready", "status": "False", "reason": "NodeNotReady",
+            "message": "Waiting for disk a (/) on node n1 to be ready"}]});
+        assert_eq!(status(json!({"a": waits})), ProbeOutcome::Passed);
         let none = usable_disks(&json!({}));
         assert!(matches!(none, ProbeOutcome::Unknown { .. }));
     }

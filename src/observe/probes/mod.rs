@@ -19,6 +19,7 @@ mod components;
 mod context;
 mod current_layout;
 mod custom;
+mod hardware;
 mod harvester;
 mod host;
 mod http;
@@ -41,3 +42,12 @@ pub use components::etcd_answers;
 pub use context::{Endpoints, ProbeContext};
 pub use role::role_and_name;
 pub use schedule::probe;
+
+/// Does systemd say that the clock is synchronised?
+///
+/// # Errors
+///
+/// Why it does not say.
+pub async fn clock_is_synchronised() -> Result<bool, String> {
+    bus::Bus::new(None).synchronised().await
+}

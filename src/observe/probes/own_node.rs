@@ -116,7 +116,7 @@ impl OwnNodeSigns {
         match self.schedulable.as_deref() {
             Some("true") => ProbeOutcome::Passed,
             Some(other) => ProbeOutcome::failed(format!(
-                "label kubevirt.io/schedulable is {}",
+                "label kubevirt.io/schedulable={}",
                 windrow_model::redact::quoted(other)
             )),
             None => ProbeOutcome::failed("the Node has no label kubevirt.io/schedulable yet"),
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(node("true"), ProbeOutcome::Passed);
         assert_eq!(
             node("false"),
-            ProbeOutcome::failed("label kubevirt.io/schedulable is `false`")
+            ProbeOutcome::failed("label kubevirt.io/schedulable=`false`")
         );
         let none = OwnNodeSigns::default().handles_machines();
         assert!(matches!(none, ProbeOutcome::Failed { .. }));

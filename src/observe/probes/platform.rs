@@ -30,7 +30,7 @@ fn kubevirt_works(kubevirt: &Value) -> ProbeOutcome {
     let text = |key: &str| status[key].as_str().unwrap_or_default();
     if text("phase") != "Deployed" {
         return ProbeOutcome::failed(match text("phase") {
-            "" => "virt-operator has not looked at it yet".to_owned(),
+            "" => "virt-operator has reported no status yet".to_owned(),
             phase => format!("its phase is {}", redact::quoted(phase)),
         });
     }
@@ -76,7 +76,7 @@ fn provisioned(cluster: &Value) -> ProbeOutcome {
             ProbeOutcome::failed("it is Provisioned, and its status is not ready")
         }
         Some(outcome) => outcome,
-        None => ProbeOutcome::failed("Rancher has not looked at it yet"),
+        None => ProbeOutcome::failed("Rancher has reported no status yet"),
     }
 }
 
@@ -113,7 +113,7 @@ fn chart_fault(chart: &Value) -> Option<String> {
             Some(format!("{name}: {why}"))
         }
         Some(_) => None,
-        None => Some(format!("{name}: Fleet has not looked at it yet")),
+        None => Some(format!("{name}: Fleet has reported no status yet")),
     }
 }
 

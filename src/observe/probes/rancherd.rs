@@ -61,7 +61,11 @@ pub(super) async fn bootstrapped(context: &ProbeContext) -> ProbeOutcome {
         // An image without it is made part of a cluster by something else.
         ("not-found", _) => return ProbeOutcome::Passed,
         (_, "failed") => format!("{UNIT} failed ({})", unit.result),
-        (_, "inactive") => format!("{UNIT} does not run"),
+        (_, "inactive") => {
+            let queued = unit.queued();
+            let why = queued.map_or_else(String::new, |why| format!(": {why}"));
+            format!("{UNIT} does not run{why}")
+        }
         (_, "active") => "it ended without a bootstrap".to_owned(),
         _ => running(instruction(&directory), (context.now)()),
     };
@@ -79,7 +83,7 @@ fn running(instruction: Option<Instruction>, now: Timestamp) -> String {
                 true => ", for more than 15 minutes",
                 false => "",
             };
-            format!("instruction {number} of its plan runs since {begun}{still}")
+            format!("instruction {number} of its plan has run since {begun}{still}")
         }
     }
 }
@@ -174,7 +178,7 @@ time=\"2026-11-22T10:00:02Z\" level=info msg=\"token: K10abcdef::server:s3cret\"
         }
         let found = instruction(place.path()).unwrap();
         assert_eq!(found.number, 10);
-        let since = format!("instruction 10 of its plan runs since {}", found.begun);
+        let since = format!("instruction 10 of its plan has run since {}", found.begun);
         let at = |minutes| {
             running(
                 Some(found),

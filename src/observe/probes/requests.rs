@@ -81,6 +81,8 @@ pub(super) enum Ask<'a> {
     StorageNetwork,
     /// The newest Upgrade.
     Upgrades,
+    /// The UpgradePlans of Harvester v1.9 and later.
+    UpgradePlans,
     /// The Jobs that system-upgrade-controller created for the node, in any namespace.
     UpgradeJobs,
     /// The Jobs of the hooks of this Upgrade.
@@ -139,6 +141,7 @@ impl Ask<'_> {
         Ask::ServerVersion,
         Ask::StorageNetwork,
         Ask::Upgrades,
+        Ask::UpgradePlans,
         Ask::UpgradeJobs,
         Ask::HookJobs("hvst-upgrade-x"),
         Ask::Addons,
@@ -247,6 +250,7 @@ impl Ask<'_> {
             Ask::Upgrades => "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades\
                  ?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue"
                 .to_owned(),
+            Ask::UpgradePlans => "/apis/management.harvesterhci.io/v1beta1/upgradeplans".to_owned(),
             Ask::UpgradeJobs => format!(
                 "/apis/batch/v1/jobs?labelSelector=upgrade.cattle.io%2Fplan,upgrade.cattle.io%2Fnode%3D{}",
                 segment(node)

@@ -20,6 +20,7 @@ use super::ask::{ProbedNode, Prober};
 use super::context::ProbeContext;
 use super::role::role_and_name;
 use crate::backoff::spread;
+use crate::causes::plain;
 
 /// How often the role is read: a node can be promoted.
 const ROLE_EVERY: Duration = Duration::from_secs(20);
@@ -93,6 +94,23 @@ fn wanted(node: &ProbedNode) -> Vec<ProbeSpec> {
         .collect()
 }
 
+/// An answer without the words of libraries.
+fn in_plain_words(outcome: ProbeOutcome) -> ProbeOutcome {
+    match outcome {
+        ProbeOutcome::Passed => outcome,
+        ProbeOutcome::Failed { why, code, stuck } => ProbeOutcome::Failed {
+            why: plain(&why),
+            code,
+            stuck,
+        },
+        ProbeOutcome::Unknown { asked, why, code } => ProbeOutcome::Unknown {
+            asked,
+            why: plain(&why),
+            code,
+        },
+    }
+}
+
 /// Tells every probe that one has stopped passing.
 pub(super) type Unrest = Arc<watch::Sender<()>>;
 
@@ -151,7 +169,7 @@ pub(super) async fn repeat_probe(
         if before && !passed {
             unrest.send_replace(());
         }
-        let outcome = NodeEvent::Probed(spec.id.clone(), answer.outcome);
+        let outcome = NodeEvent::Probed(spec.id.clone(), in_plain_words(answer.outcome));
         for event in answer.events.into_iter().chain([outcome]) {
             if events.send(ClusterEvent::Node(event)).await.is_err() {
                 return;

@@ -92,7 +92,7 @@ fn failed(outcome: &ProbeOutcome) -> &str {
 
 fn unknown(outcome: &ProbeOutcome) -> String {
     match outcome {
-        ProbeOutcome::Unknown { asked, why } => format!("{asked}: {why}"),
+        ProbeOutcome::Unknown { asked, why, .. } => format!("{asked}: {why}"),
         other => panic!("expected Unknown, not {other:?}"),
     }
 }

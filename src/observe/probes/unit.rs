@@ -140,6 +140,8 @@ fn runs(
         ran: false,
         by_hand,
     };
+    // A line has no room for what everybody knows.
+    let short = name.trim_end_matches(".service");
     let outcome = match (unit.load.as_str(), unit.active.as_str()) {
         ("loaded", "active" | "reloading" | "refreshing") => {
             restarts.rises = 0;
@@ -149,18 +151,18 @@ fn runs(
         ("loaded", state) => {
             let looping = restarts.rises > 0 || unit.restarts >= MANY;
             if looping && state != "inactive" {
-                let why = format!(
-                    "{name} ends and is started again (last result: {})",
-                    unit.result
-                );
+                let why = format!("{short} crashes again and again ({})", unit.result);
                 ProbeOutcome::failed_as(Code::RkeCrashLoop, why)
             } else {
                 match state {
                     "activating" => {
-                        ProbeOutcome::failed(format!("{name} is starting ({})", unit.sub))
+                        ProbeOutcome::failed(format!("{short} is starting ({})", unit.sub))
                     }
-                    "failed" => ProbeOutcome::failed(format!("{name} failed ({})", unit.result)),
-                    state => ProbeOutcome::failed(format!("{name} is {state}")),
+                    "failed" => ProbeOutcome::failed(format!("{short} failed ({})", unit.result)),
+                    state => ProbeOutcome::failed(
+                        unit.queued()
+                            .unwrap_or_else(|| format!("{short} is {state}")),
+                    ),
                 }
             }
         }
@@ -181,6 +183,7 @@ mod tests {
             file: "enabled".to_owned(),
             restarts,
             result: "exit-code".to_owned(),
+            waits_for: Vec::new(),
         }
     }
 
@@ -243,6 +246,25 @@ mod tests {
             RestartHistory::default(),
         );
         assert_eq!(code(&outcome), Some(Code::RkeCrashLoop));
+    }
+
+    #[test]
+    fn a_unit_that_systemd_does_not_start_yet_names_what_is_in_front_of_it() {
+        let mut queued = unit("inactive", "dead", 0);
+        let mut said = |waits_for: &[&str]| {
+            queued.waits_for = waits_for.iter().map(|name| (*name).to_owned()).collect();
+            let (outcome, _) = runs("rke2-server.service", &queued, RestartHistory::default());
+            outcome
+        };
+        assert_eq!(said(&[]), ProbeOutcome::failed("rke2-server is inactive"));
+        assert_eq!(
+            said(&["network.service"]),
+            ProbeOutcome::failed("systemd first waits for network.service")
+        );
+        assert_eq!(
+            said(&["network.service", "sys-disk.device", "time.service"]),
+            ProbeOutcome::failed("systemd first waits for network.service and 2 more")
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::found::{
     FileEntry, FileStamp, FileStamps, MarkerEntry, ScannedContent, ScannedDirectory,
 };
 use super::read::{is_gone, read, read_mark, special};
+use crate::causes::in_words;
 
 /// A directory yet to be walked.
 struct DirectoryToWalk {
@@ -79,7 +80,7 @@ pub(super) fn walk(
             Err(error) => {
                 if let Ok(metadata) = fs::symlink_metadata(&directory.at) {
                     let content = FileContent::Unreadable {
-                        error: error.to_string(),
+                        error: in_words(&error),
                     };
                     walk.file(&directory.below, content, &metadata);
                 }
@@ -152,7 +153,7 @@ impl DirectoryWalk<'_> {
             Ok(mark) => (mark, None),
             // Gone meanwhile: the next scan will not see it.
             Err(error) if is_gone(&error) => return,
-            Err(error) => (None, Some(error.to_string())),
+            Err(error) => (None, Some(in_words(&error))),
         };
         self.found.markers.push(MarkerEntry {
             path,
@@ -274,7 +275,7 @@ impl DirectoryWalk<'_> {
                 Err(error) if is_gone(&error) => {}
                 Err(error) => {
                     let content = FileContent::Unreadable {
-                        error: error.to_string(),
+                        error: in_words(&error),
                     };
                     self.file(&below, content, &metadata);
                 }

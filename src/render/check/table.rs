@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use windrow_model::findings::Location;
+use windrow_plan::knowledge::LearnedShare;
 use windrow_simulate::rehearse::check::{CheckReport, CheckVerdict, CheckedFinding, NodeVerdict};
 use windrow_simulate::rehearse::{EndCount, Ending};
 
 use super::super::cluster::{members, name_list};
-use super::super::rehearsal::{seeds_clause, span};
+use super::super::rehearsal::{mostly, seeds_clause, span};
 use super::super::table::Style;
 use super::super::text::wrap;
 use crate::printable::printable;
@@ -75,6 +76,10 @@ fn head(out: &mut String, report: &CheckReport, style: Style) {
         .sum();
     let between = if length > style.width { "\n" } else { " · " };
     let _ = writeln!(out, "\n{}", parts.join(between));
+    let learned = report.learned.as_ref();
+    if let Some(sentence) = learned.and_then(LearnedShare::sentence) {
+        paragraph(out, &sentence, 0, style);
+    }
 }
 
 /// Nodes that fare alike, together.
@@ -130,7 +135,8 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
         }
     }
     if let Some(over) = first.over {
-        let _ = writeln!(out, "  all is there after {}", span(over));
+        let text = format!("all is there after {}{}", span(over), mostly(first.over_in));
+        paragraph(out, &text, 2, style);
     }
 }
 

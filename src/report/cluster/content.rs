@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use windrow_decide::{Readiness, Status};
+use windrow_decide::{Pace, Readiness, Status};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 
@@ -31,11 +31,7 @@ impl NodeCondition {
                 Readiness::Unknown => "Unknown",
             },
             reason: camel(status.reason.code),
-            message: line(&format!(
-                "{}: {}",
-                word(status.readiness),
-                status.reason.message
-            )),
+            message: line(&format!("{}: {}", status.headline, status.reason.message)),
         }
     }
 
@@ -129,8 +125,17 @@ pub(super) fn notices(before: Option<&Status>, now: &Status) -> Vec<Notice> {
             Readiness::Degraded | Readiness::Failed => true,
             Readiness::Unknown => worked,
         };
-        let message = format!("{}: {}", word(now.readiness), now.reason.message);
+        let message = format!("{}: {}", now.headline, now.reason.message);
         notices.push(Notice::new(now.reason.code, &message, warning));
+    }
+    let hung = before.and_then(Status::hangs);
+    if let Some(pace) = now.hangs().filter(|pace| Some(*pace) != hung) {
+        let code = match pace {
+            Pace::Stuck => Code::BootStuck,
+            _ => Code::BootStalled,
+        };
+        let message = format!("{}: {}", now.headline, now.reason.message);
+        notices.push(Notice::new(code, &message, true));
     }
     let staging = before.map(|before| &before.staging);
     for file in &now.staging.failed {
@@ -177,16 +182,6 @@ fn camel(code: Code) -> String {
         .collect()
 }
 
-fn word(readiness: Readiness) -> &'static str {
-    match readiness {
-        Readiness::Ready => "Ready",
-        Readiness::SettingUp => "SettingUp",
-        Readiness::Degraded => "Degraded",
-        Readiness::Failed => "Failed",
-        Readiness::Unknown => "Unknown",
-    }
-}
-
 fn line(text: &str) -> String {
     crate::render::fit(&text.replace(crate::printable::is_hidden, " "), LONGEST)
 }
@@ -198,7 +193,7 @@ fn seconds(at: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use windrow_decide::{FailedFile, StatusReason};
+    use windrow_decide::{FailedFile, PhaseState, PhaseStatus, StatusReason};
     use windrow_model::reasons::REASONS;
 
     use super::*;
@@ -275,6 +270,40 @@ mod tests {
         }
         assert_eq!(notices(None, &ready), []);
         assert_eq!(notices(Some(&ready), &ready), []);
+    }
+
+    #[test]
+    fn a_boot_that_hangs_is_a_warning_once() {
+        let pace = |pace| {
+            let mut status = status(Readiness::SettingUp, Code::ApiNotReady);
+            status.pace = Some(pace);
+            status.headline = "Setting up (api, 20+ min, stalled)".to_owned();
+            status.phases = vec![PhaseStatus {
+                name: status.phase,
+                state: PhaseState::Current,
+                done: 0,
+                total: 1,
+                began: None,
+                seconds: None,
+                expected: None,
+            }];
+            status
+        };
+        let (moving, stalled) = (pace(Pace::Moving), pace(Pace::Stalled));
+        let told = notices(Some(&moving), &stalled);
+        assert_eq!(told.len(), 1);
+        assert_eq!(
+            (told[0].reason.as_str(), told[0].warning),
+            ("BootStalled", true)
+        );
+        assert_eq!(
+            told[0].message,
+            "Setting up (api, 20+ min, stalled): because of apiserver-not-ready"
+        );
+        assert_eq!(notices(Some(&stalled), &stalled), []);
+        assert_eq!(notices(Some(&stalled), &moving), []);
+        let stuck = notices(Some(&stalled), &pace(Pace::Stuck));
+        assert_eq!(stuck[0].reason, "BootStuck");
     }
 
     #[test]

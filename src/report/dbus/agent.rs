@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::{Arc, Mutex};
 
+use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
-use windrow_decide::Status;
+use windrow_decide::{Pace, Status};
 use zbus::message::{Flags, Header, Message};
 use zbus::{Connection, DynamicType, Variant, fdo};
 
@@ -16,6 +17,7 @@ use super::limits::CallCost;
 use super::reply::reply_error;
 use super::{AgentHandler, ManualVerb, NAME, PATH};
 use crate::printable::{is_hidden, json, printable};
+use crate::report::why::unknown_name;
 
 /// The values of the properties at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,7 +27,10 @@ pub(super) struct AgentProperties {
     reason_code: String,
     reason_message: String,
     summary: String,
+    host: String,
+    pace: String,
     since: u64,
+    phase_since: u64,
     generation: u64,
     total: u32,
     held: u32,
@@ -50,7 +55,10 @@ impl AgentProperties {
             reason_code: status.reason.code.as_str().to_owned(),
             reason_message: printable(&status.reason.message),
             summary: printable(&status.summary),
-            since: u64::try_from(status.since.as_microsecond()).unwrap_or_default(),
+            host: printable(&status.host),
+            pace: status.pace.map_or("", Pace::as_str).to_owned(),
+            since: microseconds(status.since),
+            phase_since: microseconds(status.phase_since.unwrap_or(status.since)),
             generation: status.generation,
             total: count(staging.total),
             held: count(staging.held.len()),
@@ -61,14 +69,17 @@ impl AgentProperties {
     }
 
     /// Each property with its value.
-    pub(super) fn properties(&self) -> [(&'static str, Variant<'_>); 12] {
+    pub(super) fn properties(&self) -> [(&'static str, Variant<'_>); 15] {
         [
             ("Readiness", self.readiness.as_str().into()),
             ("Phase", self.phase.as_str().into()),
             ("ReasonCode", self.reason_code.as_str().into()),
             ("ReasonMessage", self.reason_message.as_str().into()),
             ("Summary", self.summary.as_str().into()),
+            ("Host", self.host.as_str().into()),
+            ("Pace", self.pace.as_str().into()),
             ("Since", self.since.into()),
+            ("PhaseSince", self.phase_since.into()),
             ("Generation", self.generation.into()),
             ("Total", self.total.into()),
             ("Held", self.held.into()),
@@ -94,6 +105,10 @@ fn word(value: &impl Serialize) -> String {
         Ok(serde_json::Value::String(word)) => word,
         _ => String::new(),
     }
+}
+
+fn microseconds(at: Timestamp) -> u64 {
+    u64::try_from(at.as_microsecond()).unwrap_or_default()
 }
 
 fn count(number: usize) -> u32 {
@@ -348,12 +363,9 @@ impl Agent {
 
     fn why(&self, what: &str) -> fdo::Result<String> {
         let status = self.current()?;
-        self.handler.why(&status, what).ok_or_else(|| {
-            fdo::Error::InvalidArgs(format!(
-                "nothing is known of {what}: no manifest file of that name is staged, and no held \
-                 file has or needs such an object"
-            ))
-        })
+        self.handler
+            .why(&status, what)
+            .ok_or_else(|| fdo::Error::InvalidArgs(unknown_name(&status, what)))
     }
 
     async fn order(

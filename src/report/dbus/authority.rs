@@ -37,7 +37,7 @@ impl<'c> Caller<'c> {
             .ok_or_else(|| fdo::Error::AccessDenied("the caller has no name".to_owned()))?
             .to_string();
         let uid = uid_of(connection, &name).await.map_err(|error| {
-            fdo::Error::AccessDenied(format!("the bus does not tell who calls: {error}"))
+            fdo::Error::AccessDenied(format!("the bus does not say who calls: {error}"))
         })?;
         let flags = header.primary().flags();
         Ok(Self {

@@ -35,6 +35,7 @@ use self::authority::take_name;
 use self::calls::Calls;
 use super::journal;
 use crate::backoff::Backoff;
+use crate::causes::of_bus;
 
 /// The name on the bus, and of the interface.
 pub const NAME: &str = "dev.windrow.Agent1";
@@ -131,7 +132,7 @@ async fn connect(address: Option<&str>, agent: Agent) -> Result<(Connection, Cal
     match tokio::time::timeout(PATIENCE, served).await {
         Ok(Ok(Some(served))) => Ok(served),
         Ok(Ok(None)) => Err(format!("another process has the bus name {NAME}")),
-        Ok(Err(error)) => Err(error.to_string()),
+        Ok(Err(error)) => Err(of_bus(&error)),
         Err(_) => Err("the bus does not answer".to_owned()),
     }
 }

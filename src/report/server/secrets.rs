@@ -56,7 +56,7 @@ impl Certificate {
             // The error of a key reveals nothing about the key.
             let text = read_text(key).map_err(|error| format!("{}: {error}", key.display()))?;
             let private = PrivateKeyDer::from_pem_slice(text.as_bytes())
-                .map_err(|_| format!("{}: it is no private key in PEM", key.display()))?;
+                .map_err(|_| format!("{}: it is not a private key in PEM", key.display()))?;
             let provider = Arc::new(rustls::crypto::ring::default_provider());
             ServerConfig::builder_with_provider(provider)
                 .with_safe_default_protocol_versions()

@@ -1,6 +1,6 @@
 //! Which changes in a series of statuses are reported.
 
-use windrow_decide::StatusReason;
+use windrow_decide::{ExpectationSource, PhaseExpectation, PhaseState, PhaseStatus, StatusReason};
 use windrow_plan::readiness::node::ProbeSeverity;
 
 use super::*;
@@ -41,6 +41,10 @@ fn with_probe(state: ProbeState, code: Option<Code>) -> Status {
         id: ProbeId::builtin("clock"),
         state,
         severity: ProbeSeverity::Wanted,
+        phase: None,
+        fall: None,
+        limit: None,
+        off: None,
         since: at(0),
         message: match state {
             ProbeState::Passing => String::new(),
@@ -61,6 +65,40 @@ fn reported(transitions: &mut Transitions, course: &[(i64, &Status)]) -> Vec<Cod
 }
 
 #[test]
+fn a_step_in_which_something_breaks_is_told_again_once_for_each_breakage() {
+    let mut transitions = Transitions::default();
+    let step = |code| status(Readiness::SettingUp, Phase::Api, code);
+    let (slow, crashes, refused) = (
+        step(Code::RkeServiceDown),
+        step(Code::RkeCrashLoop),
+        step(Code::ApiNotReady),
+    );
+    let course = [
+        &slow,
+        &crashes,
+        &refused,
+        &crashes,
+        &slow,
+        &ready(),
+        &crashes,
+    ];
+    let told: Vec<Code> = (0..)
+        .zip(course)
+        .filter_map(|(second, status)| transitions.changes(status, at(second)).node)
+        .map(|news| news.reason)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            Code::RkeServiceDown,
+            Code::RkeCrashLoop,
+            Code::NodeReady,
+            Code::RkeCrashLoop
+        ]
+    );
+}
+
+#[test]
 fn each_change_is_told_once_with_what_it_was_before_and_why() {
     let mut transitions = Transitions::default();
     assert_eq!(
@@ -73,7 +111,7 @@ fn each_change_is_told_once_with_what_it_was_before_and_why() {
                 ),
                 (
                     1,
-                    &status(Readiness::SettingUp, Phase::Api, Code::RkeServiceDown)
+                    &status(Readiness::SettingUp, Phase::Api, Code::SupervisorDown)
                 ),
                 (
                     2,
@@ -92,7 +130,7 @@ fn each_change_is_told_once_with_what_it_was_before_and_why() {
     let news = transitions.changes(&failed(), at(5)).node.unwrap();
     assert_eq!(
         news.message,
-        "the node is Failed (was Ready), step \"kube-apiserver\": because"
+        "the node is NotReady (was Ready), step \"kube-apiserver\": because"
     );
     assert_eq!((news.reason, news.generation), (Code::ApiNotReady, 7));
 }
@@ -159,6 +197,7 @@ fn a_probe_is_told_when_it_turns_and_not_while_it_is_found_out() {
         lines.join("; ")
     };
     assert_eq!(turned(&pending), "");
+    assert_eq!(turned(&refused), "", "at a boot much cannot be asked yet");
     assert_eq!(turned(&passing), "", "all is well, as expected");
     assert_eq!(turned(&failing), "the probe clock is failing: why");
     assert_eq!(turned(&failing), "");
@@ -173,4 +212,60 @@ fn a_probe_is_told_when_it_turns_and_not_while_it_is_found_out() {
     );
     assert!(restarted.changes(&pending, at(0)).probes.is_empty());
     assert!(restarted.changes(&failing, at(0)).probes.is_empty());
+}
+
+/// A node on its way at kube-apiserver.
+fn on_its_way(pace: Pace) -> Status {
+    let mut status = status(Readiness::SettingUp, Phase::Api, Code::ApiNotReady);
+    status.pace = Some(pace);
+    status.phases = vec![PhaseStatus {
+        name: Phase::Api,
+        state: PhaseState::Current,
+        done: 1,
+        total: 3,
+        began: None,
+        seconds: None,
+        expected: Some(PhaseExpectation {
+            seconds: 900,
+            from: ExpectationSource::Default,
+            usual: None,
+        }),
+    }];
+    status
+}
+
+#[test]
+fn a_boot_that_hangs_is_told_once_for_each_stall_and_once_when_it_moves_again() {
+    let mut transitions = Transitions::default();
+    let mut told = |status: &Status| transitions.changes(status, at(0)).boot;
+    let stalled = on_its_way(Pace::Stalled);
+    assert_eq!(told(&on_its_way(Pace::Moving)), None);
+    assert_eq!(told(&on_its_way(Pace::Slow)), None);
+    let news = told(&stalled).unwrap();
+    assert_eq!(
+        (news.code, news.reason),
+        (Code::BootStalled, Code::ApiNotReady)
+    );
+    assert_eq!(
+        (news.readiness, news.phase),
+        (Readiness::SettingUp, Phase::Api)
+    );
+    assert_eq!(
+        news.message,
+        "the boot has stalled, step \"kube-apiserver\" (15 min by default): nothing has moved for 20 minutes. because"
+    );
+    assert_eq!(told(&stalled), None);
+    assert_eq!(told(&on_its_way(Pace::Slow)).unwrap().code, Code::BootMoves);
+    assert_eq!(told(&on_its_way(Pace::Moving)), None);
+    assert_eq!(told(&stalled).unwrap().code, Code::BootStalled);
+    assert_eq!(
+        told(&on_its_way(Pace::Stuck)).unwrap().code,
+        Code::BootStuck
+    );
+    let mut up = ready();
+    up.first_ready = Some(at(0));
+    assert_eq!(told(&up), None, "that it is Ready is an entry of its own");
+    let mut lost = stalled;
+    lost.first_ready = Some(at(0));
+    assert_eq!(told(&lost), None, "a node that was Ready is in no boot");
 }

@@ -24,10 +24,20 @@ pub(super) enum Topic {
     Cluster,
     /// The manifests.
     Staging,
+    /// A boot that hangs.
+    Stall,
+    /// The phase of the node.
+    Phase,
 }
 
 impl Topic {
-    pub(super) const ALL: [Self; 3] = [Self::Node, Self::Cluster, Self::Staging];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Node,
+        Self::Cluster,
+        Self::Staging,
+        Self::Stall,
+        Self::Phase,
+    ];
 
     pub(super) fn for_event(event: WebhookEvent) -> Self {
         match event {
@@ -36,6 +46,8 @@ impl Topic {
             }
             WebhookEvent::ClusterReady => Self::Cluster,
             WebhookEvent::StagingBlocked => Self::Staging,
+            WebhookEvent::NodeStalled => Self::Stall,
+            WebhookEvent::NodePhase => Self::Phase,
         }
     }
 }
@@ -73,6 +85,8 @@ pub(super) fn topic_state(
         Topic::Node => node(inputs.status),
         Topic::Cluster => cluster(inputs),
         Topic::Staging => staging(inputs, before),
+        Topic::Stall => stall(inputs.status),
+        Topic::Phase => phase(inputs.status),
     }
 }
 
@@ -89,6 +103,34 @@ fn node(status: &Status) -> TopicState {
         event,
         of: boot.into_iter().collect(),
     }
+}
+
+/// Once for each phase of a boot in which it hangs. A restart of Windrow has to wait as long again, and sends nothing twice.
+fn stall(status: &Status) -> TopicState {
+    match status.hangs() {
+        Some(_) => TopicState::Holds {
+            event: WebhookEvent::NodeStalled,
+            of: boot_and_phase(status),
+        },
+        None => TopicState::Silent,
+    }
+}
+
+/// Whenever the node comes to another phase, and once in every boot. Unknown is no phase.
+fn phase(status: &Status) -> TopicState {
+    if status.phases.is_empty() || status.readiness == Readiness::Unknown {
+        return TopicState::Silent;
+    }
+    TopicState::Holds {
+        event: WebhookEvent::NodePhase,
+        of: boot_and_phase(status),
+    }
+}
+
+fn boot_and_phase(status: &Status) -> BTreeSet<String> {
+    let boot = status.writer.as_ref().map(|writer| writer.boot_id.clone());
+    let phase = status.phase.as_str().to_owned();
+    boot.into_iter().chain([phase]).collect()
 }
 
 /// Once for each cluster, by the server that created it: the server is Ready, and so is Harvester where the node has

@@ -79,14 +79,21 @@ fn cloud_event(tried: &DeliveryTry, status: &Status, node: &NodeIdentity) -> Val
     let mut id = sha256_hex(what.as_bytes());
     id.truncate(32);
     let staging = &status.staging;
+    let current = status.phases.iter().find(|one| one.name == status.phase);
     let mut data = json!({
         "hostname": node.hostname,
+        "nodeName": status.node_name.as_deref().unwrap_or(&node.hostname),
         "macAddress": node.mac,
         "ipv4": node.ipv4,
         "ipv6": node.ipv6,
         "readiness": status.readiness,
         "phase": status.phase,
         "since": status.since,
+        "phaseSince": status.phase_since,
+        "pace": status.pace,
+        "paceSince": status.pace_since,
+        "expected": current.and_then(|current| current.expected),
+        "headline": status.headline,
         "reason": status.reason,
         "summary": status.summary,
         "role": status.role,
@@ -124,5 +131,7 @@ fn kind(event: WebhookEvent) -> &'static str {
         WebhookEvent::NodeFailed => "dev.windrow.node.failed",
         WebhookEvent::ClusterReady => "dev.windrow.cluster.ready",
         WebhookEvent::StagingBlocked => "dev.windrow.staging.blocked",
+        WebhookEvent::NodeStalled => "dev.windrow.node.stalled",
+        WebhookEvent::NodePhase => "dev.windrow.node.phase",
     }
 }

@@ -8,6 +8,8 @@
 //!      └─────────────────────────────────┴──> failing <──────────────┘ (to pending)
 //! ```
 //!
+//! Where it failed and something else is true now, it is given up: that is shown until its console takes anything again.
+//!
 //! Bounded by construction: a webhook has one event, and only its last occurrence is kept. The request is written at
 //! the moment of sending, so a console that was away gets the newest state. One console gets one request at a time, the
 //! oldest event first, so that none overtakes another.
@@ -267,6 +269,8 @@ impl WebhookQueue {
                 lane.since = now;
                 let number = tried.occurrence.number;
                 self.memory.delivered.insert(lane.key.clone(), number);
+                let console = lane.console.clone();
+                self.forget_given_up(&console);
                 TryOutcome::Delivered
             }
             Err(why) => {
@@ -283,6 +287,21 @@ impl WebhookQueue {
                 } else {
                     TryOutcome::Nothing
                 }
+            }
+        }
+    }
+
+    /// The console is back and has the newest state: what it missed is old news.
+    fn forget_given_up(&mut self, console: &str) {
+        let over: Vec<u64> = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.console == console && self.due(lane).is_none())
+            .map(|lane| lane.id)
+            .collect();
+        for lane in &mut self.lanes {
+            if over.contains(&lane.id) {
+                lane.trouble = None;
             }
         }
     }
@@ -314,9 +333,10 @@ impl WebhookQueue {
                 (Some(_), Some(_)) => DeliveryState::Failing,
                 (Some(_), None) => DeliveryState::Pending,
                 (None, _) if told => DeliveryState::Delivered,
-                (None, _) => DeliveryState::Waiting,
+                (None, Some(_)) => DeliveryState::GivenUp,
+                (None, None) => DeliveryState::Waiting,
             };
-            let failing = state == DeliveryState::Failing;
+            let failing = matches!(state, DeliveryState::Failing | DeliveryState::GivenUp);
             WebhookStatus {
                 event: lane.hook.event.name().to_owned(),
                 console: lane.console.clone(),

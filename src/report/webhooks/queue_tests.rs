@@ -3,7 +3,8 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use windrow_decide::settings::WebhookTemplate;
 use windrow_decide::{
-    Cause, FailedFile, FileStatus, HeldFile, Holder, NodeRole, Readiness, Status, StatusWriter,
+    Cause, FailedFile, FileStatus, HeldFile, Holder, NodeRole, Pace, Phase, PhaseState,
+    PhaseStatus, Readiness, Status, StatusWriter,
 };
 use windrow_model::findings::Location;
 use windrow_model::reasons::Code;
@@ -88,13 +89,88 @@ fn sent(queue: &mut WebhookQueue, now: u64) -> Vec<&'static str> {
     }
 }
 
-const ALL: [(WebhookEvent, &str); 5] = [
+const ALL: [(WebhookEvent, &str); 7] = [
     (WebhookEvent::NodeReady, "http://c/1"),
     (WebhookEvent::NodeDegraded, "http://c/2"),
     (WebhookEvent::NodeFailed, "http://c/3"),
     (WebhookEvent::ClusterReady, "http://c/4"),
     (WebhookEvent::StagingBlocked, "http://c/5"),
+    (WebhookEvent::NodeStalled, "http://c/6"),
+    (WebhookEvent::NodePhase, "http://c/7"),
 ];
+
+#[test]
+fn a_delivery_that_failed_until_its_event_was_over_is_shown_until_another_one_arrives() {
+    let mut queue = queue(&[ALL[1]]);
+    observe(&mut queue, &node(Readiness::Degraded, "b1"), 1);
+    let tries = queue.start(seconds(1));
+    end(&mut queue, &tries[0], Err("no answer"), 1);
+    let shown = |queue: &WebhookQueue| {
+        let view = queue.view().remove(0);
+        (view.state, view.message)
+    };
+    let failing = (DeliveryState::Failing, "no answer".to_owned());
+    assert_eq!(shown(&queue), failing);
+    observe(&mut queue, &node(Readiness::Ready, "b1"), 2);
+    let given_up = (DeliveryState::GivenUp, "no answer".to_owned());
+    assert_eq!(shown(&queue), given_up);
+    assert_eq!(sent(&mut queue, 1_000), [""; 0]);
+    observe(&mut queue, &node(Readiness::Degraded, "b1"), 1_001);
+    assert_eq!(sent(&mut queue, 1_001), ["NODE_DEGRADED"]);
+    assert_eq!(shown(&queue).0, DeliveryState::Delivered);
+}
+
+/// A node on its way, as it gets on in a phase.
+fn on_its_way(phase: Phase, pace: Pace, boot: &str) -> Status {
+    let mut status = node(Readiness::SettingUp, boot);
+    status.phase = phase;
+    status.pace = Some(pace);
+    status.phases = vec![PhaseStatus {
+        name: phase,
+        state: PhaseState::Current,
+        done: 0,
+        total: 1,
+        began: None,
+        seconds: None,
+        expected: None,
+    }];
+    status
+}
+
+#[test]
+fn a_boot_that_hangs_is_told_once_for_each_phase_and_only_who_asks_hears_of_phases() {
+    let see = |queue: &mut WebhookQueue, status: &Status, now: u64| {
+        observe(queue, status, i64::try_from(now).unwrap());
+        sent(queue, now)
+    };
+    let mut stalls = queue(&[ALL[2], ALL[5]]);
+    let mut phases = queue(&ALL[6..7]);
+    let course = [
+        (on_its_way(Phase::Api, Pace::Moving, "b1"), false, true),
+        (on_its_way(Phase::Api, Pace::Slow, "b1"), false, false),
+        (on_its_way(Phase::Api, Pace::Stalled, "b1"), true, false),
+        (on_its_way(Phase::Api, Pace::Moving, "b1"), false, false),
+        (on_its_way(Phase::Api, Pace::Stalled, "b1"), false, false),
+        (on_its_way(Phase::Node, Pace::Stalled, "b1"), true, true),
+        (on_its_way(Phase::Node, Pace::Stuck, "b1"), false, false),
+        (on_its_way(Phase::Node, Pace::Stalled, "b2"), true, true),
+    ];
+    for (now, (status, stalled, phase)) in (1..).zip(&course) {
+        let expected: &[&str] = if *stalled { &["NODE_STALLED"] } else { &[] };
+        assert_eq!(see(&mut stalls, status, now), expected, "{now}");
+        let expected: &[&str] = if *phase { &["NODE_PHASE"] } else { &[] };
+        assert_eq!(see(&mut phases, status, now), expected, "{now}");
+    }
+    // Windrow begins again: it does not know yet, and has said it.
+    let mut later = again(stalls.memory().clone(), &[ALL[2], ALL[5]]);
+    for pace in [Pace::Moving, Pace::Stalled] {
+        let status = on_its_way(Phase::Node, pace, "b2");
+        assert_eq!(see(&mut later, &status, 20), [""; 0]);
+    }
+    let mut was_ready = on_its_way(Phase::Rancher, Pace::Stalled, "b2");
+    was_ready.first_ready = Some(at(0));
+    assert_eq!(see(&mut stalls, &was_ready, 21), [""; 0]);
+}
 
 #[test]
 fn a_node_is_told_of_when_it_changes_and_not_in_between() {

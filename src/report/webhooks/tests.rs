@@ -2,13 +2,17 @@
 
 use std::sync::Mutex;
 
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use windrow_decide::settings::{WebhookEvent, WebhookTemplate};
-use windrow_decide::{DeliveryState, NodeRole, Readiness};
+use windrow_decide::{
+    DeliveryState, ExpectationSource, NodeRole, Pace, Phase, PhaseExpectation, PhaseState,
+    PhaseStatus, Readiness,
+};
 use windrow_model::findings::Location;
 
 use super::payload::WebhookMessage;
@@ -289,6 +293,30 @@ impl Node {
         self.status.send_replace(Some(Arc::new(status)));
     }
 
+    /// Its boot hangs.
+    fn hangs(&self) {
+        let mut status = sample("127.0.0.1:6443 refuses connections");
+        status.phase = Phase::Api;
+        status.pace = Some(Pace::Stalled);
+        status.pace_since = Some(Timestamp::UNIX_EPOCH);
+        status.phase_since = Some(Timestamp::UNIX_EPOCH);
+        status.headline = "Setting up (api, 20+ min, stalled)".to_owned();
+        status.phases = vec![PhaseStatus {
+            name: Phase::Api,
+            state: PhaseState::Current,
+            done: 0,
+            total: 1,
+            began: Some(Timestamp::UNIX_EPOCH),
+            seconds: None,
+            expected: Some(PhaseExpectation {
+                seconds: 900,
+                from: ExpectationSource::Default,
+                usual: None,
+            }),
+        }];
+        self.status.send_replace(Some(Arc::new(status)));
+    }
+
     async fn shows(&mut self, hook: usize, state: DeliveryState) -> WebhookStatus {
         let view = self
             .view
@@ -304,6 +332,32 @@ impl Node {
         let _ = self.task.await;
         Self::start(self.directory, hooks)
     }
+}
+
+#[tokio::test]
+async fn a_console_hears_of_a_boot_that_hangs_where_for_how_long_and_what_is_usual() {
+    let mut console = Console::new(Says::Http(200, "")).await;
+    let ready = hook(WebhookEvent::NodeReady, &console.url);
+    let stalled = hook(WebhookEvent::NodeStalled, &console.url);
+    let node = Node::new(vec![ready, stalled]);
+    node.hangs();
+    let event: Value = serde_json::from_str(&console.next().await.body).unwrap();
+    assert_eq!(event["type"], "dev.windrow.node.stalled");
+    let data = &event["data"];
+    for (field, expected) in [
+        ("hostname", json!("node1")),
+        ("nodeName", json!("node1")),
+        ("readiness", json!("SettingUp")),
+        ("phase", json!("api")),
+        ("pace", json!("stalled")),
+        ("phaseSince", json!("1970-01-01T00:00:00Z")),
+        ("paceSince", json!("1970-01-01T00:00:00Z")),
+        ("expected", json!({"seconds": 900, "from": "default"})),
+        ("headline", json!("Setting up (api, 20+ min, stalled)")),
+    ] {
+        assert_eq!(data[field], expected, "{field}: {event:#}");
+    }
+    assert!(console.is_silent());
 }
 
 #[tokio::test]

@@ -148,7 +148,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
     assert!(failed(&unit::installed(&context, NodeRole::Agent).await).contains("no rke2"));
     let asked = unit::service(&context, &restarts, &upgrade, NodeRole::FirstServer, None).await;
     assert!(
-        failed(&asked.outcome).contains("started again"),
+        failed(&asked.outcome).contains("crashes again and again"),
         "{:?}",
         asked.outcome
     );
@@ -237,7 +237,7 @@ async fn rancherd_is_followed_from_outside_until_it_has_bootstrapped_the_node() 
     let asked = rancherd::bootstrapped(&place.context()).await;
     let said = failed(&asked);
     assert!(
-        said.starts_with("instruction 7 of its plan runs since 20"),
+        said.starts_with("instruction 7 of its plan has run since 20"),
         "{said}"
     );
     assert!(

@@ -151,7 +151,7 @@ async fn an_object_that_cannot_be_had_is_not_known_and_one_that_does_not_exist_f
         (ServerReply::Http(429, "{}".to_owned()), "unknown: HTTP 429"),
         (
             ServerReply::ok("not JSON"),
-            "unknown: the answer is no JSON",
+            "unknown: the answer is not JSON",
         ),
         (ServerReply::Garbage, "unknown: "),
         (ServerReply::Nothing, "unknown: no answer within 4 s"),

@@ -185,7 +185,7 @@ async fn a_port_has_to_be_listened_at_and_the_message_is_the_authors() {
     .await;
     let said = failed(&outcome);
     assert!(
-        said.starts_with("the SAN is gone, call storage (127.0.0.1 port 1: "),
+        said.starts_with("the SAN is gone, call storage (127.0.0.1:1 refuses "),
         "{said}"
     );
 }

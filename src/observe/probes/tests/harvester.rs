@@ -134,7 +134,7 @@ async fn the_vip_is_the_one_in_the_cluster_and_stays_known_when_the_cluster_is_g
     assert_eq!(outcome, ProbeOutcome::Passed);
     drop(vip);
     let outcome = harvester::vip_port(&context, &memory, NodeRole::FirstServer, "n1", 1).await;
-    assert!(failed(&outcome).starts_with("127.0.0.1 port 1: "));
+    assert!(failed(&outcome).starts_with("127.0.0.1:1 refuses "));
 }
 
 #[tokio::test]
@@ -244,5 +244,43 @@ async fn an_upgrade_that_runs_is_told_by_node_state_time_and_what_is_waited_for(
             _ => None,
         });
         assert_eq!(told, Some(expected.map(str::to_owned)), "{state}");
+    }
+}
+
+/// Harvester v1.9: no Upgrade, and an UpgradePlan.
+#[tokio::test]
+async fn an_upgrade_plan_is_an_upgrade_until_it_has_ended_and_what_cannot_be_asked_changes_nothing()
+{
+    const PLANS: &str = "/apis/management.harvesterhci.io/v1beta1/upgradeplans";
+    let line = "UpgradePlan up to v1.10.0: NodeUpgrading; what it waits for is not known here";
+    for (status, phase, expected) in [
+        (200, "NodeUpgrading", Some(Some(line))),
+        (200, "Succeeded", Some(None)),
+        (404, "", Some(None)),
+        (403, "", None),
+    ] {
+        let place = TestNode::new();
+        let server = TestServer::http(move |target| match target {
+            PLANS => ServerReply::Http(
+                status,
+                format!(
+                    r#"{{"items": [{{"metadata": {{"name": "up"}}, "spec": {{"version": "v1.10.0"}},
+                    "status": {{"currentPhase": "{phase}"}}}}]}}"#
+                ),
+            ),
+            _ => ServerReply::ok(r#"{"items": []}"#),
+        })
+        .await;
+        place.admin(&server);
+        let answer = cluster::settings(&place.context(), "n1").await;
+        let told = answer.events.into_iter().find_map(|event| match event {
+            NodeEvent::Transition(Transition::Upgrade, why) => Some(why),
+            _ => None,
+        });
+        assert_eq!(
+            told,
+            expected.map(|line| line.map(str::to_owned)),
+            "{status} {phase}"
+        );
     }
 }

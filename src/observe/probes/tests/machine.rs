@@ -53,7 +53,7 @@ fn memory_and_load_are_judged_by_the_kernels_figures() {
     let place = TestNode::new();
     assert!(unknown(&memory(&place)).contains("/proc/meminfo"));
     place.write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 4 kB\n");
-    assert_eq!(failed(&memory(&place)), "4% available, less than 5%");
+    assert_eq!(failed(&memory(&place)), "4% available (less than 5%)");
     place.write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 40 kB\n");
     assert_eq!(memory(&place), ProbeOutcome::Passed);
     place.write("/proc/meminfo", "garbage");
@@ -91,7 +91,7 @@ fn the_disk_is_looked_at_where_rke2_lives() {
             Some(ProbeLimit::FreeBytes(bytes)),
         )
     };
-    assert!(failed(&bytes(u64::MAX)).contains("% free, less than 17592186044416 MiB"));
+    assert!(failed(&bytes(u64::MAX)).contains("% free (less than 17592186044416 MiB)"));
     assert_eq!(bytes(1), ProbeOutcome::Passed);
 }
 

@@ -1,0 +1,233 @@
+//! `windrow blame`: where the time of a boot went, and what decided when it ended. Read from a flight or a report.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use windrow_decide::flight::{BootState, BootTimeline, Flights, boots};
+
+use super::inputs::{is_standard_input, standard_input};
+use super::out::print_whole;
+use super::output::{as_json, as_yaml};
+use super::{Context, Exit, complain, style};
+use crate::archive::Archive;
+use crate::layout::Layout;
+use crate::printable::printable_colours;
+use crate::render::{Style, blame_summary, blame_table, boot_picture};
+
+/// How a file that was packed begins.
+const PACKED: [u8; 2] = [0x1f, 0x8b];
+/// A report's flights, the older one first.
+const IN_REPORT: [&str; 2] = ["windrow/state/flight.jsonl.1", "windrow/state/flight.jsonl"];
+
+/// Show where the time of a boot went, and what decided when it ended
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A flight, or the archive of `windrow report`, or `-` [default: this node's flight]
+    #[arg(value_name = "FLIGHT|REPORT")]
+    from: Option<PathBuf>,
+    /// Which boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    boot: i64,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = BlameOutput::Table)]
+    output: BlameOutput,
+}
+
+/// The formats of a timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum BlameOutput {
+    #[value(alias = "text")]
+    Table,
+    Json,
+    Yaml,
+    /// A picture
+    Svg,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
+    let flights = match read(args.from.as_deref(), context) {
+        Ok(flights) => flights,
+        Err(Unreadable { why, exit }) => {
+            complain(&[why]);
+            return Ok(exit);
+        }
+    };
+    let boots = boots(&flights);
+    if boots.is_empty() {
+        complain(&["no decision is in the flight: nothing is known of any boot"]);
+        complain(&flights.damage);
+        return Ok(Exit::Unknown);
+    }
+    let Some(chosen) = chosen(args.boot, boots.len()) else {
+        let (count, s) = (boots.len(), if boots.len() == 1 { "" } else { "s" });
+        complain(&[format!(
+            "there is no boot {} in the flight: it holds {count} boot{s} (0 is the last one, -1 the one before it, 1 the first one)",
+            args.boot
+        )]);
+        return Ok(Exit::Usage);
+    };
+    let mut timeline = match BootTimeline::from_boot(&boots[chosen], &boots[..chosen]) {
+        Ok(timeline) => timeline,
+        Err(why) => {
+            complain(&[why]);
+            return Ok(Exit::Unknown);
+        }
+    };
+    timeline.cautions.extend(flights.damage.iter().cloned());
+    let text = match args.output {
+        BlameOutput::Table => printable_colours(&blame_table(&timeline, style())),
+        BlameOutput::Json => as_json(&timeline)?,
+        BlameOutput::Yaml => as_yaml(&timeline)?,
+        BlameOutput::Svg => boot_picture(&timeline),
+    };
+    print_whole(&text)?;
+    Ok(match timeline.end.state {
+        BootState::Ready | BootState::Degraded | BootState::Staged => Exit::Ok,
+        BootState::Underway => Exit::NotYet,
+        BootState::Failed => Exit::Failed,
+    })
+}
+
+/// What decided when the last boot of a node ended, in short; why not, where that is not known.
+pub(super) fn summary_of(layout: &Layout, style: Style) -> String {
+    let flights = match own(layout) {
+        Ok(flights) => flights,
+        Err(Unreadable { why, .. }) => return format!("not known: {why}\n"),
+    };
+    let boots = boots(&flights);
+    let timeline = match boots.split_last() {
+        None => Err("nothing was decided".to_owned()),
+        Some((last, earlier)) => BootTimeline::from_boot(last, earlier),
+    };
+    match timeline {
+        Ok(timeline) => printable_colours(&blame_summary(&timeline, style)),
+        Err(why) => format!("not known: {why}\n"),
+    }
+}
+
+/// Which of this many boots, the oldest first.
+fn chosen(boot: i64, count: usize) -> Option<usize> {
+    let count = i64::try_from(count).ok()?;
+    let chosen = match boot {
+        1.. => boot - 1,
+        _ => count.checked_add(boot)?.checked_sub(1)?,
+    };
+    usize::try_from(chosen).ok().filter(|_| chosen < count)
+}
+
+/// Why there is no flight to read.
+struct Unreadable {
+    why: String,
+    exit: Exit,
+}
+
+impl Unreadable {
+    fn usage(why: String) -> Self {
+        let exit = Exit::Usage;
+        Self { why, exit }
+    }
+}
+
+fn read(from: Option<&Path>, context: &Context) -> Result<Flights, Unreadable> {
+    let Some(path) = from else {
+        return own(&context.layout);
+    };
+    let shown = path.display();
+    let bytes = match is_standard_input(path) {
+        true => standard_input(u64::MAX).map_err(Unreadable::usage)?,
+        false => fs::read(path)
+            .map_err(|error| Unreadable::usage(format!("{shown}: cannot be read: {error}")))?,
+    };
+    if !bytes.starts_with(&PACKED) {
+        return flights([(shown.to_string(), bytes)]);
+    }
+    let mut archive = Archive::read(&bytes[..])
+        .map_err(|error| Unreadable::usage(format!("{shown}: {error}")))?;
+    let found = IN_REPORT.map(|name| Some((name.to_owned(), archive.files.remove(name)?)));
+    if found.iter().all(Option::is_none) {
+        return Err(Unreadable {
+            why: format!(
+                "{shown}: no flight is in this report: there was none on {}",
+                archive.index.host
+            ),
+            exit: Exit::Unknown,
+        });
+    }
+    flights(found.into_iter().flatten())
+}
+
+/// The flight of this node.
+fn own(layout: &Layout) -> Result<Flights, Unreadable> {
+    let mut found = Vec::new();
+    for path in layout.flights() {
+        match fs::read(&path) {
+            Ok(bytes) => found.push((path.display().to_string(), bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                let hint = match error.kind() {
+                    ErrorKind::PermissionDenied => ": only root may read a flight",
+                    _ => "",
+                };
+                let why = format!("{}: cannot be read: {error}{hint}", path.display());
+                return Err(Unreadable::usage(why));
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(Unreadable {
+            why: format!(
+                "there is no {}: Windrow's daemon has not run on this node, or `flight.enabled` is false (windrow config show)",
+                layout.flight().display()
+            ),
+            exit: Exit::Unknown,
+        });
+    }
+    flights(found)
+}
+
+/// The flights of several files, the oldest first. One that is none of them keeps the others from nothing.
+fn flights(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Flights, Unreadable> {
+    let mut all = Flights {
+        segments: Vec::new(),
+        damage: Vec::new(),
+    };
+    for (name, bytes) in files {
+        // A torn line may end in the middle of a character.
+        match Flights::read(&String::from_utf8_lossy(&bytes)) {
+            Ok(one) => {
+                all.segments.extend(one.segments);
+                let damage = one.damage.iter();
+                all.damage
+                    .extend(damage.map(|why| format!("{name}: {why}")));
+            }
+            Err(why) => all.damage.push(format!("{name}: {why}")),
+        }
+    }
+    match all.segments.is_empty() {
+        true => Err(Unreadable::usage(all.damage.join("\n"))),
+        false => Ok(all),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boots_are_counted_from_the_last_one_down_and_from_the_first_one_up() {
+        let all = [0, -1, -2, -3, 1, 2, 3, 4, i64::MIN, i64::MAX];
+        let chosen = all.map(|boot| chosen(boot, 3));
+        let (first, second, last) = (Some(0), Some(1), Some(2));
+        let expected = [
+            last, second, first, None, first, second, last, None, None, None,
+        ];
+        assert_eq!(chosen, expected);
+    }
+}

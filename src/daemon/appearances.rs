@@ -1,0 +1,230 @@
+//! When the cluster is looked at for what comes into it, and what the flight says of that: lines for learning. No decision rests on
+//! them.
+//!
+//! It is looked at while a boot is under way: until the node was Ready in this boot and every file is applied or kept on purpose. When
+//! a file waits later, it is looked at again.
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, watch};
+use windrow_decide::flight::{FlightLine, RecordedAppearance, RecordedMachine, RecordedRelease};
+use windrow_decide::{NodeRole, Observation, Status};
+
+use super::hardware::HardwareClass;
+use crate::observe::appearances::Sighting;
+
+/// What the daemon knows of the look at the cluster.
+pub(super) struct AppearanceWatch {
+    wanted: watch::Sender<bool>,
+    pub(super) seen: mpsc::Receiver<Vec<Sighting>>,
+    /// Since when it is looked at again, after the boot was over once.
+    again: Option<Timestamp>,
+    kubernetes: Option<String>,
+    pub(super) hardware: HardwareClass,
+}
+
+/// What the look at the cluster gets from the daemon, and where what it sees goes.
+pub type AppearanceEnds = (watch::Receiver<bool>, mpsc::Sender<Vec<Sighting>>);
+
+impl AppearanceWatch {
+    /// One for a look that there is.
+    pub(super) fn new() -> (Self, AppearanceEnds) {
+        // Bounded: a cluster with much in it has to wait for the disk.
+        let (sender, seen) = mpsc::channel(16);
+        let (wanted, is_wanted) = watch::channel(false);
+        let watch = Self {
+            wanted,
+            seen,
+            again: None,
+            kubernetes: None,
+            hardware: HardwareClass::default(),
+        };
+        (watch, (is_wanted, sender))
+    }
+
+    /// Begins or ends the look, as things stand. `recorded`: is there a flight?
+    pub(super) fn want(
+        &mut self,
+        recorded: bool,
+        status: &Status,
+        api: &windrow_decide::Api,
+        now: Timestamp,
+    ) {
+        let wanted = recorded && api.first_reachable.is_some() && is_under_way(status);
+        let was_wanted = *self.wanted.borrow();
+        if wanted == was_wanted {
+            return;
+        }
+        // What comes while nobody looks was there when it is looked at again.
+        if was_wanted || self.again.is_some() {
+            self.again = Some(now);
+        }
+        self.wanted.send_replace(wanted);
+    }
+
+    /// The lines for what was seen.
+    pub(super) fn lines(
+        &mut self,
+        seen: Vec<Sighting>,
+        observed: &Observation,
+        now: Timestamp,
+    ) -> Vec<FlightLine> {
+        let since = self.again.unwrap_or(observed.started);
+        let was_there = |listed: bool, created: Option<Timestamp>| {
+            listed && created.is_none_or(|created| created < since)
+        };
+        let mut lines = Vec::new();
+        for one in seen {
+            match one {
+                Sighting::Kubernetes(version) => self.kubernetes = Some(version),
+                Sighting::Appearance {
+                    what,
+                    by,
+                    created,
+                    listed,
+                } => lines.push(FlightLine::Appeared(RecordedAppearance {
+                    at: now,
+                    created,
+                    was_there: was_there(listed, created),
+                    what,
+                    by,
+                })),
+                Sighting::Release {
+                    release,
+                    namespace,
+                    status,
+                    began,
+                    modified,
+                    listed,
+                } => lines.push(FlightLine::Release(RecordedRelease {
+                    at: now,
+                    release,
+                    namespace,
+                    status,
+                    began,
+                    modified,
+                    was_there: was_there(listed, modified.max(began)),
+                })),
+            }
+        }
+        lines
+    }
+
+    /// What is known of the machine; `None` where nothing is.
+    pub(super) fn machine(
+        &self,
+        role: NodeRole,
+        harvester: Option<String>,
+        now: Timestamp,
+    ) -> Option<RecordedMachine> {
+        let machine = RecordedMachine {
+            at: now,
+            hardware: self.hardware.get().cloned().flatten(),
+            kubernetes: self.kubernetes.clone(),
+            harvester,
+            role,
+        };
+        let is_known = machine.hardware.is_some()
+            || machine.kubernetes.is_some()
+            || machine.harvester.is_some()
+            || role != NodeRole::Unknown;
+        is_known.then_some(machine)
+    }
+}
+
+/// Is a boot under way, or does a file wait?
+fn is_under_way(status: &Status) -> bool {
+    let has_files = !matches!(status.role, NodeRole::Agent | NodeRole::Witness);
+    let is_probed = !status.phases.is_empty();
+    has_files && (!status.staging.settled || (is_probed && status.first_ready.is_none()))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use windrow_decide::flight::{Appeared, Provenance};
+    use windrow_decide::settings::Settings;
+    use windrow_decide::{ClusterEvent, Ledger, StagingState};
+    use windrow_model::manifest::ObjectRef;
+    use windrow_plan::rules::RuleSet;
+
+    use super::*;
+
+    const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+    fn after(minutes: i64) -> Timestamp {
+        START + SignedDuration::from_mins(minutes)
+    }
+
+    fn state() -> StagingState {
+        let (settings, ledger) = (Settings::default(), Ledger::default());
+        StagingState::new(settings, RuleSet::default(), None, ledger, START)
+    }
+
+    fn namespace(created: Option<Timestamp>, listed: bool) -> Sighting {
+        Sighting::Appearance {
+            what: Appeared::Object(ObjectRef::cluster("", "Namespace", "a")),
+            by: Provenance::NotKnown,
+            created,
+            listed,
+        }
+    }
+
+    fn were_there(
+        watch: &mut AppearanceWatch,
+        observed: &Observation,
+        seen: Vec<Sighting>,
+    ) -> Vec<bool> {
+        let lines = watch.lines(seen, observed, after(60));
+        let line = |line: &FlightLine| match line {
+            FlightLine::Appeared(one) => one.was_there,
+            FlightLine::Release(one) => one.was_there,
+            _ => panic!("{line:?}"),
+        };
+        lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_was_listed_was_there_unless_it_was_made_since_windrow_looks() {
+        let observed = state().observation().clone();
+        let (mut watch, _ends) = AppearanceWatch::new();
+        let seen = vec![
+            namespace(Some(after(-5)), true),
+            namespace(Some(after(5)), true),
+            namespace(None, true),
+            namespace(Some(after(-5)), false),
+        ];
+        let were = were_there(&mut watch, &observed, seen);
+        assert_eq!(were, [true, false, true, false]);
+    }
+
+    #[test]
+    fn it_is_looked_at_while_a_file_waits_and_later_again_for_what_comes_from_then_on() {
+        let mut state = state();
+        let mut status = state.decide(START).status;
+        let (mut watch, (wanted, _seen)) = AppearanceWatch::new();
+        let api = state.observation().api.clone();
+        watch.want(true, &status, &api, START);
+        assert!(!*wanted.borrow(), "kube-apiserver has not answered yet");
+        state.take_event(ClusterEvent::ApiReachable, after(1));
+        let observed = state.observation().clone();
+        status.staging.settled = false;
+        watch.want(false, &status, &observed.api, after(1));
+        assert!(!*wanted.borrow(), "nothing is recorded");
+        watch.want(true, &status, &observed.api, after(1));
+        assert!(*wanted.borrow());
+        status.staging.settled = true;
+        watch.want(true, &status, &observed.api, after(10));
+        assert!(!*wanted.borrow(), "the boot is over");
+        status.staging.settled = false;
+        watch.want(true, &status, &observed.api, after(30));
+        assert!(*wanted.borrow());
+        let seen = vec![
+            namespace(Some(after(20)), true),
+            namespace(Some(after(31)), true),
+        ];
+        assert_eq!(were_there(&mut watch, &observed, seen), [true, false]);
+        status.role = NodeRole::Agent;
+        watch.want(true, &status, &observed.api, after(40));
+        assert!(!*wanted.borrow(), "an agent has no files");
+    }
+}

@@ -1,0 +1,281 @@
+//! One kind: its list, its watch, and what is reported of its objects.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+use windrow_decide::flight::{Appeared, ObjectMetadata, provenance};
+use windrow_model::manifest::ObjectRef;
+
+use super::definitions::NewDefinitions;
+use super::requests::{Change, Failure, Pages, Resource, Watch};
+use super::{Sighting, Source};
+use crate::backoff::Backoff;
+
+/// A kind that is watched.
+pub(super) struct WatchedKind {
+    group: &'static str,
+    kind: &'static str,
+    resource: Resource,
+    meaning: Meaning,
+}
+
+/// What an object of it stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// Itself.
+    Object,
+    /// The kind that it defines.
+    Definition,
+    /// A Helm release.
+    Release,
+}
+
+const fn kind(group: &'static str, kind: &'static str, path: &'static str) -> WatchedKind {
+    WatchedKind {
+        group,
+        kind,
+        resource: Resource {
+            path,
+            query: "",
+            from_memory: false,
+        },
+        meaning: Meaning::Object,
+    }
+}
+
+/// What a file can wait for without knowing it: where its objects go, the classes and the policies that they are judged by.
+pub(super) const WATCHED: &[WatchedKind] = &[
+    WatchedKind {
+        meaning: Meaning::Definition,
+        ..kind(
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        )
+    },
+    kind("", "Namespace", "/api/v1/namespaces"),
+    kind(
+        "storage.k8s.io",
+        "StorageClass",
+        "/apis/storage.k8s.io/v1/storageclasses",
+    ),
+    kind(
+        "networking.k8s.io",
+        "IngressClass",
+        "/apis/networking.k8s.io/v1/ingressclasses",
+    ),
+    kind(
+        "scheduling.k8s.io",
+        "PriorityClass",
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+    ),
+    kind(
+        "node.k8s.io",
+        "RuntimeClass",
+        "/apis/node.k8s.io/v1/runtimeclasses",
+    ),
+    kind(
+        "admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration",
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    ),
+    kind(
+        "admissionregistration.k8s.io",
+        "MutatingWebhookConfiguration",
+        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    ),
+    kind("", "LimitRange", "/api/v1/limitranges"),
+    kind("", "ResourceQuota", "/api/v1/resourcequotas"),
+    WatchedKind {
+        meaning: Meaning::Release,
+        resource: Resource {
+            path: "/api/v1/secrets",
+            query: "&labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1",
+            from_memory: true,
+        },
+        ..kind("", "Secret", "")
+    },
+];
+
+/// Objects of one kind that are remembered. A cluster has fewer.
+const MOST: usize = 50_000;
+
+/// A kind, and which of its objects were reported.
+pub(super) struct FollowedKind {
+    watched: &'static WatchedKind,
+    /// A number for each uid, with one for what was reported of it.
+    known: HashMap<u64, u64>,
+    numbers: RandomState,
+    /// It was reported once that kube-apiserver refuses.
+    told: bool,
+}
+
+impl FollowedKind {
+    pub(super) fn new(watched: &'static WatchedKind) -> Self {
+        Self {
+            watched,
+            known: HashMap::new(),
+            numbers: RandomState::new(),
+            told: false,
+        }
+    }
+
+    /// Lists and watches, until the receiver of the sightings is gone.
+    pub(super) async fn follow(&mut self, source: &Source, definitions: &NewDefinitions) {
+        let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+        let mut listed = true;
+        loop {
+            let began = Instant::now();
+            match self.round(source, definitions, &mut listed).await {
+                Ok(()) => return,
+                Err(failure) => self.tell(&failure),
+            }
+            if began.elapsed() > Duration::from_secs(10) {
+                pauses.reset();
+            }
+            pauses.wait().await;
+        }
+    }
+
+    /// A list, and watches one after the other until one breaks. `Ok` when the receiver of the sightings is gone.
+    async fn round(
+        &mut self,
+        source: &Source,
+        definitions: &NewDefinitions,
+        listed: &mut bool,
+    ) -> Result<(), Failure> {
+        let Some(mut version) = self.list(source, definitions, *listed).await? else {
+            return Ok(());
+        };
+        *listed = false;
+        loop {
+            let connection = source.connection().await.map_err(Failure::Otherwise)?;
+            let opened = Instant::now();
+            let mut watch = Watch::open(&connection, self.watched.resource, &version).await?;
+            while let Some(change) = watch.next(&mut version).await? {
+                let seen = match change {
+                    Change::There(object) => self.sighting(&object, definitions, false),
+                    Change::Gone(object) => {
+                        self.known.remove(&self.number(&object.uid));
+                        definitions.gone(&object.name);
+                        None
+                    }
+                };
+                if !source.send(seen.into_iter().collect()).await {
+                    return Ok(());
+                }
+            }
+            // A server that ends every watch at once is asked again after a pause.
+            if opened.elapsed() < Duration::from_secs(5) {
+                return Err(Failure::Otherwise("watches end at once".to_owned()));
+            }
+        }
+    }
+
+    /// Reports what is there. Returns the version of the list; `None` when the receiver of the sightings is gone.
+    async fn list(
+        &mut self,
+        source: &Source,
+        definitions: &NewDefinitions,
+        listed: bool,
+    ) -> Result<Option<String>, Failure> {
+        let connection = source.connection().await.map_err(Failure::Otherwise)?;
+        let mut pages = Pages::new(&connection, self.watched.resource);
+        while let Some(page) = pages.next().await? {
+            let seen = page
+                .iter()
+                .filter_map(|object| self.sighting(object, definitions, listed));
+            let seen = seen.collect();
+            if !source.send(seen).await {
+                return Ok(None);
+            }
+        }
+        Ok(Some(pages.version))
+    }
+
+    fn number(&self, text: &str) -> u64 {
+        self.numbers.hash_one(text)
+    }
+
+    /// What is to be reported of an object, if anything is new about it.
+    fn sighting(
+        &mut self,
+        object: &ObjectMetadata,
+        definitions: &NewDefinitions,
+        listed: bool,
+    ) -> Option<Sighting> {
+        if !object.is_plausible() {
+            return None;
+        }
+        let status = match self.watched.meaning {
+            Meaning::Release => object.labels.get("status")?.as_str(),
+            Meaning::Object | Meaning::Definition => "",
+        };
+        let (uid, status_now) = (self.number(&object.uid), self.number(status));
+        if self.known.get(&uid) == Some(&status_now) {
+            // Its status may say now that the kind is served.
+            if self.watched.meaning == Meaning::Definition {
+                definitions.changed(&object.name);
+            }
+            return None;
+        }
+        if self.known.len() >= MOST {
+            return None;
+        }
+        self.known.insert(uid, status_now);
+        let created = object.creation_timestamp;
+        match self.watched.meaning {
+            Meaning::Object => Some(Sighting::Appearance {
+                what: Appeared::Object(self.reference(object)),
+                by: provenance(object),
+                created,
+                listed,
+            }),
+            Meaning::Definition => {
+                definitions.add(object, listed);
+                None
+            }
+            // An earlier revision tells nothing that the one after it does not.
+            Meaning::Release if status == "superseded" => None,
+            Meaning::Release => Some(Sighting::Release {
+                release: object.labels.get("name")?.clone(),
+                namespace: object.namespace.clone(),
+                status: status.to_owned(),
+                began: created,
+                modified: object.labels.get("modifiedAt").and_then(|text| {
+                    let seconds = text.parse().ok()?;
+                    Timestamp::from_second(seconds).ok()
+                }),
+                listed,
+            }),
+        }
+    }
+
+    fn reference(&self, object: &ObjectMetadata) -> ObjectRef {
+        let mut reference =
+            ObjectRef::cluster(self.watched.group, self.watched.kind, object.name.as_str());
+        reference.namespace = match object.namespace.as_str() {
+            "" => None,
+            namespace => Some(namespace.into()),
+        };
+        reference
+    }
+
+    /// Reports a refusal once. That there is no answer is normal while RKE2 starts.
+    fn tell(&mut self, failure: &Failure) {
+        let kind = self.watched.kind;
+        match failure {
+            Failure::Answered(why) if !self.told => {
+                self.told = true;
+                tracing::debug!("who brings each {kind} is not recorded: {why}");
+            }
+            Failure::Answered(why) | Failure::Otherwise(why) => {
+                tracing::trace!("the list or watch of every {kind} ended: {why}");
+            }
+            Failure::Expired | Failure::TooLarge => {}
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Pages and watches, as an API server sends them that does not spare its reader.
+
+use std::convert::Infallible;
+
+use futures::stream;
+use http::{Request, Response};
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::requests::{Change, Failure, Pages, Resource, Watch};
+use crate::apiserver::Connection;
+
+const NAMESPACES: Resource = Resource {
+    path: "/api/v1/namespaces",
+    query: "",
+    from_memory: false,
+};
+
+fn object(name: &str, annotation: usize) -> Value {
+    json!({"metadata": {"name": name, "resourceVersion": "5", "annotations": {"large": "x".repeat(annotation)}}})
+}
+
+/// A connection to a list of thirty objects of this size, in pages as large as requested.
+fn thirty(size: usize) -> Connection {
+    let serve = tower::service_fn(move |request: Request<Body>| async move {
+        let query = request.uri().query().unwrap().to_owned();
+        let value = |key: &str| query.split('&').find_map(|one| one.strip_prefix(key));
+        let most: usize = value("limit=").unwrap().parse().unwrap();
+        let first: usize = value("continue=").map_or(0, |token| token.parse().unwrap());
+        let last = (first + most).min(30);
+        let next = if last < 30 {
+            last.to_string()
+        } else {
+            String::new()
+        };
+        let items: Vec<Value> = (first..last)
+            .map(|number| object(&number.to_string(), size))
+            .collect();
+        let page = json!({"metadata": {"resourceVersion": "9", "continue": next}, "items": items});
+        let body = Body::from(page.to_string().into_bytes());
+        Ok::<_, Infallible>(Response::new(body))
+    });
+    Connection::with_client(Client::new(serve, "default"))
+}
+
+/// A connection to a watch that says this, in parts of this size in bytes.
+fn watched(text: String, part: usize) -> Connection {
+    let serve = tower::service_fn(move |_: Request<Body>| {
+        let parts: Vec<Result<Frame<Bytes>, std::io::Error>> = text
+            .as_bytes()
+            .chunks(part)
+            .map(|part| Ok(Frame::data(Bytes::copy_from_slice(part))))
+            .collect();
+        let body = StreamBody::new(stream::iter(parts));
+        async move { Ok::<_, Infallible>(Response::new(body)) }
+    });
+    Connection::with_client(Client::new(serve, "default"))
+}
+
+async fn listed(connection: &Connection) -> Result<Vec<String>, Failure> {
+    let mut pages = Pages::new(connection, NAMESPACES);
+    let mut names = Vec::new();
+    while let Some(page) = pages.next().await? {
+        names.extend(page.into_iter().map(|object| object.name));
+    }
+    assert_eq!(pages.version, "9");
+    Ok(names)
+}
+
+#[tokio::test]
+async fn of_objects_with_giant_metadata_fewer_are_asked_for_at_once() {
+    let all: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+    // Thirty of them, and ten of the larger ones, exceed a page.
+    for size in [1, 1 << 19, 1 << 20] {
+        assert_eq!(listed(&thirty(size)).await, Ok(all.clone()), "{size}");
+    }
+    assert_eq!(listed(&thirty(9 << 20)).await, Err(Failure::TooLarge));
+}
+
+#[tokio::test]
+async fn an_empty_list_is_none_that_cannot_be_read() {
+    // As kube-apiserver writes it.
+    let page =
+        r#"{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"9"},"items":null}"#;
+    assert_eq!(
+        listed(&watched(page.to_owned(), 1000)).await,
+        Ok(Vec::new())
+    );
+}
+
+#[tokio::test]
+async fn a_line_of_a_watch_is_one_change_however_it_comes() {
+    let line =
+        |kind: &str, object: Value| json!({"type": kind, "object": object}).to_string() + "\n";
+    let text = line("ADDED", object("a", 0))
+        + &line("MODIFIED", object("b", 5000))
+        + &line("BOOKMARK", json!({"metadata": {"resourceVersion": "77"}}))
+        + &line("DELETED", object("c", 0));
+    for part in [1, 7, 1000, 1 << 20] {
+        let connection = watched(text.clone(), part);
+        let mut version = "1".to_owned();
+        let mut watch = Watch::open(&connection, NAMESPACES, &version)
+            .await
+            .unwrap();
+        let mut seen = Vec::new();
+        while let Some(change) = watch.next(&mut version).await.unwrap() {
+            seen.push(match change {
+                Change::There(object) => format!("{} {version}", object.name),
+                Change::Gone(object) => format!("{} gone", object.name),
+            });
+        }
+        assert_eq!(seen, ["a 5", "b 5", "c gone"], "{part}");
+    }
+}
+
+#[tokio::test]
+async fn a_watch_that_cannot_be_read_is_a_failure_and_an_old_version_is_not_taken_over() {
+    let endless = format!("{{\"type\":\"ADDED\",\"object\":\"{}", "x".repeat(5 << 20));
+    let expired =
+        json!({"type": "ERROR", "object": {"code": 410, "metadata": {}}}).to_string() + "\n";
+    let nothing = "<html>\n".to_owned();
+    for (text, is_expired) in [(endless, false), (expired, true), (nothing, false)] {
+        let connection = watched(text, 1 << 16);
+        let mut version = "1".to_owned();
+        let mut watch = Watch::open(&connection, NAMESPACES, &version)
+            .await
+            .unwrap();
+        let failure = watch.next(&mut version).await.unwrap_err();
+        assert_eq!(failure == Failure::Expired, is_expired, "{failure:?}");
+        assert_eq!(version, "1");
+    }
+}

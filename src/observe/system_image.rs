@@ -1,0 +1,70 @@
+//! The system images of a node of Harvester, and how full their partition is.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use windrow_harvester::{ImageFile, SystemImages, boot_time, booted_image};
+
+use crate::files::read_text;
+use crate::layout::Layout;
+
+/// Where the partition COS_STATE is mounted while the node runs.
+const STATE: &str = "/run/initramfs/cos-state";
+/// What `st_blocks` counts in, whatever the file system's block is.
+const BLOCK: u64 = 512;
+
+/// `None`: this is no node of Harvester, or its partition cannot be looked at.
+pub fn system_images(layout: &Layout) -> Option<SystemImages> {
+    let state = layout.path(STATE);
+    // Where nothing is mounted, what could be asked for is /run.
+    image(&state.join("cOS/active.img"))?;
+    let found = nix::sys::statvfs::statvfs(&state).ok()?;
+    let read = |path: &str| read_text(&layout.path(path)).ok();
+    Some(SystemImages {
+        capacity: found.blocks() * found.fragment_size(),
+        free: found.blocks_available() * found.fragment_size(),
+        passive: image(&state.join("cOS/passive.img")),
+        booted: read("/proc/cmdline").and_then(|line| booted_image(&line).map(str::to_owned)),
+        booted_at: read("/proc/stat").and_then(|stat| boot_time(&stat)),
+    })
+}
+
+fn image(path: &Path) -> Option<ImageFile> {
+    let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some(ImageFile {
+        length: found.len(),
+        allocated: found.blocks() * BLOCK,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_takes_what_it_holds_and_a_node_without_one_says_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        fs::create_dir_all(layout.path("/run/initramfs/cos-state/cOS")).unwrap();
+        assert_eq!(system_images(&layout), None);
+
+        let put = |name: &str| {
+            let file = fs::File::create(layout.path(&format!("{STATE}/cOS/{name}"))).unwrap();
+            file.set_len(64 << 20).unwrap();
+        };
+        put("active.img");
+        assert_eq!(system_images(&layout).unwrap().passive, None);
+        put("passive.img");
+        fs::create_dir_all(layout.path("/proc")).unwrap();
+        let line = "root=LABEL=COS_STATE cos-img/filename=/cOS/active.img\n";
+        fs::write(layout.path("/proc/cmdline"), line).unwrap();
+        let seen = system_images(&layout).unwrap();
+        assert!(seen.capacity > 0 && seen.free <= seen.capacity);
+        let passive = seen.passive.unwrap();
+        assert_eq!(passive.length, 64 << 20);
+        assert!(passive.allocated < 1 << 20, "it is one hole: {passive:?}");
+        assert_eq!(seen.booted.as_deref(), Some("/cOS/active.img"));
+        assert_eq!(seen.booted_at, None);
+    }
+}

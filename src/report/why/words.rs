@@ -1,0 +1,214 @@
+//! The words of the outlets that are no name of a file, an object or a probe: steps, reason codes, states.
+
+use windrow_decide::{Pace, Phase, ProbeStatus, Status};
+use windrow_model::reasons::{Code, REASONS};
+use windrow_plan::readiness::node::{BUILTIN, ProbeState};
+
+use super::{ExplainedStep, ExplainedWord, until_applied};
+
+/// The states that outlets show, and what each says.
+const STATES: &[(&[&str], &str)] = &[
+    (
+        &["Ready"],
+        "Every required check passes and every manifest is applied.",
+    ),
+    (
+        &["Degraded", "Ready, degraded"],
+        "The node works, and something is wrong that a person should mend. It counts as ready for `windrow wait`, for \
+         windrow-ready.target and for the exit code.",
+    ),
+    (
+        &[
+            "SettingUp",
+            "Setting up",
+            "Setting up node",
+            "Setting up Harvester",
+        ],
+        "The node is on its way: a required check fails and the node was not Ready in this boot, manifests wait, or \
+         an upgrade, a drain or a restart explains what does not work.",
+    ),
+    (
+        &["Failed", "NotReady"],
+        "A required check fails on a node that was Ready in this boot, or it is proved that it will not pass by \
+         itself. Of a file: RKE2 cannot apply it, and tries again every 15 s.",
+    ),
+    (
+        &["Unknown"],
+        "It was not found out, which is neither a yes nor a no. One of four kinds: the first checks still run \
+         (probe-pending), something cannot be asked (probe-unknown, api-unreachable, state-unknown), the credential \
+         is refused (probe-refused), or nobody asks because probes are off (probe-off, not-probed).",
+    ),
+    (&["passing"], "The check was made, and all is well."),
+    (
+        &["failing"],
+        "The check was made, often enough in a row, and something is wrong.",
+    ),
+    (&["moving"], "The step goes on as usual."),
+    (
+        &["slow"],
+        "The step takes longer than usual, and still moves.",
+    ),
+    (
+        &["stalled"],
+        "Nothing that can be seen has moved for a while. That proves nothing.",
+    ),
+    (
+        &["stuck"],
+        "It is proved that this does not come right by itself.",
+    ),
+    (
+        &["held"],
+        "Windrow keeps the file from RKE2 by a marker FILE.skip, until what it needs is there.",
+    ),
+    (
+        &["not held"],
+        "The file should be held, and its marker cannot be made: RKE2 may apply it too early.",
+    ),
+    (
+        &["released"],
+        "Nothing keeps the file from RKE2 any more, and RKE2 has not applied it yet.",
+    ),
+    (&["applied"], "RKE2 has applied the file as it is now."),
+    (
+        &["overdue"],
+        "The file is held past its deadline, because releasing it would do harm.",
+    ),
+];
+
+/// Every word that is explained here.
+pub(super) fn all() -> impl Iterator<Item = &'static str> {
+    let states = STATES.iter().flat_map(|(words, _)| words.iter().copied());
+    let steps = Phase::ALL.iter().map(|step| step.as_str());
+    states
+        .chain(steps)
+        .chain(REASONS.iter().map(|reason| reason.id))
+}
+
+/// The step of this name, as documents or as people call it.
+pub(super) fn step(status: &Status, asked: &str) -> Option<ExplainedStep> {
+    let asked = asked.strip_prefix("step ").unwrap_or(asked);
+    let mut steps = Phase::ALL.iter().copied();
+    let name = steps.find(|step| {
+        step.as_str().eq_ignore_ascii_case(asked) || step.title().eq_ignore_ascii_case(asked)
+    })?;
+    let of_step = |probe: &&ProbeStatus| {
+        let rows = BUILTIN.iter().filter(|row| row.name == probe.id.as_str());
+        probe.state != ProbeState::Passing && rows.clone().any(|row| row.phase == name)
+    };
+    let known = status.phases.iter().find(|step| step.name == name);
+    Some(ExplainedStep {
+        name,
+        state: known.map(|step| step.state),
+        probes: status.probes.iter().filter(of_step).cloned().collect(),
+    })
+}
+
+/// What a reason code or a state means, and where this node shows it.
+pub(super) fn word(status: &Status, asked: &str) -> Option<ExplainedWord> {
+    let state = STATES.iter().find(|(words, _)| {
+        let mut words = words.iter();
+        words.any(|word| word.eq_ignore_ascii_case(asked))
+    });
+    if let Some((words, means)) = state {
+        return Some(ExplainedWord {
+            word: words[0].to_owned(),
+            means: (*means).to_owned(),
+            advice: None,
+            shown: shown_as_state(status, words[0]),
+        });
+    }
+    let reason = REASONS.iter().find(|reason| reason.id == asked)?;
+    Some(ExplainedWord {
+        word: reason.id.to_owned(),
+        means: without_fields(reason.template),
+        advice: Some(reason.advice),
+        shown: shown_as_code(status, reason.code),
+    })
+}
+
+/// A template with an ellipsis for each of its fields.
+fn without_fields(template: &str) -> String {
+    let mut text = String::new();
+    for (position, part) in template.split('{').enumerate() {
+        match part.split_once('}').filter(|_| position > 0) {
+            Some((_, rest)) => {
+                text.push('…');
+                text.push_str(rest);
+            }
+            None => text.push_str(part),
+        }
+    }
+    text
+}
+
+fn shown_as_state(status: &Status, word: &str) -> Vec<String> {
+    let staging = &status.staging;
+    let mut shown = Vec::new();
+    if status.readiness.to_string() == word {
+        shown.push(format!("the node: {}", status.reason.message));
+    }
+    if status.pace.map(word_of_pace) == Some(word) {
+        shown.push(format!("the step {}", status.phase.title()));
+    }
+    let probes = status.probes.iter();
+    let probes = probes.filter(|probe| probe.state.as_str().eq_ignore_ascii_case(word));
+    shown.extend(probes.map(line_of_probe));
+    match word {
+        "held" => {
+            let files = staging.held.iter();
+            shown.extend(files.map(|file| format!("{}: {}", file.file, file.why)));
+        }
+        "overdue" => {
+            let files = staging.held.iter().filter(|file| file.overdue);
+            shown.extend(files.map(|file| format!("{}: {}", file.file, file.why)));
+        }
+        "not held" => {
+            let files = staging.not_held.iter();
+            shown.extend(files.map(|file| format!("{}: {}", file.file, file.error)));
+        }
+        "released" => {
+            let files = staging.released.iter();
+            shown.extend(files.map(|file| format!("{}: {}", file.file, until_applied(status))));
+        }
+        "applied" => shown.extend(staging.applied.iter().map(|file| file.file.to_string())),
+        "Failed" => {
+            let files = staging.failed.iter();
+            shown.extend(files.map(|file| format!("{}: {}", file.file, file.message)));
+        }
+        _ => {}
+    }
+    shown
+}
+
+fn word_of_pace(pace: Pace) -> &'static str {
+    match pace {
+        Pace::Moving => "moving",
+        Pace::Slow => "slow",
+        Pace::Stalled => "stalled",
+        Pace::Stuck => "stuck",
+    }
+}
+
+fn line_of_probe(probe: &ProbeStatus) -> String {
+    match probe.message.as_str() {
+        "" => format!("the probe {}", probe.id.as_str()),
+        message => format!("the probe {}: {message}", probe.id.as_str()),
+    }
+}
+
+/// Where this node has the code now. Its findings are shown by themselves.
+fn shown_as_code(status: &Status, code: Code) -> Vec<String> {
+    let staging = &status.staging;
+    let mut shown = Vec::new();
+    if status.reason.code == code {
+        shown.push(format!("the node: {}", status.reason.message));
+    }
+    let held = staging.held.iter().filter(|file| file.code == code);
+    shown.extend(held.map(|file| format!("{} is held: {}", file.file, file.why)));
+    let not_held = staging.not_held.iter().filter(|file| file.code == code);
+    shown.extend(not_held.map(|file| format!("{} is not held: {}", file.file, file.error)));
+    let probes = status.probes.iter();
+    let probes = probes.filter(|probe| probe.code == Some(code));
+    shown.extend(probes.map(line_of_probe));
+    shown
+}
