@@ -16,6 +16,9 @@ _windrow() {
             ",$1")
                 cmd="windrow"
                 ;;
+            windrow,blame)
+                cmd="windrow__subcmd__blame"
+                ;;
             windrow,check)
                 cmd="windrow__subcmd__check"
                 ;;
@@ -43,8 +46,17 @@ _windrow() {
             windrow,hold)
                 cmd="windrow__subcmd__hold"
                 ;;
+            windrow,knowledge)
+                cmd="windrow__subcmd__knowledge"
+                ;;
+            windrow,learn)
+                cmd="windrow__subcmd__learn"
+                ;;
             windrow,plan)
                 cmd="windrow__subcmd__plan"
+                ;;
+            windrow,preflight)
+                cmd="windrow__subcmd__preflight"
                 ;;
             windrow,rehearse)
                 cmd="windrow__subcmd__rehearse"
@@ -136,6 +148,9 @@ _windrow() {
             windrow__subcmd__gates__subcmd__help,show)
                 cmd="windrow__subcmd__gates__subcmd__help__subcmd__show"
                 ;;
+            windrow__subcmd__help,blame)
+                cmd="windrow__subcmd__help__subcmd__blame"
+                ;;
             windrow__subcmd__help,check)
                 cmd="windrow__subcmd__help__subcmd__check"
                 ;;
@@ -163,8 +178,17 @@ _windrow() {
             windrow__subcmd__help,hold)
                 cmd="windrow__subcmd__help__subcmd__hold"
                 ;;
+            windrow__subcmd__help,knowledge)
+                cmd="windrow__subcmd__help__subcmd__knowledge"
+                ;;
+            windrow__subcmd__help,learn)
+                cmd="windrow__subcmd__help__subcmd__learn"
+                ;;
             windrow__subcmd__help,plan)
                 cmd="windrow__subcmd__help__subcmd__plan"
+                ;;
+            windrow__subcmd__help,preflight)
+                cmd="windrow__subcmd__help__subcmd__preflight"
                 ;;
             windrow__subcmd__help,rehearse)
                 cmd="windrow__subcmd__help__subcmd__rehearse"
@@ -223,6 +247,39 @@ _windrow() {
             windrow__subcmd__help__subcmd__gates,show)
                 cmd="windrow__subcmd__help__subcmd__gates__subcmd__show"
                 ;;
+            windrow__subcmd__help__subcmd__knowledge,diff)
+                cmd="windrow__subcmd__help__subcmd__knowledge__subcmd__diff"
+                ;;
+            windrow__subcmd__help__subcmd__knowledge,explain)
+                cmd="windrow__subcmd__help__subcmd__knowledge__subcmd__explain"
+                ;;
+            windrow__subcmd__help__subcmd__knowledge,show)
+                cmd="windrow__subcmd__help__subcmd__knowledge__subcmd__show"
+                ;;
+            windrow__subcmd__knowledge,diff)
+                cmd="windrow__subcmd__knowledge__subcmd__diff"
+                ;;
+            windrow__subcmd__knowledge,explain)
+                cmd="windrow__subcmd__knowledge__subcmd__explain"
+                ;;
+            windrow__subcmd__knowledge,help)
+                cmd="windrow__subcmd__knowledge__subcmd__help"
+                ;;
+            windrow__subcmd__knowledge,show)
+                cmd="windrow__subcmd__knowledge__subcmd__show"
+                ;;
+            windrow__subcmd__knowledge__subcmd__help,diff)
+                cmd="windrow__subcmd__knowledge__subcmd__help__subcmd__diff"
+                ;;
+            windrow__subcmd__knowledge__subcmd__help,explain)
+                cmd="windrow__subcmd__knowledge__subcmd__help__subcmd__explain"
+                ;;
+            windrow__subcmd__knowledge__subcmd__help,help)
+                cmd="windrow__subcmd__knowledge__subcmd__help__subcmd__help"
+                ;;
+            windrow__subcmd__knowledge__subcmd__help,show)
+                cmd="windrow__subcmd__knowledge__subcmd__help__subcmd__show"
+                ;;
             *)
                 ;;
         esac
@@ -230,12 +287,46 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help"
+            opts="-h -V --root --help --version run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__blame)
+            opts="-b -o -h --boot --output --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --boot)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml svg" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml svg" -- "${cur}"))
+                    return 0
+                    ;;
                 --root)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -774,8 +865,22 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help"
+            opts="run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__blame)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1011,7 +1116,91 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windrow__subcmd__help__subcmd__knowledge)
+            opts="show diff explain"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__knowledge__subcmd__diff)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__knowledge__subcmd__explain)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__knowledge__subcmd__show)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__learn)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__help__subcmd__plan)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__preflight)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1215,6 +1404,206 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windrow__subcmd__knowledge)
+            opts="-h --root --help show diff explain help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__knowledge__subcmd__diff)
+            opts="-o -h --output --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__knowledge__subcmd__explain)
+            opts="-o -h --rules --output --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --rules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__knowledge__subcmd__help)
+            opts="show diff explain help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__knowledge__subcmd__help__subcmd__diff)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__knowledge__subcmd__help__subcmd__explain)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__knowledge__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__knowledge__subcmd__help__subcmd__show)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__knowledge__subcmd__show)
+            opts="-o -h --rules --output --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --rules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__learn)
+            opts="-o -h --output --backtest --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__plan)
             opts="-o -h --output --platform --harvester --rke2 --rules --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1244,6 +1633,64 @@ _windrow() {
                     ;;
                 --rules)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__preflight)
+            opts="-o -h --platform --version --role --production --disk-test --interface --offline --host --dns-port --ntp-port --output --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --platform)
+                    COMPREPLY=($(compgen -W "harvester rke2" -- "${cur}"))
+                    return 0
+                    ;;
+                --version)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --role)
+                    COMPREPLY=($(compgen -W "server worker witness" -- "${cur}"))
+                    return 0
+                    ;;
+                --disk-test)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --interface)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dns-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ntp-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0
                     ;;
                 --root)
@@ -1444,7 +1891,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__run)
-            opts="-h --sandbox --speed --config --seed --root --help"
+            opts="-h --sandbox --speed --config --pause-at --seed --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1459,6 +1906,10 @@ _windrow() {
                     return 0
                     ;;
                 --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pause-at)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1500,7 +1951,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__status)
-            opts="-o -h --watch --output --json --console --root --help"
+            opts="-v -o -h --watch --verbose --output --json --console --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1564,7 +2015,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__vip__subcmd__check)
-            opts="-i -c -h --interface --config --root --help"
+            opts="-i -c -o -h --interface --config --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1584,6 +2035,14 @@ _windrow() {
                     ;;
                 -c)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0
                     ;;
                 --root)

@@ -24,15 +24,16 @@ function __fish_windrow_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c windrow -n "__fish_windrow_needs_command" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_needs_command" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_needs_command" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_needs_command" -s V -l version -d 'Print version'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "run" -d 'Run the daemon'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "check" -d 'Check everything that can be known before the image is burned, and say one verdict'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "preflight" -d 'Can this machine become the node that is wanted? Its processors, memory, disks, links and what it needs around it, before anything is installed'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "status" -d 'Show the node\'s state and its causes'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "why" -d 'Show what a held file or object waits for, down to the root, what a probe found, or a known incident'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "why" -d 'Show what a held file or object waits for, down to the root, what a probe found, or what another word means'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "wait" -d 'Wait until the node or a file has reached a state'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "stage" -d 'Add manifests to a running node without a race'
@@ -46,14 +47,18 @@ complete -c windrow -n "__fish_windrow_needs_command" -f -a "diagnose" -d 'Recog
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "repair" -d 'Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "config" -d 'Show and check the configuration'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "replay" -d 'Make recorded decisions again, and compare'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "blame" -d 'Show where the time of a boot went, and what decided when it ended'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "learn" -d 'Learn from recorded boots who brings what, and how long things take'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "knowledge" -d 'Show who brings what and how long things take, as it is known, and from where'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "cleanup" -d 'Remove what Windrow put on this node: its holds, its feature gates, and its condition on the Node. Holds made by a person (`windrow hold`) stay and are named. For the removal of Windrow; the packages do it by themselves'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "report" -d 'Collect the node\'s state and its causes, without secrets, in one archive to send'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l sandbox -d 'Run over a simulated node in this empty directory; nothing else is needed or touched [without DIR: a new directory among the temporary ones]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l speed -d 'How much faster than real time the sandbox runs' -r
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l config -d 'Harvester configuration with which the sandbox\'s node is installed [default: one with a virtual machine and a preset storage network]; or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l pause-at -d 'Stop the sandbox\'s clock at this phase, or once this file waits for what it needs, until Enter is pressed (can be repeated): Windrow goes on answering' -r
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l seed -d 'Which of the possible courses of events the sandbox takes' -r
-complete -c windrow -n "__fish_windrow_using_subcommand run" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand run" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster and its configuration; once for each file of it' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
@@ -76,7 +81,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand check" -l fail-on -d 'Wh
 unknown\t'That, and what could not be judged'
 warning\t'That, and what is slower or noisier without a change'"
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l accept -d 'A file with accepted findings, each with its reason [default: .windrow-accept.yaml beside the first input]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -89,8 +94,26 @@ rke2\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform; when not given, that of the configuration, or of this node' -r -f -a "harvester\t''
+rke2\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l version -d 'Harvester\'s version or RKE2\'s; when not given, that of the image, or else the newest that is known' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l role -d 'The role; when not given, that of the configuration' -r -f -a "server\t''
+worker\t''
+witness\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l disk-test -d 'Measure writes in this directory, on the disk that etcd will use' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l interface -d 'The link on which to ask whether addresses are free; when not given, the first one of the configuration' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l host -d 'Judge a machine that was read before (`-o json`), and nothing of this one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l dns-port -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l ntp-port -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l production -d 'Hold it against what is published for production, or recommended'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l offline -d 'Ask nothing of the network'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l node -d 'One of several nodes of a cluster and its configuration; once for each file of it' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]' -r
@@ -104,13 +127,14 @@ complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s o -l output
 json\t''
 yaml\t''
 html\t'A page of its own, to be looked at in a browser'"
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand status" -l root -d 'Run below this directory as if it were `/`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Show every change, until interrupted'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Show every change as a line with time and host, until interrupted; with -v the whole state at each change'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -s v -l verbose -d 'Show everything: also what is applied and what passes'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l json -d 'Print the status document: the same as `-o json`'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l console -d 'Print one line of at most 65 characters'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s h -l help -d 'Print help'
@@ -118,32 +142,32 @@ complete -c windrow -n "__fish_windrow_using_subcommand why" -s o -l output -d '
 json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand why" -l status -d 'Explain from this status document, whoever wrote it and whenever, or from `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand why" -l root -d 'Run below this directory as if it were `/`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand why" -s v -l verbose -d 'Also show the expressions that objects have to fulfil'
+complete -c windrow -n "__fish_windrow_using_subcommand why" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand why" -s v -l verbose -d 'Show everything: who asks for what, in which state or by which expression, and every sign'
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand wait" -l for -d 'What to wait for: ready, staged, released=FILE or applied=FILE' -r
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -l for -d 'What to wait for: ready (or degraded), staged, released=FILE or applied=FILE' -r
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -l timeout -d 'Give up after this long (90s, 15m, 2h); without it, never' -r
-complete -c windrow -n "__fish_windrow_using_subcommand wait" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand console" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand console" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l once -d 'Print one line of at most 65 characters and end'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l stay -d 'Ignore q: this terminal has nothing else to show'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l unit -d 'Print the unit of the terminal that Harvester\'s own console takes, and end'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand stage" -l name -d 'The name of what comes from standard input' -r
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand stage" -l force -d 'Add even what RKE2 would refuse'
 complete -c windrow -n "__fish_windrow_using_subcommand stage" -l replace -d 'Replace files of the same name with different content'
 complete -c windrow -n "__fish_windrow_using_subcommand stage" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand hold" -l reason -d 'Why; it is recorded with who and when' -r
-complete -c windrow -n "__fish_windrow_using_subcommand hold" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand hold" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand hold" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand release" -l reason -d 'Why; it is recorded with who and when' -r
-complete -c windrow -n "__fish_windrow_using_subcommand release" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand release" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand release" -l all -d 'Release everything that Windrow holds'
 complete -c windrow -n "__fish_windrow_using_subcommand release" -l failsafe -d 'Lift every hold that may be lifted without the daemon; needs neither it nor a configuration'
 complete -c windrow -n "__fish_windrow_using_subcommand release" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "show" -d 'Show which gates are set, and where each comes from'
@@ -155,22 +179,22 @@ complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_s
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; detected when it is not given' -r
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l force -d 'Try gates that the check refuses, too: the trial shows whether it was right'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s y -l yes -d 'Do not ask whether rke2-server may be restarted'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -s y -l yes -d 'Do not ask whether rke2-server may be restarted'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show which gates are set, and where each comes from'
@@ -183,7 +207,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconf
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l all -d 'Every node, each as if it alone were drained'
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l to -d 'The release to upgrade to; without it what depends on that is not asked' -r
@@ -192,26 +216,29 @@ complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l kubeco
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s i -l interface -d 'The link to ask on; when not given, the one whose network the address is in' -r
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s c -l config -d 'The Harvester configuration; when not given, this node\'s own' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l undo -d 'Undo a repair, without a name the newest: what nobody else has changed since becomes as it was' -r
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'Run below this directory as if it were `/`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests, and whether kube-apiserver would take the first'
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests, and whether kube-apiserver would take those that can be tried'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l yes -d 'Do not ask'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "show" -d 'Show the configuration in force'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "check" -d 'Check settings and rules, and name every error'
@@ -219,10 +246,10 @@ complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_s
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l origin -d 'Say which file and line set each value'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show the configuration in force'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check settings and rules, and name every error'
@@ -235,38 +262,80 @@ complete -c windrow -n "__fish_windrow_using_subcommand replay" -l save-test -d 
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l step -d 'Stop after each decision, until Enter is pressed (q ends)'
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand blame" -s b -l boot -d 'Which boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one' -r
+complete -c windrow -n "__fish_windrow_using_subcommand blame" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''
+svg\t'A picture'"
+complete -c windrow -n "__fish_windrow_using_subcommand blame" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand blame" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand learn" -s o -l output -d 'The knowledge file to write [default: standard output]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand learn" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand learn" -l backtest -d 'Instead of writing knowledge: leave each boot out, predict it from the others, and compare; -o is then a format (table, json, yaml, svg)'
+complete -c windrow -n "__fish_windrow_using_subcommand learn" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "show" -d 'Show everything that is known'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "diff" -d 'Compare two knowledge files'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "explain" -d 'Tell what is known of a kind, an object, a chart, an operator or a phase'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l rules -d 'Further knowledge (a file or directory; can be repeated)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from diff" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from diff" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from diff" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -l rules -d 'Further knowledge (a file or directory; can be repeated)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show everything that is known'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "diff" -d 'Compare two knowledge files'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "explain" -d 'Tell what is known of a kind, an object, a chart, an operator or a phase'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'Where to write it; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'How long collecting may take, in seconds; whatever is missing by then is left out' -r
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'Run below this directory as if it were `/`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Include the manifests themselves, not only what they declare; Secrets without their data'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "run" -d 'Run the daemon'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "check" -d 'Check everything that can be known before the image is burned, and say one verdict'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "status" -d 'Show the node\'s state and its causes'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "why" -d 'Show what a held file or object waits for, down to the root, what a probe found, or a known incident'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "wait" -d 'Wait until the node or a file has reached a state'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "stage" -d 'Add manifests to a running node without a race'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "release" -d 'Release held files by hand: RKE2 applies them at its next pass'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "gates" -d 'Check feature gates before they keep a component from starting, and show what is set'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "drain-check" -d 'Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "upgrade-check" -d 'Would Harvester let an upgrade begin, and would it end? Every check of its preflight at once, and what it does not look at'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "vip-check" -d 'Does another machine use the VIP\'s address? Asked with ARP probes, which take the right CAP_NET_RAW'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "diagnose" -d 'Recognise known incidents, with the evidence, the proof and the cure'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "repair" -d 'Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "config" -d 'Show and check the configuration'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "replay" -d 'Make recorded decisions again, and compare'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "cleanup" -d 'Remove what Windrow put on this node: its holds, its feature gates, and its condition on the Node. Holds made by a person (`windrow hold`) stay and are named. For the removal of Windrow; the packages do it by themselves'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "report" -d 'Collect the node\'s state and its causes, without secrets, in one archive to send'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay cleanup report help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "run" -d 'Run the daemon'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "check" -d 'Check everything that can be known before the image is burned, and say one verdict'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "preflight" -d 'Can this machine become the node that is wanted? Its processors, memory, disks, links and what it needs around it, before anything is installed'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "status" -d 'Show the node\'s state and its causes'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "why" -d 'Show what a held file or object waits for, down to the root, what a probe found, or what another word means'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "wait" -d 'Wait until the node or a file has reached a state'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "stage" -d 'Add manifests to a running node without a race'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "release" -d 'Release held files by hand: RKE2 applies them at its next pass'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "gates" -d 'Check feature gates before they keep a component from starting, and show what is set'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "drain-check" -d 'Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "upgrade-check" -d 'Would Harvester let an upgrade begin, and would it end? Every check of its preflight at once, and what it does not look at'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "vip-check" -d 'Does another machine use the VIP\'s address? Asked with ARP probes, which take the right CAP_NET_RAW'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "diagnose" -d 'Recognise known incidents, with the evidence, the proof and the cure'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "repair" -d 'Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "config" -d 'Show and check the configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "replay" -d 'Make recorded decisions again, and compare'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "blame" -d 'Show where the time of a boot went, and what decided when it ended'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "learn" -d 'Learn from recorded boots who brings what, and how long things take'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "knowledge" -d 'Show who brings what and how long things take, as it is known, and from where'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "cleanup" -d 'Remove what Windrow put on this node: its holds, its feature gates, and its condition on the Node. Holds made by a person (`windrow hold`) stay and are named. For the removal of Windrow; the packages do it by themselves'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "report" -d 'Collect the node\'s state and its causes, without secrets, in one archive to send'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge cleanup report help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show which gates are set, and where each comes from'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is put back when kube-apiserver does not come up with them'
@@ -274,3 +343,6 @@ complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_su
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "settle" -d 'Remove from Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "show" -d 'Show the configuration in force'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "check" -d 'Check settings and rules, and name every error'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "show" -d 'Show everything that is known'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "diff" -d 'Compare two knowledge files'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "explain" -d 'Tell what is known of a kind, an object, a chart, an operator or a phase'
