@@ -16,17 +16,17 @@ use crate::support;
 static CLUSTER: cluster::SharedCluster = cluster::SharedCluster::const_new();
 
 /// A root with a daemon on it. It ends with the value.
-struct Node {
+pub(crate) struct Node {
     root: PathBuf,
-    daemon: Child,
+    pub(crate) daemon: Child,
 }
 
 impl Node {
-    fn manifests(root: &Path) -> PathBuf {
+    pub(crate) fn manifests(root: &Path) -> PathBuf {
         root.join("var/lib/rancher/rke2/server/manifests")
     }
 
-    fn start(root: &Path, kubeconfig: &Path) -> Self {
+    pub(crate) fn start(root: &Path, kubeconfig: &Path) -> Self {
         fs::create_dir_all(Self::manifests(root)).unwrap();
         let place = root.join("etc/rancher/rke2/rke2.yaml");
         fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -50,7 +50,7 @@ impl Node {
     }
 
     /// Is the file in this list of the status?
-    fn lists(&self, list: &str, file: &str) -> bool {
+    pub(crate) fn lists(&self, list: &str, file: &str) -> bool {
         self.status().is_some_and(|status| {
             status["staging"][list]
                 .as_array()

@@ -545,3 +545,24 @@ async fn a_name_that_no_object_may_have_fails_for_ever_and_leaves_no_trace_but_t
         assert!(controller.log().contains(&line), "{}", controller.log());
     }
 }
+
+#[tokio::test]
+async fn a_wait_for_a_controller_that_has_ended_ends_at_once_with_its_last_words() {
+    let Some(cluster) = Cluster::start(cluster::Spec::default()).await else {
+        return;
+    };
+    fs::remove_file(cluster.kubeconfig(Who::Admin)).unwrap();
+    let Some(controller) = cluster.deploy(cluster.dir()) else {
+        return;
+    };
+    let local = tokio::task::LocalSet::new();
+    let waits = local.run_until(async {
+        tokio::task::spawn_local(async move { controller.passed(1).await }).await
+    });
+    let failed = waits.await.unwrap_err().into_panic();
+    let said = failed.downcast_ref::<String>().unwrap();
+    assert!(
+        said.contains("the deploy controller has ended") && said.contains("no such file"),
+        "{said}"
+    );
+}

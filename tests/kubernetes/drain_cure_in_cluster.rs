@@ -7,11 +7,11 @@ use std::process::Stdio;
 
 use kube::Client;
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use support::cluster::{DEADLINE, Spec, eventually};
 use support::objects::{
     BUNDLE, BUNDLE_DEPLOYMENT, CLUSTER_REPO, DEPLOYMENT, KUBEVIRT, MANAGED_CHART, UPGRADE,
 };
-use support::objects::{api, field, make, namespace, patch, play_kubelets, serve, status};
+use support::objects::{api, field, make, namespace, patch, play_kubelets, start, status};
 
 use crate::incidents_in_cluster::stuck_drain;
 use crate::repair_in_cluster::{command, run};
@@ -78,27 +78,19 @@ async fn play_rancher_and_fleet(client: &Client) {
 
 #[tokio::test]
 async fn a_drain_that_kubevirts_pods_block_is_cured_through_the_charts_values_and_that_is_undone() {
-    let spec = Spec {
-        controller_manager: true,
-        scheduler: true,
-        ..Spec::default()
-    };
-    let Some(cluster) = Cluster::start(spec).await else {
-        return;
-    };
-    let client = cluster.client(Who::Admin).await;
-    let root = tempfile::tempdir().unwrap();
-    let root = root.path();
-    for (gvk, scope) in [
+    let kinds = [
         (UPGRADE, "Namespaced"),
         (KUBEVIRT, "Namespaced"),
         (MANAGED_CHART, "Namespaced"),
         (BUNDLE, "Namespaced"),
         (BUNDLE_DEPLOYMENT, "Namespaced"),
         (CLUSTER_REPO, "Cluster"),
-    ] {
-        serve(&client, gvk, scope).await;
-    }
+    ];
+    let Some((cluster, client)) = start(Spec::with_controllers(), &kinds).await else {
+        return;
+    };
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
     namespace(&client, SYSTEM).await;
     managed_chart(&client).await;
     stuck_drain(&client).await;
@@ -139,7 +131,7 @@ async fn a_drain_that_kubevirts_pods_block_is_cured_through_the_charts_values_an
     let said = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("the first request would be taken"), "{said}");
+    assert!(said.contains(" would be taken"), "{said}");
     let charts = api(&client, MANAGED_CHART, FLEET);
     let kubevirt = field(&charts, "harvester", "/spec/values/kubevirt/spec").await;
     let freed = json!({"infra": {"nodePlacement": {}}, "configuration": {"a": "kept"}});

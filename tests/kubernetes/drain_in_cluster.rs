@@ -83,12 +83,7 @@ async fn evict(client: &Client, node: &str) -> (usize, usize) {
 
 #[tokio::test]
 async fn a_drain_ends_as_it_was_said_before_it_began() {
-    let spec = Spec {
-        controller_manager: true,
-        scheduler: true,
-        ..Spec::default()
-    };
-    let Some(cluster) = Cluster::start(spec).await else {
+    let Some(cluster) = Cluster::start(Spec::with_controllers()).await else {
         return;
     };
     let client = cluster.client_that_asks_once(Who::Admin).await;

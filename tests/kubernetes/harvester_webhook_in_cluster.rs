@@ -7,8 +7,10 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
-use support::harvester_webhook::play;
-use support::objects::{ADDON, MANAGED_CHART, NODE_DRIVER, SETTING, UPGRADE, VALIDATION, VM};
+use support::harvester_webhook::{play, remove};
+use support::objects::{
+    ADDON, HARVESTER_MACHINE, MANAGED_CHART, NODE_DRIVER, SETTING, UPGRADE, VM,
+};
 use support::objects::{api, make, namespace, serve_published, status};
 use windrow_harvester::HarvesterVersion;
 
@@ -23,7 +25,11 @@ async fn refusal<T>(asked: impl Future<Output = kube::Result<T>>) -> Option<(u16
     }
 }
 
-async fn change(api: &Api<DynamicObject>, name: &str, patch: Value) -> Option<(u16, String)> {
+pub(crate) async fn change(
+    api: &Api<DynamicObject>,
+    name: &str,
+    patch: Value,
+) -> Option<(u16, String)> {
     let dry = PatchParams {
         dry_run: true,
         ..PatchParams::default()
@@ -115,12 +121,7 @@ async fn harvesters_webhook_refuses_what_its_version_does() {
     assert_eq!(change(&addons, "busy", off.clone()).await, None);
     let begun = upgrade(&client).await;
     assert_eq!(begun, None, "Addons are looked at from v1.7.0 on");
-    older.stop().await;
-
-    for name in ["harvester-validator", "rancher.cattle.io"] {
-        let old = api(&client, VALIDATION, "");
-        old.delete(name, &DeleteParams::default()).await.unwrap();
-    }
+    remove(&client, older).await;
     let _newer = play(&client, HarvesterVersion::LATEST).await;
     let (code, words) = eventually("the webhook is asked", DEADLINE, async || {
         // Until the other is forgotten its silence is an answer, too.
@@ -169,13 +170,12 @@ async fn harvesters_webhook_refuses_what_its_version_does() {
         409
     );
 
-    let machine = ("rke-machine.cattle.io", "v1", "HarvesterMachine");
-    serve_published(&client, machine, "Namespaced").await;
+    serve_published(&client, HARVESTER_MACHINE, "Namespaced").await;
     let inactive = json!({"spec": {"active": false}});
     assert_eq!(change(&drivers, "harvester", inactive.clone()).await, None);
     make(
         &client,
-        machine,
+        HARVESTER_MACHINE,
         "default",
         json!({"metadata": {"name": "m"}}),
     )

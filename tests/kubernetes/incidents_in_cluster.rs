@@ -16,8 +16,8 @@ use support::objects::{
     SETTING, UPGRADE, VM, VOLUME,
 };
 use support::objects::{
-    api, counted, field, guarded, make, namespace, node, patch, pinned, play_kubelets,
-    serve_published, status,
+    api, counted, field, guarded, make, namespace, node, patch, pinned, play_kubelets, start,
+    status,
 };
 
 use crate::support;
@@ -49,17 +49,7 @@ fn codes(cluster: &Cluster, root: &Path) -> Vec<String> {
 /// Harvester, virt-operator and the kubelets are played.
 #[tokio::test]
 async fn each_incident_is_recognised_and_its_healthy_and_slow_neighbours_are_not() {
-    let spec = Spec {
-        controller_manager: true,
-        scheduler: true,
-        ..Spec::default()
-    };
-    let Some(cluster) = Cluster::start(spec).await else {
-        return;
-    };
-    let client = cluster.client(Who::Admin).await;
-    let root = tempfile::tempdir().unwrap();
-    for (gvk, scope) in [
+    let kinds = [
         (ADDON, "Namespaced"),
         (CHART, "Namespaced"),
         (SETTING, "Cluster"),
@@ -69,9 +59,11 @@ async fn each_incident_is_recognised_and_its_healthy_and_slow_neighbours_are_not
         (VOLUME, "Namespaced"),
         (FEATURE, "Cluster"),
         (NODE_DRIVER, "Cluster"),
-    ] {
-        serve_published(&client, gvk, scope).await;
-    }
+    ];
+    let Some((cluster, client)) = start(Spec::with_controllers(), &kinds).await else {
+        return;
+    };
+    let root = tempfile::tempdir().unwrap();
     namespace(&client, "harvester-system").await;
     // RKE2 with a file that fails from the first pass on.
     let manifests = tempfile::tempdir().unwrap();

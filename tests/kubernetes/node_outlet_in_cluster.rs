@@ -86,10 +86,12 @@ impl Open {
             "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 1,
             "readiness": readiness, "phase": "staging", "since": "2026-11-21T20:15:00Z",
             "reason": {"code": code, "message": message}, "summary": message,
+            "headline": "",
             "staging": {"total": 0, "held": [], "released": [], "applied": [], "failed": []},
             "findings": [], "versions": {"windrow": "0"},
         });
-        let status: Status = serde_json::from_value(status).unwrap();
+        let mut status: Status = serde_json::from_value(status).unwrap();
+        status.headline = windrow_decide::sentence::word(&status).to_owned();
         self.publish.send_replace(Some(Arc::new(status)));
     }
 
@@ -170,7 +172,7 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
     let open = Open::new(cluster.kubeconfig(Who::Node), "node1");
     open.publish(Readiness::SettingUp, Code::Staging, "1 of 2");
     let first = is(&nodes, "node1", "False", "Staging").await;
-    assert_eq!(first.message.as_deref(), Some("SettingUp: 1 of 2"));
+    assert_eq!(first.message.as_deref(), Some("Setting up: 1 of 2"));
     open.publish(Readiness::Failed, Code::NodeNotReady, "gone");
     let failed = is(&nodes, "node1", "False", "NodeNotReady").await;
     assert_eq!(

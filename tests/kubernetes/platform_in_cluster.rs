@@ -11,18 +11,17 @@ use kube::Client;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
-use support::objects::{ADDON, DEPLOYMENT, FEATURE, Gvk, NODE, NODE_DRIVER, POD, UPGRADE};
-use support::objects::{api, field, make, namespace, node, patch, play_kubelets, serve, status};
+use support::objects::{
+    ADDON, BUNDLE_DEPLOYMENT, DEPLOYMENT, FEATURE, MANAGED_CHART, NODE, NODE_DRIVER, PLAN, POD,
+    RANCHER_CLUSTER, UPGRADE,
+};
+use support::objects::{api, field, make, namespace, node, patch, play_kubelets, start, status};
 use windrow::observe::objects::{Room, ask, list};
 use windrow_harvester::incidents::{Diagnosis, diagnose, kinds, look, summed_up, wanted};
 use windrow_harvester::objects::{ObjectKind, Objects};
 
 use crate::support;
 
-const MANAGED_CHART: Gvk = ("management.cattle.io", "v3", "ManagedChart");
-const BUNDLE_DEPLOYMENT: Gvk = ("fleet.cattle.io", "v1alpha1", "BundleDeployment");
-const RANCHER_CLUSTER: Gvk = ("provisioning.cattle.io", "v1", "Cluster");
-const PLAN: Gvk = ("upgrade.cattle.io", "v1", "Plan");
 const FLEETS: &str = "cluster-fleet-local-local-1a3d67d0a899";
 
 fn codes(found: &Diagnosis) -> Vec<String> {
@@ -51,16 +50,7 @@ async fn by_daemon(client: &Client, at: Timestamp) -> (Diagnosis, bool) {
 
 #[tokio::test]
 async fn what_is_wrong_with_the_platform_is_told_once_it_lasts() {
-    let spec = Spec {
-        controller_manager: true,
-        scheduler: true,
-        ..Spec::default()
-    };
-    let Some(cluster) = Cluster::start(spec).await else {
-        return;
-    };
-    let client = cluster.client(Who::Admin).await;
-    for (gvk, scope) in [
+    let kinds = [
         (ADDON, "Namespaced"),
         (UPGRADE, "Namespaced"),
         (PLAN, "Namespaced"),
@@ -69,9 +59,10 @@ async fn what_is_wrong_with_the_platform_is_told_once_it_lasts() {
         (MANAGED_CHART, "Namespaced"),
         (BUNDLE_DEPLOYMENT, "Namespaced"),
         (RANCHER_CLUSTER, "Namespaced"),
-    ] {
-        serve(&client, gvk, scope).await;
-    }
+    ];
+    let Some((cluster, client)) = start(Spec::with_controllers(), &kinds).await else {
+        return;
+    };
     for name in ["cattle-system", "fleet-local", "fleet-default", FLEETS] {
         namespace(&client, name).await;
     }
@@ -312,7 +303,7 @@ async fn mixed(client: &Client) {
     let seen = serde_json::to_string(&found.findings[0].evidence).unwrap();
     assert!(seen.contains("v1.33.5+rke2r1, Harvester v1.6.1"), "{seen}");
     let upgrade = json!({"metadata": {"name": "up", "labels": {
-        "harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": "UpgradingNodes"}}});
+        "harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": "UpgradingNodes"}}, "spec": {}});
     make(client, UPGRADE, "default", upgrade).await;
     let later = Timestamp::now() + SignedDuration::from_hours(2);
     assert_eq!(codes(&by_person(client, later).await), [""; 0]);

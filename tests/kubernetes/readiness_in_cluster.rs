@@ -14,7 +14,7 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
-use support::objects::{DEFINITION, Gvk, KUBEVIRT, api, make, namespace, serve, status};
+use support::objects::{DEFINITION, Gvk, KUBEVIRT, api, make, namespace, serve_published, status};
 use tokio::sync::{mpsc, watch};
 use windrow::apiserver::ApiServer;
 use windrow::layout::Layout;
@@ -220,7 +220,7 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
     let other = tempfile::tempdir().unwrap();
     agent(other.path(), "node2", &cluster.kubeconfig(Who::Node));
     match &answers(other.path(), NodeRole::Agent, &[], &["node"]).await["node"] {
-        ProbeOutcome::Unknown { asked, why } => {
+        ProbeOutcome::Unknown { asked, why, .. } => {
             assert!(asked.contains("/api/v1/nodes/node2"), "{asked}");
             assert!(why.contains("only its own Node object"), "{why}");
         }
@@ -307,11 +307,12 @@ async fn the_platform_is_judged_by_its_own_kinds_and_not_before_they_are_served(
         PLAN,
         KUBEVIRT,
     ] {
-        serve(&client, gvk, "Namespaced").await;
+        serve_published(&client, gvk, "Namespaced").await;
     }
     with_fleets_columns(&client).await;
     let make_with = async |gvk: Gvk, place: &'static str, name: &str, value: Value| {
-        make(&client, gvk, place, json!({"metadata": {"name": name}})).await;
+        let object = json!({"metadata": {"name": name}, "spec": {}});
+        make(&client, gvk, place, object).await;
         status(&api(&client, gvk, place), name, value).await;
     };
     make_with(MANAGED_CHART, "fleet-local", "harvester", ready("True", "")).await;

@@ -1,4 +1,4 @@
-//! Level 4: an upgrade check over a real API server. Harvester's kinds are served without a schema; there is no kubelet, so what a
+//! Level 4: an upgrade check over a real API server. Its kinds are the published ones; there is no kubelet, so what a
 //! kubelet would say is not known.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
@@ -7,15 +7,16 @@ use std::process::Command;
 
 use kube::Client;
 use serde_json::{Value, json};
-use support::cluster::{Cluster, Spec, Who};
-use support::objects::{ADDON, Gvk, NODE, SETTING, UPGRADE, VOLUME};
-use support::objects::{api, make, namespace, node, patch, serve};
+use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use support::objects::{ADDON, Gvk, MACHINE, NODE, SETTING, UPGRADE, VOLUME};
+use support::objects::{api, make, namespace, node, patch, serve_published};
 use windrow::apiserver::earliest_end;
+use windrow::archive::Archive;
 
 use crate::support;
 
 const CLUSTER: Gvk = ("cluster.x-k8s.io", "v1beta1", "Cluster");
-const MACHINE: Gvk = ("cluster.x-k8s.io", "v1beta1", "Machine");
+const SECRET: Gvk = ("", "v1", "Secret");
 
 fn upgrade_check(cluster: &Cluster, arguments: &[&str]) -> (i32, Value) {
     let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
@@ -48,6 +49,7 @@ async fn a_server(client: &Client, name: &str) {
     let annotated = json!({"metadata": {"annotations": annotations}});
     patch(client, NODE, "", name, annotated).await;
     let machine = json!({"metadata": {"name": format!("m-{name}")},
+        "spec": {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {"kind": "CustomMachine"}},
         "status": {"phase": "Running", "nodeRef": {"name": name}}});
     with_status(client, MACHINE, "fleet-local", machine).await;
 }
@@ -74,7 +76,7 @@ async fn an_upgrade_is_refused_for_every_reason_at_once_and_what_no_kubelet_says
         (CLUSTER, "Namespaced"),
         (MACHINE, "Namespaced"),
     ] {
-        serve(&client, kind, scope).await;
+        serve_published(&client, kind, scope).await;
     }
     for name in ["fleet-local", "harvester-system", "longhorn-system"] {
         namespace(&client, name).await;
@@ -97,7 +99,8 @@ async fn an_upgrade_is_refused_for_every_reason_at_once_and_what_no_kubelet_says
         "status": {"robustness": "degraded"}});
     with_status(&client, VOLUME, "longhorn-system", degraded).await;
     // Not the newest one: it counts all the same.
-    let older = json!({"metadata": {"name": "hvst-upgrade-a", "labels": {"harvesterhci.io/upgradeState": "UpgradingNodes"}}});
+    let older = json!({"metadata": {"name": "hvst-upgrade-a", "labels": {"harvesterhci.io/upgradeState": "UpgradingNodes"}},
+        "spec": {}});
     make(&client, UPGRADE, "harvester-system", older).await;
     let (code, said) = upgrade_check(&cluster, &["--to", "v1.7.1"]);
     assert_eq!((code, &said["upgrade"]), (4, &json!("refused")), "{said:#}");
@@ -106,6 +109,89 @@ async fn an_upgrade_is_refused_for_every_reason_at_once_and_what_no_kubelet_says
         ["version-exists", "no-upgrade-under-way", "volumes-whole"]
     );
     assert_eq!(rows(&said, "stops"), ["gates"], "{said:#}");
+}
+
+/// As Rancher writes the options of the drain that Harvester asks for.
+const DRAIN: &str = r#"{"deleteEmptyDirData":true,"disableEviction":false,"enabled":true,"force":true,"gracePeriod":0,"ignoreDaemonSets":true,"postDrainHooks":[{"annotation":"harvesterhci.io/post-hook"}],"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}],"skipWaitForDeleteTimeoutSeconds":0,"timeout":0}"#;
+
+#[tokio::test]
+async fn an_answer_to_an_earlier_drain_stops_the_next_upgrade_live_and_in_a_report_without_the_plan_itself()
+ {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client_that_asks_once(Who::Admin).await;
+    for (kind, scope) in [(SETTING, "Cluster"), (UPGRADE, "Namespaced")] {
+        serve_published(&client, kind, scope).await;
+    }
+    for name in ["fleet-local", "harvester-system"] {
+        namespace(&client, name).await;
+    }
+    for name in ["n1", "n2", "n3"] {
+        node(&client, name, json!({}), json!([])).await;
+    }
+    let plan = json!({"metadata": {"name": "custom-1-machine-plan", "labels": {"rke.cattle.io/machine-name": "custom-1"},
+        "annotations": {"harvesterhci.io/pre-hook": DRAIN, "other": "Pl4ntedInAPlan"}},
+        "type": "rke.cattle.io/machine-plan", "stringData": {"plan": "Pl4ntedInAPlan"}});
+    make(&client, SECRET, "fleet-local", plan).await;
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let kubeconfig = root.join("etc/rancher/rke2/rke2.yaml");
+    std::fs::create_dir_all(kubeconfig.parent().unwrap()).unwrap();
+    std::fs::copy(cluster.kubeconfig(Who::Admin), kubeconfig).unwrap();
+    let check = |from: &[&std::ffi::OsStr]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .arg("--root")
+            .arg(root)
+            .args(["upgrade-check", "-o", "json"])
+            .args(from)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(!said.contains("Pl4nted"), "{said}");
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let mut rows = said["checks"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["check"] == "drain-hooks-open").unwrap();
+        (row["outcome"].clone(), row["evidence"][0]["object"].clone())
+    };
+    let stops = (
+        json!("stops"),
+        json!("Secret fleet-local/custom-1-machine-plan"),
+    );
+    // The list comes from kube-apiserver's memory, which hears of a change a moment later.
+    let is_told = async || (check(&[]) == stops).then_some(());
+    eventually("the answer is seen", DEADLINE, is_told).await;
+    let report = root.join("report.tar.gz");
+    let made = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .arg("--root")
+        .arg(root)
+        .args(["report", "-o"])
+        .arg(&report)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let from_report = ["--from".as_ref(), report.as_os_str()];
+    assert_eq!(check(&from_report), stops);
+    let archive = Archive::read(std::fs::File::open(&report).unwrap()).unwrap();
+    let shown = |file: &Vec<u8>| String::from_utf8_lossy(file).into_owned();
+    assert!(
+        !archive
+            .files
+            .values()
+            .any(|file| shown(file).contains("Pl4nted"))
+    );
+
+    let answered = json!({"metadata": {"annotations": {"harvesterhci.io/pre-hook": null}}});
+    patch(
+        &client,
+        SECRET,
+        "fleet-local",
+        "custom-1-machine-plan",
+        answered,
+    )
+    .await;
+    let is_gone = async || (check(&[]).0 == "fine").then_some(());
+    eventually("the answer is gone", DEADLINE, is_gone).await;
 }
 
 #[tokio::test]

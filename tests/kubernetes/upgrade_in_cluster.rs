@@ -13,20 +13,14 @@ use kube::Client;
 use serde_json::{Value, json};
 use support::cluster::{Cluster, Spec, Who};
 use support::objects::{
-    BUDGET, DEPLOYMENT, Gvk, JOB, NODE, POD, UPGRADE, VM, VOLUME, api, make, namespace, node,
-    patch, serve, status,
+    BUDGET, DEPLOYMENT, ENGINE, Gvk, INSTANCE_MANAGER, JOB, MACHINE, MANAGED_CHART, NODE, ORPHAN,
+    PLAN, POD, RANCHER_CLUSTER, UPGRADE, VM, VOLUME,
 };
+use support::objects::{api, make, namespace, node, patch, start, status};
 
 use crate::support;
 
-const PLAN: Gvk = ("upgrade.cattle.io", "v1", "Plan");
-const MACHINE: Gvk = ("cluster.x-k8s.io", "v1beta1", "Machine");
 const CONTROL_PLANE: Gvk = ("rke.cattle.io", "v1", "RKEControlPlane");
-const CLUSTER: Gvk = ("provisioning.cattle.io", "v1", "Cluster");
-const MANAGED_CHART: Gvk = ("management.cattle.io", "v3", "ManagedChart");
-const ENGINE: Gvk = ("longhorn.io", "v1beta2", "Engine");
-const INSTANCE_MANAGER: Gvk = ("longhorn.io", "v1beta2", "InstanceManager");
-const ORPHAN: Gvk = ("longhorn.io", "v1beta2", "Orphan");
 const SHARE_MANAGER: Gvk = ("longhorn.io", "v1beta2", "ShareManager");
 const VMI: Gvk = ("kubevirt.io", "v1", "VirtualMachineInstance");
 const MIGRATION: Gvk = ("kubevirt.io", "v1", "VirtualMachineInstanceMigration");
@@ -39,7 +33,7 @@ const SERVED: [Gvk; 14] = [
     PLAN,
     MACHINE,
     CONTROL_PLANE,
-    CLUSTER,
+    RANCHER_CLUSTER,
     MANAGED_CHART,
     ENGINE,
     INSTANCE_MANAGER,
@@ -61,11 +55,8 @@ struct Site {
 impl Site {
     /// Two managed nodes in an upgrade.
     async fn start() -> Option<Self> {
-        let cluster = Cluster::start(Spec::default()).await?;
-        let client = cluster.client(Who::Admin).await;
-        for gvk in SERVED {
-            serve(&client, gvk, "Namespaced").await;
-        }
+        let kinds = SERVED.map(|kind| (kind, "Namespaced"));
+        let (cluster, client) = start(Spec::default(), &kinds).await?;
         for name in [SYSTEM, "longhorn-system", "cattle-system", "fleet-local"] {
             namespace(&client, name).await;
         }
@@ -74,9 +65,12 @@ impl Site {
             node(&client, name, labels, json!([])).await;
         }
         let upgrade = json!({"metadata": {"name": "up", "labels": {
-            "harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": "UpgradingNodes"}}});
+            "harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": "UpgradingNodes"}}, "spec": {}});
         make(&client, UPGRADE, SYSTEM, upgrade).await;
         let root = tempfile::tempdir().unwrap();
+        let kubeconfig = root.path().join("etc/rancher/rke2/rke2.yaml");
+        fs::create_dir_all(kubeconfig.parent().unwrap()).unwrap();
+        fs::copy(cluster.kubeconfig(Who::Admin), kubeconfig).unwrap();
         Some(Self {
             cluster,
             client,
@@ -123,6 +117,28 @@ impl Site {
         let kubeconfig = self.cluster.kubeconfig(Who::Admin);
         let (codes, said) = self.diagnose(&["--kubeconfig".as_ref(), kubeconfig.as_os_str()]);
         assert_eq!(said["unknown"], json!([]), "{said:#}");
+        (codes, said)
+    }
+
+    /// The same live and from the archive that `windrow report` makes at that moment.
+    fn live_and_reported(&self) -> (Vec<String>, Value) {
+        let (codes, said) = self.live();
+        let file = self.root.path().join("report.tar.gz");
+        let made = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .arg("--root")
+            .arg(self.root.path())
+            .args(["report", "-o"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let (reported, told) = self.diagnose(&["--from".as_ref(), file.as_os_str()]);
+        assert_eq!(reported, codes, "{told:#}");
+        assert_eq!(told["unknown"], json!([]), "{told:#}");
+        assert_eq!(
+            told["findings"][0]["message"],
+            said["findings"][0]["message"]
+        );
         (codes, said)
     }
 
@@ -174,6 +190,11 @@ fn ago(minutes: i64) -> String {
     (Timestamp::now() - SignedDuration::from_mins(minutes)).to_string()
 }
 
+fn machine(name: &str) -> Value {
+    json!({"metadata": {"name": name},
+        "spec": {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {"kind": "CustomMachine"}}})
+}
+
 fn job_spec() -> Value {
     json!({"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "none"}]}}})
 }
@@ -197,7 +218,7 @@ async fn what_keeps_an_upgrade_waiting_is_recognised_live_and_what_is_slow_is_no
         "message": "configuring etcd node(s) custom-1: waiting for probes: etcd"}]});
     status(&api(client, CONTROL_PLANE, "fleet-local"), "local", waits).await;
     site.state("Images preloaded").await;
-    let (codes, said) = site.live();
+    let (codes, said) = site.live_and_reported();
     assert_eq!(codes, ["node-not-upgraded"], "{said:#}");
     assert!(
         said["findings"][0]["message"]
@@ -226,7 +247,7 @@ async fn what_keeps_an_upgrade_waiting_is_recognised_live_and_what_is_slow_is_no
     site.conditions(learner(5)).await;
     assert_eq!(site.live().0, [""; 0], "it catches up");
     site.conditions(learner(20)).await;
-    let (codes, said) = site.live();
+    let (codes, said) = site.live_and_reported();
     assert_eq!(codes, ["etcd-learner"], "{said:#}");
 
     // A node that does not boot its new image, and one that still boots.
@@ -241,7 +262,7 @@ async fn what_keeps_an_upgrade_waiting_is_recognised_live_and_what_is_slow_is_no
     status(&jobs, "post-drain", ended(40)).await;
     let pending = json!({"metadata": {"annotations": {"harvesterhci.io/pendingOSImage": "Harvester v1.8.2"}}});
     patch(client, NODE, "", "n1", pending).await;
-    let (codes, said) = site.live();
+    let (codes, said) = site.live_and_reported();
     assert_eq!(codes, ["reboot-waits"], "{said:#}");
     assert_eq!(
         said["upgrade"][1],
@@ -305,7 +326,7 @@ async fn stale_engine(site: &Site) {
         "pvc-1-e-0": {"spec": {"name": "pvc-1-e-0"}, "status": {"state": "running"}}}});
     let managers = api(client, INSTANCE_MANAGER, "longhorn-system");
     status(&managers, "im-1", listed).await;
-    let (codes, said) = site.live();
+    let (codes, said) = site.live_and_reported();
     assert_eq!(codes, ["engine-stale"], "{said:#}");
     patch(client, NODE, "", "n1", cordon(3)).await;
     assert_eq!(site.live().0, [""; 0], "it is only just cordoned");
@@ -326,10 +347,10 @@ async fn what_an_upgrade_waits_for_is_recognised_from_saved_lists_once_it_takes_
     let client = &site.client;
     // The Plan begins no Job, and a Machine of a node is not there.
     site.state("Images preloading").await;
-    let plan = json!({"metadata": {"name": "up-prepare"}, "spec": {"nodeSelector": {"matchLabels": {"harvesterhci.io/managed": "true"}}}});
+    let plan = json!({"metadata": {"name": "up-prepare"}, "spec": {"upgrade": {"image": "none"},
+        "nodeSelector": {"matchLabels": {"harvesterhci.io/managed": "true"}}}});
     make(client, PLAN, "cattle-system", plan).await;
-    let machine = json!({"metadata": {"name": "m1"}});
-    make(client, MACHINE, "fleet-local", machine).await;
+    make(client, MACHINE, "fleet-local", machine("m1")).await;
     let running = json!({"phase": "Running", "nodeRef": {"name": "n1"}});
     status(&api(client, MACHINE, "fleet-local"), "m1", running).await;
     let of_n1 = json!({"metadata": {"annotations": {"cluster.x-k8s.io/machine": "m1"}}});
@@ -345,13 +366,7 @@ async fn what_an_upgrade_waits_for_is_recognised_from_saved_lists_once_it_takes_
     let resolved = json!({"latestHash": "abc", "applying": ["n1"],
         "conditions": [{"type": "LatestResolved", "status": "True", "lastUpdateTime": ago(0)}]});
     status(&api(client, PLAN, "cattle-system"), "up-prepare", resolved).await;
-    make(
-        client,
-        MACHINE,
-        "fleet-local",
-        json!({"metadata": {"name": "m2"}}),
-    )
-    .await;
+    make(client, MACHINE, "fleet-local", machine("m2")).await;
     let running = json!({"phase": "Running", "nodeRef": {"name": "n2"}});
     status(&api(client, MACHINE, "fleet-local"), "m2", running).await;
     let of_n2 = json!({"metadata": {"annotations": {"cluster.x-k8s.io/machine": "m2"}}});
@@ -362,7 +377,8 @@ async fn what_an_upgrade_waits_for_is_recognised_from_saved_lists_once_it_takes_
     // A machine does not leave; then it moves.
     site.state("Pre-draining").await;
     site.hook("pre-drain").await;
-    let machine = json!({"metadata": {"name": "db", "labels": {"kubevirt.io/nodeName": "n1"}}});
+    let machine = json!({"metadata": {"name": "db", "labels": {"kubevirt.io/nodeName": "n1"}},
+        "spec": {"domain": {"devices": {}}}});
     make(client, VMI, "default", machine).await;
     let (codes, said) = site.saved(70).await;
     assert_eq!(codes, ["pre-drain-waits"], "{said:#}");

@@ -12,22 +12,22 @@ use tempfile::TempDir;
 const MANIFESTS: &str = "var/lib/rancher/rke2/server/manifests";
 
 /// A node's file tree, and the program run on it.
-struct Node {
-    root: TempDir,
+pub(super) struct Node {
+    pub(super) root: TempDir,
 }
 
 impl Node {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let root = TempDir::new().unwrap();
         fs::create_dir_all(root.path().join(MANIFESTS)).unwrap();
         Self { root }
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(super) fn path(&self, path: &str) -> PathBuf {
         self.root.path().join(path)
     }
 
-    fn manifest(&self, name: &str, text: &str) {
+    pub(super) fn manifest(&self, name: &str, text: &str) {
         fs::write(self.path(MANIFESTS).join(name), text).unwrap();
     }
 
@@ -36,7 +36,7 @@ impl Node {
         serde_json::from_slice(&text).ok()
     }
 
-    fn write(&self, path: &str, text: &str) -> PathBuf {
+    pub(super) fn write(&self, path: &str, text: &str) -> PathBuf {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
@@ -55,7 +55,7 @@ impl Node {
             .collect()
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(super) fn run(&self, args: &[&str]) -> Ran {
         self.run_with(args, "")
     }
 
@@ -87,10 +87,10 @@ impl Node {
 }
 
 #[derive(Debug)]
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
+pub(super) struct Ran {
+    pub(super) code: i32,
+    pub(super) out: String,
+    pub(super) err: String,
 }
 
 impl Ran {
@@ -111,7 +111,7 @@ const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  nam
 const CRD: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
 metadata:\n  name: widgets.example.com\nspec:\n  group: example.com\n  scope: Cluster\n  names:\n    \
 kind: Widget\n    plural: widgets\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n";
-const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n";
+pub(super) const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n";
 
 fn example() -> String {
     format!(
@@ -328,6 +328,17 @@ fn why_goes_down_to_the_root() {
             assert!(ran.out.contains(expected), "{expected}: {ran:?}");
         }
     }
+    // The short answer says nothing twice, and who asks for what only with -v.
+    let short = node.run(&["why", "--status", status, "disk.yaml"]).out;
+    assert_eq!(short.matches("Namespace shop").count(), 1, "{short}");
+    assert!(!short.contains("asked for by"), "{short}");
+    let long = node
+        .run(&["why", "-v", "--status", status, "disk.yaml"])
+        .out;
+    assert!(
+        long.contains("needs Namespace shop (exists)") && long.contains("asked for by"),
+        "{long}"
+    );
     let why = node
         .run(&["why", "-o", "json", "--status", status, "vm.yaml"])
         .json();
@@ -716,7 +727,7 @@ fn mark(on_failure: &str) -> String {
 }
 
 /// The document, as if this process were the daemon.
-fn kept_by_this_test(status: &str) -> String {
+pub(super) fn kept_by_this_test(status: &str) -> String {
     let mut status: Value = serde_json::from_str(status).unwrap();
     let stat = fs::read_to_string(Path::new("/proc/self/stat")).unwrap();
     let ticks: u64 = stat
@@ -1117,4 +1128,39 @@ fn kubectls_variable_names_the_cluster_unless_a_flag_does_and_the_file_of_an_err
         let line = format!("The kubeconfig is what KUBECONFIG names: {variable}");
         assert_eq!(ran.err.contains(&line), by_variable, "{args:?}: {ran:?}");
     }
+}
+
+#[test]
+fn a_diagnosis_looks_at_the_node_where_the_cluster_cannot_be_asked_and_says_what_is_unknown() {
+    let node = Node::new();
+    node.write(
+        "oem/harvester.config",
+        "os:\n  write_files:\n  - path: /etc/absent\n",
+    );
+    let diagnose = || node.run(&["diagnose", "-o", "json"]);
+    let ran = diagnose();
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.err.contains("the cluster cannot be asked"), "{ran:?}");
+    let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        said["findings"][0]["code"], "write-files-missing",
+        "{said:#}"
+    );
+    let unknown = said["unknown"][0].as_str().unwrap();
+    assert!(
+        unknown.starts_with("every incident that the cluster's objects show: "),
+        "{said:#}"
+    );
+    // What is proved by the node alone decides, whatever else is unknown.
+    node.write(
+        "var/lib/rancher/rke2/server/manifests/site.a.yaml",
+        "a: 1\n",
+    );
+    node.write(
+        "var/lib/rancher/rke2/server/manifests/site.b.yaml",
+        "a: 1\n",
+    );
+    let ran = diagnose();
+    assert!(ran.out.contains("addon-collision"), "{ran:?}");
+    assert_eq!(ran.code, 4, "{ran:?}");
 }

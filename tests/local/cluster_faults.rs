@@ -210,7 +210,7 @@ fn a_group_whose_discovery_is_forbidden_is_unknown_and_one_that_is_not_served_is
     let daemon = node.ready();
     daemon.until("the refusal", || is_unknown(&node, "d", "not for you"));
     assert!(
-        daemon.said().contains("refused: /apis/apps: "),
+        daemon.said().contains("/apis/apps is refused: "),
         "{}",
         daemon.said()
     );

@@ -56,12 +56,16 @@ fn everybody_reads_what_the_status_document_says() {
             && property("Readiness") == text(&status["readiness"])
             && property("Phase") == text(&status["phase"])
             && property("Summary") == text(&status["summary"])
+            && property("Host") == text(&status["host"])
+            && property("Pace") == text(&status["pace"])
             && property("ReasonCode") == text(&status["reason"]["code"])
             && property("ReasonMessage") == text(&status["reason"]["message"])
     });
     assert_eq!(property("Total"), "2");
     assert_eq!(property("Version"), env!("CARGO_PKG_VERSION"));
-    assert!(property("Since").parse::<u64>().unwrap() > 1_600_000_000_000_000);
+    for since in ["Since", "PhaseSince"] {
+        assert!(property(since).parse::<u64>().unwrap() > 1_600_000_000_000_000);
+    }
 
     let said = bus.method(Who::Nobody, "Status", &[]).unwrap();
     let said: Value = serde_json::from_str(&said).unwrap();
@@ -75,7 +79,7 @@ fn everybody_reads_what_the_status_document_says() {
     let refused = bus
         .method(Who::Nobody, "Why", &["string:z.yaml"])
         .unwrap_err();
-    assert!(refused.contains("nothing is known of z.yaml"), "{refused}");
+    assert!(refused.contains("is called z.yaml"), "{refused}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Committed files that are made from the program itself: reason table, journal catalogue, JSON schema, manual pages
-//! (also those of docs/configuration.md and docs/rules.md), completions, the page of Harvester's versions, the picture of the first
+//! (also those of docs/configuration.md and docs/rules.md), completions, the page of Harvester's versions, the list of messages, the picture of the first
 //! example.
 //!
 //! `WINDROW_UPDATE=1 cargo test --test generated` writes them again.
@@ -15,6 +15,7 @@ use windrow_harvester::incidents;
 use windrow_model::reasons::REASONS;
 
 use crate::support::manual;
+use crate::support::messages_page::messages_page;
 use crate::support::verb_pages::{VERB_PAGES, rest_of_page};
 use crate::support::versions_page::versions_page;
 
@@ -121,6 +122,11 @@ fn journald_takes_every_entry_of_the_catalogue() {
 }
 
 #[test]
+fn the_list_of_messages_is_current() {
+    current("docs/messages.md", messages_page().as_bytes());
+}
+
+#[test]
 fn the_page_of_harvesters_versions_is_current() {
     current("docs/versions.md", versions_page().as_bytes());
 }
@@ -141,6 +147,10 @@ fn the_schemas_of_the_cluster_checks_are_current() {
     current("docs/drain-check-list.schema.json", drains.as_bytes());
     let upgrade = windrow_harvester::upgrade_check::upgrade_check_schema();
     current("docs/upgrade-check.schema.json", upgrade.as_bytes());
+    let vip = windrow_harvester::vip_check::vip_check_schema();
+    current("docs/vip-check.schema.json", vip.as_bytes());
+    let preflight = windrow_host::preflight_schema();
+    current("docs/preflight.schema.json", preflight.as_bytes());
     let diagnosis = incidents::diagnosis_schema();
     current("docs/diagnosis.schema.json", diagnosis.as_bytes());
 }
@@ -159,6 +169,23 @@ fn the_schema_of_a_flight_is_current() {
         "docs/flight.schema.json",
         windrow_decide::flight::schema().as_bytes(),
     );
+}
+
+#[test]
+fn the_schema_of_a_boots_timeline_is_current() {
+    current(
+        "docs/boot-timeline.schema.json",
+        windrow_decide::flight::timeline_schema().as_bytes(),
+    );
+}
+
+#[test]
+fn the_schemas_of_what_is_known_and_how_true_it_was_are_current() {
+    for (name, schema) in windrow_learn::knowledge_schemas() {
+        current(&format!("docs/{name}.schema.json"), schema.as_bytes());
+    }
+    let backtest = windrow_learn::backtest_schema();
+    current("docs/backtest.schema.json", backtest.as_bytes());
 }
 
 #[test]

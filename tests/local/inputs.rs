@@ -138,7 +138,7 @@ fn a_path_that_no_rke2_reads_is_an_error_and_one_that_it_may_read_is_unknown() {
                 4,
                 &[
                     "c.yaml:3",
-                    &format!("no RKE2 reads {directory}/a.yaml"),
+                    &format!("RKE2 does not read this path ({directory}/a.yaml)"),
                     &meant,
                 ],
             );

@@ -291,6 +291,63 @@ fn what_a_site_says_holds_in_a_plan_and_in_a_rehearsal() {
     );
 }
 
+/// A learned entry of the chart foo, seen in this number of boots.
+fn learned(boots: u32, of: u32) -> String {
+    format!(
+        "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {{name: learned}}\nentries:\n  - name: chart-foo\n    by: {{chart: foo}}\n    \
+         kinds: [{{group: foo.example.com, namespaced: [Foo]}}]\n    namespaces: [foo-system]\n    \
+         times: {{p5: 12s, p25: 15s, half: 20s, p75: 28s, p95: 1m}}\n    \
+         seen: {{boots: {boots}, of: {of}, last: 2026-11-23}}\n    source: learned\n"
+    )
+}
+
+#[test]
+fn a_verdict_says_on_how_many_boots_it_rests_and_stays_unknown_where_they_are_too_few() {
+    let foo = object(
+        "foo.example.com/v1",
+        "Foo",
+        "name: a, namespace: foo-system",
+    );
+    let foo_chart = chart("foo", "chart: foo, repo: https://example.com");
+    for (boots, of, code) in [(13, 14, 0), (2, 3, 5)] {
+        let files = [
+            ("a.yaml", foo.as_str()),
+            ("b.yaml", &foo_chart),
+            ("learned.yaml", &learned(boots, of)),
+        ];
+        let rules = ["--rules", "learned.yaml"];
+        let (planned, rehearsed, said) = exits(
+            &files,
+            &[&rules[..], &["--platform", "rke2"]].concat(),
+            &rules,
+        );
+        assert_eq!((planned, rehearsed), (code, code), "{said}");
+        let seen = format!("seen on {boots} of {of} boots");
+        assert!(said.contains(&seen), "{said}");
+
+        let directory = TempDir::new().unwrap();
+        for (name, text) in files {
+            fs::write(directory.path().join(name), text).unwrap();
+        }
+        let checked = ["--seeds", "5", "a.yaml", "b.yaml", rules[0], rules[1]];
+        let (checked_code, table) = run(&directory, "check", &checked);
+        assert_eq!(checked_code, code, "{table}");
+        assert!(table.contains("known from earlier boots alone"), "{table}");
+        assert_eq!(table.contains(&seen), code == 5, "{table}");
+        let (_, json) = run(
+            &directory,
+            "check",
+            &[&checked[..], &["-o", "json"]].concat(),
+        );
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let thing = &json["learned"]["things"][0];
+        assert_eq!(thing["entry"], "learned/chart-foo");
+        assert_eq!((&thing["boots"], &thing["of"]), (&boots.into(), &of.into()));
+        assert_eq!(thing["enough"], code == 0);
+        assert_eq!(thing["last"], "2026-11-23");
+    }
+}
+
 #[test]
 fn a_plan_on_a_node_knows_what_its_rke2_configuration_selects() {
     let network = object(

@@ -3,17 +3,22 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod answers;
 mod api_objects;
+mod appearances;
+mod blame;
 mod cases;
 mod check;
 mod check_outputs;
 mod cli;
 mod cluster_faults;
 mod config;
+mod configuration_findings;
 mod console;
 mod daemon;
 mod dbus;
 mod flight;
+mod forms;
 mod gates;
 mod generated;
 mod guide;
@@ -21,9 +26,11 @@ mod hostile_manifests;
 mod inputs;
 mod installers;
 mod knowledge;
+mod learn;
 mod markers_on_disk;
 mod outlets;
 mod pipeline;
+mod preflight;
 mod reading_manifests;
 mod rehearse;
 mod report;

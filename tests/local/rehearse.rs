@@ -252,7 +252,7 @@ fn wrong_use_and_bad_rules_have_their_own_exit_codes() {
     assert_eq!(output.status.code(), Some(78), "{output:?}");
 }
 
-/// Files with faults that can be corrected mechanically: the codes, and a copy that has none of them. Returns the
+/// Files with faults that can be corrected automatically: the codes, and a copy that has none of them. Returns the
 /// findings, the files that they are in, and the names of the corrected ones.
 type Correction<'a> = (&'a str, &'a [(&'a str, String)], &'a [&'a str]);
 

@@ -295,6 +295,22 @@ fn a_configuration_that_cannot_be_read_is_named_with_its_line_and_left_out() {
 }
 
 #[test]
+fn the_package_s_own_scripts_are_not_taken_for_configuration_that_cannot_be_read() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), "/usr/lib/windrow/windrow.yaml", "flight: {}\n");
+    write(
+        root.path(),
+        "/usr/lib/windrow/failsafe",
+        "#!/bin/sh\n[ -e x ] || exit\n",
+    );
+    let script = root.path().join("usr/lib/windrow/failsafe");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let said = report(root.path(), &["-o", "-"]).stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(!said.contains("failsafe"), "{said}");
+}
+
+#[test]
 fn the_archive_is_a_file_of_its_owner_named_after_host_and_time() {
     let node = node();
     let here = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Level 3: README's first command, a simulated node under the real daemon with real files.
+//! Level 3: README's first command, a simulated node under the real daemon with real files. What a person types beside it is in
+//! `guide.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -9,8 +10,11 @@ use std::process::{Command, Output};
 /// At full speed; `temporary` is where a directory is made when none is named.
 fn sandbox(temporary: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .args(["run", "--speed", "600", "--sandbox"])
-        .args(arguments)
+        .args(["run", "--speed", "600"])
+        .args(arguments.iter().filter(|one| !Path::new(one).is_absolute()))
+        .arg("--sandbox")
+        .args(arguments.iter().filter(|one| Path::new(one).is_absolute()))
+        .stdin(std::process::Stdio::null())
         .env("TMPDIR", temporary)
         .output()
         .unwrap()
@@ -30,6 +34,8 @@ fn a_sandbox_shows_what_was_held_what_was_released_and_what_would_have_been_with
         "registry-image.yaml",
         "held 00:00, released",
         "With Windrow\n  the node comes up, and everything is applied",
+        "Windrow's last word: Ready\n",
+        "Where the time went\n  Ready after ",
         "Without Windrow\n  it comes up, but the storage network you preset is never configured",
     ] {
         assert!(said.contains(words), "{words:?} is not in\n{said}");
@@ -40,6 +46,67 @@ fn a_sandbox_shows_what_was_held_what_was_released_and_what_would_have_been_with
     let manifests = Path::new(made).join("var/lib/rancher/rke2/server/manifests");
     assert!(manifests.join("registry-image.yaml").exists());
     assert!(!manifests.join("registry-image.yaml.skip").exists());
+}
+
+#[test]
+fn what_a_sandbox_says_to_type_is_taken_by_the_program_that_it_names() {
+    let temporary = tempfile::tempdir().unwrap();
+    let output = sandbox(temporary.path(), &[]);
+    let said = text(&output.stdout);
+    let typed: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains(" --root "))
+        .collect();
+    assert_eq!(typed.len(), 4, "{said}");
+    for line in typed {
+        let command = line.trim().trim_start_matches("All of it: ");
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let words = std::iter::once("windrow").chain(words);
+        let taken = windrow::cli::command().try_get_matches_from(words);
+        assert!(taken.is_ok(), "{command}: {taken:?}");
+    }
+    // It ends with what decided it, which can be asked for again.
+    let blame = said
+        .lines()
+        .find_map(|line| line.strip_prefix("All of it: "));
+    let output = Command::new("sh")
+        .args(["-c", blame.unwrap()])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        text(&output.stdout).contains("What decided it"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_sandbox_refuses_a_pause_at_what_never_comes_and_says_what_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["--pause-at", "lunch", "--pause-at", "ready"];
+    let output = sandbox(directory.path(), &arguments);
+    assert_eq!(output.status.code(), Some(64), "{output:?}");
+    let complaint = text(&output.stderr);
+    for words in [
+        "--pause-at lunch",
+        "storage-network, manifests, ready",
+        "00-registry.yaml",
+    ] {
+        assert!(complaint.contains(words), "{complaint}");
+    }
+}
+
+#[test]
+fn a_pause_ends_by_itself_where_nothing_can_be_typed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let output = sandbox(temporary.path(), &["--pause-at", "rancher"]);
+    assert!(output.status.success(), "{output:?}");
+    let said = text(&output.stdout);
+    assert!(said.contains("-- stopped at rancher"), "{said}");
+    assert!(
+        said.contains("Standard input is at its end: it goes on."),
+        "{said}"
+    );
 }
 
 #[test]

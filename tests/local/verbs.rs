@@ -13,11 +13,13 @@ use tempfile::TempDir;
 use windrow_model::manifest::yaml;
 
 use super::cli::STATUS;
+use super::preflight::MACHINE;
 
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: nowhere}\n";
 const GATES: &str = "kube-apiserver-arg:\n- feature-gates=AuthorizeNodeWithSelectors=false\n";
 const SETTINGS: &str = "staging: {advisoryDeadline: 5m}\n";
 const PACK: &str = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\nprovides:\n  - {by: our image, objects: [{kind: Namespace, name: nowhere}]}\n";
+const KNOWLEDGE: &str = "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: site}\nentries:\n- {name: a, by: {chart: a}, namespaces: [a], source: a 1.0}\n";
 const ACCEPTED: &str = "apiVersion: windrow.dev/v1\nkind: AcceptedFindings\naccept:\n- code: object-without-provider\n  reason: our image has it\n";
 const OBJECTS: &str =
     r#"{"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "n1"}}]}"#;
@@ -40,6 +42,8 @@ fn files() -> TempDir {
         ("status.json", STATUS),
         ("objects.json", OBJECTS),
         ("flight.jsonl", &flight()),
+        ("machine.json", MACHINE),
+        ("knowledge.yaml", KNOWLEDGE),
         ("run/windrow/status.json", STATUS),
     ] {
         let path = directory.path().join(name);
@@ -83,6 +87,7 @@ fn verbs() -> Vec<(String, Vec<Arg>)> {
 
 /// A command line for every verb that has a JSON document.
 const DOCUMENTS: &[(&str, &str)] = &[
+    ("blame", "flight.jsonl"),
     ("check", "--seeds 2 manifest.yaml"),
     ("config show", "--origin"),
     ("diagnose", "--from objects.json"),
@@ -90,12 +95,18 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("drain-check", "--all --from objects.json"),
     ("gates check", "--target v1.33 gates.yaml"),
     ("gates show", "--target v1.33 gates.yaml"),
+    ("knowledge diff", "knowledge.yaml knowledge.yaml"),
+    ("knowledge explain", "cert-manager"),
+    ("knowledge show", "--rules knowledge.yaml"),
     ("plan", "manifest.yaml"),
+    ("preflight", "--platform harvester --host machine.json"),
     ("rehearse", "--seeds 2 manifest.yaml"),
     ("replay", "flight.jsonl"),
     ("replay", "flight.jsonl --with v1.5.1"),
     ("status", ""),
     ("upgrade-check", "--to v1.8.2 --from objects.json"),
+    // Unknown: no link is asked for an IPv6 address.
+    ("vip-check", "2001:db8::1"),
     ("why", "vm.yaml --status status.json"),
 ];
 
@@ -167,6 +178,7 @@ const NOT_READ: &[(&str, &str)] = &[
     ("rehearse", "fix"),
     ("check", "write"),
     ("report", "output"),
+    ("learn", "output"),
     ("replay", "save_test"),
     ("run", "sandbox"),
     // Names of manifests that are there.
@@ -177,6 +189,8 @@ const NOT_READ: &[(&str, &str)] = &[
     ("drain-check", "kubeconfig"),
     ("repair", "kubeconfig"),
     ("upgrade-check", "kubeconfig"),
+    // A directory that is written to.
+    ("preflight", "disk_test"),
 ];
 
 /// A command line for every file that is read, in which `@` is the file; and its content.
@@ -225,6 +239,33 @@ const READ: &[(&str, &str, &str, &str)] = &[
     ("gates check", "paths", "--target v1.34 -o json @", GATES),
     ("gates show", "paths", "--target v1.34 -o json @", GATES),
     ("config check", "paths", "@", SETTINGS),
+    ("preflight", "config", "-o json --host machine.json @", IPV6),
+    (
+        "preflight",
+        "host",
+        "--platform harvester -o json --host @",
+        MACHINE,
+    ),
+    (
+        "knowledge diff",
+        "before",
+        "-o json @ knowledge.yaml",
+        KNOWLEDGE,
+    ),
+    (
+        "knowledge diff",
+        "after",
+        "-o json knowledge.yaml @",
+        KNOWLEDGE,
+    ),
+    (
+        "knowledge explain",
+        "rules",
+        "-o json a --rules @",
+        KNOWLEDGE,
+    ),
+    ("knowledge show", "rules", "-o json --rules @", KNOWLEDGE),
+    ("learn", "from", "@", "a flight"),
     ("why", "status", "vm.yaml -o json --status @", STATUS),
     ("diagnose", "from", "@from", OBJECTS),
     ("drain-check", "from", "n1 -o json --from @", OBJECTS),
@@ -249,6 +290,10 @@ fn a_dash_is_standard_input_for_every_file_that_is_read() {
         "NAME=CONFIG",
         "FORMAT=FILE",
         "RULES|VERSION",
+        "FLIGHT|REPORT|DIRECTORY",
+        "KNOWLEDGE",
+        "BEFORE",
+        "AFTER",
     ]
     .into();
     let mut expected = BTreeSet::new();
@@ -317,7 +362,7 @@ fn standard_input_is_read_once_and_an_empty_one_is_no_pass() {
         String::from_utf8(output.stderr).unwrap()
     };
     let twice = said(&["plan", "-", "-"], MANIFEST);
-    assert!(twice.contains("`-` stands twice"), "{twice}");
+    assert!(twice.contains("`-` appears twice"), "{twice}");
     for verb in ["check", "plan", "rehearse", "replay"] {
         let empty = said(&[verb, "-"], "");
         assert!(

@@ -3,6 +3,11 @@
 
 use std::process::{Child, Command, Output, Stdio};
 
+use serde_json::{Value, json};
+use windrow::archive::{Archive, OWN_NODE};
+use windrow_harvester::incidents::{OwnNode, kinds, look_at_own};
+use windrow_harvester::objects::{KindListing, Objects};
+
 /// On our side of the wire; the other side has `PEER`.
 const OURS: &str = "192.0.2.1";
 const PEER: &str = "192.0.2.2";
@@ -136,7 +141,7 @@ fn our_own_address_is_told_from_one_that_somebody_else_has_too() {
     let (code, said) = end(here.look(&[VIP]));
     assert_eq!(
         said,
-        format!("{VIP} is this node's own (eth0): nobody else has it\n")
+        format!("{VIP} is this node's own (eth0): no other machine has it\n")
     );
     assert_eq!(code, 0);
     there.sh(&format!("ip address add {VIP}/32 dev eth0"));
@@ -197,7 +202,8 @@ fn without_the_right_the_link_or_the_address_nothing_is_claimed() {
     for (args, why, exit) in [
         (&["198.51.100.1"][..], "--interface", 5),
         (&[VIP, "--interface", "eth7"], "no Ethernet link eth7", 5),
-        (&["2001:db8::1"], "IPv6 has no ARP", 5),
+        (&["2001:db8::1"], "only IPv4 is asked for", 5),
+        (&["2001:db8::1", "-o", "json"], r#""state": "unknown""#, 5),
         (&[VIP, "--interface", "lo"], "no Ethernet link lo", 5),
         (
             &["--config", "/nowhere.yaml"],
@@ -242,4 +248,76 @@ fn the_address_comes_from_the_configuration_that_is_to_be_installed() {
     let (code, said) = look("install:\n  mode: create\n  vip_mode: dhcp\n");
     assert!(said.contains("has no address in install.vip"), "{said}");
     assert_eq!(code, 64);
+}
+
+const SECOND_MAC: &str = "02:00:00:00:00:08";
+
+/// What the node on our side sees of its network, as `windrow report` has it.
+fn own_node(here: &Namespace) -> OwnNode {
+    let root = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/proc", root.path().join("proc")).unwrap();
+    let mut report = here.command(env!("CARGO_BIN_EXE_windrow"));
+    report
+        .arg("--root")
+        .arg(root.path())
+        .args(["report", "-o", "-"]);
+    let done = report.output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let own = Archive::read(&done.stdout[..]).unwrap().json(OWN_NODE);
+    serde_json::from_value(own.unwrap()).unwrap()
+}
+
+/// Is the VIP at an address that is no node's, in a cluster of both sides?
+fn conflicts(own: &OwnNode, more: &[Value]) -> bool {
+    let mut objects = Objects::default();
+    for kind in kinds() {
+        objects.insert(kind.group_kind(), KindListing::Objects(Vec::new()));
+    }
+    for (name, address) in [("here", OURS), ("there", PEER)] {
+        objects.add(
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+            "status": {"addresses": [{"type": "InternalIP", "address": address}]}}),
+        );
+    }
+    objects.add(
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"ip": VIP, "mode": "static"},
+        "metadata": {"name": "vip", "namespace": "harvester-system"}}),
+    );
+    more.iter().for_each(|object| objects.add(object.clone()));
+    let looked = look_at_own(own, &objects, jiff::Timestamp::now());
+    let mut codes = looked.into_iter().flat_map(|one| one.found.unwrap());
+    codes.any(|one| one.code.as_str() == "vip-conflict")
+}
+
+#[test]
+fn a_nodes_second_link_that_answers_for_the_vip_is_no_conflict_where_harvester_lists_it() {
+    let Some((here, there)) = wire() else { return };
+    // The other node has the VIP on one link and answers for it on another, as Linux does by default.
+    there.sh(&format!(
+        "ip link add eth1 link eth0 address {SECOND_MAC} type macvlan mode bridge; ip link set eth1 up
+         ip address add {VIP}/32 dev eth0"
+    ));
+    let ignore =
+        |link: &str, value: u8| format!("echo {value} >/proc/sys/net/ipv4/conf/{link}/arp_ignore");
+    // A packet to an address makes the kernel ask for it; whether it is answered does not matter.
+    let learn = |address: &str, mac: &str| {
+        let known = format!("grep -q '^{address} .* 0x2 .* {mac} ' /proc/net/arp");
+        here.sh(&format!(
+            "timeout 300 bash -c 'until {}; do echo >/dev/udp/{address}/9; sleep 0.05; done'",
+            known.replace('\'', "\"")
+        ));
+    };
+    there.sh(&ignore("eth1", 8));
+    learn(PEER, PEER_MAC);
+    there.sh(&[ignore("eth1", 0), ignore("eth0", 8)].join("; "));
+    learn(VIP, SECOND_MAC);
+
+    let own = own_node(&here);
+    assert!(conflicts(&own, &[]), "{own:#?}");
+    let monitor = |mac: &str| {
+        json!({"apiVersion": "network.harvesterhci.io/v1beta1", "kind": "LinkMonitor", "metadata": {"name": "nic"},
+            "status": {"linkStatus": {"there": [{"name": "eth0", "mac": PEER_MAC}, {"name": "eth1", "mac": mac}]}}})
+    };
+    assert!(!conflicts(&own, &[monitor(SECOND_MAC)]), "{own:#?}");
+    assert!(conflicts(&own, &[monitor("02:00:00:00:00:09")]), "{own:#?}");
 }

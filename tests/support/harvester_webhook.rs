@@ -2,14 +2,17 @@
 //! `pkg/webhook/resources` of harvester v1.4.0 to v1.8.2 and `nodedriver/validator.go` of rancher/webhook.
 //!
 //! Of Harvester's rules these are here: Addons, the storage network, the Upgrade's preflight as far as single objects
-//! decide it, ManagedCharts. A request that no rule is about is let through, as there.
+//! decide it, ManagedCharts, machines that are stopped during a backup. A request that no rule is about is let through, as there.
 
 use kube::Client;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams};
 use serde_json::{Value, json};
 use windrow_harvester::HarvesterVersion;
 
-use super::objects::{ADDON, Gvk, MANAGED_CHART, NODE, UPGRADE, VALIDATION, VM, api, create};
+use super::objects::HARVESTER_MACHINE;
+use super::objects::{
+    ADDON, Gvk, MANAGED_CHART, NODE, UPGRADE, VALIDATION, VM, VM_BACKUP, api, create,
+};
 use super::webhook::{Certificate, Judge, Refusal, WebhookServer};
 
 /// Both webhooks on one server, registered under their own names.
@@ -29,6 +32,7 @@ pub(crate) async fn play(client: &Client, version: HarvesterVersion) -> WebhookS
                 rule("harvesterhci.io", "settings", &["UPDATE", "DELETE"]),
                 rule("harvesterhci.io", "upgrades", &["CREATE"]),
                 rule("management.cattle.io", "managedcharts", &["DELETE"]),
+                rule("kubevirt.io", "virtualmachines", &["UPDATE"]),
             ],
         ),
         (
@@ -48,6 +52,17 @@ pub(crate) async fn play(client: &Client, version: HarvesterVersion) -> WebhookS
         create(&configurations, configuration).await;
     }
     server
+}
+
+/// Both are gone, and may be registered again.
+pub(crate) async fn remove(client: &Client, server: WebhookServer) {
+    let configurations = api(client, VALIDATION, "");
+    let at_once = DeleteParams::default();
+    for name in ["harvester-validator", "rancher.cattle.io"] {
+        let deleted = configurations.delete(name, &at_once).await;
+        deleted.expect("it was registered");
+    }
+    server.stop().await;
 }
 
 fn rule(group: &str, resource: &str, operations: &[&str]) -> Value {
@@ -81,6 +96,7 @@ impl Judge for Refuser {
             }
             ("upgrades", "CREATE") => self.upgrade_begun(new).await,
             ("managedcharts", "DELETE") => self.chart_deleted(old),
+            ("virtualmachines", "UPDATE") => self.machine_stopped(old, new).await,
             ("nodedrivers", _) => self.driver_switched_off(old, new).await,
             _ => Ok(()),
         })
@@ -107,6 +123,15 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
 fn named(object: &Value) -> String {
     let part = |pointer| text(object, pointer);
     format!("{}/{}", part("/metadata/namespace"), part("/metadata/name"))
+}
+
+/// As KubeVirt reads it: `running` is the older field.
+fn strategy(vm: &Value) -> &str {
+    match vm["spec"]["running"].as_bool() {
+        Some(true) => "Always",
+        Some(false) => "Halted",
+        None => text(vm, "/spec/runStrategy"),
+    }
 }
 
 fn addon_changed(old: &Value, new: &Value) -> Result<(), Refusal> {
@@ -254,6 +279,32 @@ impl Refuser {
         }
     }
 
+    /// A machine is not stopped while a backup of it is being made, or has failed. What its other checks look at, a stop leaves
+    /// as it is.
+    async fn machine_stopped(&self, old: &Value, new: &Value) -> Result<(), Refusal> {
+        if strategy(old) != "Always" || strategy(new) != "Halted" {
+            return Ok(());
+        }
+        let uid = text(old, "/metadata/uid");
+        let backups = self.all(VM_BACKUP, "").await;
+        let hinders = backups.iter().any(|backup| {
+            let status = &backup["status"];
+            status["sourceUID"] == uid
+                && (status["readyToUse"] != true || status["error"].is_object())
+        });
+        match hinders {
+            true => refused(
+                400,
+                format!(
+                    "there is vmbackup in progress for vm {}, please wait for the vmbackup or remove it before \
+                     stop/restart the vm",
+                    named(new)
+                ),
+            ),
+            false => Ok(()),
+        }
+    }
+
     /// Rancher's: a driver that is switched off or deleted must have no machines. RKE1's nodes are not looked at here.
     async fn driver_switched_off(&self, old: &Value, new: &Value) -> Result<(), Refusal> {
         if old["spec"]["active"] != true || new["spec"]["active"] == true {
@@ -275,5 +326,3 @@ impl Refuser {
         }
     }
 }
-
-const HARVESTER_MACHINE: Gvk = ("rke-machine.cattle.io", "v1", "HarvesterMachine");

@@ -116,6 +116,11 @@ impl Builder {
             .unit_of("systemd/windrow-retry.timer")
             .unit_of("systemd/windrow.service")
             .copy("systemd/prepare", "/usr/lib/windrow/prepare")
+            .copy("systemd/not-running", "/usr/lib/windrow/not-running")
+            .copy(
+                "systemd/windrow.tmpfiles",
+                "/usr/lib/tmpfiles.d/windrow.conf",
+            )
             .copy("systemd/before-rke2", "/usr/lib/windrow/before-rke2")
             .copy("systemd/failsafe", "/usr/lib/windrow/failsafe")
             .copy(
@@ -196,6 +201,12 @@ impl Builder {
             "/etc/systemd/system/multi-user.target.wants/{unit}"
         ));
         std::fs::remove_file(link).expect("a unit that was enabled");
+        self
+    }
+
+    /// The machine without this file.
+    pub(crate) fn removed(self, path: &str) -> Self {
+        std::fs::remove_file(self.place(path)).expect("a file of the machine");
         self
     }
 

@@ -11,16 +11,23 @@ pub(crate) mod bus;
 pub(crate) mod cluster;
 pub(crate) mod console;
 pub(crate) mod daemon;
+// The boots that the crate's own tests learn from.
+#[path = "../../crates/learn/src/tests/flight_lines.rs"]
+pub(crate) mod flight_lines;
 pub(crate) mod flood;
 pub(crate) mod gate_node;
 pub(crate) mod harvester_webhook;
 pub(crate) mod helm;
 pub(crate) mod machine;
 pub(crate) mod manual;
+pub(crate) mod messages_page;
 pub(crate) mod objects;
 pub(crate) mod qemu;
+pub(crate) mod receiver;
+pub(crate) mod rest_of_rke2;
 pub(crate) mod scenarios;
 pub(crate) mod stepwise;
+pub(crate) mod terminal;
 pub(crate) mod verb_pages;
 pub(crate) mod versions_page;
 pub(crate) mod webhook;

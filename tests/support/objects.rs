@@ -12,7 +12,7 @@ use kube::core::{ApiResource, GroupVersionKind, Request};
 use serde_json::{Value, json};
 
 use super::cluster::assets::published_kind;
-use super::cluster::{DEADLINE, eventually};
+use super::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
 
 /// Group, version and kind.
 pub(crate) type Gvk = (&'static str, &'static str, &'static str);
@@ -31,11 +31,16 @@ pub(crate) const ADDON: Gvk = ("harvesterhci.io", "v1beta1", "Addon");
 pub(crate) const SETTING: Gvk = ("harvesterhci.io", "v1beta1", "Setting");
 pub(crate) const CHART: Gvk = ("helm.cattle.io", "v1", "HelmChart");
 pub(crate) const VM: Gvk = ("kubevirt.io", "v1", "VirtualMachine");
+pub(crate) const VM_BACKUP: Gvk = ("harvesterhci.io", "v1beta1", "VirtualMachineBackup");
 pub(crate) const KUBEVIRT: Gvk = ("kubevirt.io", "v1", "KubeVirt");
 pub(crate) const UPGRADE: Gvk = ("harvesterhci.io", "v1beta1", "Upgrade");
 pub(crate) const FEATURE: Gvk = ("management.cattle.io", "v3", "Feature");
 pub(crate) const NODE_DRIVER: Gvk = ("management.cattle.io", "v3", "NodeDriver");
 pub(crate) const MANAGED_CHART: Gvk = ("management.cattle.io", "v3", "ManagedChart");
+pub(crate) const RANCHER_CLUSTER: Gvk = ("provisioning.cattle.io", "v1", "Cluster");
+pub(crate) const HARVESTER_MACHINE: Gvk = ("rke-machine.cattle.io", "v1", "HarvesterMachine");
+pub(crate) const MACHINE: Gvk = ("cluster.x-k8s.io", "v1beta1", "Machine");
+pub(crate) const PLAN: Gvk = ("upgrade.cattle.io", "v1", "Plan");
 pub(crate) const DEPLOYMENT: Gvk = ("apps", "v1", "Deployment");
 pub(crate) const BUDGET: Gvk = ("policy", "v1", "PodDisruptionBudget");
 pub(crate) const CLUSTER_REPO: Gvk = ("catalog.cattle.io", "v1", "ClusterRepo");
@@ -44,6 +49,9 @@ pub(crate) const BUNDLE_DEPLOYMENT: Gvk = ("fleet.cattle.io", "v1alpha1", "Bundl
 pub(crate) const NODE: Gvk = ("", "v1", "Node");
 pub(crate) const EVENT: Gvk = ("", "v1", "Event");
 pub(crate) const VOLUME: Gvk = ("longhorn.io", "v1beta2", "Volume");
+pub(crate) const ENGINE: Gvk = ("longhorn.io", "v1beta2", "Engine");
+pub(crate) const INSTANCE_MANAGER: Gvk = ("longhorn.io", "v1beta2", "InstanceManager");
+pub(crate) const ORPHAN: Gvk = ("longhorn.io", "v1beta2", "Orphan");
 pub(crate) const POLICY: Gvk = (
     "admissionregistration.k8s.io",
     "v1",
@@ -131,6 +139,17 @@ pub(crate) async fn serve_published(client: &Client, gvk: Gvk, scope: &str) {
         .unwrap();
     client.request::<Value>(request).await.unwrap();
     served(client, gvk).await;
+}
+
+/// Starts a cluster that serves these kinds, each with its scope, as they are published; `None`, after one line that says
+/// why, when the parts are not here.
+pub(crate) async fn start(spec: Spec, kinds: &[(Gvk, &str)]) -> Option<(Cluster, Client)> {
+    let cluster = Cluster::start(spec).await?;
+    let client = cluster.client(Who::Admin).await;
+    for (gvk, scope) in kinds {
+        serve_published(&client, *gvk, scope).await;
+    }
+    Some((cluster, client))
 }
 
 /// Waits until a kind is served.

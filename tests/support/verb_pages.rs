@@ -122,6 +122,10 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         examples: &[
             ("windrow status", "What the node is, and why."),
             ("windrow status --json", "The status document."),
+            (
+                "windrow status --watch",
+                "A line for each change, with time and host.",
+            ),
         ],
     },
     VerbPage {
@@ -136,15 +140,25 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
                 "windrow why VirtualMachine orchard/registry",
                 "The same of an object.",
             ),
+            (
+                "windrow why addon-collision",
+                "What a code means, and where this node shows it.",
+            ),
         ],
     },
     VerbPage {
         verb: "wait",
         exits: STATE,
-        examples: &[(
-            "windrow wait --for ready --timeout 30m",
-            "In a script, until the node is Ready.",
-        )],
+        examples: &[
+            (
+                "windrow wait --for ready --timeout 30m",
+                "In a script, until the node is Ready or Degraded.",
+            ),
+            (
+                "windrow wait --for applied=web-vm.yaml",
+                "Until RKE2 has applied a file. One that is not there is refused.",
+            ),
+        ],
     },
     VerbPage {
         verb: "console",
@@ -222,7 +236,7 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         exits: &[
             (0, "The drain would finish."),
             (4, "It would not, and it says why."),
-            (5, "That cannot be said."),
+            (5, "That is not known."),
         ],
         examples: &[
             (
@@ -232,6 +246,33 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (
                 "windrow drain-check --all",
                 "Of which nodes would it not? The worst decides the exit status.",
+            ),
+        ],
+    },
+    VerbPage {
+        verb: "preflight",
+        exits: &[
+            (0, "Nothing is known that is against this machine."),
+            (4, "It cannot become what is wanted."),
+            (5, "Something that counts is not known."),
+            (78, "The configuration cannot be read."),
+        ],
+        examples: &[
+            (
+                "windrow preflight harvester-config.yaml",
+                "Can this machine become that node?",
+            ),
+            (
+                "windrow preflight --platform harvester --version v1.8.1 --role witness",
+                "Without a configuration.",
+            ),
+            (
+                "windrow preflight --platform rke2 --production --disk-test /mnt",
+                "Against what is recommended, and with writes to a disk of your choice.",
+            ),
+            (
+                "windrow preflight -o json harvester-config.yaml",
+                "For an inventory; saved, --host judges it again elsewhere.",
             ),
         ],
     },
@@ -259,12 +300,12 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
     VerbPage {
         verb: "upgrade-check",
         exits: &[
-            (0, "Nothing is known that is against the upgrade."),
+            (0, "Nothing known is against the upgrade."),
             (
                 4,
                 "Harvester would refuse it, or it would begin and not end.",
             ),
-            (5, "That cannot be said."),
+            (5, "That is not known."),
         ],
         examples: &[(
             "windrow upgrade-check --to v1.8.2",
@@ -300,7 +341,7 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         examples: &[
             (
                 "windrow repair addon-stuck --dry-run",
-                "Shows the requests that the cure would make, and whether the first would be taken.",
+                "Shows the requests that the cure would make, and whether they would be taken.",
             ),
             (
                 "windrow repair --undo",
@@ -338,6 +379,69 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             "windrow replay flight.jsonl",
             "Makes the recorded decisions again.",
         )],
+    },
+    VerbPage {
+        verb: "blame",
+        exits: &[
+            (0, "The boot came to its end."),
+            (3, "It is not at its end, as far as the flight goes."),
+            (4, "It failed."),
+            (5, "There is no flight, or nothing was decided in it."),
+        ],
+        examples: &[
+            (
+                "windrow blame",
+                "What decided when this node's last boot ended.",
+            ),
+            ("windrow blame --boot -1", "The same of the boot before it."),
+            (
+                "windrow blame report.tar.gz",
+                "Of a node from which there is only a report.",
+            ),
+        ],
+    },
+    VerbPage {
+        verb: "learn",
+        exits: &[
+            (0, "Everything that was named was read and merged."),
+            (
+                5,
+                "Some of it could not be read, each with its reason on standard error; the rest is merged. Or no boot is in it.",
+            ),
+        ],
+        examples: &[
+            (
+                "windrow learn reports/ -o learned.yaml",
+                "Learns from every flight and report below a directory.",
+            ),
+            (
+                "windrow learn learned.yaml report.tar.gz -o learned.yaml",
+                "Adds a boot to what is known.",
+            ),
+            (
+                "windrow learn --backtest reports/",
+                "How true is it? Each boot predicted from the others.",
+            ),
+        ],
+    },
+    VerbPage {
+        verb: "knowledge",
+        exits: &[
+            (0, "It is shown."),
+            (5, "Nothing is known of what was to be explained."),
+            (78, "A rule pack or a knowledge file is wrong."),
+        ],
+        examples: &[
+            ("windrow knowledge show", "Everything that is known here."),
+            (
+                "windrow knowledge explain Widget.example.com",
+                "Who brings a kind, after how long, and from where that is known.",
+            ),
+            (
+                "windrow knowledge diff old.yaml new.yaml",
+                "What two knowledge files say differently.",
+            ),
+        ],
     },
     VerbPage {
         verb: "cleanup",

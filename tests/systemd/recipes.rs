@@ -77,7 +77,7 @@ fn the_user_data_configures_a_node_and_its_manifests_are_held_before_rke2_starts
     assert!(held(&machine, "30-database.yaml").is_none());
     assert!(held(&machine, "10-app.yaml").is_some() && !applied(&machine, "10-app.yaml"));
     // By the rule that came with the user-data too.
-    let output = machine.run(&["windrow", "why", "10-app.yaml"]);
+    let output = machine.run(&["windrow", "why", "-v", "10-app.yaml"]);
     let why = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         why.contains("site/app-waits-for-database"),

@@ -4,48 +4,13 @@
 use assets::Minor;
 use gate_node::status;
 use machine::Machine;
-use serde_json::Value;
 
 use crate::support::cluster::assets;
 use crate::support::gate_node;
 use crate::support::machine;
+use crate::support::receiver;
+use crate::support::rest_of_rke2;
 
-/// The parts of a node that the stand-in for rke2-server lacks: the supervisor's answer, and the kubelet's.
-const REST_OF_RKE2: &str = "\
-import http.server, ssl, threading
-def serve(port, answers, certificate=None):
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            body = answers.get(self.path, '').encode()
-            self.send_response(200 if body else 404)
-            self.send_header('content-length', str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-        def log_message(self, *arguments):
-            pass
-    server = http.server.ThreadingHTTPServer(('127.0.0.1', port), Handler)
-    if certificate:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever).start()
-serve(9345, {'/ping': 'pong'}, '/root/supervisor.pem')
-serve(10248, {'/healthz': 'ok'})
-";
-/// A console: each event that it gets is a line.
-const CONSOLE: &str = "\
-import http.server
-class Console(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers['content-length']))
-        with open('/root/told', 'ab') as told:
-            told.write(body + b'\\n')
-        self.send_response(204)
-        self.end_headers()
-    def log_message(self, *arguments):
-        pass
-http.server.HTTPServer(('127.0.0.1', 8080), Console).serve_forever()
-";
 const CONFIGURATION: &str = "\
 platform: rke2
 outlets: {nodeCondition: true}
@@ -59,15 +24,10 @@ webhooks:
 - {event: NODE_FAILED, url: 'http://127.0.0.1:8080/{{.Event}}'}
 - {event: CLUSTER_READY, url: 'http://127.0.0.1:8080/{{.Event}}'}
 ";
-/// The host may be busy, and the stand-in's certificates expire tomorrow: neither may count here.
-const CALM: &str = "[Service]\n\
-BindReadOnlyPaths=/root/loadavg:/proc/loadavg /root/tls:/var/lib/rancher/rke2/server/tls\n";
-
 /// What the console got, each as the event and its readiness.
 fn told(machine: &Machine) -> Vec<String> {
-    let text = machine.read("/root/told").unwrap_or_default();
-    text.lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+    receiver::events(machine)
+        .iter()
         .map(|event| {
             let kind = event["type"].as_str().unwrap_or_default();
             let readiness = event["data"]["readiness"].as_str().unwrap_or_default();
@@ -100,28 +60,17 @@ fn a_console_hears_how_the_node_gets_on_in_order_and_last_how_it_is() {
     let Some(node) = gate_node::node(Minor::V1_36) else {
         return;
     };
-    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()])
-        .expect("a certificate for the supervisor");
+    let node = receiver::installed(rest_of_rke2::installed(node));
     let machine = node
         .file("/etc/windrow/conf.d/50-test.yaml", CONFIGURATION)
-        .drop_in("windrow.service", CALM)
-        .file("/root/loadavg", "0.10 0.10 0.10 1/100 1000\n")
-        .file(
-            "/root/supervisor.pem",
-            made.cert.pem() + &made.signing_key.serialize_pem(),
-        )
-        .file("/root/tls/server-ca.crt", made.cert.pem())
-        .file("/root/rke2.py", REST_OF_RKE2)
-        .file("/root/console.py", CONSOLE)
         .boot();
-    // Without a time service the clock's state is unknown, which is no fault.
-    machine.sh("systemctl mask --now systemd-timedated.service");
-    machine.sh("systemd-run --unit=console python3 /root/console.py");
+    rest_of_rke2::without_time_service(&machine);
+    receiver::start(&machine, "console");
     machine.wait_unit("rke2-server.service", "active");
     wait_readiness(&machine, "SettingUp");
     assert_eq!(told(&machine), [""; 0]);
 
-    machine.sh("systemd-run --unit=rest-of-rke2 python3 /root/rke2.py");
+    rest_of_rke2::start(&machine);
     wait_readiness(&machine, "Ready");
     wait_told(&machine, &["cluster.ready: Ready", "node.ready: Ready"]);
 
@@ -145,7 +94,57 @@ fn a_console_hears_how_the_node_gets_on_in_order_and_last_how_it_is() {
     machine.wait_journal(&["--unit=windrow.service"], "webhook NODE_FAILED to");
     machine.ok(&["rm", "/run/fail"]);
     wait_readiness(&machine, "Ready");
-    machine.sh("systemd-run --unit=console-again python3 /root/console.py");
+    receiver::start(&machine, "console-again");
     expected.push("node.ready: Ready");
     wait_told(&machine, &expected);
+}
+
+#[test]
+fn a_boot_that_cannot_go_on_is_told_by_every_outlet_of_the_machine() {
+    if machine::skipped() {
+        return;
+    }
+    let machine = receiver::installed(machine::Builder::node())
+        .disabled("rke2-server.service")
+        .file(
+            "/etc/windrow/conf.d/50-test.yaml",
+            "platform: rke2\nwebhooks:\n- {event: NODE_STALLED, url: 'http://127.0.0.1:8080/'}\n",
+        )
+        .boot();
+    receiver::start(&machine, "console");
+    machine.wait_unit("windrow.service", "active");
+    machine.ok(&["systemctl", "mask", "--runtime", "rke2-server.service"]);
+    let id = windrow_model::reasons::Code::BootStuck.reason().message_id;
+    let entry = machine.wait_for("the journal says that it is stuck", |machine| {
+        machine.journal(&[&format!("MESSAGE_ID={id}")]).pop()
+    });
+    assert_eq!(entry["PRIORITY"], "4", "{entry}");
+    assert_eq!(entry["WINDROW_READINESS"], "Failed", "{entry}");
+    let began = "Failed (rke2-installed";
+    let is_stuck = |text: &str| text.contains(began) && text.contains("stuck): ");
+    machine.wait_until("systemctl shows it", |machine| {
+        is_stuck(&machine.unit("windrow.service", "StatusText"))
+    });
+    for path in ["/run/motd.d/windrow", "/run/issue.d/windrow.issue"] {
+        machine.wait_until(path, |machine| {
+            machine.read(path).is_some_and(|text| is_stuck(&text))
+        });
+    }
+    let line = machine.sh("windrow status --console || true");
+    assert!(is_stuck(&line), "{line}");
+    let event = machine.wait_for("the console hears it", |machine| {
+        receiver::events(machine).into_iter().next()
+    });
+    assert_eq!(event["type"], "dev.windrow.node.stalled");
+    assert_eq!(event["data"]["hostname"], "node1");
+    assert_eq!(event["data"]["pace"], "stuck");
+    let status = status(&machine);
+    assert_eq!(status["host"], "node1");
+    assert_eq!(status["pace"], "stuck");
+    let property = |name: &str| {
+        let object = "dev.windrow.Agent1 /dev/windrow/Agent1 dev.windrow.Agent1";
+        machine.sh(&format!("busctl get-property {object} {name}"))
+    };
+    assert_eq!(property("Pace").trim(), "s \"stuck\"");
+    assert_eq!(property("Host").trim(), "s \"node1\"");
 }

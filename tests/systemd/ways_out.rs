@@ -461,7 +461,7 @@ fn on_a_full_disk_what_is_not_held_is_not_listed_as_held_and_every_release_works
     let journal = ["--boot", "--unit=windrow.service"];
     machine.wait_journal(
         &journal,
-        "late.yaml not held, and RKE2 may apply it too early",
+        "late.yaml cannot be held, so RKE2 may apply it too early",
     );
     machine.wait_until("the status lists it as not held", |machine| {
         listed(machine, "notHeld") == ["late.yaml"]
@@ -532,7 +532,7 @@ fn a_data_directory_that_the_sandbox_does_not_open_is_said_with_commands_that_op
         .file(file, WIDGET)
         .boot();
     let journal = ["--boot", "--unit=windrow.service"];
-    machine.wait_journal(&journal, "elsewhere.yaml not held");
+    machine.wait_journal(&journal, "elsewhere.yaml cannot be held");
     machine.wait_journal(&journal, "the sandbox of windrow.service does not open");
     let commands = machine.wait_for("the status says how to open it", |machine| {
         let status = machine.read("/run/windrow/status.json")?;

@@ -97,14 +97,16 @@ pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
 /// The published CustomResourceDefinition of a kind as YAML, where there is one. Where `WINDROW_REQUIRE_CLUSTER` is set it is a
 /// failure that none were taken out of their modules.
 pub(crate) fn published_kind((group, version, kind): Gvk) -> Option<String> {
-    let folder = built("kinds");
-    assert!(
-        folder.exists() || env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
-        "WINDROW_REQUIRE_CLUSTER is set, and there are no kinds in the cache: run tests/cluster/build kinds"
-    );
     let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)).plural;
-    let definition = folder.join(format!("{plural}.{group}.yaml"));
-    let text = fs::read_to_string(definition).ok()?;
+    let found = ["kinds", "kinds-typed"].into_iter().find_map(|module| {
+        let folder = built(module);
+        assert!(
+            folder.exists() || env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
+            "WINDROW_REQUIRE_CLUSTER is set, and there are no kinds in the cache: run tests/cluster/build {module}"
+        );
+        fs::read_to_string(folder.join(format!("{plural}.{group}.yaml"))).ok()
+    });
+    let text = found?;
     let in_this_version = text.contains(&format!("name: {version}\n"));
     assert!(in_this_version, "the published {kind} has no {version}");
     Some(text)

@@ -10,6 +10,7 @@
 
 pub(crate) mod assets;
 mod audit;
+mod etcd;
 mod events;
 mod helm;
 mod pki;
@@ -73,6 +74,17 @@ impl Default for Spec {
     }
 }
 
+impl Spec {
+    /// Deployments and Jobs make pods, and these get nodes.
+    pub(crate) fn with_controllers() -> Self {
+        Self {
+            controller_manager: true,
+            scheduler: true,
+            ..Self::default()
+        }
+    }
+}
+
 /// A running cluster.
 pub(crate) struct Cluster {
     // Declared in the order in which they must end.
@@ -84,6 +96,7 @@ pub(crate) struct Cluster {
     pki: Pki,
     spec: Spec,
     port: u16,
+    etcd_port: u16,
 }
 
 /// Why no cluster can be started here, in one line; `None` when one can.
@@ -132,7 +145,7 @@ pub(crate) async fn refusal(minor: Minor, arguments: &[&str]) -> Option<String> 
     let mut all = apiserver_arguments(&pki, dir.path(), free_port(), free_port());
     all.extend(arguments.iter().map(ToString::to_string));
     let program = assets::find(minor, "kube-apiserver").expect("the parts are here");
-    let mut process = Process::start("kube-apiserver", &program, &all, dir.path(), &[]);
+    let process = Process::start("kube-apiserver", &program, &all, dir.path(), &[]);
     eventually(
         "kube-apiserver takes or refuses its arguments",
         DEADLINE,
@@ -206,10 +219,11 @@ impl Cluster {
             pki,
             spec: spec.clone(),
             port,
+            etcd_port,
         };
         let admin = cluster.client(Who::Admin).await;
         let ready = eventually("kube-apiserver is ready", DEADLINE, async || {
-            for process in [&mut cluster.apiserver, &mut cluster.etcd] {
+            for process in [&cluster.apiserver, &cluster.etcd] {
                 if process.ended() {
                     let log = process.log();
                     assert!(
@@ -386,7 +400,18 @@ impl DeployController {
         eventually(
             &format!("the deploy controller ends pass {passes}"),
             DEADLINE,
-            async || (self.log().matches("pass ended").count() >= passes).then_some(()),
+            async || {
+                // Asked first: what it writes before it ends is in the log then.
+                let ended = self.0.ended();
+                let log = self.log();
+                let is_there = log.matches("pass ended").count() >= passes;
+                let last = log.lines().last().unwrap_or_default();
+                assert!(
+                    is_there || !ended,
+                    "the deploy controller has ended: {last}"
+                );
+                is_there.then_some(())
+            },
         )
         .await;
     }

@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// The shell's part. The program replaces the first shell, so that its exit status is the child's.
 const GUARD: &str = r#"exec 3<&0; ( read -r _ <&3; kill -KILL 0 ) & exec "$@" 3<&- </dev/null"#;
@@ -17,7 +18,7 @@ const GUARD: &str = r#"exec 3<&0; ( read -r _ <&3; kill -KILL 0 ) & exec "$@" 3<
 pub(super) struct Process {
     /// Its name in messages.
     pub(super) name: String,
-    child: Child,
+    child: Mutex<Child>,
     log: PathBuf,
 }
 
@@ -46,14 +47,15 @@ impl Process {
             .unwrap_or_else(|e| panic!("sh cannot start {}: {e}", program.display()));
         Self {
             name: name.to_owned(),
-            child,
+            child: Mutex::new(child),
             log,
         }
     }
 
     /// Whether it has ended by itself.
-    pub(super) fn ended(&mut self) -> bool {
-        self.child.try_wait().is_ok_and(|status| status.is_some())
+    pub(super) fn ended(&self) -> bool {
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        child.try_wait().is_ok_and(|status| status.is_some())
     }
 
     /// What it wrote so far.
@@ -77,9 +79,10 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // The end of the pipe ends the group.
-        drop(self.child.stdin.take());
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        drop(child.stdin.take());
         // An error means that it was waited for already.
-        let _ = self.child.wait();
+        let _ = child.wait();
     }
 }
 

@@ -1,0 +1,339 @@
+//! `windrow learn` on real files: what is merged, what is left out and why, and what a plan knows afterwards.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::support::flight_lines::BootScript;
+
+const WIDGET: &str =
+    "apiVersion: widgets.example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
+const CHART: &str = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: widgets, namespace: default}\n\
+                     spec: {chart: widgets, version: 1.4.2, repo: \"https://charts.example.com/stable\"}\n";
+
+fn windrow(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn complained(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A directory of flights, one a boot.
+fn flights(count: i64) -> (TempDir, Vec<PathBuf>) {
+    let directory = TempDir::new().unwrap();
+    let paths = (0..count).map(|number| {
+        let path = directory.path().join(format!("boot-{number}.jsonl"));
+        fs::write(&path, BootScript::new(number).lines()).unwrap();
+        path
+    });
+    let paths = paths.collect();
+    (directory, paths)
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_rest_is_used() {
+    let (directory, paths) = flights(3);
+    let at = |name: &str| directory.path().join(name);
+    let torn = BootScript::new(3).lines();
+    fs::write(at("torn.jsonl"), &torn[..torn.len() - 20]).unwrap();
+    fs::write(at("foreign.txt"), "hello\n").unwrap();
+    fs::write(at("packed.tar.gz"), [0x1f, 0x8b, 8, 0]).unwrap();
+    fs::create_dir(at("deeper")).unwrap();
+    fs::write(at("deeper/boot-9.jsonl"), BootScript::new(9).lines()).unwrap();
+    symlink(&paths[0], at("link.jsonl")).unwrap();
+    fs::write(
+        at("site.yaml"),
+        "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: site}\n",
+    )
+    .unwrap();
+    let huge = fs::File::create(at("huge.jsonl")).unwrap();
+    huge.set_len(300 << 20).unwrap();
+    let output = windrow(directory.path(), &["learn", "."]);
+    let (text, why) = (said(&output), complained(&output));
+    assert_eq!(output.status.code(), Some(5), "{why}");
+    for words in [
+        "torn.jsonl: line 10: torn, and left out",
+        "foreign.txt: no flight, no report and no knowledge file: not read",
+        "packed.tar.gz: ",
+        "link.jsonl: a link: not read",
+        "site.yaml: it has no `boots`",
+        "huge.jsonl: cannot be read: it is larger than 256 MiB",
+        "windrow: 5 boots: 1 entry, 2 phases, 0 refusals",
+    ] {
+        assert!(why.contains(words), "{words:?} is not in\n{why}");
+    }
+    // The torn one did not come to its end, as far as is known: its kind came all the same.
+    assert!(
+        text.contains("seen: {boots: 5, of: 5, last: 2026-01-10}"),
+        "{text}"
+    );
+}
+
+#[test]
+fn boots_merge_to_the_same_bytes_in_every_order_and_through_files() {
+    let (directory, paths) = flights(4);
+    let learn = |from: &[&str]| {
+        let output = windrow(directory.path(), &[&["learn"], from].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", complained(&output));
+        said(&output)
+    };
+    let names: Vec<&str> = paths.iter().map(|path| path.to_str().unwrap()).collect();
+    let whole = learn(&names);
+    let turned: Vec<&str> = names.iter().rev().copied().collect();
+    assert_eq!(learn(&turned), whole);
+    for order in [[0, 1], [1, 0]] {
+        let parts = [&names[..3], &names[2..]];
+        for number in order {
+            fs::write(
+                directory.path().join(format!("{number}.yaml")),
+                learn(parts[number]),
+            )
+            .unwrap();
+        }
+        let files = order.map(|number| format!("{number}.yaml"));
+        assert_eq!(learn(&[&files[0], &files[1], names[1]]), whole);
+    }
+}
+
+#[test]
+fn what_a_person_wrote_is_not_written_over_and_what_was_learned_is() {
+    let (directory, _) = flights(2);
+    let target = directory.path().join("out/learned.yaml");
+    fs::create_dir(target.parent().unwrap()).unwrap();
+    let learn = |from: &str| windrow(directory.path(), &["learn", from, "-o", "out/learned.yaml"]);
+    assert_eq!(learn("boot-0.jsonl").status.code(), Some(0));
+    let first = fs::read_to_string(&target).unwrap();
+    assert_eq!(learn("boot-1.jsonl").status.code(), Some(0));
+    assert_ne!(fs::read_to_string(&target).unwrap(), first);
+    let own = "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: site}\nentries: []\n";
+    fs::write(&target, own).unwrap();
+    let refused = learn("boot-0.jsonl");
+    assert_eq!(refused.status.code(), Some(64));
+    assert!(
+        complained(&refused).contains("it has no `boots`"),
+        "{}",
+        complained(&refused)
+    );
+    assert_eq!(fs::read_to_string(&target).unwrap(), own);
+}
+
+#[test]
+fn a_chart_that_was_learned_is_not_unknown_to_a_plan_any_more() {
+    let (directory, _) = flights(3);
+    fs::create_dir(directory.path().join("manifests")).unwrap();
+    fs::write(directory.path().join("manifests/chart.yaml"), CHART).unwrap();
+    fs::write(directory.path().join("manifests/widget.yaml"), WIDGET).unwrap();
+    let plan = |rules: &[&str]| {
+        let arguments = [&["plan", "--platform", "rke2"], rules, &["manifests"]].concat();
+        windrow(directory.path(), &arguments)
+    };
+    assert_eq!(plan(&[]).status.code(), Some(5));
+    let learned = windrow(directory.path(), &["learn", ".", "-o", "learned.yaml"]);
+    // The manifests are no flights.
+    assert_eq!(learned.status.code(), Some(5), "{}", complained(&learned));
+    let known = plan(&["--rules", "learned.yaml"]);
+    assert_eq!(
+        known.status.code(),
+        Some(0),
+        "{}{}",
+        said(&known),
+        complained(&known)
+    );
+}
+
+#[test]
+fn a_node_that_lies_gives_nothing_that_a_terminal_or_yaml_reads_otherwise() {
+    let directory = TempDir::new().unwrap();
+    let mut script = BootScript::new(0);
+    script.kinds = vec![
+        ("Wid\u{1b}[31mget".to_owned(), 20),
+        ("Widget: {a: b}\n- x".to_owned(), 20),
+        ("Widget".to_owned(), 20),
+    ];
+    let mut future = BootScript::new(20_000);
+    future.version = Some("x\ny".to_owned());
+    fs::write(directory.path().join("a.jsonl"), script.lines()).unwrap();
+    fs::write(directory.path().join("b.jsonl"), future.lines()).unwrap();
+    let output = windrow(
+        directory.path(),
+        &["learn", "a.jsonl", "b.jsonl", "-o", "learned.yaml"],
+    );
+    assert_eq!(output.status.code(), Some(5));
+    assert!(
+        complained(&output).contains("began in the future"),
+        "{}",
+        complained(&output)
+    );
+    let text = fs::read_to_string(directory.path().join("learned.yaml")).unwrap();
+    assert!(
+        text.contains("namespaced: [Widget]}") && !text.contains("31m"),
+        "{text}"
+    );
+    let checked = windrow(directory.path(), &["config", "check", "learned.yaml"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", complained(&checked));
+}
+
+#[test]
+fn what_is_known_of_a_kind_is_explained_from_entry_boots_and_line() {
+    let (directory, _) = flights(4);
+    let mut against = BootScript::new(4);
+    against.kinds.clear();
+    fs::write(directory.path().join("boot-4.jsonl"), against.lines()).unwrap();
+    let learned = windrow(directory.path(), &["learn", ".", "-o", "learned.yaml"]);
+    assert_eq!(learned.status.code(), Some(0), "{}", complained(&learned));
+    let explain = |what: &str| {
+        let arguments = [
+            "--root",
+            "/nonexistent",
+            "knowledge",
+            "explain",
+            what,
+            "--rules",
+            "learned.yaml",
+        ];
+        windrow(directory.path(), &arguments)
+    };
+    for asked in ["Widget", "widget.widgets.example.com"] {
+        let output = explain(asked);
+        let text = said(&output).replace("\n  ", " ");
+        assert_eq!(output.status.code(), Some(0), "{}", complained(&output));
+        for words in [
+            "Brought by the chart widgets >=1.4.2 <1.4.3",
+            "on 4 of 5 boots, last on 2026-01-04",
+            "learned.yaml:8: learned from 5 boots; times of 4",
+            "In 4 recorded boots it came from the chart widgets",
+            "of 2026-01-05 Widget.widgets.example.com did not come",
+        ] {
+            assert!(text.contains(words), "{words:?} is not in\n{text}");
+        }
+    }
+    assert!(said(&explain("widgets")).contains("brings Widget.widgets.example.com"));
+    assert!(
+        said(&explain("api")).contains("on 5 of 5 boots; rke2, >=1.35.3 <1.35.4, 16cpu-64g-nvme")
+    );
+    assert!(said(&explain("Deployment")).contains("Brought by kube-apiserver"));
+    let unknown = explain("Wigdet");
+    assert_eq!(unknown.status.code(), Some(5));
+    assert!(
+        said(&unknown).contains("Known are Widget.widgets.example.com"),
+        "{}",
+        said(&unknown)
+    );
+    // A file in knowledge.d is this node's own, and its boots are read there too.
+    let root = directory.path().join("node");
+    fs::create_dir_all(root.join("etc/windrow/knowledge.d")).unwrap();
+    fs::copy(
+        directory.path().join("learned.yaml"),
+        root.join("etc/windrow/knowledge.d/learned.yaml"),
+    )
+    .unwrap();
+    let own = windrow(&root, &["--root", ".", "knowledge", "explain", "Widget"]);
+    assert!(
+        said(&own).contains("In 4 recorded boots"),
+        "{}{}",
+        said(&own),
+        complained(&own)
+    );
+}
+
+#[test]
+fn two_files_differ_in_what_their_boots_differ_in() {
+    let (directory, _) = flights(3);
+    let learn = |from: &[&str], to: &str| {
+        let output = windrow(directory.path(), &[&["learn"], from, &["-o", to]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", complained(&output));
+    };
+    learn(&["boot-0.jsonl", "boot-1.jsonl"], "a.yaml");
+    learn(&["a.yaml", "boot-2.jsonl"], "b.yaml");
+    let diff = |one: &str, other: &str| {
+        said(&windrow(
+            directory.path(),
+            &["knowledge", "diff", one, other],
+        ))
+    };
+    assert_eq!(diff("a.yaml", "a.yaml"), "Both say the same.\n");
+    let text = diff("a.yaml", "b.yaml");
+    assert!(text.contains("entry learned/chart-widgets"), "{text}");
+    assert!(
+        text.contains("- seen: boots 2, last 2026-01-02, of 2"),
+        "{text}"
+    );
+    assert!(
+        text.contains("+ seen: boots 3, last 2026-01-03, of 3"),
+        "{text}"
+    );
+    let wrong = windrow(
+        directory.path(),
+        &["knowledge", "diff", "a.yaml", "boot-0.jsonl"],
+    );
+    assert_eq!(wrong.status.code(), Some(64), "{}", complained(&wrong));
+}
+
+#[test]
+fn a_backtest_is_a_table_json_and_a_picture_and_always_fine() {
+    let (directory, _) = flights(10);
+    let backtest = |format: &str| {
+        let output = windrow(
+            directory.path(),
+            &["learn", "--backtest", ".", "-o", format],
+        );
+        assert_eq!(output.status.code(), Some(0), "{}", complained(&output));
+        said(&output)
+    };
+    let table = backtest("table");
+    assert!(
+        table.contains("Each boot predicted from the older ones (9 of 10 boots)"),
+        "{table}"
+    );
+    assert!(table.contains("wrong providers: 0"), "{table}");
+    let json: serde_json::Value = serde_json::from_str(&backtest("json")).unwrap();
+    assert_eq!(json["leaveOneOut"]["coverage"][0]["cases"], 30);
+    assert_eq!(json["leaveOneOut"]["came"], 10);
+    let picture = backtest("svg");
+    assert!(
+        picture.starts_with("<svg") && picture.matches("<circle").count() == 30,
+        "{picture}"
+    );
+    let wrong = windrow(
+        directory.path(),
+        &["learn", "--backtest", ".", "-o", "x.yaml"],
+    );
+    assert_eq!(wrong.status.code(), Some(64));
+}
+
+#[test]
+fn what_is_shipped_is_known_and_a_copy_of_it_on_disk_changes_nothing() {
+    let root = TempDir::new().unwrap();
+    let show = || {
+        let output = windrow(
+            root.path(),
+            &["--root", ".", "knowledge", "show", "-o", "json"],
+        );
+        assert_eq!(output.status.code(), Some(0), "{}", complained(&output));
+        said(&output)
+    };
+    let before = show();
+    assert!(before.contains("charts/cert-manager"));
+    let place = root.path().join("usr/lib/windrow/knowledge.d");
+    fs::create_dir_all(&place).unwrap();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/plan/data/knowledge");
+    for entry in fs::read_dir(shipped).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), place.join(entry.file_name())).unwrap();
+    }
+    assert_eq!(show(), before);
+}

@@ -1,0 +1,347 @@
+//! `windrow preflight`, whole: a machine that was read before, and this one.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::thread;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A large machine, as `windrow preflight -o json` prints it. The rows are made again.
+pub(super) const MACHINE: &str = r#"{
+    "apiVersion": "windrow.dev/v1", "kind": "Preflight", "at": "2026-11-23T10:00:00Z",
+    "platform": "harvester", "role": "server", "production": false, "verdict": "fine", "checks": [], "notLookedAt": [],
+    "host": {
+        "machine": {
+            "hostname": "node1", "vendor": "Dell Inc.", "product": "PowerEdge R650", "serial": "7XK2J3A",
+            "uuid": "4c4c4544-0058-4b10-8032-b7c04f4a3341", "architecture": "x86_64", "firmware": "uefi",
+            "hypervisor": "none", "kvm": true},
+        "cpus": {"model": "EPYC", "logical": 32, "cores": 16, "virtualisation": "svm"},
+        "memory": {"total": 66000000000, "available": 60000000000, "installed": 68719476736,
+            "modules": {"unknown": "not read"}},
+        "disks": [{"name": "sda", "size": 960000000000, "kind": "nvme", "removable": false}],
+        "links": [{"name": "ens3", "mac": "52:54:00:00:00:01", "physical": true, "state": "up", "speed": 10000,
+            "mtu": 1500, "packets": 0, "errors": 0}]
+    },
+    "surroundings": {
+        "ports": [], "defaultRoute": true,
+        "fsync": {"directory": "/mnt", "writes": 1000, "p50Micros": 300, "p99Micros": 900, "maxMicros": 2000}
+    }
+}"#;
+
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn saved(&self, change: impl FnOnce(&mut Value)) -> String {
+        let mut machine: Value = serde_json::from_str(MACHINE).unwrap();
+        change(&mut machine);
+        let path = self.write("machine.json", &machine.to_string());
+        path.display().to_string()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .arg("--root")
+            .arg(self.0.path())
+            .arg("preflight")
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    /// The exit code and the outcome of a row.
+    fn row(&self, check: &str, arguments: &[&str]) -> (i32, String, Value) {
+        let arguments: Vec<&str> = arguments.iter().copied().chain(["-o", "json"]).collect();
+        let done = self.run(&arguments);
+        let all: Value = serde_json::from_slice(&done.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {done:?}"));
+        let rows = all["checks"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["check"] == check).unwrap();
+        let outcome = row["outcome"].as_str().unwrap().to_owned();
+        (done.status.code().unwrap(), outcome, row.clone())
+    }
+}
+
+#[test]
+fn a_machine_that_has_all_is_fine_and_one_without_fails_with_the_figure_and_what_to_do() {
+    let files = Files::new();
+    let config = files.write(
+        "node.yaml",
+        "os: {hostname: node1}\ninstall: {mode: create, automatic: true, device: /dev/sda}\n",
+    );
+    let config = config.display().to_string();
+    let fine = files.saved(|_| {});
+    let done = files.run(&[&config, "--host", &fine]);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("Nothing is known that is against this machine."),
+        "{said}"
+    );
+    let small = files.saved(|machine| machine["host"]["cpus"]["logical"] = json!(6));
+    let done = files.run(&[&config, "--host", &small]);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("less than 8, the published minimum"),
+        "{said}"
+    );
+    assert!(said.contains("to do: Check the firmware"), "{said}");
+}
+
+#[test]
+fn what_counts_and_is_not_known_is_exit_5() {
+    let files = Files::new();
+    let saved = files.saved(|machine| {
+        machine["host"]["memory"] = json!({"unknown": "it was not read"});
+    });
+    let (code, outcome, row) = files.row("memory", &["--platform", "harvester", "--host", &saved]);
+    assert_eq!((code, outcome.as_str()), (5, "unknown"), "{row}");
+    assert_eq!(row["unknown"][0], "it was not read");
+}
+
+#[test]
+fn the_release_and_the_role_decide_what_is_asked() {
+    let files = Files::new();
+    let bios = files.saved(|machine| machine["host"]["machine"]["firmware"] = json!("bios"));
+    let host = ["--platform", "harvester", "--host", &bios];
+    let with = |more: &[&str]| {
+        let arguments: Vec<&str> = host.iter().chain(more).copied().collect();
+        files.row("firmware", &arguments).1
+    };
+    assert_eq!(with(&["--version", "v1.6.1"]), "fine");
+    assert_eq!(with(&["--version", "v1.7.1"]), "look");
+    assert_eq!(with(&["--version", "v1.8.1"]), "fails");
+    let worker = [
+        "--platform",
+        "harvester",
+        "--role",
+        "worker",
+        "--host",
+        &bios,
+    ];
+    assert_eq!(files.row("etcd-disk", &worker).1, "not-asked");
+}
+
+#[test]
+fn wrong_use_is_64_and_a_broken_configuration_78_with_its_line() {
+    let files = Files::new();
+    let usage = files.run(&[]);
+    assert_eq!(usage.status.code(), Some(64));
+    let said = String::from_utf8(usage.stderr).unwrap();
+    assert!(said.contains("--platform"), "{said}");
+    let broken = files.write("broken.yaml", "install:\n  device: [\n");
+    let done = files.run(&[&broken.display().to_string()]);
+    assert_eq!(done.status.code(), Some(78));
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains("broken.yaml:"), "{said}");
+    let other = files.write("pod.yaml", "apiVersion: v1\nkind: Pod\n");
+    assert_eq!(
+        files.run(&[&other.display().to_string()]).status.code(),
+        Some(78)
+    );
+    let version = files.run(&["--platform", "harvester", "--version", "newest"]);
+    assert_eq!(version.status.code(), Some(64));
+    let witness = files.run(&["--platform", "rke2", "--role", "witness"]);
+    assert_eq!(witness.status.code(), Some(64));
+    let nonsense = files.write("host.json", "{}\n").display().to_string();
+    let done = files.run(&["--platform", "rke2", "--host", &nonsense]);
+    assert_eq!(done.status.code(), Some(64));
+}
+
+#[test]
+fn this_machine_is_read_and_its_document_can_be_judged_again_elsewhere() {
+    let files = Files::new();
+    let program = env!("CARGO_BIN_EXE_windrow");
+    let done = Command::new(program)
+        .args(["preflight", "--platform", "rke2", "--offline", "-o", "json"])
+        .output()
+        .unwrap();
+    let first: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let count = thread::available_parallelism().unwrap().get();
+    let logical = first["host"]["cpus"]["logical"].as_u64().unwrap();
+    assert!(logical >= count as u64, "{logical} of {count}");
+    let saved = files.write("saved.json", &first.to_string());
+    let again = Command::new(program)
+        .args(["preflight", "--platform", "rke2", "-o", "json", "--host"])
+        .arg(saved)
+        .output()
+        .unwrap();
+    let second: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(second["host"], first["host"]);
+    assert_eq!(second["checks"], first["checks"]);
+    assert_eq!(again.status.code(), done.status.code());
+}
+
+#[test]
+fn writes_are_measured_where_one_says_and_leave_nothing_behind() {
+    let files = Files::new();
+    let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().display().to_string();
+    let done = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args([
+            "preflight",
+            "--platform",
+            "rke2",
+            "--offline",
+            "-o",
+            "json",
+            "--disk-test",
+            &path,
+        ])
+        .output()
+        .unwrap();
+    let all: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let fsync = &all["surroundings"]["fsync"];
+    match fsync["unknown"].as_str() {
+        None => {
+            assert_eq!(fsync["directory"], path.as_str());
+            assert!(fsync["writes"].as_u64().unwrap() >= 100, "{fsync}");
+        }
+        Some(why) => assert!(
+            why.contains("not measured") || why.contains("too few"),
+            "{why}"
+        ),
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    let worker = ["--platform", "rke2", "--role", "worker", "--offline"];
+    assert_eq!(files.row("etcd-disk", &worker).1, "not-asked");
+}
+
+#[test]
+fn name_and_time_servers_of_the_configuration_are_really_asked() {
+    // Answers with the question's own header, and one address.
+    let dns = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let dns_port = dns.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut packet = [0; 512];
+        while let Ok((length, from)) = dns.recv_from(&mut packet) {
+            let mut answer = packet[..length].to_vec();
+            (answer[2], answer[3], answer[7]) = (0x81, 0x80, 1);
+            answer.extend([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
+            let _ = dns.send_to(&answer, from);
+        }
+    });
+    let ntp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let ntp_port = ntp.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut packet = [0; 512];
+        while let Ok((_, from)) = ntp.recv_from(&mut packet) {
+            let mut answer = packet[..48].to_vec();
+            (answer[0], answer[1]) = (0x24, 2);
+            answer.copy_within(40..48, 24);
+            answer.copy_within(40..48, 32);
+            let _ = ntp.send_to(&answer, from);
+        }
+    });
+    let files = Files::new();
+    let config = files.write("node.yaml", "os: {hostname: node1, dnsNameservers: [127.0.0.1], ntpServers: [time.example]}\ninstall: {mode: create}\n");
+    let (dns_port, ntp_port) = (dns_port.to_string(), ntp_port.to_string());
+    let config = config.display().to_string();
+    let arguments = [
+        config.as_str(),
+        "--role",
+        "worker",
+        "--dns-port",
+        &dns_port,
+        "--ntp-port",
+        &ntp_port,
+    ];
+    let (_, names, row) = files.row("name-servers", &arguments);
+    assert_eq!(names, "fine", "{row}");
+    let (_, times, row) = files.row("time-servers", &arguments);
+    assert_eq!(times, "fine", "{row}");
+    let other = files.write(
+        "other.yaml",
+        "os: {hostname: node1, dnsNameservers: [nowhere]}\ninstall: {mode: create}\n",
+    );
+    let (code, names, row) = files.row(
+        "name-servers",
+        &[&other.display().to_string(), "--role", "worker"],
+    );
+    assert_eq!((code, names.as_str()), (4, "fails"), "{row}");
+}
+
+/// Runs the script that stands before Harvester's installer, with stand-ins for `windrow` and `curl`.
+fn before_installer(cmdline: &str, verdict: i32, curl_works: bool) -> (Output, String) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let files = Files::new();
+    let asked = files.0.path().join("asked");
+    let program = |name: &str, script: String| {
+        let path = files.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    program(
+        "windrow",
+        format!("echo \"$*\" >{}; exit {verdict}", asked.display()),
+    );
+    let curl = match curl_works {
+        true => "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo os: {} >\"$2\"; shift; done",
+        false => "exit 6",
+    };
+    program("curl", curl.to_owned());
+    let path = format!(
+        "{}:{}",
+        files.0.path().join("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let done = Command::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/packaging/harvester/installer/preflight-installer"
+    ))
+    .env("PATH", path)
+    .env("WINDROW_CMDLINE", files.write("cmdline", cmdline))
+    .env("WINDROW_PREFLIGHT_FILE", files.0.path().join("node.yaml"))
+    .stdin(std::process::Stdio::null())
+    .output()
+    .unwrap();
+    assert!(!files.0.path().join("node.yaml").exists());
+    (done, fs::read_to_string(asked).unwrap_or_default())
+}
+
+#[test]
+fn before_the_installer_only_a_machine_that_fails_waits_for_a_person() {
+    let live = "cdroot root=live:CDLABEL=COS_LIVE console=tty1\n";
+    for (verdict, goes_on) in [(0, true), (5, true), (4, false), (1, true), (64, true)] {
+        let (done, asked) = before_installer(live, verdict, true);
+        // There is no person at the terminal: standard input is at its end.
+        assert_eq!(done.status.success(), goes_on, "{verdict}: {done:?}");
+        assert_eq!(asked, "preflight --platform harvester\n");
+    }
+    let warn = format!("{} windrow.preflight=warn\n", live.trim());
+    assert!(before_installer(&warn, 4, true).0.status.success());
+}
+
+#[test]
+fn before_the_installer_the_configuration_of_the_command_line_counts_where_it_can_be_fetched() {
+    let with = "root=live:CDLABEL=COS_LIVE harvester.install.config_url=http://10.0.0.1/n.yaml\n";
+    let (_, asked) = before_installer(with, 0, true);
+    assert!(
+        asked.starts_with("preflight /") && asked.ends_with("node.yaml\n"),
+        "{asked}"
+    );
+    let (_, asked) = before_installer(with, 0, false);
+    assert_eq!(asked, "preflight --platform harvester\n");
+    for installed in [
+        "root=LABEL=COS_STATE rd.cos.debugrw\n",
+        "x windrow.preflight=off\n",
+    ] {
+        let (done, asked) = before_installer(installed, 4, true);
+        assert!(done.status.success());
+        assert_eq!(asked, "", "{installed}");
+    }
+}

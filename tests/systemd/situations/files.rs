@@ -1,0 +1,111 @@
+//! What lies in the directory of manifests.
+
+use super::outlets::compare;
+use super::*;
+
+const WIDGET: &str =
+    "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: widget, namespace: default}\n";
+const SETTINGS: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: default}\n";
+pub(super) const VM: &str = "\
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: first, namespace: default}
+spec:
+  runStrategy: Always
+  template: {spec: {domain: {devices: {}}}}
+";
+
+fn booted_with(files: &[(&str, &str)]) -> Option<Machine> {
+    let node = files.iter().fold(node()?, |node, (name, content)| {
+        node.file(&format!("{MANIFESTS}/{name}"), content)
+    });
+    let machine = boot(node);
+    rest_of_rke2::start(&machine);
+    Some(machine)
+}
+
+#[test]
+fn a_file_that_is_held() {
+    let Some(machine) = booted_with(&[("widget.yaml", WIDGET)]) else {
+        return;
+    };
+    wait_reason(&machine, "waits-for-kind");
+    compare(
+        &machine,
+        "A manifest is held",
+        "It needs a kind that the API does not serve.",
+    );
+}
+
+#[test]
+fn a_file_that_the_api_refuses() {
+    let refused = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 99999}]}\n";
+    let Some(machine) = booted_with(&[("service.yaml", refused)]) else {
+        return;
+    };
+    wait_status(&machine, "a file that cannot be applied", |status| {
+        status["staging"]["failed"]
+            .as_array()
+            .is_some_and(|failed| !failed.is_empty())
+    });
+    compare(
+        &machine,
+        "The API refuses a manifest",
+        "A Service with a port that there is not. RKE2 tries it again and again.",
+    );
+}
+
+#[test]
+fn two_files_with_one_name() {
+    let other = SETTINGS.replace("settings", "others");
+    let Some(machine) = booted_with(&[("app.yaml", SETTINGS), ("sub/app.yaml", &other)]) else {
+        return;
+    };
+    wait_reason(&machine, "addon-collision");
+    compare(
+        &machine,
+        "Two manifests have one name",
+        "`app.yaml` and `sub/app.yaml`: RKE2 knows both by one Addon.",
+    );
+}
+
+#[test]
+fn a_file_that_rke2_took_first() {
+    let Some(node) = node() else { return };
+    let machine = ready(node);
+    // While Windrow does not look, somebody lays a file, and RKE2 is the first to see it.
+    machine.sh("systemctl stop windrow.service");
+    machine.write(&format!("{MANIFESTS}/widget.yaml"), WIDGET);
+    machine.wait_until("RKE2 has taken it", |machine| {
+        gate_node::get(
+            machine,
+            "/apis/k3s.cattle.io/v1/namespaces/kube-system/addons/widget",
+        )
+        .is_some()
+    });
+    machine.sh("systemctl start windrow.service");
+    wait_status(&machine, "what RKE2 made of it", |status| {
+        status["readiness"] != "Unknown" && status["reason"]["code"] != "node-ready"
+    });
+    compare(
+        &machine,
+        "RKE2 was quicker than Windrow",
+        "A manifest was laid while Windrow was stopped, and RKE2 tried it before its kind was there.",
+    );
+}
+
+#[test]
+fn a_marker_of_somebody_else() {
+    let Some(machine) = booted_with(&[("widget.yaml", WIDGET), ("widget.yaml.skip", "")]) else {
+        return;
+    };
+    wait_status(&machine, "all but the file is there", |status| {
+        status["phase"] != "api" && status["phase"] != "node" && status["readiness"] != "Unknown"
+    });
+    compare(
+        &machine,
+        "Somebody else holds a manifest",
+        "`widget.yaml.skip` was not made by Windrow, which leaves it alone.",
+    );
+}
