@@ -135,12 +135,19 @@ impl ClusterLease {
         Ok(annotations.and_then(|mut all| all.remove(NOTE)))
     }
 
-    /// Writes such a note, as long as this node holds the lease.
+    /// Writes such a note, as long as this node holds the lease, in place of the one that was read. Nobody's note is lost,
+    /// not even where two machines share an identity and so a lease.
     ///
     /// # Errors
     ///
-    /// In a line, when kube-apiserver does not answer or refuses, or another node has taken the lease over.
-    pub async fn write_note(&self, client: &Client, note: String) -> Result<(), String> {
+    /// In a line, when kube-apiserver does not answer or refuses, another node has taken the lease over, or the note is
+    /// another one by now.
+    pub async fn write_note(
+        &self,
+        client: &Client,
+        before: Option<&str>,
+        note: String,
+    ) -> Result<(), String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         let Some(mut found) = limited(api.get_opt(self.name)).await? else {
             return Err("the lease is gone".to_owned());
@@ -151,7 +158,10 @@ impl ClusterLease {
             return Err("another server has the lease now".to_owned());
         }
         let annotations = found.metadata.annotations.get_or_insert_default();
-        annotations.insert(NOTE.to_owned(), note);
+        let replaced = annotations.insert(NOTE.to_owned(), note);
+        if replaced.as_deref() != before {
+            return Err("somebody else has written a note".to_owned());
+        }
         limited(api.replace(self.name, &PostParams::default(), &found))
             .await
             .map(|_| ())

@@ -144,14 +144,23 @@ async fn what_the_holder_writes_down_is_read_by_others_and_nobody_else_writes() 
     let client = store.client();
     let (mut ours, other) = (lease("node1"), lease("node2"));
     assert_eq!(other.note(&client).await, Ok(None));
-    let gone = ours.write_note(&client, "a".to_owned()).await;
+    let gone = ours.write_note(&client, None, "a".to_owned()).await;
     assert!(gone.unwrap_err().contains("gone"));
     ours.take(&client, at(1000)).await.unwrap();
-    ours.write_note(&client, "a".to_owned()).await.unwrap();
+    ours.write_note(&client, None, "a".to_owned()).await.unwrap();
     assert_eq!(other.note(&client).await, Ok(Some("a".to_owned())));
-    let why = other.write_note(&client, "b".to_owned()).await.unwrap_err();
+    let why = other.write_note(&client, Some("a"), "b".to_owned()).await.unwrap_err();
     assert!(why.contains("another server"), "{why}");
     assert_eq!(other.note(&client).await, Ok(Some("a".to_owned())));
+    // Two machines of one identity read the same note: the later of them does not write.
+    let twin = lease("node1");
+    twin.write_note(&client, Some("a"), "c".to_owned())
+        .await
+        .unwrap();
+    let late = ours.write_note(&client, Some("a"), "d".to_owned()).await;
+    assert!(late.unwrap_err().contains("somebody else"));
+    assert_eq!(other.note(&client).await, Ok(Some("c".to_owned())));
     store.refuse(Method::PUT, StatusCode::INTERNAL_SERVER_ERROR);
-    assert!(ours.write_note(&client, "c".to_owned()).await.is_err());
+    let failed = ours.write_note(&client, Some("c"), "d".to_owned()).await;
+    assert!(failed.is_err());
 }

@@ -99,13 +99,13 @@ impl<'c> Turn<'c> {
         self.lease.note(self.client).await
     }
 
-    /// Writes such a note.
+    /// Writes such a note in place of the one that was read.
     ///
     /// # Errors
     ///
-    /// In a line, when kube-apiserver does not answer or refuses, or the turn is lost.
-    pub async fn write_note(&self, note: String) -> Result<(), String> {
-        self.lease.write_note(self.client, note).await
+    /// In a line, when kube-apiserver does not answer or refuses, the turn is lost, or the note is another one by now.
+    pub async fn write_note(&self, before: Option<&str>, note: String) -> Result<(), String> {
+        self.lease.write_note(self.client, before, note).await
     }
 
     /// Gives it back.
@@ -181,7 +181,9 @@ mod tests {
         let failed: Result<(), _> = turn.during(async { Err("x".to_owned()) }).await;
         assert_eq!(failed, Err("x".to_owned()));
         assert_eq!(turn.note().await, Ok(None));
-        turn.write_note("since noon".to_owned()).await.unwrap();
+        turn.write_note(None, "since noon".to_owned())
+            .await
+            .unwrap();
         assert_eq!(turn.note().await, Ok(Some("since noon".to_owned())));
 
         turn.end().await;

@@ -205,9 +205,9 @@ impl Repairer {
             at: (self.now)(),
         });
         let late = attempts.len().saturating_sub(REMEMBERED);
-        let note = serde_json::to_string(&attempts[late..]).ok()?;
+        let written = serde_json::to_string(&attempts[late..]).ok()?;
         // What the other servers cannot be shown is not begun.
-        turn.write_note(note).await.ok()?;
+        turn.write_note(note.as_deref(), written).await.ok()?;
         let record = site
             .records
             .begin(finding, cure, Worker::Daemon, (self.now)())

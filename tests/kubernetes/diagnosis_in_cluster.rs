@@ -32,6 +32,9 @@ impl Server {
         write("etc/rancher/rke2/rke2.yaml", &kubeconfig);
         let settings = format!("diagnosis: {{interval: 1s}}\n{settings}");
         write("etc/windrow/windrow.yaml", settings.as_bytes());
+        // Servers are told apart by it, as machines are.
+        let identity = root.as_os_str().as_encoded_bytes();
+        write("etc/machine-id", identity);
         let daemon = Command::new(env!("CARGO_BIN_EXE_windrow"))
             .args(["run", "--root"])
             .arg(root)

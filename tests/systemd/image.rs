@@ -70,7 +70,7 @@ fn image() -> &'static Image {
     })
 }
 
-/// The state of a node at the end of its first boot, in one go. Its console is asked until the first checks of the
+/// The state of a node at the end of its first boot, in one go. Its console is asked once the first checks of the
 /// supervisor are through, however long that takes; the test's deadline ends a machine that never gets there.
 const TELL: &str = r"
   - [stty, -F, /dev/ttyS1, raw]
@@ -79,8 +79,8 @@ const TELL: &str = r"
   - [sh, -c, 'sed s,^,seen:, /var/lib/rancher/rke2/seen-at-start >/dev/ttyS1']
   - [sh, -c, 'journalctl -b -o json -u windrow.service -u rke2-server.service | sed s,^,journal:, >/dev/ttyS1']
   - [sh, -c, 'systemctl show --property=ActiveEnterTimestampMonotonic windrow.service | sed s,^,ready:, >/dev/ttyS1']
-  - [sh, -c, 'until windrow console --once | tee /run/told | grep -q supervisor.does.not.answer; do sleep 1; done']
-  - [sh, -c, '(echo console: && cat /run/told) >/dev/console; echo end >/dev/ttyS1']
+  - [sh, -c, 'until windrow status -o json | grep -q supervisor-down; do sleep 1; done']
+  - [sh, -c, '(echo console: && windrow console --once) >/dev/console; echo end >/dev/ttyS1']
   - [systemctl, poweroff, --no-block]
 ";
 
@@ -115,12 +115,12 @@ fn an_image_boots_from_its_boot_loader_and_holds_what_its_seed_brings_before_rke
         settings.contains("/etc/windrow/conf.d/20-site.yaml:1"),
         "{settings}"
     );
-    // The console's line on the serial line, within its columns: the stand-in has no supervisor.
+    // The console's line on the serial line, within its columns: nobody listens where the supervisor would.
     let mut lines = console.lines().map(str::trim);
     let shown = lines.find(|line| *line == "console:").and(lines.next());
     let shown = shown.unwrap_or_else(|| panic!("no line of the console in {console}"));
     assert!(
-        shown.contains("RKE2's supervisor does not answer") && shown.chars().count() <= 65,
+        shown.contains("127.0.0.1:9345 refuses connections") && shown.chars().count() <= 65,
         "{shown}"
     );
     assert!(!console.contains("Invalid cloud-config"), "{console}");
