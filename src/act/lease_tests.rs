@@ -147,9 +147,14 @@ async fn what_the_holder_writes_down_is_read_by_others_and_nobody_else_writes() 
     let gone = ours.write_note(&client, None, "a".to_owned()).await;
     assert!(gone.unwrap_err().contains("gone"));
     ours.take(&client, at(1000)).await.unwrap();
-    ours.write_note(&client, None, "a".to_owned()).await.unwrap();
+    ours.write_note(&client, None, "a".to_owned())
+        .await
+        .unwrap();
     assert_eq!(other.note(&client).await, Ok(Some("a".to_owned())));
-    let why = other.write_note(&client, Some("a"), "b".to_owned()).await.unwrap_err();
+    let why = other
+        .write_note(&client, Some("a"), "b".to_owned())
+        .await
+        .unwrap_err();
     assert!(why.contains("another server"), "{why}");
     assert_eq!(other.note(&client).await, Ok(Some("a".to_owned())));
     // Two machines of one identity read the same note: the later of them does not write.

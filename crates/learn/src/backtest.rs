@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_decide::flight::Appeared;
 use windrow_plan::knowledge::{LearnedTimes, Seen};
 
 use crate::boot_set::BootSet;
 use crate::row::{ObservedBoot, thing_words};
-use crate::summary::{BootDeeds, LearnedEntry, Outcome, PhaseEntry, Summary, VersionSpan, numbers};
+use crate::summary::{
+    BootDeeds, LearnedEntry, Outcome, PhaseEntry, Summary, VersionSpan, attribute, numbers,
+};
 
 /// Most cases of a sort that are listed; all are counted.
 const MOST_CASES: usize = 1000;
@@ -132,7 +135,8 @@ impl BacktestRound {
     fn compare(&mut self, held: &ObservedBoot, known: &Summary) {
         let before = self.said();
         self.compare_phases(held, known);
-        let boot = [held];
+        let boot = attribute(&[held]);
+        let boot = [&*boot[0]];
         let deeds = BootDeeds::of(&boot);
         for deed in &deeds.deeds {
             let entries = known.entries.iter().filter(|entry| {
@@ -142,10 +146,10 @@ impl BacktestRound {
             for entry in &entries {
                 self.compare_entry(held, entry, deeds.outcomes(deed, entry));
             }
-            let is_said = |what: &&_| entries.iter().any(|entry| entry.things.contains(*what));
-            let (said, unsaid): (Vec<_>, Vec<_>) = BootDeeds::things(deed).partition(is_said);
-            self.came += said.len();
-            self.not_predicted += unsaid.len();
+            let is_said = |what: &Appeared| entries.iter().any(|entry| entry.things.contains(what));
+            let (said, unsaid) = deed.count(is_said);
+            self.came += said;
+            self.not_predicted += unsaid;
         }
         self.predicted += usize::from(before != self.said());
     }

@@ -6,7 +6,7 @@ use windrow_decide::flight::Appeared;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_plan::knowledge::is_kubernetes_group;
 
-use crate::row::{ObservedBoot, ROW_FORMAT, Who};
+use crate::row::{ObservedBoot, ObservedBringer, ROW_FORMAT, Who};
 
 /// Longest time that anything of a bootstrap takes, in milliseconds: seven days.
 pub const LONGEST_MS: u64 = 7 * 24 * 3600 * 1000;
@@ -14,6 +14,10 @@ pub const LONGEST_MS: u64 = 7 * 24 * 3600 * 1000;
 pub const MOST_THINGS: usize = 500;
 /// Most things of a boot.
 pub const MOST_OF_A_BOOT: usize = 2_000;
+/// Most that may have brought one thing.
+pub const MOST_CANDIDATES: usize = 8;
+/// Most times that things of a boot stand with one who may have brought them.
+pub const MOST_PERHAPS: usize = 200;
 /// Most refusals of a boot.
 pub const MOST_REFUSALS: usize = 50;
 /// Largest row, in bytes.
@@ -118,7 +122,7 @@ pub fn complaint(boot: &ObservedBoot) -> Option<String> {
     if boot.phases.iter().any(|phase| phase.ms > LONGEST_MS) {
         return wrong("a phase takes longer than seven days");
     }
-    let things = || boot.brought.iter().flat_map(|one| &one.things);
+    let things = || boot.brought.iter().flat_map(ObservedBringer::all);
     let mut times = things().flat_map(|thing| [thing.after, thing.api]);
     if times.any(|time| time.is_some_and(|ms| ms > LONGEST_MS)) {
         return wrong("something takes longer than seven days to come");

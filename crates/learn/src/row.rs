@@ -101,6 +101,10 @@ pub struct ObservedBringer {
     /// What came from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub things: Vec<ObservedThing>,
+    /// Kinds of a chart's `crds/` that came while it was being installed. They do not say whose they are: each stands with everyone
+    /// whose they may be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub perhaps: Vec<ObservedThing>,
 }
 
 /// Something that came.
@@ -201,7 +205,7 @@ impl ObservedBoot {
 
     /// How much it says: of two rows of the same boot the one that says more is kept.
     fn weight(&self) -> impl Ord + use<> {
-        let things: usize = self.brought.iter().map(|one| one.things.len()).sum();
+        let things: usize = self.brought.iter().map(|one| one.all().count()).sum();
         let phases: u64 = self.phases.iter().map(|phase| phase.ms).sum();
         (!self.cut, self.end.is_end(), things, phases)
     }
@@ -212,6 +216,13 @@ impl ObservedBoot {
             true => other,
             false => self,
         }
+    }
+}
+
+impl ObservedBringer {
+    /// What came from it, and what may have.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ObservedThing> {
+        self.things.iter().chain(&self.perhaps)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is known of one thing, and from where.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
@@ -16,8 +17,8 @@ use windrow_plan::readiness::node::Phase;
 use super::{EntryReport, KnowledgeReport, PhaseReport, SeenReport, TimesReport};
 use crate::boot_set::BootSet;
 use crate::interval::predict;
-use crate::row::{ObservedBoot, thing_words};
-use crate::summary::{Summary, who_words};
+use crate::row::{ObservedBoot, ObservedBringer, ObservedThing, thing_words};
+use crate::summary::{Summary, attribute, who_words};
 
 /// Most names that are said beside.
 const MOST_NAMES: usize = 20;
@@ -162,10 +163,12 @@ pub struct ContradictionReport {
 /// something (a chart, an operator, an entry), or a phase.
 pub fn explain(asked: &str, knowledge: &Knowledge, boots: &BootSet) -> Explanation {
     let report = KnowledgeReport::of(knowledge);
+    let summary = Summary::of_boots(boots);
     let question = Question {
         asked: asked.trim(),
         report: &report,
-        summary: &Summary::of_boots(boots),
+        summary: &summary,
+        boots: &attribute(&boots.boots()),
     };
     let mut things = question.kinds();
     things.extend(question.objects());
@@ -188,6 +191,8 @@ struct Question<'k> {
     asked: &'k str,
     report: &'k KnowledgeReport,
     summary: &'k Summary,
+    /// Each with what came beside who brought it.
+    boots: &'k [Cow<'k, ObservedBoot>],
 }
 
 impl Question<'_> {
@@ -213,10 +218,9 @@ impl Question<'_> {
     /// The names of things in entries and boots that are meant.
     fn meant(&self, of_entry: fn(&EntryReport) -> &[String], is_object: bool) -> BTreeSet<String> {
         let known = self.report.entries.iter().flat_map(of_entry).cloned();
-        let boots = self.summary.boots.iter();
-        let brought = boots.flat_map(|boot| &boot.brought);
+        let brought = self.boots.iter().flat_map(|boot| &boot.brought);
         let seen = brought
-            .flat_map(|one| &one.things)
+            .flat_map(ObservedBringer::all)
             .map(|thing| thing_words(&thing.what))
             .filter(|name| name.contains(' ') == is_object);
         let plain = |name: String| match name.strip_prefix("cluster:") {
@@ -359,15 +363,23 @@ impl Question<'_> {
         /// The times, and the days of all boots.
         type Values = (Vec<u64>, Vec<Date>);
         let mut found: BTreeMap<String, Values> = BTreeMap::new();
-        for boot in &self.summary.boots {
+        let mut note = |by: String, thing: Option<&ObservedThing>, boot: &ObservedBoot| {
+            let (times, days) = found.entry(by).or_default();
+            times.extend(thing.and_then(|thing| thing.after.or(thing.api)));
+            days.push(day(boot));
+        };
+        let is_it = |thing: &&ObservedThing| is_meant(&thing_words(&thing.what));
+        for boot in self.boots {
             for one in &boot.brought {
-                let mut things = one.things.iter();
-                let thing = things.find(|thing| is_meant(&thing_words(&thing.what)));
-                if let Some(thing) = thing {
-                    let (times, days) = found.entry(who_words(&one.by)).or_default();
-                    times.extend(thing.after.or(thing.api));
-                    days.push(day(boot));
+                if let Some(thing) = one.things.iter().find(is_it) {
+                    note(who_words(&one.by), Some(thing), boot);
                 }
+            }
+            let maybe = boot.brought.iter();
+            let maybe = maybe.filter(|one| one.perhaps.iter().any(|thing| is_it(&thing)));
+            let maybe: Vec<String> = maybe.map(|one| who_words(&one.by)).collect();
+            if !maybe.is_empty() {
+                note(maybe.join(" or "), None, boot);
             }
         }
         let found = found.into_iter();

@@ -1,8 +1,9 @@
 //! Who brought what: the provenance of each thing, with the chart that its Helm release is of.
 //!
-//! What comes from a chart's `crds/` does not say of which release. It is the chart's whose release alone was being installed when it was
-//! created. Helm makes such kinds before it writes the release's Secret (`helm/helm` `pkg/action/install.go`), so an installation begins,
-//! where the HelmChart is a manifest of the directory, when that was applied.
+//! What comes from a chart's `crds/` does not say of which release: it is one that was being installed when it was created. All of them
+//! are written down; other boots tell them apart (`summary/unnamed.rs`). Helm makes such kinds, and waits for them, before it writes the
+//! release's Secret (`helm/helm` `pkg/action/install.go`, `installCRDs`). So an installation begins when its HelmChart was applied, and
+//! where that is not in the directory so long before the Secret.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +13,18 @@ use windrow_model::manifest::{GroupKind, ManifestPath, sha256_hex};
 use windrow_plan::knowledge::{Bringer, Knowledge, installed_chart};
 
 use super::ClockTime;
-use crate::bounds::{MOST_OF_A_BOOT, MOST_THINGS, is_digest, is_name, is_thing, is_who, is_word};
+use crate::bounds::{
+    MOST_CANDIDATES, MOST_OF_A_BOOT, MOST_PERHAPS, MOST_THINGS, is_digest, is_name, is_thing,
+    is_who, is_word,
+};
 use crate::row::{ObservedBringer, ObservedThing, Who};
 
 /// An object that was created this long before it was seen was seen late.
 const LATE: SignedDuration = SignedDuration::from_secs(2);
 /// Times in whole seconds differ by so much from the time itself.
 const ROUNDING: SignedDuration = SignedDuration::from_secs(1);
+/// How long Helm waits for the kinds of `crds/` before it goes on.
+const KINDS_FIRST: SignedDuration = SignedDuration::from_secs(60);
 
 /// A release: its name and its namespace.
 type ReleaseName = (String, String);
@@ -118,68 +124,91 @@ impl<'f> Bringers<'f> {
         let mut found: BTreeMap<Who, ObservedBringer> = BTreeMap::new();
         // A chart that was deployed and brought nothing says something too.
         for (name, chart) in &self.charts {
-            let hashed = (digest(&name.0), digest(&name.1));
-            let release = self
-                .releases
-                .get(name)
-                .or_else(|| self.releases.get(&hashed));
+            let release = self.release(name);
             let one = bringer(&mut found, chart.who.clone());
             one.done |= release.is_some_and(|release| release.deployed);
         }
         let mut seen = BTreeMap::new();
+        let mut room = MOST_PERHAPS;
         for (line, at) in &self.appearances {
             // Something may go and come again: the first time counts.
             if seen.insert(&line.what, ()).is_some() {
                 continue;
             }
-            let release = self.release_of(line, applied);
-            let chart = release.as_ref().and_then(|name| self.chart(name));
-            let who = who(line, release.as_ref(), chart);
-            let from = self.reference(line, chart, applied);
             let came = (!line.was_there).then(|| when(line, *at));
             let since = |from: Option<ClockTime>| came.and_then(|came| came.since(from?));
-            let thing = ObservedThing {
+            let thing = |from: Option<ClockTime>| ObservedThing {
                 what: line.what.clone(),
                 after: since(from),
                 api: since(api),
             };
+            let candidates = self.candidates(line, applied);
+            if (1..=MOST_CANDIDATES.min(room)).contains(&candidates.len()) {
+                room -= candidates.len();
+                for (who, applied) in candidates {
+                    let one = bringer(&mut found, who);
+                    one.perhaps.push(thing(applied));
+                }
+                continue;
+            }
+            let release = release_of(line);
+            let chart = release.as_ref().and_then(|name| self.chart(name));
+            let who = who(line, release.as_ref(), chart);
+            let from = self.reference(line, chart, applied);
             let one = bringer(&mut found, who);
             let release = release.and_then(|name| self.releases.get(&name));
             one.done |= release.is_some_and(|release| release.deployed);
             if one.things.len() < MOST_THINGS {
-                one.things.push(thing);
+                one.things.push(thing(from));
             }
         }
         let mut found: Vec<ObservedBringer> = found.into_values().take(MOST_THINGS).collect();
         for one in &mut found {
             one.things.sort();
+            one.perhaps.sort();
         }
         found
     }
 
-    /// The release that brought something.
-    fn release_of(
+    /// A release by its name, also where `flight.names: hash` wrote digests.
+    fn release(&self, name: &ReleaseName) -> Option<&Release> {
+        let hashed = || (digest(&name.0), digest(&name.1));
+        let found = self.releases.get(name);
+        found.or_else(|| self.releases.get(&hashed()))
+    }
+
+    /// Whose a thing without a name may be, and when what installs it was applied. Empty where one of them cannot be told.
+    fn candidates(
         &self,
         line: &RecordedAppearance,
         applied: &BTreeMap<ManifestPath, Option<ClockTime>>,
-    ) -> Option<ReleaseName> {
-        match &line.by {
-            Provenance::Helm {
-                release, namespace, ..
-            } => (!release.is_empty()).then(|| (release.clone(), namespace.clone())),
-            Provenance::HelmUnnamed if !line.was_there => {
-                let created = line.created?;
-                let mut fits = self.releases.iter().filter(|(name, release)| {
-                    let chart = self.chart(name);
-                    let begun = chart.and_then(|chart| *applied.get(&chart.path)?);
-                    release.was_at_work(created, begun.map(ClockTime::at))
-                });
-                match (fits.next(), fits.next()) {
-                    (Some((name, _)), None) => Some(name.clone()),
-                    _ => None,
-                }
+    ) -> BTreeMap<Who, Option<ClockTime>> {
+        let mut found = BTreeMap::new();
+        let created = match (&line.by, line.created) {
+            (Provenance::HelmUnnamed, Some(created)) if !line.was_there => created,
+            _ => return found,
+        };
+        for (name, release) in &self.releases {
+            let chart = self.chart(name);
+            let begun = chart.and_then(|chart| *applied.get(&chart.path)?);
+            if release.was_at_work(created, chart.is_some(), begun.map(ClockTime::at)) {
+                let who = who(line, Some(name), chart);
+                found.entry(who).or_insert(begun);
             }
-            _ => None,
+        }
+        // Helm has written nothing of it yet: it may be at work since its HelmChart was applied.
+        let unwritten = self.charts.iter();
+        for (_, chart) in unwritten.filter(|(name, _)| self.release(name).is_none()) {
+            let Some(begun) = applied.get(&chart.path) else {
+                continue;
+            };
+            if begun.is_none_or(|begun| created.duration_since(begun.at()) >= -ROUNDING) {
+                found.entry(chart.who.clone()).or_insert(*begun);
+            }
+        }
+        match found.contains_key(&Who::Unknown) {
+            true => BTreeMap::new(),
+            false => found,
         }
     }
 
@@ -218,14 +247,30 @@ impl<'f> Bringers<'f> {
 
 impl Release {
     /// Was it being installed when something was created?
-    fn was_at_work(&self, created: Timestamp, applied: Option<Timestamp>) -> bool {
-        let from = match (applied, self.began) {
-            (Some(applied), Some(began)) => Some(applied.min(began)),
-            (applied, began) => applied.or(began),
+    fn was_at_work(
+        &self,
+        created: Timestamp,
+        has_manifest: bool,
+        applied: Option<Timestamp>,
+    ) -> bool {
+        let first = match has_manifest {
+            true => ROUNDING,
+            false => ROUNDING + KINDS_FIRST,
         };
-        let is_after = |from: Timestamp| created.duration_since(from) >= -ROUNDING;
-        let is_before = |done: Timestamp| created.duration_since(done) <= ROUNDING;
-        from.is_some_and(is_after) && self.done.is_none_or(is_before)
+        let since = |from: Timestamp| created.duration_since(from);
+        let is_begun = applied.is_some_and(|applied| since(applied) >= -ROUNDING)
+            || self.began.is_some_and(|began| since(began) >= -first);
+        is_begun && self.done.is_none_or(|done| since(done) <= ROUNDING)
+    }
+}
+
+/// The release that brought something, as it says itself.
+fn release_of(line: &RecordedAppearance) -> Option<ReleaseName> {
+    match &line.by {
+        Provenance::Helm {
+            release, namespace, ..
+        } => (!release.is_empty()).then(|| (release.clone(), namespace.clone())),
+        _ => None,
     }
 }
 
@@ -283,6 +328,7 @@ fn bringer(found: &mut BTreeMap<Who, ObservedBringer>, who: Who) -> &mut Observe
         by: who,
         done: false,
         things: Vec::new(),
+        perhaps: Vec::new(),
     })
 }
 

@@ -8,7 +8,7 @@ use super::evidence::{Evidence, Hand, InBoot, all_there};
 use super::shipped::values;
 use super::versions::Numbers;
 use super::{LearnedEntry, Provider};
-use crate::row::ObservedBoot;
+use crate::row::{ObservedBoot, ObservedThing};
 
 /// What one who brings did in one boot, for who compares it with what others say of it.
 pub(crate) struct Deed<'b> {
@@ -37,7 +37,7 @@ pub(crate) struct BootDeeds<'b> {
 }
 
 impl<'b> BootDeeds<'b> {
-    pub(crate) fn of(boot: &'b [&'b ObservedBoot; 1]) -> Self {
+    pub(crate) fn of(boot: &'b [&'b ObservedBoot]) -> Self {
         let mut evidence = Evidence::gather(boot);
         let by = std::mem::take(&mut evidence.by).into_iter();
         let deeds = by.flat_map(|(provider, versions)| {
@@ -61,18 +61,18 @@ impl<'b> BootDeeds<'b> {
 
     /// What became of what an entry says of one who brings.
     pub(crate) fn outcomes(&self, deed: &Deed<'b>, entry: &LearnedEntry) -> Outcome {
-        let own = &deed.in_boot.things;
-        let missing = entry.things.iter().filter(|what| !own.contains_key(what));
+        // What may be its own and was said to be is.
+        let own = InBoot {
+            things: deed.all().collect(),
+            ..InBoot::default()
+        };
+        let missing = entry.things.iter();
+        let missing = missing.filter(|what| !own.things.contains_key(what));
         let mut is_known = true;
         for what in missing {
             match self.came.get(what) {
-                Some(Hand::Known(provider)) => {
-                    return Outcome::FromOther(what.clone(), provider.words());
-                }
-                Some(Hand::Other(words)) => {
-                    return Outcome::FromOther(what.clone(), words.clone());
-                }
                 Some(Hand::Unknown) => is_known = false,
+                Some(other) => return Outcome::FromOther(what.clone(), other.words()),
                 None if !deed.in_boot.is_whole => is_known = false,
                 // What comes only where a value is true need not come.
                 None if !values(&entry.by, what).is_empty() => is_known = false,
@@ -80,17 +80,28 @@ impl<'b> BootDeeds<'b> {
             }
         }
         match is_known {
-            true => Outcome::Came(all_there(
-                &deed.provider,
-                &deed.in_boot,
-                entry.things.iter(),
-            )),
+            true => Outcome::Came(all_there(&deed.provider, &own, entry.things.iter())),
             false => Outcome::NotKnown,
         }
     }
+}
 
-    /// What came from one who brings.
-    pub(crate) fn things<'d>(deed: &'d Deed<'b>) -> impl Iterator<Item = &'b Appeared> + 'd {
-        deed.in_boot.things.keys().copied()
+impl<'b> Deed<'b> {
+    /// What came from it, and what may have.
+    fn all(&self) -> impl Iterator<Item = (&'b Appeared, &'b ObservedThing)> + '_ {
+        let InBoot {
+            things, perhaps, ..
+        } = &self.in_boot;
+        things
+            .iter()
+            .chain(perhaps)
+            .map(|(what, thing)| (*what, *thing))
+    }
+
+    /// How many of these things came from it, or may have; and how many others did.
+    pub(crate) fn count(&self, is_said: impl Fn(&Appeared) -> bool) -> (usize, usize) {
+        let said = self.all().filter(|(what, _)| is_said(what)).count();
+        let others = self.in_boot.things.keys().filter(|what| !is_said(what));
+        (said, others.count())
     }
 }

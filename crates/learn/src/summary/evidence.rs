@@ -55,6 +55,8 @@ pub(super) struct InBoot<'b> {
     /// It was done, and the boot can say what did not come.
     pub(super) is_whole: bool,
     pub(super) things: BTreeMap<&'b Appeared, &'b ObservedThing>,
+    /// What came while it or another one was being installed, and does not say whose it is.
+    pub(super) perhaps: BTreeMap<&'b Appeared, &'b ObservedThing>,
 }
 
 /// From whom something came.
@@ -63,7 +65,20 @@ pub(super) enum Hand {
     Known(Provider),
     /// In words.
     Other(String),
+    /// One of those that have it in `perhaps`.
+    OneOfSeveral,
     Unknown,
+}
+
+impl Hand {
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Known(provider) => provider.words(),
+            Self::Other(words) => words.clone(),
+            Self::OneOfSeveral => "another Helm release".to_owned(),
+            Self::Unknown => String::new(),
+        }
+    }
 }
 
 /// What the boots of some versions say.
@@ -148,6 +163,13 @@ impl<'b> Evidence<'b> {
                 },
             };
             self.came[number].insert(&thing.what, hand);
+        }
+        for thing in &one.perhaps {
+            if let Some((provider, version)) = self.provider(boot, &one.by, &thing.what) {
+                let in_boot = self.in_boot(provider, version, number);
+                in_boot.perhaps.insert(&thing.what, thing);
+            }
+            self.came[number].insert(&thing.what, Hand::OneOfSeveral);
         }
     }
 
@@ -274,7 +296,7 @@ impl<'b> Evidence<'b> {
         for (number, one) in by_boot {
             for what in &things {
                 let is_against = match self.came[*number].get(what) {
-                    _ if one.things.contains_key(what) => false,
+                    _ if one.things.contains_key(what) || one.perhaps.contains_key(what) => false,
                     Some(Hand::Unknown) => false,
                     Some(_) => true,
                     // What comes only where a value is true need not come.
@@ -298,11 +320,7 @@ impl<'b> Evidence<'b> {
         for (what, numbers) in &votes.against {
             for number in numbers {
                 let boot = self.boots[*number];
-                let came_from = self.came[*number].get(what).map(|hand| match hand {
-                    Hand::Known(provider) => provider.words(),
-                    Hand::Other(words) => words.clone(),
-                    Hand::Unknown => String::new(),
-                });
+                let came_from = self.came[*number].get(what).map(Hand::words);
                 found.insert(Contradiction {
                     by: provider.words(),
                     what: (*what).clone(),

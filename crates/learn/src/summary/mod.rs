@@ -5,6 +5,7 @@ mod deeds;
 mod evidence;
 mod phases;
 mod shipped;
+mod unnamed;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::row::ObservedBoot;
 pub(crate) use self::deeds::{BootDeeds, Outcome};
 pub use self::evidence::Contradiction;
 pub(crate) use self::evidence::who_words;
+pub(crate) use self::unnamed::attribute;
 pub use self::versions::VersionSpan;
 pub(crate) use self::versions::numbers;
 
@@ -174,7 +176,9 @@ impl Summary {
 
     /// Of these boots, each one once.
     pub fn of_rows(boots: &[&ObservedBoot]) -> Self {
-        let evidence = evidence::Evidence::gather(boots);
+        let attributed = attribute(boots);
+        let attributed: Vec<&ObservedBoot> = attributed.iter().map(|boot| &**boot).collect();
+        let evidence = evidence::Evidence::gather(&attributed);
         let (entries, contradictions) = evidence.into_entries();
         Self {
             entries,

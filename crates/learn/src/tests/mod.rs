@@ -3,6 +3,7 @@
 mod backtest;
 mod flight_lines;
 mod properties;
+mod unnamed;
 
 use serde_json::json;
 use windrow_decide::flight::{BootState, Flights};
@@ -154,40 +155,6 @@ fn versions_that_bring_the_same_are_one_range_and_others_are_another() {
         ("chart-widgets-2.0.0", ">=2.0.0 <2.0.1".to_owned(), 2),
     ];
     assert_eq!(found, expected);
-}
-
-#[test]
-fn a_kind_of_a_charts_crds_is_attributed_only_where_one_release_was_at_work() {
-    let mut one = BootScript::new(0);
-    one.by = json!({"is": "helmUnnamed"});
-    let created = one.at(one.api + 15 + 20);
-    let with_time = |script: &BootScript| {
-        let lines = script.lines();
-        lines.replace(
-            "\"is\":\"appeared\"",
-            &format!("\"created\":\"{created}\",\"is\":\"appeared\""),
-        )
-    };
-    let bringer = |text: &str| {
-        let observed = observe(&Flights::read(text).unwrap());
-        let row = &observed.boots[0];
-        let mut brought = row.brought.iter();
-        brought
-            .find(|one| !one.things.is_empty())
-            .unwrap()
-            .by
-            .clone()
-    };
-    let alone = with_time(&one);
-    assert!(matches!(bringer(&alone), Who::Chart { .. }));
-    let other = json!({"is": "release", "at": one.at(500), "release": "other", "namespace": "default", "status": "deployed",
-        "began": one.at(0), "modified": one.at(500)});
-    // Before the last decision, which ends the boot.
-    let (before, last) = alone.trim_end().rsplit_once('\n').unwrap();
-    assert_eq!(
-        bringer(&format!("{before}\n{other}\n{last}\n")),
-        Who::Unknown
-    );
 }
 
 #[test]

@@ -106,11 +106,15 @@ fn who() -> impl Strategy<Value = Who> {
 fn bringer() -> impl Strategy<Value = ObservedBringer> {
     let ms = || option::of(0..200_000_000u64);
     let thing =
-        (what(), ms(), ms()).prop_map(|(what, after, api)| ObservedThing { what, after, api });
-    (who(), any::<bool>(), vec(thing, 0..4)).prop_map(|(by, done, things)| ObservedBringer {
-        by,
-        done,
-        things,
+        || (what(), ms(), ms()).prop_map(|(what, after, api)| ObservedThing { what, after, api });
+    let (things, perhaps) = (vec(thing(), 0..4), vec(thing(), 0..3));
+    (who(), any::<bool>(), things, perhaps).prop_map(|(by, done, things, perhaps)| {
+        ObservedBringer {
+            by,
+            done,
+            things,
+            perhaps,
+        }
     })
 }
 
