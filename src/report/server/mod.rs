@@ -1,28 +1,27 @@
 //! The status over HTTPS, for operators without a login: off by default, read-only, behind a token.
 //!
 //! One request for each connection, and a bound on everything that a peer can do: how many connect and how often
-//! (`limits`), how long the handshake, the request's head and the answer take, and how large the head is. `request`
-//! judges the request; certificate and token are read again when their files change (`secrets`).
+//! (`limits`), how long the handshake, the request's head and the answer take, and how large the head is. `routes` has
+//! the paths, who may ask for them and what is answered; certificate and token are read again when their files change
+//! (`secrets`).
 
 mod limits;
 mod request;
+mod routes;
 mod secrets;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
-use http::{HeaderValue, Request, Response, StatusCode};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use axum::Router;
+use hyper::body::Bytes;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -32,7 +31,7 @@ use windrow_decide::{Event, Status};
 use windrow_model::reasons::Code;
 
 use self::limits::{ConnectionLimits, Peer};
-use self::request::{LONGEST_WAIT, RefusedRequest, StatusRequest};
+use self::request::LONGEST_WAIT;
 use self::secrets::{Certificate, Token};
 use super::journal;
 use crate::backoff::Backoff;
@@ -106,6 +105,7 @@ impl StatusService {
 
     async fn run(self: &Arc<Self>, listener: TcpListener) {
         let mut status = self.status.clone();
+        let routes = routes::routes(self);
         // The connections end with this set.
         let mut connections = JoinSet::new();
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
@@ -127,10 +127,10 @@ impl StatusService {
                     };
                     // A peer over its limit gets no answer, not even a handshake: that is the costly part.
                     if admitted {
-                        let server = self.clone();
+                        let (server, routes) = (self.clone(), routes.clone());
                         connections.spawn(async move {
                             let _here = OpenConnection(server.clone(), peer);
-                            server.connection(stream).await;
+                            server.connection(stream, routes).await;
                         });
                     }
                 }
@@ -150,7 +150,7 @@ impl StatusService {
         token.map(|_| config)
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream) {
+    async fn connection(&self, stream: TcpStream, routes: Router) {
         let fit = self.check_files();
         self.report(fit.clone().map(drop));
         // Without a token every request is refused, with the reason.
@@ -159,70 +159,15 @@ impl StatusService {
         };
         let accepted = timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await;
         let Ok(Ok(stream)) = accepted else { return };
-        let service = service_fn(|request| {
-            let server = self.clone();
-            async move { Ok::<_, Infallible>(server.answer(&request).await) }
-        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HANDSHAKE)
             .keep_alive(false)
             .max_headers(HEADERS)
             .max_buf_size(HEAD)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
         // These errors are the peer's: it went away, or sent something other than HTTP.
         let _ = timeout(HANDSHAKE + LONGEST_WAIT + ANSWER, connection).await;
-    }
-
-    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-        let token = self.token.get().ok();
-        let token = token.as_ref().map(|token| token.as_str());
-        match request::judge(request.method(), request.uri(), request.headers(), token) {
-            Ok(StatusRequest::Health) => plain(StatusCode::OK, "ok"),
-            Ok(StatusRequest::Status) => self.document(),
-            Ok(StatusRequest::Change { from, wait }) => self.change(from, wait).await,
-            Err(RefusedRequest(status, why)) => {
-                let mut response = plain(status, &why);
-                let headers = response.headers_mut();
-                if status == StatusCode::UNAUTHORIZED {
-                    let realm = HeaderValue::from_static("Bearer realm=\"windrow\"");
-                    headers.insert(WWW_AUTHENTICATE, realm);
-                }
-                if status == StatusCode::METHOD_NOT_ALLOWED {
-                    headers.insert(ALLOW, HeaderValue::from_static("GET"));
-                }
-                response
-            }
-        }
-    }
-
-    /// The document once its generation differs from `from`; 304 if it does not within `wait`.
-    async fn change(&self, from: u64, wait: Duration) -> Response<Full<Bytes>> {
-        let mut status = self.status.clone();
-        let changed = status.wait_for(|status| {
-            status
-                .as_ref()
-                .is_some_and(|status| status.generation != from)
-        });
-        let changed = timeout(wait, changed).await.is_ok();
-        match changed {
-            true => self.document(),
-            false => {
-                let mut response = Response::new(Full::new(Bytes::new()));
-                *response.status_mut() = StatusCode::NOT_MODIFIED;
-                response
-            }
-        }
-    }
-
-    fn document(&self) -> Response<Full<Bytes>> {
-        let Some(status) = self.status.borrow().clone() else {
-            return plain(StatusCode::SERVICE_UNAVAILABLE, "there is no status yet");
-        };
-        match self.written(status) {
-            Ok(bytes) => response(StatusCode::OK, "application/json", bytes),
-            Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
-        }
     }
 
     /// Serialised once for all who wait for it.
@@ -271,21 +216,4 @@ impl Drop for OpenConnection {
             limits.leave(self.1);
         }
     }
-}
-
-fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
-    response(
-        status,
-        "text/plain; charset=utf-8",
-        Bytes::from(format!("{text}\n")),
-    )
-}
-
-fn response(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }

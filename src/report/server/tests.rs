@@ -168,14 +168,20 @@ async fn the_status_is_told_to_those_who_have_the_token() {
         .await
         .unwrap();
     assert_eq!(response.text().await.unwrap(), "ok\n");
-    let posted = served
-        .client()
-        .post(served.url("/status"))
-        .bearer_auth(TOKEN);
-    let response = posted.body("x").send().await.unwrap();
-    assert_eq!(response.status().as_u16(), 405);
-    assert_eq!(response.headers()["allow"], "GET");
+    for method in [
+        reqwest::Method::POST,
+        reqwest::Method::HEAD,
+        reqwest::Method::OPTIONS,
+    ] {
+        let asked = served.client().request(method, served.url("/status"));
+        let response = asked.bearer_auth(TOKEN).body("x").send().await.unwrap();
+        assert_eq!(response.status().as_u16(), 405);
+        assert_eq!(response.headers()["allow"], "GET");
+    }
+    // Who has no token does not learn which paths there are.
     assert_eq!(served.get("/else", TOKEN).await.unwrap().0, 404);
+    assert_eq!(served.get("/else", "none").await.unwrap().0, 401);
+    assert_eq!(served.get("/status/", TOKEN).await.unwrap().0, 404);
     assert_eq!(
         served.get("/status?generation=x", TOKEN).await.unwrap().0,
         400

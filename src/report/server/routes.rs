@@ -1,0 +1,112 @@
+//! The paths, who may ask for them, and what is answered. A new path is a line in [`routes`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawQuery, Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::get;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderValue, Method, StatusCode};
+use tokio::time::timeout;
+
+use super::StatusService;
+use super::request::{RefusedRequest, StatusRequest, parse_query, shows_token};
+
+/// What the answers are made of.
+type Server = State<Arc<StatusService>>;
+
+/// All paths. A layer holds for the paths that stand before it, and for those that there are not.
+pub(super) fn routes(server: &Arc<StatusService>) -> Router {
+    Router::new()
+        .route("/status", get(status))
+        .fallback(not_found)
+        .layer(from_fn_with_state(server.clone(), require_token))
+        // It shows only that the program runs: no token.
+        .route("/healthz", get(async || plain(StatusCode::OK, "ok")))
+        .layer(from_fn(only_get))
+        .with_state(server.clone())
+}
+
+async fn only_get(request: Request, next: Next) -> Response {
+    if request.method() == Method::GET {
+        return next.run(request).await;
+    }
+    let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered");
+    let allowed = HeaderValue::from_static("GET");
+    response.headers_mut().insert(ALLOW, allowed);
+    response
+}
+
+/// Without a token of its own the server refuses every request.
+async fn require_token(State(server): Server, request: Request, next: Next) -> Response {
+    let token = server.token.get().ok();
+    if token.is_some_and(|token| shows_token(request.headers(), &token)) {
+        return next.run(request).await;
+    }
+    let mut response = plain(
+        StatusCode::UNAUTHORIZED,
+        "show the node's token: Authorization: Bearer …",
+    );
+    let realm = HeaderValue::from_static("Bearer realm=\"windrow\"");
+    response.headers_mut().insert(WWW_AUTHENTICATE, realm);
+    response
+}
+
+async fn not_found() -> Response {
+    plain(StatusCode::NOT_FOUND, "there are /status and /healthz")
+}
+
+async fn status(State(server): Server, RawQuery(query): RawQuery) -> Response {
+    match parse_query(query.as_deref().unwrap_or_default()) {
+        Ok(StatusRequest::Now) => document(&server),
+        Ok(StatusRequest::Change { from, wait }) => change(&server, from, wait).await,
+        Err(RefusedRequest(why)) => plain(StatusCode::BAD_REQUEST, why),
+    }
+}
+
+/// The document once its generation differs from `from`; 304 if it does not within `wait`.
+async fn change(server: &StatusService, from: u64, wait: Duration) -> Response {
+    let mut status = server.status.clone();
+    let changed = status.wait_for(|status| {
+        status
+            .as_ref()
+            .is_some_and(|status| status.generation != from)
+    });
+    let changed = timeout(wait, changed).await.is_ok();
+    match changed {
+        true => document(server),
+        false => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+    }
+}
+
+fn document(server: &StatusService) -> Response {
+    let Some(status) = server.status.borrow().clone() else {
+        return plain(StatusCode::SERVICE_UNAVAILABLE, "there is no status yet");
+    };
+    match server.written(status) {
+        Ok(bytes) => response(StatusCode::OK, "application/json", Body::from(bytes)),
+        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
+fn plain(status: StatusCode, text: &str) -> Response {
+    let body = Body::from(format!("{text}\n"));
+    response(status, "text/plain; charset=utf-8", body)
+}
+
+fn response(status: StatusCode, kind: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
