@@ -165,7 +165,7 @@ pub fn is_who(who: &Who) -> bool {
                 && repository.as_deref().is_none_or(is_word)
         }
         Who::Release { name, namespace } => is_name(name) && is_name(namespace),
-        Who::Addon { name } | Who::Manager { name } => is_name(name),
+        Who::Addon { name } | Who::Manager { name, .. } => is_name(name),
         Who::Fleet { bundle } => is_name(bundle),
         Who::Owner { kind } => is_any_kind(kind),
         Who::Unknown => true,

@@ -166,6 +166,10 @@ pub enum Who {
     Manager {
         /// Its field manager.
         name: String,
+        /// Is a Deployment of this name in the manifests directory, or a HelmChart whose Deployment is usually called so, and was that
+        /// applied before?
+        #[serde(default, skip_serializing_if = "is_false")]
+        manifest: bool,
     },
     /// By whom is not known.
     Unknown,

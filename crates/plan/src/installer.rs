@@ -6,7 +6,7 @@ use windrow_model::manifest::{Node, Object, ObjectRef};
 
 use crate::knowledge::{
     Brings, GuardingWebhook, InstalledChart, Knowledge, KnownBrings, UnsetValues, installed_chart,
-    learned_brings,
+    learned_brings, operator_name,
 };
 
 /// Kinds whose controllers install what their objects describe: `(group, kind)`, and every kind of a
@@ -170,10 +170,23 @@ pub(super) fn what_it_installs(
     let mut known = KnownBrings::default();
     let mut unset = Vec::new();
     let mut installing = installing(object, id);
-    if installing != Installing::Yes {
-        return (installing, KnownInstaller::default());
+    let chart = installed_chart(object);
+    let operator = operator_name(id, chart.as_ref());
+    let add_operator = |known: &mut KnownBrings| {
+        let name = operator.as_ref();
+        name.is_some_and(|name| add_pods(known, name, knowledge))
+    };
+    if chart.is_none() && add_operator(&mut known) {
+        installing = Installing::No;
     }
-    if let Some(chart) = installed_chart(object) {
+    if installing != Installing::Yes {
+        let installer = KnownInstaller {
+            brings: known,
+            ..KnownInstaller::default()
+        };
+        return (installing, installer);
+    }
+    if let Some(chart) = chart {
         unset = knowledge.brought_if_set(&chart);
         if add_chart(&mut known, &chart, knowledge) {
             installing = Installing::No;
@@ -183,8 +196,10 @@ pub(super) fn what_it_installs(
             objects: created_namespace(object).into_iter().collect(),
             ..Brings::default()
         };
-        known.learned = learned_brings(knowledge.brought_by_chart(&chart), &created);
+        let learned = learned_brings(knowledge.brought_by_chart(&chart), &created);
+        known.learned = learned;
         known.brings.add(&created);
+        add_operator(&mut known);
     }
     let kind = id.group_kind();
     for (deployment, entry) in knowledge.brought_by_operator(&kind) {
@@ -227,6 +242,22 @@ fn add_chart(known: &mut KnownBrings, chart: &InstalledChart, knowledge: &Knowle
         is_closed = true;
     }
     is_closed && !chart.carries_objects() && !knowledge.installs_others(chart)
+}
+
+/// Adds what an operator of this name brings as soon as its pods run. True where nothing else can come of it: it is written, not only
+/// seen.
+fn add_pods(known: &mut KnownBrings, name: &str, knowledge: &Knowledge) -> bool {
+    let mut is_closed = false;
+    for entry in knowledge.brought_by_pods(name) {
+        known.add_delays(entry);
+        if entry.seen.is_none() {
+            known.brings.add(&entry.brings);
+            is_closed = true;
+        }
+    }
+    let learned = learned_brings(knowledge.brought_by_pods(name), &Brings::default());
+    known.learned.extend(learned);
+    is_closed
 }
 
 /// Adds webhooks, with what registers and what answers them.

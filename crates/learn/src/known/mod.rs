@@ -204,7 +204,10 @@ fn by(entry: &KnowledgeEntry) -> String {
             selected_by: Some((setting, word)),
             ..
         } => format!("{who} where `{}` names {word}", setting.as_str()),
-        Bringer::Operator { acts_on, .. } => format!("{who} once there is a {acts_on}"),
+        Bringer::Operator {
+            acts_on: Some(acts_on),
+            ..
+        } => format!("{who} once there is a {acts_on}"),
         Bringer::Kubernetes { optional: true } => format!("{who} where `runtime-config` has it"),
         _ => who,
     }

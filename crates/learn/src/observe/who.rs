@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use windrow_decide::flight::{Provenance, RecordedAppearance, RecordedFiles, RecordedRelease};
 use windrow_model::manifest::{GroupKind, ManifestPath, sha256_hex};
-use windrow_plan::knowledge::{Bringer, Knowledge, installed_chart};
+use windrow_plan::knowledge::{Bringer, Knowledge, installed_chart, operator_name};
 
 use super::ClockTime;
 use crate::bounds::{
@@ -26,6 +26,16 @@ const ROUNDING: SignedDuration = SignedDuration::from_secs(1);
 /// How long Helm waits for the kinds of `crds/` before it goes on.
 const KINDS_FIRST: SignedDuration = SignedDuration::from_secs(60);
 
+/// Field managers that many programs have: kubebuilder calls its program `manager`, and people use kubectl.
+const OF_ANYBODY: [&str; 6] = [
+    "controller",
+    "controller-manager",
+    "kubectl",
+    "main",
+    "manager",
+    "operator",
+];
+
 /// A release: its name and its namespace.
 type ReleaseName = (String, String);
 
@@ -35,6 +45,8 @@ pub(super) struct Bringers<'f> {
     charts: BTreeMap<ReleaseName, ManifestChart>,
     /// Files with objects of these kinds: a controller acts once they are applied.
     files_of_kinds: BTreeMap<GroupKind, Vec<ManifestPath>>,
+    /// Files that run operators of these names.
+    files_of_operators: BTreeMap<String, Vec<ManifestPath>>,
     releases: BTreeMap<ReleaseName, Release>,
     appearances: Vec<(&'f RecordedAppearance, ClockTime)>,
 }
@@ -64,11 +76,12 @@ impl<'f> Bringers<'f> {
             self.forget(&file.path);
             for object in file.restore().objects() {
                 let kind = object.id.group_kind();
-                let paths = self.files_of_kinds.entry(kind).or_default();
-                if !paths.contains(&file.path) {
-                    paths.push(file.path.clone());
+                note(&mut self.files_of_kinds, kind, &file.path);
+                let chart = installed_chart(object);
+                if let Some(name) = operator_name(&object.id, chart.as_ref()) {
+                    note(&mut self.files_of_operators, name, &file.path);
                 }
-                let Some(chart) = installed_chart(object) else {
+                let Some(chart) = chart else {
                     continue;
                 };
                 let version = object.node.str_at(&["spec", "version"]);
@@ -94,7 +107,8 @@ impl<'f> Bringers<'f> {
 
     fn forget(&mut self, path: &ManifestPath) {
         self.charts.retain(|_, chart| chart.path != *path);
-        for paths in self.files_of_kinds.values_mut() {
+        let kinds = self.files_of_kinds.values_mut();
+        for paths in kinds.chain(self.files_of_operators.values_mut()) {
             paths.retain(|one| one != path);
         }
     }
@@ -153,8 +167,20 @@ impl<'f> Bringers<'f> {
             }
             let release = release_of(line);
             let chart = release.as_ref().and_then(|name| self.chart(name));
-            let who = who(line, release.as_ref(), chart);
-            let from = self.reference(line, chart, applied);
+            let operator = self.operator(line, came, applied);
+            let (who, from) = match operator {
+                Some((name, begun)) => (
+                    Who::Manager {
+                        name,
+                        manifest: true,
+                    },
+                    begun,
+                ),
+                None => (
+                    who(line, release.as_ref(), chart),
+                    self.reference(line, chart, applied),
+                ),
+            };
             let one = bringer(&mut found, who);
             let release = release.and_then(|name| self.releases.get(&name));
             one.done |= release.is_some_and(|release| release.deployed);
@@ -224,6 +250,34 @@ impl<'f> Bringers<'f> {
         })
     }
 
+    /// The operator that wrote something and that shipped knowledge does not name, with when the file was applied that runs it. None where
+    /// that lies not in the directory, or was applied later: then another program calls itself so.
+    fn operator(
+        &self,
+        line: &RecordedAppearance,
+        came: Option<ClockTime>,
+        applied: &BTreeMap<ManifestPath, Option<ClockTime>>,
+    ) -> Option<(String, Option<ClockTime>)> {
+        let name = match &line.by {
+            Provenance::Manager { name } if !OF_ANYBODY.contains(&name.as_str()) => name,
+            Provenance::Owner { kind, name } if *kind == GroupKind::new("apps", "Deployment") => {
+                name
+            }
+            _ => return None,
+        };
+        if acts_on(name).is_some() || !is_name(name) {
+            return None;
+        }
+        let files = self.files_of_operators.get(name)?.iter();
+        // In an earlier boot, or before that came.
+        let is_before = |begun: &&Option<ClockTime>| {
+            begun.is_none_or(|begun| came.is_some_and(|came| came.since(begun).is_some()))
+        };
+        let begun = files.filter_map(|path| applied.get(path)).filter(is_before);
+        let begun = begun.min_by_key(|begun| begun.map(ClockTime::at))?;
+        Some((name.clone(), *begun))
+    }
+
     /// From when the time is counted: from when the manifest was applied that has it brought.
     fn reference(
         &self,
@@ -261,6 +315,13 @@ impl Release {
         let is_begun = applied.is_some_and(|applied| since(applied) >= -ROUNDING)
             || self.began.is_some_and(|began| since(began) >= -first);
         is_begun && self.done.is_none_or(|done| since(done) <= ROUNDING)
+    }
+}
+
+fn note<K: Ord>(files: &mut BTreeMap<K, Vec<ManifestPath>>, key: K, path: &ManifestPath) {
+    let paths = files.entry(key).or_default();
+    if !paths.contains(path) {
+        paths.push(path.clone());
     }
 }
 
@@ -307,7 +368,10 @@ fn who(
             bundle: bundle.clone(),
         },
         (Provenance::Owner { kind, .. }, _) => Who::Owner { kind: kind.clone() },
-        (Provenance::Manager { name }, _) => Who::Manager { name: name.clone() },
+        (Provenance::Manager { name }, _) => Who::Manager {
+            name: name.clone(),
+            manifest: false,
+        },
         _ => Who::Unknown,
     };
     match is_who(&who) {
@@ -347,7 +411,7 @@ fn acts_on(manager: &str) -> Option<GroupKind> {
         Bringer::Operator {
             acts_on,
             deployment,
-        } if deployment == manager => Some(acts_on.clone()),
+        } if deployment == manager => acts_on.clone(),
         _ => None,
     })
 }

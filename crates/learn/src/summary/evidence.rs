@@ -219,7 +219,11 @@ impl<'b> Evidence<'b> {
                 Some((chart(name, None), numbers(version.as_deref())))
             }
             Who::Owner { .. } | Who::Manager { .. } => {
-                Some((operator(who)?, numbers(boot.kubernetes.as_deref())))
+                let operator = operator(who)?;
+                // Which version an operator of the directory has is not known.
+                let is_own = matches!(operator, Provider::Operator { acts_on: None, .. });
+                let version = boot.kubernetes.as_deref().filter(|_| !is_own);
+                Some((operator, numbers(version)))
             }
             _ => None,
         }
@@ -489,7 +493,7 @@ pub(crate) fn who_words(who: &Who) -> String {
         Who::Addon { name } => format!("a manifest (Addon {name})"),
         Who::Fleet { bundle } => format!("Fleet's bundle {bundle}"),
         Who::Owner { kind } => format!("the controller of {kind}"),
-        Who::Manager { name } => name.clone(),
+        Who::Manager { name, .. } => name.clone(),
         Who::Unknown => "a source that is not known".to_owned(),
     }
 }

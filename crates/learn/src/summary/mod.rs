@@ -94,8 +94,8 @@ pub enum Provider {
     Operator {
         /// Its Deployment.
         deployment: String,
-        /// The kind that it acts on.
-        acts_on: GroupKind,
+        /// The kind that it acts on; absent where it does so as soon as its pods run.
+        acts_on: Option<GroupKind>,
     },
 }
 

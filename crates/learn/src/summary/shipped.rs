@@ -130,13 +130,23 @@ pub(super) fn of_harvester(what: &Appeared) -> Option<Provider> {
     found.cloned()
 }
 
-/// A known operator: by its Deployment, or by the kind that it acts on. Of an unknown one either is missing.
+/// An operator: a known one by its Deployment, or by the kind that it acts on; another by its Deployment, where that lies in the directory.
 pub(super) fn operator(who: &Who) -> Option<Provider> {
     let mut operators = INDEX.operators.iter();
     let found = operators.find(|provider| match (provider, who) {
-        (Provider::Operator { acts_on, .. }, Who::Owner { kind }) => kind == acts_on,
-        (Provider::Operator { deployment, .. }, Who::Manager { name }) => name == deployment,
+        (Provider::Operator { acts_on, .. }, Who::Owner { kind }) => acts_on.as_ref() == Some(kind),
+        (Provider::Operator { deployment, .. }, Who::Manager { name, .. }) => name == deployment,
         _ => false,
     });
-    found.cloned()
+    let unknown = || match who {
+        Who::Manager {
+            name,
+            manifest: true,
+        } => Some(Provider::Operator {
+            deployment: name.clone(),
+            acts_on: None,
+        }),
+        _ => None,
+    };
+    found.cloned().or_else(unknown)
 }

@@ -2,6 +2,7 @@
 
 mod backtest;
 mod flight_lines;
+mod operators;
 mod properties;
 mod unnamed;
 

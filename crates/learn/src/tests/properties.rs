@@ -98,7 +98,8 @@ fn who() -> impl Strategy<Value = Who> {
         1 => (name(), name()).prop_map(|(name, namespace)| Who::Release { name, namespace }),
         1 => name().prop_map(|bundle| Who::Fleet { bundle }),
         1 => kind().prop_map(|kind| Who::Owner { kind }),
-        1 => Just(Who::Manager { name: "virt-operator".to_owned() }),
+        1 => Just(Who::Manager { name: "virt-operator".to_owned(), manifest: false }),
+        1 => (name(), any::<bool>()).prop_map(|(name, manifest)| Who::Manager { name, manifest }),
         1 => Just(Who::Unknown),
     ]
 }

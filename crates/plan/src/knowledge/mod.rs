@@ -8,6 +8,7 @@ mod kubernetes;
 mod learned;
 mod load;
 mod node;
+mod operator;
 mod range;
 mod reliance;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use self::kubernetes::{is_kubernetes_group, kubernetes_scope};
 pub use self::learned::{LearnedPhase, LearnedRefusal, LearnedTimes, Seen, without_boots};
 pub(crate) use self::load::add_file;
 pub use self::node::NodeFacts;
+pub use self::operator::operator_name;
 pub use self::range::VersionRange;
 pub(crate) use self::reliance::learned_brings;
 pub use self::reliance::{
@@ -130,10 +132,10 @@ pub enum Bringer {
         /// What it brings installs further things.
         installs: bool,
     },
-    /// A controller, once there is an object of this kind.
+    /// A controller.
     Operator {
-        /// The kind that it acts on.
-        acts_on: GroupKind,
+        /// It brings something once there is an object of this kind; absent where it does so as soon as its pods run.
+        acts_on: Option<GroupKind>,
         /// How its Deployment is called.
         deployment: String,
     },
@@ -452,7 +454,7 @@ impl Knowledge {
             .iter()
             .filter_map(move |entry| match &entry.bringer {
                 Bringer::Operator {
-                    acts_on,
+                    acts_on: Some(acts_on),
                     deployment,
                 } if acts_on == kind => Some((deployment.as_str(), entry)),
                 _ => None,

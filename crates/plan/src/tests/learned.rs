@@ -173,3 +173,69 @@ fn what_was_learned_lifts_no_requirement_of_a_rule_nor_of_an_annotation() {
         assert_eq!(needs(&honest), needs(&poisoned));
     }
 }
+
+const OPERATOR: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: widget-operator, namespace: default}
+spec:
+  selector: {matchLabels: {app: a}}
+  template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: \"example.com/a:1\"}]}}
+";
+
+/// An operator that shipped knowledge does not name brings things as soon as its pods run: it needs no object of a kind.
+#[test]
+fn an_operator_of_the_directory_brings_what_earlier_boots_saw_it_bring() {
+    let by = "by: {operator: widget-operator}";
+    let learned = |seen| entry("a", seen).replace("by: {chart: widgets}", by);
+    let files = [("operator.yaml", OPERATOR), ("widget.yaml", WIDGET)];
+    let plan = planned(&files, &rules_with(&learned(Some((5, 5)))));
+    assert_eq!((codes(&plan), plan.outlook()), (vec![], Outlook::Works));
+    let need = needs_kind(&plan);
+    assert_eq!(need.satisfied_by, SatisfiedBy::File { file: 0, line: 1 });
+    let known = need.learned.as_ref().unwrap();
+    assert_eq!(
+        (known.by.as_str(), known.seen.boots),
+        ("widget-operator", 5)
+    );
+    // Two boots are too few, and what a person wrote needs none.
+    let plan = planned(&files, &rules_with(&learned(Some((2, 2)))));
+    assert_eq!(codes(&plan), [Code::SeenOnFewBoots]);
+    assert_eq!(
+        planned(&files, &rules_with(&learned(None))).outlook(),
+        Outlook::Works
+    );
+    // Another operator is not this one.
+    let other = OPERATOR.replace("widget-operator", "gadget-operator");
+    let plan = planned(
+        &[("operator.yaml", &other), files[1]],
+        &rules_with(&learned(Some((5, 5)))),
+    );
+    assert_eq!(codes(&plan), [Code::KindWithoutProvider]);
+}
+
+#[test]
+fn a_chart_runs_the_operator_that_is_called_as_its_deployment_usually_is() {
+    let rules = |operator: &str| {
+        let by = format!("by: {{operator: {operator}}}");
+        rules_with(&entry("a", Some((5, 5))).replace("by: {chart: widgets}", &by))
+    };
+    let seen = |rules: &RuleSet, chart: &str| {
+        let plan = planned(&[("chart.yaml", chart), APART[1]], rules);
+        needs_kind(&plan).learned.is_some()
+    };
+    assert!(seen(&rules("widgets"), CHART));
+    assert!(!seen(&rules("site-widgets"), CHART));
+    // The release does not have the chart's name.
+    let site = CHART.replace("name: widgets", "name: site");
+    assert!(seen(&rules("site-widgets"), &site) && !seen(&rules("site"), &site));
+    // That its operator is written down says nothing of what else comes with the chart.
+    let written = entry("a", None).replace("{chart: widgets}", "{operator: widgets}");
+    let written = written.replace("group: example.com", "group: other.example.com");
+    let plan = planned(&[("chart.yaml", CHART), APART[1]], &rules_with(&written));
+    let by_installer = matches!(
+        needs_kind(&plan).satisfied_by,
+        SatisfiedBy::Installer { .. }
+    );
+    assert!(by_installer, "{:?}", needs_kind(&plan));
+}
