@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use windrow_plan::readiness::node::median;
+
 use super::course::BootCourse;
 use super::{MedianTime, PhaseStay};
 use crate::flight::boots::RecordedBoot;
@@ -27,9 +29,9 @@ pub(super) fn compare(
             let lasted: Vec<f64> = same.map(|other| other.to - other.from).collect();
             (!lasted.is_empty()).then(|| lasted.iter().sum())
         });
-        phase.usual = median(lasted.collect());
+        phase.usual = median_time(lasted.collect());
     }
-    median(earlier.iter().map(BootCourse::last).collect())
+    median_time(earlier.iter().map(BootCourse::last).collect())
 }
 
 /// With fewer boots in the flight than this, what the node itself expected says more, if that rests on more.
@@ -55,17 +57,10 @@ pub(super) fn add_expected(phases: &mut [PhaseStay], expected: &BTreeMap<Phase, 
     }
 }
 
-fn median(mut seconds: Vec<f64>) -> Option<MedianTime> {
-    seconds.sort_by(f64::total_cmp);
-    let middle = seconds.len() / 2;
-    let upper = *seconds.get(middle)?;
-    let median_seconds = match seconds.len() % 2 {
-        0 => (seconds[middle - 1] + upper) / 2.0,
-        _ => upper,
-    };
+fn median_time(seconds: Vec<f64>) -> Option<MedianTime> {
     Some(MedianTime {
         boots: seconds.len(),
-        median_seconds,
+        median_seconds: median(seconds)?,
         from: None,
     })
 }

@@ -34,7 +34,7 @@ pub use judge::{
 pub use phase::{Phase, PhaseState, PhaseStatus};
 pub use phase_defaults::default_source;
 pub use phase_times::{
-    BootTimes, EarlierBoot, ExpectationSource, PhaseExpectation, PhaseTime, UsualTime,
+    BootTimes, EarlierBoot, ExpectationSource, PhaseExpectation, PhaseTime, UsualTime, median,
 };
 pub use probe::{ProbeId, ProbeOutcome, ProbeResult, ProbeSeverity, ProbeSpec};
 pub use progress::Pace;

@@ -280,15 +280,27 @@ impl UsualTime {
     }
 }
 
-/// The middle and the ninth tenth of some times, by their rank; `None` of none.
+/// The middle of some times, and the ninth tenth by its rank; `None` of none.
 fn usual(mut took: Vec<u64>) -> Option<UsualTime> {
     took.sort_unstable();
     let boots = took.len();
-    let rank = |tenths: usize| took.get((boots * tenths).div_ceil(10).saturating_sub(1));
+    // Seconds of a boot: far from where a float loses one.
+    let median = median(took.iter().map(|seconds| *seconds as f64).collect())?;
     Some(UsualTime {
         boots,
-        median: *rank(5)?,
-        p90: *rank(9)?,
+        median: median.round() as u64,
+        p90: *took.get((boots * 9).div_ceil(10).saturating_sub(1))?,
+    })
+}
+
+/// The middle of some times, and between the two in the middle where their number is even. `None` of none.
+pub fn median(mut times: Vec<f64>) -> Option<f64> {
+    times.sort_by(f64::total_cmp);
+    let middle = times.len() / 2;
+    let upper = *times.get(middle)?;
+    Some(match times.len() % 2 {
+        0 => (times[middle - 1] + upper) / 2.0,
+        _ => upper,
     })
 }
 

@@ -392,3 +392,56 @@ fn the_phases_of_this_boot_move_with_the_clock() {
     let after = phase(&node.judge(), Phase::Api).began.unwrap();
     assert_eq!(after, before + jump);
 }
+
+#[test]
+fn a_boot_is_remembered_once_and_is_no_measure_for_itself() {
+    let mut node = boots(&[(2, 1)]);
+    node.boots(NodeRole::FirstServer, "now");
+    boot(&mut node, 6, 1);
+    for _ in 0..3 {
+        node.later(1);
+        node.passes_but(&[]);
+        node.judge();
+    }
+    assert_eq!(node.memory.earlier.len(), 2);
+    let usual = phase(&node.judge(), Phase::Api)
+        .expected
+        .unwrap()
+        .usual
+        .unwrap();
+    assert_eq!((usual.boots, usual.median), (1, 120));
+}
+
+#[test]
+fn the_usual_time_of_two_boots_lies_between_them() {
+    let mut node = boots(&[(2, 1), (4, 1)]);
+    node.boots(NodeRole::FirstServer, "now");
+    node.passes_but(&["apiserver"]);
+    node.fails("apiserver", "refuses connections");
+    let usual = phase(&node.judge(), Phase::Api).expected.unwrap().usual;
+    assert_eq!(
+        usual.map(|usual| (usual.median, usual.p90)),
+        Some((180, 240))
+    );
+    assert_eq!(median(Vec::new()), None);
+}
+
+/// As an older version left it: it remembered that the node was Ready, and no times.
+#[test]
+fn a_node_that_was_ready_before_times_were_remembered_is_not_on_its_way_again() {
+    let mut node = boots(&[]);
+    node.passes_but(&[]);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+    node.memory.bootstrap = None;
+    node.memory.earlier.clear();
+    node.fails("apiserver", "refuses connections");
+    let judged = node.judge();
+    assert_eq!(
+        (judged.phase_since, judged.first_ready),
+        (None, Some(node.now))
+    );
+    node.later(3);
+    node.passes_but(&[]);
+    node.judge();
+    assert_eq!(node.memory.earlier, []);
+}
