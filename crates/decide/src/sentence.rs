@@ -153,7 +153,8 @@ fn with_reason(status: &Status, lasted: Option<&str>) -> String {
 }
 
 fn join(status: &Status, with_step: bool, lasted: Option<&str>) -> String {
-    let is_probed = !status.phases.is_empty() && status.reason.code != Code::NotProbed;
+    // Staging alone knows no phases.
+    let is_probed = !status.phases.is_empty();
     let settled = matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
     let step = (with_step && is_probed && !settled).then_some(status.phase.as_str());
     let pace = status.pace.filter(|pace| match status.readiness {

@@ -240,3 +240,19 @@ fn a_boot_hangs_until_the_node_was_ready_and_not_where_a_probe_is_off() {
     bare.phases.clear();
     assert_eq!([was_ready, off, bare].map(|one| one.hangs()), [None; 3]);
 }
+
+#[test]
+fn a_node_on_its_way_is_as_it_is_since_it_came_to_its_phase_and_another_since_it_has_its_word() {
+    for readiness in ALL {
+        let mut one = node(readiness, Phase::Api, None);
+        (one.since, one.phase_since) = (at(3), Some(at(7)));
+        let is_under_way = matches!(readiness, Readiness::SettingUp | Readiness::Unknown);
+        assert_eq!(
+            since(&one),
+            if is_under_way { at(7) } else { at(3) },
+            "{readiness:?}"
+        );
+        one.phase_since = None;
+        assert_eq!(since(&one), at(3), "{readiness:?}");
+    }
+}

@@ -138,11 +138,9 @@ impl ChainReader<'_> {
 
     /// What the file waited for. Returns the file that brings it, when that is what decided.
     fn waits(&mut self, path: &ManifestPath, file: &FileCourse) -> Option<ManifestPath> {
+        // Before kube-apiserver answers, every file waits for the node.
+        let api = self.course.api?;
         for (number, wait) in file.waits.iter().enumerate().rev() {
-            // Before kube-apiserver answers, every file waits for the node.
-            if self.course.api.is_none_or(|api| wait.to <= api + LEAST) {
-                break;
-            }
             let is_last = number + 1 == file.waits.len();
             let text = text(wait, file.cause.filter(|_| is_last && !file.is_held()));
             let brought = wait.brought_by.as_ref().and_then(|other| {
@@ -155,7 +153,7 @@ impl ChainReader<'_> {
                 self.step(applied, WaitedOn::OtherFile, Some(path), text);
                 return Some(other.clone());
             }
-            let from = wait.from.max(self.course.api.unwrap_or(0.0));
+            let from = wait.from.max(api);
             self.step(from, WaitedOn::Requirement, Some(path), text);
         }
         None

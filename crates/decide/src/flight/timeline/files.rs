@@ -77,7 +77,7 @@ impl FileCourses {
             };
             for (_, begins, decision) in decisions.decisions() {
                 if left == 0 {
-                    return courses.finish(differences, course);
+                    return courses.finish(differences, &course.windrow);
                 }
                 left -= 1;
                 let again = courses.decide_again(&mut replay);
@@ -102,22 +102,15 @@ impl FileCourses {
                     .extend(left_out.map(|file| format!("not recorded in full: {file}")));
             }
         }
-        courses.finish(differences, course)
+        courses.finish(differences, &course.windrow)
     }
 
-    fn finish(mut self, differences: usize, course: &BootCourse) -> Self {
+    fn finish(mut self, differences: usize, windrow: &str) -> Self {
         if differences > 0 {
             self.cautions.push(format!(
-                "{differences} decisions come out otherwise in this program than in windrow {}, which recorded them: what happened is as \
-                 it was recorded, the reasons of holds may not be",
-                course.windrow
+                "{differences} decisions come out otherwise in this program than in windrow {windrow}, which recorded them: what happened is as \
+                 it was recorded, the reasons of holds may not be"
             ));
-        }
-        let end = course.last();
-        for file in self.files.values_mut().filter(|file| file.is_held()) {
-            if let Some(wait) = file.waits.last_mut() {
-                wait.to = end;
-            }
         }
         self
     }
@@ -148,7 +141,7 @@ impl FileCourses {
         }
     }
 
-    fn take(&mut self, moment: &StagingMoment<'_>, course: &BootCourse) {
+    pub(super) fn take(&mut self, moment: &StagingMoment<'_>, course: &BootCourse) {
         let is_first = self.files.is_empty() && moment.begins;
         for path in &moment.decision.forgotten {
             self.files.remove(path);
@@ -217,14 +210,14 @@ impl FileCourses {
 }
 
 /// One decision, as far as it is about files.
-struct StagingMoment<'a> {
-    at: f64,
-    axis: &'a Axis,
+pub(super) struct StagingMoment<'a> {
+    pub(super) at: f64,
+    pub(super) axis: &'a Axis,
     /// Is it the first of its segment?
-    begins: bool,
-    decision: &'a RecordedDecision,
+    pub(super) begins: bool,
+    pub(super) decision: &'a RecordedDecision,
     /// The same decision made again.
-    staging: Option<&'a StagingStatus>,
+    pub(super) staging: Option<&'a StagingStatus>,
 }
 
 /// What the ledger had of a file before the first decision.

@@ -2,6 +2,7 @@
 
 mod chain;
 mod course;
+mod files;
 
 use std::collections::BTreeMap;
 
@@ -10,9 +11,10 @@ use serde_json::json;
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
+use super::axis::Axis;
 use super::chain::chain;
 use super::course::BootCourse;
-use super::files::{FileCourse, FileCourses};
+use super::files::{FileCourse, FileCourses, StagingMoment};
 use super::usual::add_expected;
 use super::{BootState, BootTimeline, FileWait, WaitedOn};
 use crate::flight::{

@@ -140,3 +140,33 @@ fn a_boot_under_way_is_told_by_the_file_that_it_waits_for() {
     let last = *told(&steps).last().unwrap();
     assert_eq!(last, (WaitedOn::Requirement, "b.yaml", 10.0, 100.0));
 }
+
+#[test]
+fn as_long_as_kube_apiserver_does_not_answer_a_held_file_waits_for_the_node() {
+    let waiting = |at| {
+        decision(
+            at,
+            Readiness::Unknown,
+            Phase::WaitingForApi,
+            Code::ApiUnreachable,
+        )
+    };
+    let decisions = vec![
+        with_api(waiting(0), 0, None),
+        with_api(waiting(100), 0, None),
+    ];
+    let flights = flights(vec![segment(None, 0, decisions)]);
+    let course = BootCourse::read(&boots(&flights)[0]).unwrap();
+    let held = FileCourse {
+        stage: Some(HELD),
+        held: Some(0.0),
+        waits: vec![wait(0.0, 100.0, None)],
+        ..FileCourse::default()
+    };
+    let mut files = courses([("a.yaml", held)]);
+    files.waits_for = Some("a.yaml".into());
+    assert_eq!(
+        told(&chain(&course, &files)),
+        [(WaitedOn::Node, "", 0.0, 100.0)]
+    );
+}
