@@ -1,0 +1,82 @@
+//! A list in CSV: the first line names the columns.
+
+use windrow_model::suggest::nearest;
+
+use super::{Complaints, ExpectedNode, KEYS, MOST, entry};
+
+/// The fields of a line, by their columns.
+pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode> {
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .comment(Some(b'#'))
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes());
+    let columns: Vec<String> = match reader.headers() {
+        Ok(names) => names.iter().map(str::to_ascii_lowercase).collect(),
+        Err(_) => {
+            complaints.add(1, "the first line cannot be read: it names the columns");
+            return Vec::new();
+        }
+    };
+    let head = reader.headers().ok().and_then(|head| head.position());
+    let head = head.map_or(1, |position| position.line());
+    let head = u32::try_from(head).unwrap_or(1);
+    check_columns(&columns, head, complaints);
+    if !complaints.0.is_empty() {
+        return Vec::new();
+    }
+    let mut nodes = Vec::new();
+    for record in reader.records() {
+        let record = match record {
+            Ok(record) => record,
+            Err(error) => {
+                let line = error.position().map_or(1, csv::Position::line);
+                complaints.add(u32::try_from(line).unwrap_or(1), "this line is not CSV");
+                break;
+            }
+        };
+        let line = record.position().map_or(1, csv::Position::line);
+        let line = u32::try_from(line).unwrap_or(u32::MAX);
+        if record.len() > columns.len() {
+            let (has, are) = (record.len(), columns.len());
+            complaints.add(
+                line,
+                format!("it has {has} fields, and there are {are} columns"),
+            );
+            continue;
+        }
+        let field = |key: &str| {
+            let at = columns.iter().position(|column| column == key);
+            let text = at.and_then(|at| record.get(at)).unwrap_or_default();
+            (line, text.to_owned())
+        };
+        nodes.push(entry(line, field, complaints));
+        if nodes.len() > MOST {
+            break;
+        }
+    }
+    nodes
+}
+
+fn check_columns(columns: &[String], line: u32, complaints: &mut Complaints) {
+    for (at, column) in columns.iter().enumerate() {
+        if columns[..at].contains(column) {
+            complaints.add(line, format!("the column `{column}` is there twice"));
+        }
+        if KEYS.contains(&column.as_str()) {
+            continue;
+        }
+        let meant = nearest(column, KEYS.into_iter());
+        complaints.add(line, super::unknown("column", column, meant));
+    }
+    let tells = ["name", "mac", "serial", "host"];
+    if !columns
+        .iter()
+        .any(|column| tells.contains(&column.as_str()))
+    {
+        complaints.add(
+            line,
+            "no column tells nodes apart: mac, serial, host or name",
+        );
+    }
+}

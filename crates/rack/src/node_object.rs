@@ -1,0 +1,111 @@
+//! A Node of Kubernetes, with the condition that Windrow keeps on it, becomes a report.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windrow_plan::readiness::node::Readiness;
+
+use crate::identity::NodeIdentity;
+use crate::report::{MOST_ADDRESSES, NodeReport, NodeState, ReportSource};
+use crate::text::{MESSAGE, NAME, WORD, clean};
+
+/// The condition's type (`docs/outlets.md`).
+const CONDITION: &str = "WindrowBootstrap";
+/// A condition is written again every ten minutes. One that is older is no longer kept true.
+const STALE: i64 = 15 * 60;
+
+/// Reads a Node that came at this time; `None` where it has no name or no condition of Windrow.
+pub fn read_node(node: &Value, received: Timestamp) -> Option<NodeReport> {
+    let name = node["metadata"]["name"].as_str()?;
+    let conditions = node["status"]["conditions"].as_array()?;
+    let own = conditions.iter().find(|one| one["type"] == CONDITION)?;
+    let time = |key: &str| own[key].as_str()?.parse::<Timestamp>().ok();
+    let text = |value: &Value, longest| clean(value.as_str().unwrap_or_default(), longest);
+    let heartbeat = time("lastHeartbeatTime");
+    // The heartbeat is the node's clock, the time of receipt is not: a clock that is ahead makes no condition stale.
+    let is_stale =
+        heartbeat.is_some_and(|heartbeat| received.duration_since(heartbeat).as_secs() > STALE);
+    let message = text(&own["message"], MESSAGE);
+    let (headline, blocker) = message.split_once(": ").unwrap_or((&message, ""));
+    let readiness = match own["status"].as_str() {
+        _ if is_stale => Readiness::Unknown,
+        // `Degraded` is True as well; the headline says which.
+        Some("True") if headline.contains("degraded") => Readiness::Degraded,
+        Some("True") => Readiness::Ready,
+        Some("False") if headline.starts_with("Failed") || headline.starts_with("NotReady") => {
+            Readiness::Failed
+        }
+        Some("False") => Readiness::SettingUp,
+        _ => Readiness::Unknown,
+    };
+    let info = &node["status"]["nodeInfo"];
+    let labels = &node["metadata"]["labels"];
+    let is_server = labels
+        .get("node-role.kubernetes.io/control-plane")
+        .or_else(|| labels.get("node-role.kubernetes.io/etcd"))
+        .is_some();
+    let addresses = node["status"]["addresses"].as_array();
+    let addresses = addresses.into_iter().flatten();
+    let addresses = addresses
+        .filter(|one| one["type"] == "InternalIP" || one["type"] == "ExternalIP")
+        .filter_map(|one| one["address"].as_str()?.parse::<std::net::IpAddr>().ok())
+        .take(MOST_ADDRESSES)
+        .map(|address| address.to_string());
+    let host = match own_host(node) {
+        "" => name,
+        host => host,
+    };
+    Some(NodeReport {
+        received,
+        source: ReportSource::Condition,
+        id: String::new(),
+        identity: NodeIdentity::new("", "", host),
+        boot: text(&info["bootID"], WORD),
+        sequence: None,
+        generation: None,
+        uptime: None,
+        sent: None,
+        state: NodeState {
+            readiness,
+            phase: phase(headline),
+            pace: None,
+            since: time("lastTransitionTime"),
+            phase_since: None,
+            headline: match is_stale {
+                true => "Unknown (the condition is stale)".to_owned(),
+                false => headline.to_owned(),
+            },
+            reason: text(&own["reason"], WORD),
+            message: blocker.to_owned(),
+            first_blocker: None,
+            role: if is_server { "server" } else { "agent" }.to_owned(),
+            node_name: clean(name, NAME),
+            addresses: addresses.collect(),
+            version: String::new(),
+            rke2_version: text(&info["kubeletVersion"], WORD),
+            files: None,
+            findings: Vec::new(),
+            phases: Vec::new(),
+            server: None,
+        },
+    })
+}
+
+/// The host name that the kubelet gives; not always the Node's name.
+fn own_host(node: &Value) -> &str {
+    node["metadata"]["labels"]["kubernetes.io/hostname"]
+        .as_str()
+        .unwrap_or_default()
+}
+
+/// The phase that stands in a headline: `Setting up (api, 20+ min, stalled)`.
+fn phase(headline: &str) -> String {
+    let inside = headline.split_once('(').map_or("", |(_, inside)| inside);
+    let inside = inside.trim_end_matches(')');
+    let mut words = inside.split(", ");
+    let known = |word: &&str| {
+        windrow_plan::readiness::node::Phase::ALL
+            .iter()
+            .any(|phase| phase.as_str() == *word)
+    };
+    words.find(known).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,475 @@
+//! One row: a node, as a person wants to see it.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use windrow_model::manifest::sha256_hex;
+use windrow_plan::readiness::node::{Pace, Phase, Readiness};
+
+use crate::group::Machine;
+use crate::inventory::ExpectedNode;
+use crate::record::BootRecord;
+use crate::report::{FileCounts, NodeFinding, NodeReport, ReportSource, StatusServer};
+use crate::text::span;
+
+/// A clock that is further off than this is told, in seconds.
+const CLOCK_OFF: u64 = 60;
+/// A node that is on its way reports a stall after 20 minutes, and tries for five more: later, it is silent.
+const SILENT_SECONDS: u64 = 30 * 60;
+/// Of a node that is asked, an answer comes within five minutes.
+const SILENT_ASKED_SECONDS: u64 = 10 * 60;
+
+/// The word for a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RackWord {
+    /// Ready.
+    Ready,
+    /// It works, and something is wrong.
+    Degraded,
+    /// On its way.
+    SettingUp,
+    /// It was Ready and is not.
+    NotReady,
+    /// It will not get there by itself.
+    Failed,
+    /// Its own Windrow does not know.
+    Unknown,
+    /// It should have reported and has not.
+    Silent,
+    /// It is expected and has never reported.
+    NeverCame,
+}
+
+impl RackWord {
+    /// Every word, the best first.
+    pub const ALL: [Self; 8] = [
+        Self::Ready,
+        Self::Degraded,
+        Self::SettingUp,
+        Self::NotReady,
+        Self::Failed,
+        Self::Unknown,
+        Self::Silent,
+        Self::NeverCame,
+    ];
+
+    /// For people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Degraded => "Ready, degraded",
+            Self::SettingUp => "Setting up",
+            Self::NotReady => "NotReady",
+            Self::Failed => "Failed",
+            Self::Unknown => "Unknown",
+            Self::Silent => "Silent",
+            Self::NeverCame => "Never came",
+        }
+    }
+}
+
+/// How much a row needs a person; the first first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Attention {
+    /// It will not come right by itself.
+    Failed,
+    /// Nothing moves.
+    Stalled,
+    /// It is not clear which machine this is.
+    Conflict,
+    /// Nothing is heard of it.
+    Silent,
+    /// It has not come.
+    NeverCame,
+    /// It works, and something is wrong.
+    Degraded,
+    /// Nothing is known.
+    Unknown,
+    /// It takes longer than usual.
+    Slow,
+    /// It is on its way.
+    SettingUp,
+    /// It is Ready, and something is worth a look.
+    Notice,
+    /// None.
+    Fine,
+}
+
+/// A phase of a boot, by the receiver's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PhaseSpan {
+    /// Which.
+    pub name: String,
+    /// When it began.
+    pub from: Timestamp,
+    /// When it ended; absent of the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Timestamp>,
+    /// How long it took by the node's own count, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took: Option<u64>,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeRow {
+    /// Names the row in addresses: letters, digits, `-`, `_` and `.`.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Hardware address; empty where it is not known.
+    pub mac: String,
+    /// Serial number; empty where it is not known.
+    pub serial: String,
+    /// Host name; empty where it is not known.
+    pub host: String,
+    /// Rack, by the inventory.
+    pub rack: String,
+    /// Role: what it says, else what is expected.
+    pub role: String,
+    /// Is it in the inventory?
+    pub expected: bool,
+    /// How much it needs a person.
+    pub attention: Attention,
+    /// The word for it.
+    pub word: RackWord,
+    /// What was reported last; absent where nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readiness: Option<Readiness>,
+    /// The phase that it is in.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub phase: String,
+    /// How it gets on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
+    /// Since when it is so, by the receiver's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// What keeps it, in a line; empty where nothing does.
+    pub blocker: String,
+    /// The reason's code.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Manifest files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileCounts>,
+    /// Known problems.
+    pub findings: Vec<NodeFinding>,
+    /// Windrow's version.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// RKE2's version.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rke2_version: String,
+    /// What is worth knowing of it, in a line each: another version than most, a clock that is off, a contradiction.
+    pub notes: Vec<String>,
+    /// How far its clock is ahead, in seconds; negative where it is behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_offset: Option<i64>,
+    /// When anything was heard of it last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heard: Option<Timestamp>,
+    /// What the newest report came by: `event`, `document` or `condition`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// Which boot.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub boot: String,
+    /// When that boot began, by the receiver's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub began: Option<Timestamp>,
+    /// How many boots have reported.
+    pub boots: usize,
+    /// The phases of this boot.
+    pub phases: Vec<PhaseSpan>,
+    /// Addresses.
+    pub addresses: Vec<String>,
+    /// Its own status server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<StatusServer>,
+}
+
+impl NodeRow {
+    /// An expected node that has never reported.
+    pub(crate) fn never_came(node: &ExpectedNode) -> Self {
+        let mut row = Self::empty(node.name.clone());
+        row.expect(node);
+        row.attention = Attention::NeverCame;
+        row.word = RackWord::NeverCame;
+        row
+    }
+
+    fn empty(name: String) -> Self {
+        Self {
+            id: String::new(),
+            name,
+            mac: String::new(),
+            serial: String::new(),
+            host: String::new(),
+            rack: String::new(),
+            role: String::new(),
+            expected: false,
+            attention: Attention::Unknown,
+            word: RackWord::Unknown,
+            readiness: None,
+            phase: String::new(),
+            pace: None,
+            since: None,
+            blocker: String::new(),
+            reason: String::new(),
+            files: None,
+            findings: Vec::new(),
+            version: String::new(),
+            rke2_version: String::new(),
+            notes: Vec::new(),
+            clock_offset: None,
+            heard: None,
+            source: String::new(),
+            boot: String::new(),
+            began: None,
+            boots: 0,
+            phases: Vec::new(),
+            addresses: Vec::new(),
+            server: None,
+        }
+    }
+
+    fn expect(&mut self, node: &ExpectedNode) {
+        self.expected = true;
+        self.name.clone_from(&node.name);
+        self.rack.clone_from(&node.rack);
+        let fill = |own: &mut String, expected: &String| {
+            if own.is_empty() {
+                own.clone_from(expected);
+            }
+        };
+        fill(&mut self.mac, &node.identity.mac);
+        fill(&mut self.serial, &node.identity.serial);
+        fill(&mut self.host, &node.identity.host);
+        fill(&mut self.role, &node.role);
+        if self.server.is_none() && !node.url.is_empty() {
+            self.server = Some(StatusServer {
+                url: node.url.clone(),
+                fingerprint: node.fingerprint.clone(),
+            });
+        }
+    }
+
+    /// A machine that has reported.
+    pub(crate) fn of_machine(
+        machine: &Machine<'_>,
+        expected: Option<&ExpectedNode>,
+        now: Timestamp,
+    ) -> Self {
+        let mut row = Self::empty(machine.key.text().to_owned());
+        if let Some((boot, record)) = machine.record.current()
+            && let Some(newest) = record.newest()
+        {
+            row.boot = boot.to_owned();
+            row.tell(machine, record, newest, now);
+        }
+        row.boots = machine.record.boots.len();
+        row.heard = machine.record.heard();
+        if let Some(expected) = expected {
+            row.expect(expected);
+        }
+        row.notes.extend(machine.conflicts.iter().cloned());
+        row.judge(!machine.conflicts.is_empty());
+        row
+    }
+
+    fn tell(
+        &mut self,
+        machine: &Machine<'_>,
+        boot: &BootRecord,
+        newest: &NodeReport,
+        now: Timestamp,
+    ) {
+        let state = &newest.state;
+        self.mac.clone_from(&newest.identity.mac);
+        if let crate::group::MachineKey::Mac(mac) = &machine.key {
+            self.mac.clone_from(mac);
+        }
+        let serial = machine.serials.first().copied().unwrap_or_default();
+        serial.clone_into(&mut self.serial);
+        self.host.clone_from(&newest.identity.host);
+        if !self.host.is_empty() {
+            self.name.clone_from(&self.host);
+        }
+        self.readiness = Some(state.readiness);
+        self.word = word(state.readiness, state.pace);
+        self.phase.clone_from(&state.phase);
+        self.pace = state.pace;
+        self.since = since(newest);
+        self.reason.clone_from(&state.reason);
+        self.blocker = match (&state.first_blocker, state.readiness) {
+            (_, Readiness::Ready) => String::new(),
+            (Some(first), _) if !first.file.is_empty() => format!("{}: {}", first.file, first.why),
+            _ => state.message.clone(),
+        };
+        self.source = match newest.source {
+            ReportSource::Event { .. } => "event",
+            ReportSource::Document => "document",
+            ReportSource::Condition => "condition",
+        }
+        .to_owned();
+        self.began = boot.began;
+        self.phases = phases(boot);
+        self.clock(boot);
+        // What one source does not say, another may.
+        let all = [&boot.event, &boot.document, &boot.condition];
+        let all: Vec<&NodeReport> = std::iter::once(newest)
+            .chain(all.into_iter().flatten())
+            .collect();
+        let text = |part: fn(&NodeReport) -> &String| {
+            let mut parts = all.iter().map(|report| part(report));
+            parts
+                .find(|part| !part.is_empty())
+                .cloned()
+                .unwrap_or_default()
+        };
+        self.role = text(|report| &report.state.role);
+        self.version = text(|report| &report.state.version);
+        self.rke2_version = text(|report| &report.state.rke2_version);
+        self.files = all.iter().find_map(|report| report.state.files);
+        let addresses = all.iter().map(|report| &report.state.addresses);
+        self.addresses = addresses
+            .into_iter()
+            .find(|addresses| !addresses.is_empty())
+            .cloned()
+            .unwrap_or_default();
+        let findings = all
+            .iter()
+            .filter(|report| report.source != ReportSource::Condition);
+        self.findings = findings
+            .map(|report| &report.state.findings)
+            .next()
+            .cloned()
+            .unwrap_or_default();
+        self.server = all.iter().find_map(|report| report.state.server.clone());
+        if is_silent(boot, newest, now) {
+            self.word = RackWord::Silent;
+        }
+    }
+
+    fn clock(&mut self, boot: &BootRecord) {
+        let Some(offset) = boot.clock_offset() else {
+            return;
+        };
+        self.clock_offset = Some(offset);
+        if offset.unsigned_abs() >= CLOCK_OFF {
+            let off = span(offset.unsigned_abs());
+            let way = if offset > 0 { "ahead" } else { "behind" };
+            self.notes.push(format!("clock off by {off} ({way})"));
+        }
+    }
+
+    /// How much it needs a person.
+    fn judge(&mut self, conflicts: bool) {
+        let on_its_way = matches!(self.word, RackWord::SettingUp | RackWord::Unknown);
+        self.attention = match (self.word, self.pace) {
+            (RackWord::Failed | RackWord::NotReady, _) => Attention::Failed,
+            (_, Some(Pace::Stuck)) if on_its_way => Attention::Failed,
+            (_, Some(Pace::Stalled)) if on_its_way => Attention::Stalled,
+            _ if conflicts => Attention::Conflict,
+            (RackWord::Silent, _) => Attention::Silent,
+            (RackWord::NeverCame, _) => Attention::NeverCame,
+            (RackWord::Degraded, _) => Attention::Degraded,
+            (RackWord::Unknown, _) => Attention::Unknown,
+            (RackWord::SettingUp, Some(Pace::Slow)) => Attention::Slow,
+            (RackWord::SettingUp, _) => Attention::SettingUp,
+            (RackWord::Ready, _) => match self.notes.is_empty() && self.findings.is_empty() {
+                true => Attention::Fine,
+                false => Attention::Notice,
+            },
+        };
+    }
+
+    /// Notes that it has another version than most.
+    pub(crate) fn note_skew(&mut self, note: String) {
+        self.notes.push(note);
+        if self.attention == Attention::Fine {
+            self.attention = Attention::Notice;
+        }
+    }
+
+    /// Gives it the name under which it is found. `others`: is the name somebody else's?
+    pub(crate) fn name_row(&mut self, key: &str, is_only: bool) {
+        let plain = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
+        let fits = (1..=64).contains(&self.name.len())
+            && self.name.chars().all(plain)
+            && !self.name.starts_with('.');
+        self.id = match fits && is_only {
+            true => self.name.clone(),
+            false => sha256_hex(key.as_bytes())[..16].to_owned(),
+        };
+    }
+}
+
+fn word(readiness: Readiness, pace: Option<Pace>) -> RackWord {
+    match readiness {
+        Readiness::Ready => RackWord::Ready,
+        Readiness::Degraded => RackWord::Degraded,
+        Readiness::SettingUp => RackWord::SettingUp,
+        Readiness::Failed if pace == Some(Pace::Stuck) => RackWord::Failed,
+        Readiness::Failed => RackWord::NotReady,
+        Readiness::Unknown => RackWord::Unknown,
+    }
+}
+
+/// Since when the node is as it is: on its way, since it came to its phase.
+fn since(report: &NodeReport) -> Option<Timestamp> {
+    let state = &report.state;
+    let by_node = match state.readiness {
+        Readiness::SettingUp | Readiness::Unknown => state.phase_since.or(state.since),
+        Readiness::Ready | Readiness::Degraded | Readiness::Failed => state.since,
+    };
+    by_node.map(|at| report.by_receiver(at).unwrap_or(report.received))
+}
+
+fn is_silent(boot: &BootRecord, newest: &NodeReport, now: Timestamp) -> bool {
+    let for_seconds = now.duration_since(boot.heard).as_secs();
+    let Ok(for_seconds) = u64::try_from(for_seconds) else {
+        return false;
+    };
+    let hangs = matches!(newest.state.pace, Some(Pace::Stalled | Pace::Stuck));
+    let on_its_way = matches!(
+        newest.state.readiness,
+        Readiness::SettingUp | Readiness::Unknown
+    );
+    let longest = match (boot.period(), newest.source) {
+        (Some(period), _) => 3 * period + 30,
+        (None, ReportSource::Document) => SILENT_ASKED_SECONDS,
+        (None, ReportSource::Condition) => SILENT_SECONDS,
+        // What hangs has said so, and a node that is Ready has nothing more to say.
+        (None, ReportSource::Event { .. }) if on_its_way && !hangs => SILENT_SECONDS,
+        (None, ReportSource::Event { .. }) => return false,
+    };
+    for_seconds > longest
+}
+
+/// The phases in their order, each until the next.
+fn phases(boot: &BootRecord) -> Vec<PhaseSpan> {
+    let order = |name: &str| Phase::ALL.iter().position(|phase| phase.as_str() == name);
+    let mut phases: Vec<PhaseSpan> = boot
+        .phases
+        .iter()
+        .map(|(name, record)| PhaseSpan {
+            name: name.clone(),
+            // No phase begins before its boot.
+            from: record.began.max(boot.began.unwrap_or(record.began)),
+            to: None,
+            took: record.took.map(|(_, took)| took),
+        })
+        .collect();
+    phases.sort_by_key(|one| (one.from, order(&one.name)));
+    let ends: Vec<Timestamp> = phases.iter().skip(1).map(|phase| phase.from).collect();
+    for (phase, end) in phases.iter_mut().zip(ends) {
+        phase.to = Some(end);
+    }
+    phases
+}

@@ -1,0 +1,124 @@
+//! A status document (`docs/status.schema.json`) becomes a report. A newer node's document may have more in it, so it is
+//! read field by field.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windrow_plan::readiness::node::Readiness;
+
+use crate::event::{findings, phases, reason};
+use crate::fields::Fields;
+use crate::identity::NodeIdentity;
+use crate::report::{BlockingFile, FileCounts, NodeReport, NodeState, ReportSource};
+use crate::text::{MESSAGE, NAME, WORD, clean};
+
+/// Reads a document that came at this time. `sent`: the node's clock, where its answer says it. `asked`: who was asked; the
+/// document itself has neither hardware address nor serial number.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, a line each.
+pub fn read_document(
+    document: &Value,
+    received: Timestamp,
+    sent: Option<Timestamp>,
+    asked: Option<&NodeIdentity>,
+) -> Result<NodeReport, Vec<String>> {
+    let mut fields = Fields::new(document, "");
+    if fields.text("kind", WORD) != "Status" {
+        fields.complain("kind", "this is no status document");
+        return Err(fields.wrong());
+    }
+    let host = NodeIdentity::new("", "", &fields.text("host", NAME));
+    let identity = match asked {
+        Some(asked) => NodeIdentity {
+            host: if host.host.is_empty() {
+                asked.host.clone()
+            } else {
+                host.host
+            },
+            ..asked.clone()
+        },
+        None => host,
+    };
+    if identity.is_empty() {
+        fields.complain("host", "the document names no node");
+    }
+    let (reason, message) = reason(&mut fields);
+    let state = NodeState {
+        readiness: fields.word("readiness").unwrap_or(Readiness::Unknown),
+        phase: fields.text("phase", WORD),
+        pace: fields.word("pace"),
+        since: fields.time("since"),
+        phase_since: fields.time("phaseSince"),
+        headline: fields.text("headline", WORD),
+        reason,
+        message,
+        first_blocker: first_blocker(document),
+        role: fields.text("role", WORD),
+        node_name: fields.text("nodeName", NAME),
+        addresses: Vec::new(),
+        version: fields.text_in(&["versions", "windrow"]),
+        rke2_version: fields.text_in(&["versions", "rke2"]),
+        files: counts(document),
+        findings: findings(&mut fields, subject),
+        phases: phases(&mut fields, "began", "seconds"),
+        server: None,
+    };
+    let report = NodeReport {
+        received,
+        source: ReportSource::Document,
+        id: String::new(),
+        identity,
+        boot: fields.text_in(&["writer", "bootId"]),
+        sequence: None,
+        generation: fields.count("generation"),
+        uptime: None,
+        sent,
+        state,
+    };
+    match fields.wrong() {
+        wrong if wrong.is_empty() => Ok(report),
+        wrong => Err(wrong),
+    }
+}
+
+fn files<'v>(document: &'v Value, state: &str) -> &'v [Value] {
+    let found = &document["staging"][state];
+    found.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn first_blocker(document: &Value) -> Option<BlockingFile> {
+    let failed = files(document, "failed")
+        .iter()
+        .map(|file| (file, "message"));
+    let held = files(document, "held").iter().map(|file| (file, "why"));
+    let (file, why) = failed.chain(held).next()?;
+    let text = |key: &str, longest| clean(file[key].as_str().unwrap_or_default(), longest);
+    Some(BlockingFile {
+        file: text("file", NAME),
+        why: text(why, MESSAGE),
+    })
+}
+
+fn counts(document: &Value) -> Option<FileCounts> {
+    let count = |state| files(document, state).len() as u64;
+    Some(FileCounts {
+        total: document["staging"]["total"].as_u64()?,
+        held: count("held"),
+        applied: count("applied"),
+        failed: count("failed"),
+    })
+}
+
+/// What a finding of a document is about: the object of an incident, else its first place.
+fn subject(finding: &mut Fields<'_>) -> String {
+    let subject = finding.text_in(&["incident", "subject"]);
+    match subject.is_empty() {
+        false => subject,
+        true => {
+            let places = finding.list("at", 1);
+            let file = places.first().and_then(|place| place["file"].as_str());
+            clean(file.unwrap_or_default(), NAME)
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What is known of all nodes: the rows, who needs a person first, and how many there are of each word.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::{JsonSchema, schema_for};
+use serde::Serialize;
+
+use crate::group::machines;
+use crate::identity::NodeIdentity;
+use crate::inventory::Inventory;
+use crate::record::NodeRecord;
+use crate::row::{NodeRow, RackWord};
+
+/// All nodes, `apiVersion: windrow.dev/v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RackView {
+    /// `windrow.dev/v1`
+    pub api_version: String,
+    /// `Rack`
+    pub kind: String,
+    /// When this was so.
+    pub at: Timestamp,
+    /// How many nodes there are of each word.
+    pub counts: RackCounts,
+    /// What is worth knowing of all.
+    pub notices: Vec<RackNotice>,
+    /// The nodes, who needs a person first.
+    pub nodes: Vec<NodeRow>,
+}
+
+/// How many nodes there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RackCounts {
+    /// All of them.
+    pub total: usize,
+    /// In the inventory.
+    pub expected: usize,
+    /// Ready.
+    pub ready: usize,
+    /// Ready, with something wrong.
+    pub degraded: usize,
+    /// On their way.
+    pub setting_up: usize,
+    /// Those of them that hang.
+    pub hanging: usize,
+    /// Not Ready, or failed.
+    pub failed: usize,
+    /// Unknown to themselves.
+    pub unknown: usize,
+    /// Not heard of any more.
+    pub silent: usize,
+    /// Never heard of.
+    pub never_came: usize,
+}
+
+/// Something worth knowing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RackNotice {
+    /// In a line.
+    pub text: String,
+}
+
+impl RackView {
+    /// The worst word of all, where there is a node: what has failed before what is not known, before what is not there yet.
+    pub fn worst(&self) -> Option<RackWord> {
+        let rank = |word: RackWord| match word {
+            RackWord::Ready | RackWord::Degraded => 0,
+            RackWord::SettingUp | RackWord::NeverCame => 1,
+            RackWord::Unknown | RackWord::Silent => 2,
+            RackWord::NotReady | RackWord::Failed => 3,
+        };
+        let words = self.nodes.iter().map(|row| row.word);
+        words.max_by_key(|word| rank(*word))
+    }
+
+    /// The row of this id.
+    pub fn node(&self, id: &str) -> Option<&NodeRow> {
+        self.nodes.iter().find(|row| row.id == id)
+    }
+}
+
+pub(crate) fn view(
+    inventory: &Inventory,
+    records: &BTreeMap<NodeIdentity, NodeRecord>,
+    now: Timestamp,
+    notices: Vec<RackNotice>,
+) -> RackView {
+    let machines = machines(inventory, records);
+    let mut came = vec![false; inventory.nodes.len()];
+    let mut rows: Vec<(String, NodeRow)> = Vec::new();
+    for machine in &machines {
+        if let Some(at) = machine.expected {
+            came[at] = true;
+        }
+        let expected = machine.expected.map(|at| &inventory.nodes[at]);
+        let row = NodeRow::of_machine(machine, expected, now);
+        rows.push((machine.key.text().to_owned(), row));
+    }
+    let missing = inventory
+        .nodes
+        .iter()
+        .zip(&came)
+        .filter(|(_, came)| !**came);
+    rows.extend(
+        missing.map(|(node, _)| (format!("expected {}", node.name), NodeRow::never_came(node))),
+    );
+    name_rows(&mut rows);
+    let mut nodes: Vec<NodeRow> = rows.into_iter().map(|(_, row)| row).collect();
+    tell_skew(&mut nodes, "windrow", |row| &row.version);
+    tell_skew(&mut nodes, "RKE2", |row| &row.rke2_version);
+    nodes.sort_by_cached_key(|row| {
+        (
+            row.attention,
+            row.since.unwrap_or(now),
+            natural(&row.name),
+            row.id.clone(),
+        )
+    });
+    RackView {
+        api_version: "windrow.dev/v1".to_owned(),
+        kind: "Rack".to_owned(),
+        at: now,
+        counts: count(&nodes),
+        notices,
+        nodes,
+    }
+}
+
+/// A row has its name in its address, if no other row has that name.
+fn name_rows(rows: &mut [(String, NodeRow)]) {
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, row) in rows.iter() {
+        *names.entry(row.name.clone()).or_default() += 1;
+    }
+    for (key, row) in rows {
+        // The inventory's own names differ: a stranger who takes one does not take its address.
+        let is_only = row.expected || names.get(&row.name) == Some(&1);
+        row.name_row(key, is_only);
+    }
+}
+
+/// Notes who has another version than most.
+fn tell_skew(rows: &mut [NodeRow], of: &str, version: fn(&NodeRow) -> &String) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for row in rows.iter().filter(|row| !version(row).is_empty()) {
+        *counts.entry(version(row).clone()).or_default() += 1;
+    }
+    let Some((most, count)) = counts.iter().max_by_key(|(_, count)| **count) else {
+        return;
+    };
+    for row in rows {
+        let own = version(row).clone();
+        let fewer = counts.get(&own).is_some_and(|own| own < count);
+        if !own.is_empty() && own != *most && fewer {
+            row.note_skew(format!("{of} {own}, most have {most}"));
+        }
+    }
+}
+
+fn count(rows: &[NodeRow]) -> RackCounts {
+    let mut counts = RackCounts {
+        total: rows.len(),
+        expected: rows.iter().filter(|row| row.expected).count(),
+        ..RackCounts::default()
+    };
+    for row in rows {
+        match row.word {
+            RackWord::Ready => counts.ready += 1,
+            RackWord::Degraded => counts.degraded += 1,
+            RackWord::SettingUp => counts.setting_up += 1,
+            RackWord::NotReady | RackWord::Failed => counts.failed += 1,
+            RackWord::Unknown => counts.unknown += 1,
+            RackWord::Silent => counts.silent += 1,
+            RackWord::NeverCame => counts.never_came += 1,
+        }
+        let hangs = matches!(
+            row.attention,
+            crate::row::Attention::Stalled | crate::row::Attention::Failed
+        );
+        if hangs && row.word == RackWord::SettingUp {
+            counts.hanging += 1;
+        }
+    }
+    counts
+}
+
+/// Names in the order of people: `n2` before `n10`.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|one: char| one.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let (text, after) = rest.split_at(digits);
+        let end = after
+            .find(|one: char| !one.is_ascii_digit())
+            .unwrap_or(after.len());
+        let (number, after) = after.split_at(end);
+        parts.push((text.to_owned(), number.parse().unwrap_or(u64::MAX)));
+        rest = after;
+    }
+    parts
+}
+
+/// The JSON Schema of [`RackView`].
+pub fn rack_schema() -> String {
+    let schema = schema_for!(RackView);
+    // A schema is made of texts and numbers alone.
+    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+}
