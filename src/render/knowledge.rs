@@ -227,6 +227,10 @@ fn known_text(out: &mut String, known: &KnownBy, sort: ThingSort, style: Style) 
             seconds(times.half)
         );
     }
+    for (hardware, times) in &known.times_on {
+        let (span, usual) = (nine_of_ten(*times), seconds(times.half));
+        let _ = write!(text, ". On {hardware} {span}, usually {usual}");
+    }
     if let Some(seen) = known.seen {
         let _ = write!(text, ". Seen {}, last on {}", boots(seen), seen.last);
     }

@@ -193,9 +193,9 @@ impl BacktestRound {
         };
         match outcome {
             Outcome::Came(Some(ms)) => {
-                if let Some(times) = &entry.times {
-                    let timed = u32::try_from(entry.timed).unwrap_or(u32::MAX);
-                    self.count(held, entry.by.words(), ms, times, timed);
+                if let Some((times, timed)) = entry.times_on(held.hardware.as_deref()) {
+                    let timed = u32::try_from(timed).unwrap_or(u32::MAX);
+                    self.count(held, entry.by.words(), ms, &times, timed);
                 }
             }
             Outcome::Came(None) | Outcome::NotKnown => {}

@@ -121,6 +121,14 @@ fn entry(entry: &LearnedEntry, boots: usize) -> String {
     if let Some(learned) = &entry.times {
         let _ = writeln!(out, "    times: {}", times(learned));
     }
+    if !entry.times_on.is_empty() {
+        out.push_str("    timesOn:\n");
+    }
+    for (one, boots) in &entry.times_on {
+        let (hardware, times) = (quoted(&one.hardware), times(&one.times));
+        let row = format!("{{hardware: {hardware}, times: {times}}}");
+        let _ = writeln!(out, "      - {row} # of {boots} boots");
+    }
     let _ = writeln!(out, "    seen: {}", seen(entry.seen));
     let s = if boots == 1 { "" } else { "s" };
     let timed = match entry.times {

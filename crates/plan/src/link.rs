@@ -119,7 +119,7 @@ impl Linker<'_> {
             on_deadline: want.on_deadline,
             inferred: want.inferred,
             satisfied_by,
-            learned,
+            learned: learned.map(|learned| learned.on(&self.node)),
             yields: never_comes,
         })
     }

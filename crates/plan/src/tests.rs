@@ -12,6 +12,7 @@ use windrow_model::manifest::{FileContent, ReadLimits};
 use windrow_model::reasons::Severity;
 
 use super::*;
+use crate::knowledge::NodeFacts;
 use crate::rules::RuleSet;
 
 /// Plans files given as `(path, text)` on a platform, with the shipped rules.
@@ -21,6 +22,15 @@ fn plan_on(platform: Option<Platform>, files: &[(&str, &str)]) -> Plan {
 }
 
 fn plan_by(rules: &RuleSet, platform: Option<Platform>, files: &[(&str, &str)]) -> Plan {
+    plan_for(rules, platform, platform.into(), files)
+}
+
+fn plan_for(
+    rules: &RuleSet,
+    platform: Option<Platform>,
+    node: NodeFacts,
+    files: &[(&str, &str)],
+) -> Plan {
     let examined: Vec<Arc<Examined>> = files
         .iter()
         .map(|(path, text)| {
@@ -29,7 +39,7 @@ fn plan_by(rules: &RuleSet, platform: Option<Platform>, files: &[(&str, &str)]) 
             Arc::new(examine(&file, SourceMap::itself(*path), rules, platform))
         })
         .collect();
-    link(&examined, rules, platform)
+    link(&examined, rules, node)
 }
 
 fn plan(files: &[(&str, &str)]) -> Plan {

@@ -116,6 +116,9 @@ pub struct KnownBy {
     /// How long it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<TimesReport>,
+    /// The same by class of hardware.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub times_on: BTreeMap<String, TimesReport>,
     /// In how many boots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenReport>,
@@ -264,6 +267,7 @@ impl Question<'_> {
                 versions: String::new(),
                 brings: Vec::new(),
                 times: None,
+                times_on: BTreeMap::new(),
                 seen: None,
                 source: "Kubernetes' published specification".to_owned(),
             });
@@ -468,6 +472,7 @@ fn known_by(entry: &EntryReport, with_things: bool) -> KnownBy {
             false => Vec::new(),
         },
         times: entry.times,
+        times_on: entry.times_on.clone(),
         seen: entry.seen,
         source: entry.source.clone(),
     }

@@ -3,6 +3,8 @@
 mod diff;
 mod explain;
 
+use std::collections::BTreeMap;
+
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,6 +62,9 @@ pub struct EntryReport {
     /// How long it took in earlier boots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<TimesReport>,
+    /// The same by class of hardware.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub times_on: BTreeMap<String, TimesReport>,
     /// In how many boots; absent where a person wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenReport>,
@@ -174,6 +179,8 @@ fn entry(entry: &KnowledgeEntry) -> EntryReport {
         })
     });
     let objects = brings.objects.iter();
+    let times_on = entry.times_on.iter();
+    let times_on = times_on.map(|one| (one.hardware.to_string(), one.times.into()));
     EntryReport {
         name: entry.name.clone(),
         at: entry.at.clone(),
@@ -185,6 +192,7 @@ fn entry(entry: &KnowledgeEntry) -> EntryReport {
             .map(|object| thing_words(&Appeared::Object(object.clone())))
             .collect(),
         times: entry.times.map(TimesReport::from),
+        times_on: times_on.collect(),
         seen: entry.seen.map(SeenReport::from),
         source: entry.source.clone(),
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use windrow_decide::flight::Appeared;
-use windrow_plan::knowledge::Seen;
+use windrow_plan::knowledge::{ClassTimes, FEWEST_BOOTS, Seen};
 use windrow_plan::rules::Platform;
 
 use super::shipped::{component, of_harvester, operator, values};
@@ -357,10 +357,13 @@ impl<'b> Evidence<'b> {
             .into_iter()
             .filter_map(|((condition, came, of), things)| {
                 let last = came.iter().map(|number| day(self.boots[*number])).max()?;
-                let times: Vec<u64> = by_boot
-                    .values()
-                    .filter_map(|one| all_there(provider, one, things.iter().copied()))
-                    .collect();
+                let times = by_boot.iter().filter_map(|(number, one)| {
+                    let hardware = self.boots[*number].hardware.as_deref();
+                    let ms = all_there(provider, one, things.iter().copied())?;
+                    Some((hardware, ms))
+                });
+                let times: Vec<(Option<&str>, u64)> = times.collect();
+                let all: Vec<u64> = times.iter().map(|(_, ms)| *ms).collect();
                 let mut by = provider.clone();
                 if let Provider::Chart { values, .. } = &mut by {
                     *values = condition;
@@ -370,8 +373,9 @@ impl<'b> Evidence<'b> {
                     by,
                     versions,
                     things: things.into_iter().cloned().collect(),
-                    times: predict(&times),
-                    timed: times.len(),
+                    times: predict(&all),
+                    timed: all.len(),
+                    times_on: by_class(&times),
                     seen: Seen {
                         boots: count(came.len()),
                         of: count(of.len()),
@@ -407,6 +411,26 @@ impl<'b> Votes<'b> {
         let confident = self.for_it.iter().filter(is_confident);
         confident.map(|(what, _)| *what).collect()
     }
+}
+
+/// The times of each class of hardware of which enough boots are. Where all are of one class, all say the same.
+fn by_class(times: &[(Option<&str>, u64)]) -> Vec<(ClassTimes, usize)> {
+    let mut classes: BTreeMap<Option<&str>, Vec<u64>> = BTreeMap::new();
+    for (hardware, ms) in times {
+        classes.entry(*hardware).or_default().push(*ms);
+    }
+    let is_one = classes.len() == 1;
+    let classes = classes
+        .into_iter()
+        .filter(|(_, times)| !is_one && times.len() >= FEWEST_BOOTS as usize);
+    let row = |(hardware, times): (Option<&str>, Vec<u64>)| {
+        let row = ClassTimes {
+            hardware: hardware?.into(),
+            times: predict(&times)?,
+        };
+        Some((row, times.len()))
+    };
+    classes.filter_map(row).collect()
 }
 
 /// When all of some things were there in a boot, in milliseconds after what brings them could begin.

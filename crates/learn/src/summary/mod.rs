@@ -14,7 +14,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use windrow_decide::flight::Appeared;
 use windrow_model::manifest::GroupKind;
-use windrow_plan::knowledge::{LearnedTimes, Seen};
+use windrow_plan::knowledge::{ClassTimes, LearnedTimes, Seen};
 use windrow_plan::readiness::node::Phase;
 use windrow_plan::rules::Platform;
 
@@ -58,8 +58,20 @@ pub struct LearnedEntry {
     pub times: Option<LearnedTimes>,
     /// From how many boots the times are.
     pub timed: usize,
+    /// The same on classes of hardware of which enough boots are: how long, and from how many.
+    pub times_on: Vec<(ClassTimes, usize)>,
     /// In how many boots.
     pub seen: Seen,
+}
+
+impl LearnedEntry {
+    /// How long it takes on this hardware, and from how many boots that is.
+    pub(crate) fn times_on(&self, hardware: Option<&str>) -> Option<(LearnedTimes, usize)> {
+        let mut classes = self.times_on.iter();
+        let own = classes.find(|(one, _)| hardware == Some(one.hardware.as_str()));
+        let own = own.map(|(one, boots)| (one.times, *boots));
+        own.or(self.times.map(|times| (times, self.timed)))
+    }
 }
 
 /// Who brings, as a knowledge file has it.

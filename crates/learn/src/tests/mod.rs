@@ -13,7 +13,7 @@ use windrow_plan::rules::RuleSet;
 
 use self::flight_lines::BootScript;
 use crate::row::thing_words;
-use crate::{BootSet, KnowledgeFile, ObservedBoot, Provider, Summary, Who, observe};
+use crate::{Backtest, BootSet, KnowledgeFile, ObservedBoot, Provider, Summary, Who, observe};
 
 fn rows(scripts: &[BootScript]) -> Vec<ObservedBoot> {
     let rows = scripts.iter().flat_map(|script| {
@@ -299,4 +299,65 @@ fn a_file_takes_the_newest_boots_however_they_are_grouped() {
             .unwrap(),
     );
     assert_eq!(text(&halves), whole);
+}
+
+#[test]
+fn a_chart_takes_other_times_on_other_hardware_where_enough_boots_show_it() {
+    let script = |number, after| {
+        let mut script = BootScript::new(number);
+        script.kinds[0].1 = after;
+        script
+    };
+    let slow = |number| {
+        let text = script(number, 200).lines();
+        let text = text.replace("16cpu-64g-nvme", "4cpu-8g-hdd");
+        observe(&Flights::read(&text).unwrap()).boots.remove(0)
+    };
+    let mut boots = rows(&(0..4).map(|number| script(number, 20)).collect::<Vec<_>>());
+    let classes = |boots: &[ObservedBoot]| {
+        let summary = Summary::of_boots(&boots.iter().cloned().collect());
+        let entry = summary.entries[0].clone();
+        let classes = entry.times_on.iter();
+        let told: Vec<_> = classes
+            .map(|(one, boots)| (one.hardware.to_string(), one.times.half.as_secs(), *boots))
+            .collect();
+        (told, summary)
+    };
+    assert_eq!(classes(&boots).0, []);
+    boots.extend([slow(4), slow(5)]);
+    let fast = ("16cpu-64g-nvme".to_owned(), 20, 4);
+    // Two boots of a class say too little of it.
+    assert_eq!(classes(&boots).0, [fast.clone()]);
+    boots.push(slow(6));
+    let (told, summary) = classes(&boots);
+    assert_eq!(told, [fast, ("4cpu-8g-hdd".to_owned(), 200, 3)]);
+    // A slow machine does not widen what is known of the others.
+    let on_fast = summary.entries[0]
+        .times_on(Some("16cpu-64g-nvme"))
+        .unwrap()
+        .0;
+    assert!(on_fast.p95.as_secs() < 60 && summary.entries[0].times.unwrap().p95.as_secs() >= 200);
+    let (all, timed) = summary.entries[0].times_on(Some("8cpu-32g-ssd")).unwrap();
+    assert_eq!((Some(all), timed), (summary.entries[0].times, 7));
+    let rules = loaded(&summary.text());
+    let mut read = rules.knowledge.entries().iter();
+    let read = read
+        .find(|one| one.name == "learned/chart-widgets")
+        .unwrap();
+    let made: Vec<_> = summary.entries[0]
+        .times_on
+        .iter()
+        .map(|(one, _)| one.clone())
+        .collect();
+    assert_eq!(read.times_on, made);
+    let cases = Backtest::run(&boots.iter().cloned().collect(), |_, _| {})
+        .leave_one_out
+        .cases;
+    let of_chart: Vec<u32> = cases
+        .iter()
+        .filter(|case| case.of == "the chart widgets")
+        .map(|case| case.boots)
+        .collect();
+    // Of the slow class two remain where one is left out.
+    assert_eq!(of_chart, [3, 3, 3, 3, 6, 6, 6]);
 }

@@ -6,6 +6,8 @@
 //!   - name: chart-widgets
 //!     ...
 //!     times: {p5: 12s, p25: 15s, half: 20s, p75: 28s, p95: 55s}
+//!     timesOn:
+//!       - {hardware: 4cpu-8g-hdd, times: {p5: 1m, p25: 90s, half: 2m, p75: 3m, p95: 5m}}
 //!     seen: {boots: 13, of: 14, last: 2026-11-23}
 //! phases:
 //!   - phase: api
@@ -64,6 +66,8 @@ pub fn without_boots(text: String) -> String {
 pub(super) const SEEN_KEYS: &[&str] = &["boots", "of", "last"];
 /// The keys of `times`.
 pub(super) const TIMES_KEYS: &[&str] = &["p5", "p25", "half", "p75", "p95"];
+/// The keys of the times of a class of hardware.
+pub(super) const CLASS_TIMES_KEYS: &[&str] = &["hardware", "times"];
 /// The keys of a phase.
 pub(super) const PHASE_KEYS: &[&str] = &[
     "phase",
@@ -110,6 +114,26 @@ impl LearnedTimes {
         let more = self.p95.saturating_sub(self.p75) * 3 / 4;
         Duration::from_millis(u64::try_from((self.p75 + more).as_millis()).unwrap_or(u64::MAX))
     }
+}
+
+/// How long something takes on machines of one class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassTimes {
+    /// The class of hardware.
+    pub hardware: SmolStr,
+    /// How long.
+    pub times: LearnedTimes,
+}
+
+/// The times of a class of hardware, or else those of all.
+pub fn times_on(
+    hardware: Option<&str>,
+    of_classes: &[ClassTimes],
+    all: Option<LearnedTimes>,
+) -> Option<LearnedTimes> {
+    let mut classes = of_classes.iter();
+    let own = classes.find(|one| hardware == Some(one.hardware.as_str()));
+    own.map(|one| one.times).or(all)
 }
 
 /// How long a phase of the bootstrap takes on machines of one class.
@@ -216,6 +240,23 @@ pub(super) fn times(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Lear
         return None;
     }
     Some(times)
+}
+
+/// `timesOn` of an entry.
+pub(super) fn class_times(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<ClassTimes> {
+    let rows = fields.list("timesOn", errors).iter();
+    rows.filter_map(|node| {
+        let fields = Fields::new(node, "the row of `timesOn`", CLASS_TIMES_KEYS, errors)?;
+        let hardware = fields.required("hardware", errors);
+        if fields.get("times").is_none() {
+            fields.lacks("`times`", errors);
+        }
+        Some(ClassTimes {
+            times: times(&fields, errors)?,
+            hardware: hardware?.into(),
+        })
+    })
+    .collect()
 }
 
 /// A row of `phases`.

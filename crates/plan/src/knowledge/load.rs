@@ -37,6 +37,7 @@ pub(super) const ENTRY_KEYS: &[&str] = &[
     "webhooks",
     "after",
     "times",
+    "timesOn",
     "seen",
     "source",
 ];
@@ -142,6 +143,7 @@ fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<Knowled
         learned::times(&fields, errors),
         learned::seen(&fields, errors),
     );
+    let times_on = learned::class_times(&fields, errors);
     (errors.count() == before).then_some(())?;
     let (name, bringer, source) = (format!("{file}/{}", name?), bringer?, source?);
     let part = |(versions, brings)| KnowledgeEntry {
@@ -153,6 +155,7 @@ fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<Knowled
         webhooks: Vec::new(),
         after,
         times,
+        times_on: times_on.clone(),
         seen,
         source: source.to_owned(),
     };

@@ -27,7 +27,9 @@ pub use self::chart::{InstalledChart, installed_chart, upstream_version};
 use self::kubernetes::kubernetes_presence;
 pub(crate) use self::kubernetes::serves_every_version;
 pub use self::kubernetes::{is_kubernetes_group, kubernetes_scope};
-pub use self::learned::{LearnedPhase, LearnedRefusal, LearnedTimes, Seen, without_boots};
+pub use self::learned::{
+    ClassTimes, LearnedPhase, LearnedRefusal, LearnedTimes, Seen, times_on, without_boots,
+};
 pub(crate) use self::load::add_file;
 pub use self::node::NodeFacts;
 pub use self::operator::operator_name;
@@ -91,6 +93,8 @@ pub struct KnowledgeEntry {
     pub after: Option<(Duration, Duration)>,
     /// How long it took in the boots that it was learned from; absent where a person wrote it.
     pub times: Option<LearnedTimes>,
+    /// The same on some classes of hardware.
+    pub times_on: Vec<ClassTimes>,
     /// From how many boots it was learned.
     pub seen: Option<Seen>,
     /// Which project says so, in which version and file; or that it was learned.

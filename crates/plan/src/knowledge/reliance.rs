@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::findings::Location;
 
-use super::{Brings, KnowledgeEntry, LearnedTimes, Seen};
+use super::{Brings, ClassTimes, KnowledgeEntry, LearnedTimes, NodeFacts, Seen, times_on};
 use crate::rules::NeedTarget;
 
 /// In fewer boots than this something may have been there by chance. After two boots that agree, one more that does not is still to
@@ -54,6 +54,8 @@ pub struct Reliance {
     pub seen: Seen,
     /// After how long, where that was learned.
     pub times: Option<LearnedTimes>,
+    /// The same on some classes of hardware.
+    pub times_on: Vec<ClassTimes>,
     /// The entry that says the same and was not learned: it decides.
     pub written: Option<String>,
 }
@@ -62,6 +64,18 @@ impl Reliance {
     /// May a verdict rest on it?
     pub fn is_firm(&self) -> bool {
         self.written.is_some() || self.seen.is_firm()
+    }
+
+    /// With the times of this node's class of hardware, where there are some.
+    pub(crate) fn on(self: Arc<Self>, node: &NodeFacts) -> Arc<Self> {
+        let times = times_on(node.hardware(), &self.times_on, self.times);
+        if times == self.times {
+            return self;
+        }
+        Arc::new(Self {
+            times,
+            ..Self::clone(&self)
+        })
     }
 
     /// After how long it was there, in a sentence; `None` where no time was learned.
@@ -226,6 +240,7 @@ impl KnowledgeEntry {
             at: self.at.clone(),
             seen: self.seen?,
             times: self.times,
+            times_on: self.times_on.clone(),
             written: written.map(|entry| entry.name.clone()),
         }))
     }

@@ -287,6 +287,7 @@ fn the_schema_knows_every_key_that_is_read_and_no_other() {
         ("webhook", webhook::WEBHOOK_KEYS),
         ("storageClass", load::CLASS_KEYS),
         ("times", learned::TIMES_KEYS),
+        ("timesOn", learned::CLASS_TIMES_KEYS),
         ("seen", learned::SEEN_KEYS),
         ("phase", learned::PHASE_KEYS),
         ("refusal", learned::REFUSAL_KEYS),

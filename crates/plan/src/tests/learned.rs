@@ -239,3 +239,30 @@ fn a_chart_runs_the_operator_that_is_called_as_its_deployment_usually_is() {
     );
     assert!(by_installer, "{:?}", needs_kind(&plan));
 }
+
+#[test]
+fn a_node_takes_the_times_of_its_own_class_of_hardware() {
+    let on = "    timesOn:\n      - {hardware: 4cpu-8g-hdd, times: {p5: 1m, p25: 2m, half: 3m, p75: 4m, p95: 5m}}\n";
+    let rules = rules_with(&(entry("a", Some((13, 14))) + on));
+    let p95 = |hardware: Option<&str>| {
+        let platform = Some(Platform::Rke2);
+        let node = NodeFacts::from(platform).with_machine(None, hardware.map(str::to_owned));
+        let plan = plan_for(&rules, platform, node, &APART);
+        needs_kind(&plan)
+            .learned
+            .as_ref()
+            .unwrap()
+            .times
+            .unwrap()
+            .p95
+            .as_secs()
+    };
+    assert_eq!(
+        [
+            p95(Some("4cpu-8g-hdd")),
+            p95(Some("16cpu-64g-nvme")),
+            p95(None)
+        ],
+        [300, 60, 60]
+    );
+}
