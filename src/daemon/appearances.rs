@@ -1,10 +1,13 @@
 //! When the cluster is looked at for what comes into it, and what the flight says of that: lines for learning. No decision rests on
 //! them.
 //!
-//! It is looked at while a boot is under way: until the node was Ready in this boot and every file is applied or kept on purpose. When
-//! a file waits later, it is looked at again.
+//! It is looked at while a boot is under way: until the node was Ready in this boot and every file is applied or kept on purpose, and no
+//! longer than an hour in which nothing comes and nothing moves: eleven watches cost memory and requests, and who brings what comes
+//! later is still told by its metadata. When a file waits later, or something moves again, it is looked at again.
 
-use jiff::Timestamp;
+use std::hash::{BuildHasher as _, RandomState};
+
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{mpsc, watch};
 use windrow_decide::flight::{FlightLine, RecordedAppearance, RecordedMachine, RecordedRelease};
 use windrow_decide::{NodeRole, Observation, Status};
@@ -12,12 +15,20 @@ use windrow_decide::{NodeRole, Observation, Status};
 use super::hardware::HardwareClass;
 use crate::observe::appearances::Sighting;
 
+/// After this long without anything new the look ends.
+const QUIET: SignedDuration = SignedDuration::from_hours(1);
+
 /// What the daemon knows of the look at the cluster.
 pub(super) struct AppearanceWatch {
     wanted: watch::Sender<bool>,
     pub(super) seen: mpsc::Receiver<Vec<Sighting>>,
     /// Since when it is looked at again, after the boot was over once.
     again: Option<Timestamp>,
+    /// When something came or moved last; absent until then.
+    moved: Option<Timestamp>,
+    /// A number for where the boot stands.
+    stand: Option<u64>,
+    numbers: RandomState,
     kubernetes: Option<String>,
     pub(super) hardware: HardwareClass,
 }
@@ -35,6 +46,9 @@ impl AppearanceWatch {
             wanted,
             seen,
             again: None,
+            moved: None,
+            stand: None,
+            numbers: RandomState::new(),
             kubernetes: None,
             hardware: HardwareClass::default(),
         };
@@ -49,7 +63,13 @@ impl AppearanceWatch {
         api: &windrow_decide::Api,
         now: Timestamp,
     ) {
-        let wanted = recorded && api.first_reachable.is_some() && is_under_way(status);
+        let stand = Some(self.numbers.hash_one((api.first_reachable, stand(status))));
+        if stand != self.stand {
+            (self.stand, self.moved) = (stand, Some(now));
+        }
+        let is_quiet = self.quiet_at().is_some_and(|quiet| now >= quiet);
+        let is_under_way = is_under_way(status) && !is_quiet;
+        let wanted = recorded && api.first_reachable.is_some() && is_under_way;
         let was_wanted = *self.wanted.borrow();
         if wanted == was_wanted {
             return;
@@ -59,6 +79,23 @@ impl AppearanceWatch {
             self.again = Some(now);
         }
         self.wanted.send_replace(wanted);
+    }
+
+    /// When the look ends if nothing comes or moves until then.
+    fn quiet_at(&self) -> Option<Timestamp> {
+        self.moved?.saturating_add(QUIET).ok()
+    }
+
+    /// When time alone ends the look; `None` where nobody looks.
+    pub(super) fn next_wake(&self) -> Option<Timestamp> {
+        self.quiet_at().filter(|_| *self.wanted.borrow())
+    }
+
+    /// The clock was set.
+    pub(super) fn clock_jumped(&mut self, by: SignedDuration) {
+        let moved = |at: Timestamp| at.saturating_add(by).unwrap_or(at);
+        self.moved = self.moved.map(moved);
+        self.again = self.again.map(moved);
     }
 
     /// The lines for what was seen.
@@ -106,6 +143,14 @@ impl AppearanceWatch {
                 })),
             }
         }
+        let is_new = |line: &FlightLine| match line {
+            FlightLine::Appeared(one) => !one.was_there,
+            FlightLine::Release(one) => !one.was_there,
+            _ => false,
+        };
+        if lines.iter().any(is_new) {
+            self.moved = Some(now);
+        }
         lines
     }
 
@@ -138,12 +183,21 @@ fn is_under_way(status: &Status) -> bool {
     has_files && (!status.staging.settled || (is_probed && status.first_ready.is_none()))
 }
 
+/// Where the boot stands: another one where the node comes to a phase, or a file is held, waits for something else or is free.
+fn stand(status: &Status) -> impl std::hash::Hash {
+    let held = status.staging.held.iter();
+    let held: Vec<_> = held
+        .map(|one| (one.file.clone(), one.code.as_str()))
+        .collect();
+    (status.phase.as_str(), status.first_ready, held)
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
     use windrow_decide::flight::{Appeared, Provenance};
     use windrow_decide::settings::Settings;
-    use windrow_decide::{ClusterEvent, Ledger, StagingState};
+    use windrow_decide::{ClusterEvent, Ledger, Phase, PhaseState, PhaseStatus, StagingState};
     use windrow_model::manifest::ObjectRef;
     use windrow_plan::rules::RuleSet;
 
@@ -226,5 +280,67 @@ mod tests {
         status.role = NodeRole::Agent;
         watch.want(true, &status, &observed.api, after(40));
         assert!(!*wanted.borrow(), "an agent has no files");
+    }
+
+    #[test]
+    fn after_an_hour_in_which_nothing_comes_or_moves_nobody_looks_until_something_moves() {
+        let mut state = state();
+        state.take_event(ClusterEvent::ApiReachable, after(1));
+        let mut status = state.decide(after(1)).status;
+        status.staging.settled = false;
+        let observed = state.observation().clone();
+        let (mut watch, (wanted, _seen)) = AppearanceWatch::new();
+        let look = |watch: &mut AppearanceWatch, status: &Status, minutes| {
+            watch.want(true, status, &observed.api, after(minutes));
+            *wanted.borrow()
+        };
+        assert!(look(&mut watch, &status, 1) && look(&mut watch, &status, 60));
+        assert_eq!(watch.next_wake(), Some(after(61)));
+        assert!(!look(&mut watch, &status, 61));
+        assert_eq!(watch.next_wake(), None);
+        assert!(!look(&mut watch, &status, 70));
+        // The node comes to another phase.
+        status.phase = Phase::Manifests;
+        assert!(look(&mut watch, &status, 80));
+        // What was there already is nothing new, and what comes is.
+        let seen = |listed| vec![namespace(Some(after(2)), listed)];
+        watch.lines(seen(true), &observed, after(90));
+        assert_eq!(watch.next_wake(), Some(after(140)));
+        watch.lines(seen(false), &observed, after(100));
+        assert_eq!(watch.next_wake(), Some(after(160)));
+        watch.clock_jumped(SignedDuration::from_mins(1000));
+        assert_eq!(watch.next_wake(), Some(after(1160)));
+    }
+
+    #[test]
+    fn when_the_node_is_ready_and_every_file_applied_nobody_looks() {
+        let mut state = state();
+        state.take_event(ClusterEvent::ApiReachable, after(1));
+        let mut status = state.decide(after(1)).status;
+        let api = state.observation().api.clone();
+        let (mut watch, (wanted, _seen)) = AppearanceWatch::new();
+        let mut look = |status: &Status, minutes| {
+            watch.want(true, status, &api, after(minutes));
+            *wanted.borrow()
+        };
+        status.staging.settled = true;
+        status.phases = vec![PhaseStatus {
+            name: Phase::Node,
+            state: PhaseState::Current,
+            done: 0,
+            total: 1,
+            began: None,
+            seconds: None,
+            expected: None,
+        }];
+        assert!(
+            look(&status, 2),
+            "every file is applied, and the node is not Ready yet"
+        );
+        status.staging.settled = false;
+        status.first_ready = Some(after(3));
+        assert!(look(&status, 3), "it is Ready, and a file waits");
+        status.staging.settled = true;
+        assert!(!look(&status, 4));
     }
 }

@@ -303,6 +303,7 @@ impl Daemon {
         if let Some(jump) = self.clock.jumped() {
             self.state.shift_clock(jump);
             self.transitions.clock_jumped(jump);
+            self.appearances.clock_jumped(jump);
         }
         self.retry = self.retry.filter(|retry| *retry > Instant::now());
         if self.scanner.due() {
@@ -386,6 +387,7 @@ impl Daemon {
         self.publish(decision.status, now);
         self.tell_transitions(now);
         let wake = decision.next_wake.into_iter().chain(self.transitions.due());
+        let wake = wake.chain(self.appearances.next_wake());
         self.deadline = wake.min().map(|at| self.clock.instant(at));
         surprised
     }
