@@ -466,3 +466,50 @@ fn lines(out: &mut String, depth: usize, text: &str, style: Style) {
         let _ = writeln!(out, "{}{line}", " ".repeat(depth));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use windrow_decide::Blocker;
+    use windrow_model::findings::Location;
+    use windrow_plan::Origin;
+
+    use super::*;
+
+    #[test]
+    fn after_how_long_it_was_there_in_earlier_boots_is_told_below_what_is_waited_for() {
+        let link = |usual: Option<&str>| ExplainedBlocker {
+            blocker: Blocker {
+                what: "the kind Widget.example.com".to_owned(),
+                condition: "served".to_owned(),
+                tier: Tier::Required,
+                message: "waits for the kind Widget".to_owned(),
+                required_by: "Widget w".to_owned(),
+                origin: Origin {
+                    rule: "inferred/kind-served".to_owned(),
+                    at: Location::line("widget.yaml", 1),
+                },
+                brought_by: None,
+                usual: usual.map(str::to_owned),
+            },
+            root: true,
+            because: None,
+            cycle: false,
+        };
+        let view = WhyView {
+            at: Timestamp::UNIX_EPOCH,
+            verbose: false,
+            style: Style::default(),
+        };
+        let shown = |usual| {
+            let mut out = String::new();
+            chain_link(&mut out, &link(usual), 2, view);
+            out
+        };
+        let usual = "usually there after 12 s to 1 min, on 13 of 14 boots";
+        assert_eq!(
+            shown(Some(usual)),
+            format!("  waits for the kind Widget\n      {usual}\n")
+        );
+        assert_eq!(shown(None), "  waits for the kind Widget\n");
+    }
+}

@@ -9,7 +9,6 @@
 //! node that waits does not publish a new document every minute; a reader that knows the time says it exactly.
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_model::reasons::Code;
 
 use super::status::{ExpectationSource, Pace, Readiness, Status, StatusReason, UsualTime};
 use super::text::shorten;

@@ -1,3 +1,4 @@
+use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::PhaseState;
 use windrow_plan::rules::RuleSet;
 
