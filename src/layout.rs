@@ -117,6 +117,11 @@ impl Layout {
         self.state_dir().join("webhooks.json")
     }
 
+    /// The status server's own certificate with its key.
+    pub fn status_certificate(&self) -> PathBuf {
+        self.state_dir().join("status-server.pem")
+    }
+
     /// Certificates with their keys that RKE2 gives the node to serve with, the first one preferred
     /// (k3s `pkg/agent/config/config.go`, `pkg/daemons/control/deps/deps.go`).
     pub fn serving_certificates(&self) -> [(PathBuf, PathBuf); 2] {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod act;
+mod addresses;
 pub mod apiserver;
 pub mod archive;
 mod backoff;

@@ -132,6 +132,7 @@ fn unknown(why: &str, last: Option<&Status>) -> Status {
         findings: Vec::new(),
         gates: None,
         webhooks: Vec::new(),
+        server: None,
         versions: ProgramVersions {
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
         },

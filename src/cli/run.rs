@@ -125,7 +125,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         probe_context.clone(),
         daemon.status(),
     );
-    let daemon = daemon.with_webhooks(told);
+    let daemon = daemon.with_remote(told);
     background.start(
         "probes",
         probes::probe(probe_context, interests.clone(), events.clone()),

@@ -147,6 +147,12 @@ fn people(status: &Status, now: Timestamp, verbose: bool, style: Style) -> Strin
     headline(&mut out, status, now, style);
     manifests(&mut out, status, now, verbose, style);
     probes(&mut out, &status.probes, now, verbose, style);
+    if let Some(server) = status.server.as_ref().filter(|_| verbose) {
+        let (listen, with) = (&server.listen, server.certificate.in_words());
+        let name = style.strong("Status server");
+        let _ = writeln!(out, "\n{name}  https://{listen}/status with {with}");
+        let _ = writeln!(out, "  SHA-256 {}", server.fingerprint);
+    }
     for finding in &status.findings {
         finding_lines(&mut out, finding, style);
     }

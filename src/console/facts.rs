@@ -1,7 +1,7 @@
 //! The lines between the state and the panes: the addresses, the steps, the count of manifests.
 
 use ratatui::text::{Line, Span};
-use windrow_decide::{HeldFile, Holder, Status};
+use windrow_decide::{CertificateSource, HeldFile, Holder, Status};
 use windrow_plan::readiness::node::ProbeState;
 
 use super::Scene;
@@ -37,6 +37,8 @@ impl Canvas<'_> {
             lines.extend(self.steps(scene));
         }
         lines.extend(self.manifests(scene));
+        lines
+            .extend(fingerprint(&scene.status).map(|line| Line::raw(pen.fit(&line, width.into()))));
         for line in &lines {
             self.line(line);
         }
@@ -98,6 +100,13 @@ impl Canvas<'_> {
             Span::raw(counts),
         ]))
     }
+}
+
+/// Of a certificate that no authority has signed: whoever asks for the status from afar compares it with what is shown here.
+fn fingerprint(status: &Status) -> Option<String> {
+    let server = status.server.as_ref()?;
+    let own = server.certificate == CertificateSource::SelfSigned;
+    own.then(|| format!(" HTTPS pin  {}", server.fingerprint))
 }
 
 /// That the node has no default route: without one nothing beyond its own network reaches it.

@@ -26,7 +26,7 @@ mod marking_thread;
 pub mod node_findings;
 pub mod outlets;
 mod reloading;
-mod remote;
+pub mod remote;
 pub mod repairs;
 pub mod request_spool;
 mod requests;
@@ -147,6 +147,7 @@ impl Daemon {
             Ok(()) = self.gates.changed() => Wake::Time,
             Ok(()) = self.incidents.changed() => Wake::Time,
             Ok(()) = self.webhooks.changed() => Wake::Time,
+            Ok(()) = self.server.changed() => Wake::Time,
             Some(event) = self.files.recv() => Wake::File(event),
             Some(event) = self.link.events.recv() => Wake::Cluster(event),
             Some(seen) = self.appearances.seen.recv() => Wake::Seen(seen),

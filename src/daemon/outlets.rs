@@ -7,11 +7,11 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::watch;
-use windrow_decide::{Status, WebhookStatus};
+use windrow_decide::Status;
 
 use super::background::Background;
 use super::manual_holds::{self, FileOutcome, Order, OrderRefused, Which};
-use super::remote;
+use super::remote::{self, RemoteState};
 use crate::apiserver::ApiServer;
 use crate::configuration::Published;
 use crate::kubeconfig;
@@ -21,15 +21,15 @@ use crate::report::cluster::{self, NodeOutletSwitches, NodeWriter};
 use crate::report::dbus::{self, AgentHandler, ManualVerb};
 use crate::report::{login, target, why};
 
-/// Opens the outlets of a node, each as a task in `background`. Returns the state of the webhooks, for the status
-/// document.
+/// Opens the outlets of a node, each as a task in `background`. Returns how those over the network stand, for the
+/// status document.
 pub fn open(
     background: &mut Background,
     configured: Published,
     api: ApiServer,
     probe_context: Arc<ProbeContext>,
     status: watch::Receiver<Option<Arc<Status>>>,
-) -> watch::Receiver<Vec<WebhookStatus>> {
+) -> RemoteState {
     // Only the daemon that systemd runs owns the units, not one that a person tries by hand.
     if std::env::var_os("NOTIFY_SOCKET").is_some() {
         background.start("windrow-ready.target", target::follow(None, status.clone()));

@@ -1,38 +1,61 @@
 //! The outlets over the network: webhooks, and the status over HTTPS, as the configuration has them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use windrow_decide::settings::Webhook;
-use windrow_decide::{Status, WebhookStatus};
+use windrow_decide::settings::{STATUS_TOKEN, Webhook};
+use windrow_decide::{CertificateSource, Status, WebhookStatus};
 
 use super::background::Background;
+use crate::addresses::usable_addresses;
 use crate::configuration::{Configuration, Published};
-use crate::observe::management::management;
+use crate::layout::Layout;
+use crate::observe::management::{management, own_host_name};
 use crate::observe::platform;
-use crate::report::server;
+use crate::report::server::{self, CertificateFiles, ServerContext, ServerState};
 use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
+
+/// The systemd credential with the status server's token.
+const TOKEN_CREDENTIAL: &str = "windrow.status-token";
 
 /// The status, as it is published.
 type PublishedStatus = watch::Receiver<Option<Arc<Status>>>;
 
-/// Opens them, and again whenever the configuration changes. Returns the state of the webhooks.
+/// How the outlets over the network stand, for the status document.
+pub struct RemoteState {
+    /// The webhooks.
+    pub webhooks: watch::Receiver<Vec<WebhookStatus>>,
+    /// The status server.
+    pub server: watch::Receiver<ServerState>,
+}
+
+/// Opens them, and again whenever the configuration changes. Returns how they stand.
 pub(super) fn open(
     background: &mut Background,
     configured: Published,
     status: PublishedStatus,
-) -> watch::Receiver<Vec<WebhookStatus>> {
+) -> RemoteState {
     let (view, shown) = watch::channel(Vec::new());
+    let (state, server) = watch::channel(ServerState::default());
     let (hooks, wanted) = watch::channel(configured.borrow().settings().webhooks.clone());
     let context = context(configured.clone());
     background.start(
         "webhooks",
         webhooks::deliver(context, wanted, status.clone(), view),
     );
-    background.start("status over HTTPS", follow(configured, status, hooks));
-    shown
+    let served = ServerContext {
+        status,
+        names: Arc::new(certificate_names),
+        state,
+    };
+    background.start("status over HTTPS", follow(configured, served, hooks));
+    RemoteState {
+        webhooks: shown,
+        server,
+    }
 }
 
 fn context(configured: Published) -> WebhookContext {
@@ -57,7 +80,7 @@ fn context(configured: Published) -> WebhookContext {
 /// Keeps webhooks and server as the configuration has them.
 async fn follow(
     mut configured: Published,
-    status: PublishedStatus,
+    context: ServerContext,
     hooks: watch::Sender<Vec<Webhook>>,
 ) {
     let mut running: Option<Running> = None;
@@ -71,8 +94,14 @@ async fn follow(
                 let _ = before.task.await;
             }
             running = wanted.map(|settings| Running {
-                task: tokio::spawn(server::serve(settings.clone(), status.clone())),
+                task: tokio::spawn(server::serve(settings.clone(), context.clone())),
                 settings,
+            });
+        }
+        if running.is_none() {
+            context.state.send_if_modified(|state| {
+                let was = std::mem::replace(state, ServerState::NotServed);
+                was != ServerState::NotServed
             });
         }
         hooks.send_if_modified(|known| {
@@ -107,13 +136,42 @@ async fn ended(running: &mut Option<Running>) {
 fn server_of(configuration: &Configuration) -> Option<server::ServerSettings> {
     let layout = configuration.layout();
     let asked = &configuration.settings().status_server;
-    let certificates = match (&asked.certificate_file, &asked.key_file) {
-        (Some(certificate), Some(key)) => vec![(layout.path(certificate), layout.path(key))],
-        _ => layout.serving_certificates().to_vec(),
+    let (source, pairs) = match (&asked.certificate_file, &asked.key_file) {
+        (Some(certificate), Some(key)) => (
+            CertificateSource::Configured,
+            vec![(layout.path(certificate), layout.path(key))],
+        ),
+        _ => (
+            CertificateSource::Rke2,
+            layout.serving_certificates().to_vec(),
+        ),
     };
     asked.enabled.then(|| server::ServerSettings {
         listen: asked.listen,
-        token: layout.path(&asked.token_file),
-        certificates,
+        tokens: match &asked.token_file {
+            Some(file) => vec![layout.path(file)],
+            None => default_tokens(layout),
+        },
+        certificates: CertificateFiles {
+            source,
+            pairs,
+            own: configuration.root().status_certificate(),
+        },
     })
+}
+
+/// The node's own token comes before the one that the whole rack was started with.
+fn default_tokens(layout: &Layout) -> Vec<PathBuf> {
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    let credential = credentials.map(|directory| directory.join(TOKEN_CREDENTIAL));
+    let own = layout.path(STATUS_TOKEN);
+    std::iter::once(own).chain(credential).collect()
+}
+
+/// What the server's own certificate is for.
+fn certificate_names() -> Vec<String> {
+    let addresses = usable_addresses().into_iter().map(|(ip, _)| ip.to_string());
+    let names = own_host_name().into_iter().chain(addresses);
+    let here = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    names.chain(here).collect()
 }

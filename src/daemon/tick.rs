@@ -27,6 +27,7 @@ use super::gates::GatesView;
 use super::manifest_scanner::ManifestScanner;
 use super::marking_thread::MarkingContext;
 use super::reloading::Reloading;
+use super::remote::RemoteState;
 use super::request_spool::spools;
 use super::requests::SpooledRequests;
 use crate::act::{Executor, read_ledger};
@@ -37,6 +38,7 @@ use crate::observe::{platform, process};
 use crate::report::journal;
 use crate::report::notify::{ServiceManager, watchdog_interval};
 use crate::report::publish::Publisher;
+use crate::report::server::ServerState;
 use crate::report::transitions::Transitions;
 
 /// How long a tick collects further events before it decides.
@@ -82,6 +84,7 @@ pub struct Daemon {
     pub(super) gates: watch::Receiver<Option<GatesView>>,
     pub(super) incidents: watch::Receiver<Vec<Finding>>,
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
+    pub(super) server: watch::Receiver<ServerState>,
     flight: FlightRecorder,
     pub(super) appearances: AppearanceWatch,
     /// Harvester's version, once its file says it.
@@ -156,6 +159,7 @@ impl Daemon {
             gates: watch::channel(None).1,
             incidents: watch::channel(Vec::new()).1,
             webhooks: watch::channel(Vec::new()).1,
+            server: watch::channel(ServerState::default()).1,
             flight,
             appearances: AppearanceWatch::new().0,
             harvester: None,
@@ -177,10 +181,11 @@ impl Daemon {
         self
     }
 
-    /// Adds the webhooks: their part of the status comes in here.
+    /// Adds the outlets over the network: their part of the status comes in here.
     #[must_use]
-    pub fn with_webhooks(mut self, webhooks: watch::Receiver<Vec<WebhookStatus>>) -> Self {
-        self.webhooks = webhooks;
+    pub fn with_remote(mut self, remote: RemoteState) -> Self {
+        self.webhooks = remote.webhooks;
+        self.server = remote.server;
         self
     }
 

@@ -150,6 +150,7 @@ pub(super) fn sample(message: &str) -> Status {
         findings: Vec::new(),
         gates: None,
         webhooks: Vec::new(),
+        server: None,
         versions: ProgramVersions::default(),
         writer: None,
     }

@@ -176,7 +176,7 @@ fn the_sandboxed_unit_tells_a_console_that_comes_later_and_serves_its_status() {
         .file(
             "/etc/windrow/conf.d/50-test.yaml",
             "staging: {blindDeadline: 1s}\n\
-             statusServer: {enabled: true, tokenFile: /etc/windrow/token}\n\
+             statusServer: {enabled: true}\n\
              webhooks: [{event: STAGING_BLOCKED, url: 'http://127.0.0.1:8080/{{.Hostname}}'}]\n",
         )
         .file(&format!("{agent}/serving-kubelet.crt"), made.cert.pem())
@@ -184,6 +184,7 @@ fn the_sandboxed_unit_tells_a_console_that_comes_later_and_serves_its_status() {
             &format!("{agent}/serving-kubelet.key"),
             made.signing_key.serialize_pem(),
         )
+        .file("/etc/credstore/windrow.status-token", "0123456789abcdef\n")
         .file("/root/ca.pem", made.cert.pem())
         .file("/root/ask.py", ASK)
         .file("/root/console.py", CONSOLE)
@@ -193,7 +194,6 @@ fn the_sandboxed_unit_tells_a_console_that_comes_later_and_serves_its_status() {
         &["--unit=windrow.service"],
         "webhook STAGING_BLOCKED to http://127.0.0.1:8080",
     );
-    machine.sh("umask 077; echo 0123456789abcdef >/etc/windrow/token");
     let ask = |token: &str| machine.run(&["python3", "/root/ask.py", token]);
     machine.wait_until("the status is served", |_| {
         ask("0123456789abcdef").status.success()

@@ -64,6 +64,7 @@ pub(super) fn write_status(
         findings: findings(context, troubles),
         gates: None,
         webhooks: Vec::new(),
+        server: None,
         versions: ProgramVersions {
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
         },

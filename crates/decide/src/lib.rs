@@ -51,9 +51,9 @@ pub use observation::{
 };
 pub use staging_state::StagingState;
 pub use status::{
-    Blocker, DeliveryState, ExpectationSource, FailedFile, FileStatus, HeldFile, Holder, NodeRole,
-    NotHeldFile, Pace, Phase, PhaseExpectation, PhaseState, PhaseStatus, ProbeStatus,
-    ProgramVersions, Readiness, StagingStatus, Status, StatusReason, StatusWriter, Transition,
-    TransitionSeen, UsualTime, Vip, VipMode, WebhookStatus,
+    Blocker, CertificateSource, DeliveryState, ExpectationSource, FailedFile, FileStatus, HeldFile,
+    Holder, NodeRole, NotHeldFile, Pace, Phase, PhaseExpectation, PhaseState, PhaseStatus,
+    ProbeStatus, ProgramVersions, Readiness, ServerStatus, StagingStatus, Status, StatusReason,
+    StatusWriter, Transition, TransitionSeen, UsualTime, Vip, VipMode, WebhookStatus,
 };
 pub use unknown::UnknownKind;

@@ -87,6 +87,9 @@ pub struct Status {
     /// The configured webhooks, and whether their events could be sent. Left out by `decide`, filled in by whoever publishes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<WebhookStatus>,
+    /// The HTTPS status server, while it serves. Left out by `decide`, filled in by whoever publishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerStatus>,
     /// Versions of the program.
     pub versions: ProgramVersions,
     /// The process that keeps this document true. A reader that cannot find it alive must not show
@@ -153,6 +156,41 @@ pub struct ProbeStatus {
     /// The same for programs; absent when it passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
+}
+
+/// The HTTPS status server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerStatus {
+    /// Address and port that it listens on.
+    pub listen: String,
+    /// Which certificate it serves with.
+    pub certificate: CertificateSource,
+    /// SHA-256 of that certificate (DER), in hexadecimal.
+    pub fingerprint: String,
+}
+
+/// Who made a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CertificateSource {
+    /// Windrow, for the time before there is another.
+    SelfSigned,
+    /// RKE2.
+    Rke2,
+    /// The configuration names it.
+    Configured,
+}
+
+impl CertificateSource {
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::SelfSigned => "a self-signed certificate",
+            Self::Rke2 => "RKE2's certificate",
+            Self::Configured => "the configured certificate",
+        }
+    }
 }
 
 /// One webhook of the configuration.

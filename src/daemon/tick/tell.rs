@@ -38,6 +38,7 @@ impl Daemon {
         status
             .webhooks
             .clone_from(&self.webhooks.borrow_and_update());
+        status.server = self.server.borrow_and_update().status().cloned();
         match self.publisher.publish(status, now) {
             Ok(changed) => {
                 self.untell("the status");

@@ -199,8 +199,13 @@ fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &st
                 Ok(kind) if kind.is_dir() && depth < 2 => {
                     todo.push((entry.path(), name, depth + 1));
                 }
-                // The run-time directory holds the status and the lock too, /usr/lib/windrow the package's scripts.
-                Ok(kind) if kind.is_file() && !is_of_program(&entry) => {
+                // The run-time directory holds the status and the lock too, /usr/lib/windrow the package's scripts. A private key
+                // is never read.
+                Ok(kind)
+                    if kind.is_file()
+                        && !is_of_program(&entry)
+                        && entry.path() != collection.wanted.layout.status_certificate() =>
+                {
                     file(collection, &entry.path(), &name, what);
                 }
                 _ => {}

@@ -3,12 +3,14 @@
 //! One request for each connection, and a bound on everything that a peer can do: how many connect and how often
 //! (`limits`), how long the handshake, the request's head and the answer take, and how large the head is. `routes` has
 //! the paths, who may ask for them and what is answered; certificate and token are read again when their files change
-//! (`secrets`).
+//! (`secrets`). It serves from its first second on: until RKE2 has made the node's certificate, with one of its own
+//! (`self_signed`).
 
 mod limits;
 mod request;
 mod routes;
 mod secrets;
+mod self_signed;
 #[cfg(test)]
 mod tests;
 
@@ -27,12 +29,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
-use windrow_decide::{Event, Status};
+use windrow_decide::{Event, ServerStatus, Status};
 use windrow_model::reasons::Code;
 
 use self::limits::{ConnectionLimits, Peer};
 use self::request::LONGEST_WAIT;
-use self::secrets::{Certificate, Token};
+pub use self::secrets::CertificateFiles;
+use self::secrets::{Certificate, ServingCertificate, Token};
 use super::journal;
 use crate::backoff::Backoff;
 use crate::printable::json;
@@ -52,10 +55,43 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 pub struct ServerSettings {
     /// Address and port.
     pub listen: SocketAddr,
-    /// File with the token.
-    pub token: PathBuf,
-    /// Pairs of certificate and key files; the first that is there counts.
-    pub certificates: Vec<(PathBuf, PathBuf)>,
+    /// Files with the token; the first that is there counts.
+    pub tokens: Vec<PathBuf>,
+    /// Files with the certificate.
+    pub certificates: CertificateFiles,
+}
+
+/// What is known of the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ServerState {
+    /// Nothing yet.
+    #[default]
+    Starting,
+    /// It is off, or down.
+    NotServed,
+    /// It serves.
+    Served(ServerStatus),
+}
+
+impl ServerState {
+    /// For the status document.
+    pub fn status(&self) -> Option<&ServerStatus> {
+        match self {
+            Self::Served(status) => Some(status),
+            Self::Starting | Self::NotServed => None,
+        }
+    }
+}
+
+/// What the server gets from the node.
+#[derive(Clone)]
+pub struct ServerContext {
+    /// The published status.
+    pub status: watch::Receiver<Option<Arc<Status>>>,
+    /// Names and addresses of the node, for the server's own certificate.
+    pub names: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Where the server says how it stands.
+    pub state: watch::Sender<ServerState>,
 }
 
 /// The document in the form that is sent, while it is the newest.
@@ -69,19 +105,21 @@ struct StatusService {
     status: watch::Receiver<Option<Arc<Status>>>,
     written: Mutex<StatusBytes>,
     limits: Mutex<ConnectionLimits>,
-    reported: Mutex<Option<Result<(), String>>>,
+    /// How it stood at the last report: served how, or why not.
+    reported: Mutex<Option<Result<String, String>>>,
+    state: watch::Sender<ServerState>,
     start: Instant,
 }
 
 /// Serves until the publisher of the status is gone. To be dropped when the configuration changes.
-pub async fn serve(settings: ServerSettings, status: watch::Receiver<Option<Arc<Status>>>) {
-    let server = StatusService::new(settings, status);
+pub async fn serve(settings: ServerSettings, context: ServerContext) {
+    let server = StatusService::new(settings, context);
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     let listener = loop {
         match TcpListener::bind(server.settings.listen).await {
             Ok(listener) => break listener,
             Err(error) => {
-                server.report(Err(format!("{}: {error}", server.settings.listen)));
+                server.report(&Err(format!("{}: {error}", server.settings.listen)));
                 backoff.wait().await;
             }
         }
@@ -90,12 +128,13 @@ pub async fn serve(settings: ServerSettings, status: watch::Receiver<Option<Arc<
 }
 
 impl StatusService {
-    fn new(settings: ServerSettings, status: watch::Receiver<Option<Arc<Status>>>) -> Arc<Self> {
+    fn new(settings: ServerSettings, context: ServerContext) -> Arc<Self> {
         Arc::new(Self {
-            certificate: Certificate::new(settings.certificates.clone()),
-            token: Token::new(settings.token.clone()),
+            certificate: Certificate::new(settings.certificates.clone(), context.names),
+            token: Token::new(settings.tokens.clone()),
             settings,
-            status,
+            status: context.status,
+            state: context.state,
             written: Mutex::new(None),
             limits: Mutex::new(ConnectionLimits::default()),
             reported: Mutex::new(None),
@@ -109,12 +148,21 @@ impl StatusService {
         // The connections end with this set.
         let mut connections = JoinSet::new();
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
-        self.report(self.check_files().map(drop));
+        // A certificate may have to be made and put onto a slow disk.
+        let server = self.clone();
+        let _ = tokio::task::spawn_blocking(move || server.report(&server.check_files())).await;
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 Some(_) = connections.join_next() => continue,
-                () = async { while status.changed().await.is_ok() {} } => return,
+                changed = status.changed() => match changed {
+                    // RKE2 may have made its certificate: those who know the old one are told.
+                    Ok(()) => {
+                        self.report(&self.check_files());
+                        continue;
+                    }
+                    Err(_) => return,
+                },
             };
             match accepted {
                 Ok((stream, peer)) => {
@@ -136,7 +184,7 @@ impl StatusService {
                 }
                 // Out of file descriptors, most likely: trying at once would spin.
                 Err(error) => {
-                    self.report(Err(error.to_string()));
+                    self.report(&Err(error.to_string()));
                     backoff.wait().await;
                 }
             }
@@ -144,20 +192,20 @@ impl StatusService {
     }
 
     /// Are the certificate and the token there?
-    fn check_files(&self) -> Result<Arc<rustls::ServerConfig>, String> {
+    fn check_files(&self) -> Result<Arc<ServingCertificate>, String> {
         let token = self.token.get();
-        let config = self.certificate.config()?;
-        token.map(|_| config)
+        let certificate = self.certificate.current()?;
+        token.map(|_| certificate)
     }
 
     async fn connection(&self, stream: TcpStream, routes: Router) {
-        let fit = self.check_files();
-        self.report(fit.clone().map(drop));
+        self.report(&self.check_files());
         // Without a token every request is refused, with the reason.
-        let Ok(config) = self.certificate.config() else {
+        let Ok(certificate) = self.certificate.current() else {
             return;
         };
-        let accepted = timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await;
+        let tls = TlsAcceptor::from(certificate.config.clone());
+        let accepted = timeout(HANDSHAKE, tls.accept(stream)).await;
         let Ok(Ok(stream)) = accepted else { return };
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -185,25 +233,43 @@ impl StatusService {
         Ok(bytes)
     }
 
-    /// Reports each change between serving and not serving once.
-    fn report(&self, now: Result<(), String>) {
+    /// Reports once that it serves, with which certificate, or why it does not.
+    fn report(&self, now: &Result<Arc<ServingCertificate>, String>) {
+        let listen = self.settings.listen;
+        let served = |with: &Arc<ServingCertificate>| {
+            format!(
+                "https://{listen}/status with {}, SHA-256 {}{}",
+                with.source.in_words(),
+                with.fingerprint,
+                with.note
+            )
+        };
+        let told = now.as_ref().map(served).map_err(Clone::clone);
         let Ok(mut reported) = self.reported.lock() else {
             return;
         };
-        if reported.as_ref() == Some(&now) {
+        if reported.as_ref() == Some(&told) {
             return;
         }
-        let listen = self.settings.listen;
-        let (code, what, why) = match &now {
-            Ok(()) => (Code::OutletServed, format!("https://{listen}/status"), ""),
-            Err(why) => (Code::OutletDown, String::new(), why.as_str()),
+        let state = match now {
+            Ok(with) => ServerState::Served(ServerStatus {
+                listen: listen.to_string(),
+                certificate: with.source,
+                fingerprint: with.fingerprint.clone(),
+            }),
+            Err(_) => ServerState::NotServed,
+        };
+        self.state.send_replace(state);
+        let (code, what, why) = match &told {
+            Ok(what) => (Code::OutletServed, what.as_str(), ""),
+            Err(why) => (Code::OutletDown, "", why.as_str()),
         };
         journal::write_event(&Event {
             code,
             file: None,
-            message: code.say(&[("outlet", "HTTPS status"), ("what", &what), ("why", why)]),
+            message: code.say(&[("outlet", "HTTPS status"), ("what", what), ("why", why)]),
         });
-        *reported = Some(now);
+        *reported = Some(told);
     }
 }
 

@@ -2,95 +2,180 @@
 //! renews its certificates, and people change tokens.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use windrow_decide::CertificateSource;
+use windrow_model::manifest::sha256_hex;
 
+use super::self_signed;
 use crate::files::{Kept, read_text};
 
 /// Shorter tokens are refused.
 const SHORTEST: usize = 16;
 
+/// Where the certificate comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// Who makes these.
+    pub source: CertificateSource,
+    /// Pairs of certificate and key; the first that is there counts.
+    pub pairs: Vec<(PathBuf, PathBuf)>,
+    /// The file with the server's own, used until one of those is there.
+    pub own: PathBuf,
+}
+
+/// A certificate that can be served with.
+pub(super) struct ServingCertificate {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) source: CertificateSource,
+    /// SHA-256 of the certificate, in hexadecimal.
+    pub(super) fingerprint: String,
+    /// What a person should know of it.
+    pub(super) note: String,
+}
+
 /// The certificate.
 pub(super) struct Certificate {
-    /// Pairs of certificate and key; the first that is there counts.
-    places: Vec<(PathBuf, PathBuf)>,
-    kept: Kept<ServerConfig>,
+    files: CertificateFiles,
+    kept: Kept<ServingCertificate>,
+    /// The server's own, once it was needed.
+    own: Mutex<Option<Arc<ServingCertificate>>>,
+    /// Names and addresses of the node.
+    names: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
 }
 
 impl Certificate {
-    pub(super) fn new(places: Vec<(PathBuf, PathBuf)>) -> Self {
+    pub(super) fn new(
+        files: CertificateFiles,
+        names: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    ) -> Self {
         Self {
-            places,
+            files,
             kept: Kept::default(),
+            own: Mutex::default(),
+            names,
         }
     }
 
-    /// The configuration with the current certificate. While a new one is half written, the old one is used.
-    pub(super) fn config(&self) -> Result<Arc<ServerConfig>, String> {
-        let place = self
-            .places
-            .iter()
-            .find(|(certificate, _)| certificate.exists());
-        let Some((certificate, key)) = place else {
-            let places: Vec<String> = self
-                .places
-                .iter()
-                .map(|(certificate, _)| certificate.display().to_string())
-                .collect();
-            return Err(format!(
-                "there is no certificate yet: {}",
-                places.join(" or ")
-            ));
+    /// The current certificate. While a new one is half written, the old one is used; before the first one, the
+    /// server's own.
+    pub(super) fn current(&self) -> Result<Arc<ServingCertificate>, String> {
+        let mut pairs = self.files.pairs.iter();
+        let Some((certificate, key)) = pairs.find(|(certificate, _)| certificate.exists()) else {
+            return self.own();
         };
-        let read = || {
-            let chain = read_text(certificate)
-                .map_err(|error| format!("{}: {error}", certificate.display()))?;
-            let chain: Vec<CertificateDer<'static>> =
-                CertificateDer::pem_slice_iter(chain.as_bytes())
-                    .collect::<Result<_, _>>()
-                    .map_err(|error| format!("{}: {error}", certificate.display()))?;
-            // The error of a key reveals nothing about the key.
-            let text = read_text(key).map_err(|error| format!("{}: {error}", key.display()))?;
-            let private = PrivateKeyDer::from_pem_slice(text.as_bytes())
-                .map_err(|_| format!("{}: it is not a private key in PEM", key.display()))?;
-            let provider = Arc::new(rustls::crypto::ring::default_provider());
-            ServerConfig::builder_with_provider(provider)
-                .with_safe_default_protocol_versions()
-                .and_then(|builder| {
-                    builder
-                        .with_no_client_auth()
-                        .with_single_cert(chain, private)
-                })
-                .map_err(|error| format!("{}: {error}", certificate.display()))
-        };
-        let now = self.kept.get(&[certificate, key], read);
-        now.or_else(|why| self.kept.last().ok_or(why))
+        let source = self.files.source;
+        let now = self
+            .kept
+            .get(&[certificate, key], || read_pair(source, certificate, key));
+        match (now.or_else(|why| self.kept.last().ok_or(why)), source) {
+            // RKE2 is making them. What a person has configured is to be corrected.
+            (Err(_), CertificateSource::Rke2) => self.own(),
+            (now, _) => now,
+        }
     }
+
+    fn own(&self) -> Result<Arc<ServingCertificate>, String> {
+        let mut own = self
+            .own
+            .lock()
+            .map_err(|_| "the certificate is lost".to_owned())?;
+        if let Some(own) = &*own {
+            return Ok(own.clone());
+        }
+        let path = &self.files.own;
+        let source = CertificateSource::SelfSigned;
+        let kept = read_text(path).map_err(|error| error.to_string());
+        // One that cannot be used is replaced.
+        let found = match kept.and_then(|pem| serving(source, &pem, &pem)) {
+            Ok(found) => found,
+            Err(_) => {
+                let made = self_signed::make(path, &(self.names)())?;
+                ServingCertificate {
+                    note: made.unsaved.map_or_else(String::new, |why| {
+                        format!(
+                            "; it is kept in memory alone, and the next start makes another ({why})"
+                        )
+                    }),
+                    ..serving(source, &made.pem, &made.pem)?
+                }
+            }
+        };
+        Ok(own.insert(Arc::new(found)).clone())
+    }
+}
+
+fn read_pair(
+    source: CertificateSource,
+    certificate: &Path,
+    key: &Path,
+) -> Result<ServingCertificate, String> {
+    let read =
+        |path: &Path| read_text(path).map_err(|error| format!("{}: {error}", path.display()));
+    let (chain, private) = (read(certificate)?, read(key)?);
+    // The error of a key reveals nothing about the key.
+    if PrivateKeyDer::from_pem_slice(private.as_bytes()).is_err() {
+        return Err(format!("{}: it is not a private key in PEM", key.display()));
+    }
+    serving(source, &chain, &private).map_err(|error| format!("{}: {error}", certificate.display()))
+}
+
+/// A certificate with those that it needs, and its key, both in PEM.
+fn serving(
+    source: CertificateSource,
+    chain: &str,
+    private: &str,
+) -> Result<ServingCertificate, String> {
+    let private = PrivateKeyDer::from_pem_slice(private.as_bytes())
+        .map_err(|_| "it is not a private key in PEM".to_owned())?;
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())?;
+    let first = chain.first().ok_or("it has no certificate in PEM")?;
+    let fingerprint = sha256_hex(first);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| {
+            builder
+                .with_no_client_auth()
+                .with_single_cert(chain, private)
+        })
+        .map_err(|error| error.to_string())?;
+    Ok(ServingCertificate {
+        config: Arc::new(config),
+        source,
+        fingerprint,
+        note: String::new(),
+    })
 }
 
 /// The token.
 pub(super) struct Token {
-    path: PathBuf,
+    /// The first that is there counts.
+    files: Vec<PathBuf>,
     kept: Kept<String>,
 }
 
 impl Token {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(super) fn new(files: Vec<PathBuf>) -> Self {
         Self {
-            path,
+            files,
             kept: Kept::default(),
         }
     }
 
     /// The current token: the file's text without white space around it. A removed token is no longer accepted.
     pub(super) fn get(&self) -> Result<Arc<String>, String> {
-        let shown = self.path.display();
-        self.kept.get(&[&self.path], || {
-            let mode = std::fs::metadata(&self.path)
+        let there = self.files.iter().find(|file| file.exists());
+        let path = there.or(self.files.first()).ok_or("no file has a token")?;
+        let shown = path.display();
+        self.kept.get(&[path], || {
+            let mode = std::fs::metadata(path)
                 .map_err(|error| format!("{shown}: {error}"))?
                 .mode();
             if mode & 0o007 != 0 {
@@ -99,7 +184,7 @@ impl Token {
                     mode & 0o7777
                 ));
             }
-            let text = read_text(&self.path).map_err(|error| format!("{shown}: {error}"))?;
+            let text = read_text(path).map_err(|error| format!("{shown}: {error}"))?;
             let token = text.trim();
             let good = token.len() >= SHORTEST && token.bytes().all(|byte| byte.is_ascii_graphic());
             if !good {
@@ -124,7 +209,7 @@ mod tests {
     fn a_token_is_read_again_when_it_changes_and_a_bad_one_is_refused_without_showing_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
-        let token = Token::new(path.clone());
+        let token = Token::new(vec![path.clone()]);
         assert!(token.get().unwrap_err().contains("No such file"));
         let write = |text: &str, mode: u32| {
             let temporary = directory.path().join("new");

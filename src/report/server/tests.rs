@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
+use windrow_decide::CertificateSource;
 
 use super::*;
 use crate::report::publish::sample;
@@ -56,6 +57,7 @@ struct Served {
     directory: tempfile::TempDir,
     authority: Authority,
     status: watch::Sender<Option<Arc<Status>>>,
+    told: watch::Receiver<ServerState>,
     address: SocketAddr,
     task: JoinHandle<()>,
 }
@@ -72,48 +74,63 @@ impl Served {
         let authority = Authority::new();
         authority.issue(directory.path());
         write(&directory.path().join("token"), TOKEN, 0o600);
-        Self::serve(directory, authority).await
+        Self::serve(directory, authority, CertificateSource::Rke2).await
     }
 
-    async fn serve(directory: tempfile::TempDir, authority: Authority) -> Self {
+    async fn serve(
+        directory: tempfile::TempDir,
+        authority: Authority,
+        source: CertificateSource,
+    ) -> Self {
         let mut first = sample("first");
         first.generation = 1;
         let (status, statuses) = watch::channel(Some(Arc::new(first)));
         // Bound here, so that its port is known.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let file = |name: &str| directory.path().join(name);
         let settings = ServerSettings {
             listen: address,
-            token: directory.path().join("token"),
-            certificates: vec![
-                (
-                    directory.path().join("none.crt"),
-                    directory.path().join("none.key"),
-                ),
-                (
-                    directory.path().join("serving.crt"),
-                    directory.path().join("serving.key"),
-                ),
-            ],
+            tokens: vec![file("none"), file("token")],
+            certificates: CertificateFiles {
+                source,
+                pairs: vec![
+                    (file("none.crt"), file("none.key")),
+                    (file("serving.crt"), file("serving.key")),
+                ],
+                own: file("state/own.pem"),
+            },
         };
-        let server = StatusService::new(settings, statuses);
+        let (state, told) = watch::channel(ServerState::default());
+        let context = ServerContext {
+            status: statuses,
+            names: Arc::new(|| {
+                ["node1", "127.0.0.1", "no näme"]
+                    .map(str::to_owned)
+                    .to_vec()
+            }),
+            state,
+        };
+        let server = StatusService::new(settings, context);
         let task = tokio::spawn(async move { server.run(listener).await });
         Self {
             directory,
             authority,
             status,
+            told,
             address,
             task,
         }
     }
 
     fn client(&self) -> reqwest::Client {
-        self.client_of(&self.authority)
+        Self::trusting(&self.authority.pem)
     }
 
-    fn client_of(&self, authority: &Authority) -> reqwest::Client {
+    /// A client that trusts this certificate alone.
+    fn trusting(pem: &str) -> reqwest::Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let root = reqwest::Certificate::from_pem(authority.pem.as_bytes()).unwrap();
+        let root = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
         reqwest::Client::builder()
             .tls_certs_only([root])
             .no_proxy()
@@ -131,6 +148,18 @@ impl Served {
         let request = self.client().get(self.url(path)).bearer_auth(token);
         let response = request.send().await?;
         Ok((response.status().as_u16(), response.text().await?))
+    }
+
+    /// What the server says of itself, once it is served with a certificate from there.
+    async fn served_with(&mut self, source: CertificateSource) -> ServerStatus {
+        let served = |state: &ServerState| {
+            state
+                .status()
+                .is_some_and(|status| status.certificate == source)
+        };
+        let told = tokio::time::timeout(DEADLINE, self.told.wait_for(served)).await;
+        let told = told.unwrap_or_else(|_| panic!("never {source:?}")).unwrap();
+        told.status().unwrap().clone()
     }
 
     fn says(&self, generation: u64) {
@@ -241,14 +270,125 @@ async fn a_renewed_certificate_and_a_new_token_count_at_once() {
     assert_eq!(served.get("/status", other).await.unwrap().0, 401);
 }
 
-#[tokio::test]
-async fn without_a_certificate_nothing_is_said_and_it_may_come_later() {
+/// SHA-256 of the first certificate in PEM.
+fn fingerprint(pem: &str) -> String {
+    use rustls::pki_types::pem::PemObject;
+    let first = rustls::pki_types::CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+    windrow_model::manifest::sha256_hex(&first)
+}
+
+fn without_certificate() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     write(&directory.path().join("token"), TOKEN, 0o600);
-    let served = Served::serve(directory, Authority::new()).await;
-    assert!(served.get("/status", TOKEN).await.is_err());
-    served.authority.issue(served.directory.path());
-    assert_eq!(served.get("/status", TOKEN).await.unwrap().0, 200);
+    directory
+}
+
+#[tokio::test]
+async fn before_rke2_has_made_a_certificate_there_is_one_of_its_own_that_stays_the_same() {
+    let directory = without_certificate();
+    let mut served = Served::serve(directory, Authority::new(), CertificateSource::Rke2).await;
+    let own = served.served_with(CertificateSource::SelfSigned).await;
+    assert_eq!(own.listen, served.address.to_string());
+    let path = served.directory.path().join("state/own.pem");
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    let pem = fs::read_to_string(&path).unwrap();
+    assert_eq!(own.fingerprint, fingerprint(&pem));
+    // By its address as well as by its name, and whatever the clocks show.
+    let certificate = pem
+        .split_inclusive("-----END CERTIFICATE-----")
+        .next()
+        .unwrap();
+    let (_, parsed) = x509_parser::pem::parse_x509_pem(certificate.as_bytes()).unwrap();
+    let validity = parsed.parse_x509().unwrap().validity().clone();
+    assert_eq!(validity.not_before.timestamp(), 0);
+    assert!(validity.not_after.timestamp() > 100_000_000_000);
+    let names = ["127.0.0.1", "node1"];
+    for name in names {
+        let client = Served::trusting(certificate);
+        let client = match name {
+            "127.0.0.1" => client,
+            _ => {
+                let root = reqwest::Certificate::from_pem(certificate.as_bytes()).unwrap();
+                let builder = reqwest::Client::builder().tls_certs_only([root]).no_proxy();
+                builder.resolve(name, served.address).build().unwrap()
+            }
+        };
+        let url = format!("https://{name}:{}/status", served.address.port());
+        let answer = client.get(url).bearer_auth(TOKEN).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200);
+    }
+
+    // Another start has the same one.
+    served.task.abort();
+    let (again, unused) = (tempfile::tempdir().unwrap(), Authority::new());
+    write(&again.path().join("token"), TOKEN, 0o600);
+    fs::create_dir(again.path().join("state")).unwrap();
+    fs::copy(&path, again.path().join("state/own.pem")).unwrap();
+    let mut later = Served::serve(again, unused, CertificateSource::Rke2).await;
+    assert_eq!(later.served_with(CertificateSource::SelfSigned).await, {
+        let listen = later.address.to_string();
+        ServerStatus {
+            listen,
+            ..own.clone()
+        }
+    });
+    // RKE2's key comes before its certificate: what was served with goes on. Then RKE2's is, without anyone asking.
+    later.authority.issue(later.directory.path());
+    let issued = fs::read_to_string(later.directory.path().join("serving.crt")).unwrap();
+    later.says(2);
+    let rke2 = later.served_with(CertificateSource::Rke2).await;
+    assert_eq!(rke2.fingerprint, fingerprint(&issued));
+    assert_eq!(later.get("/status", TOKEN).await.unwrap().0, 200);
+    // It is gone, and the fingerprint of the first one is as it was.
+    fs::remove_file(later.directory.path().join("serving.crt")).unwrap();
+    later.says(3);
+    let back = later.served_with(CertificateSource::SelfSigned).await;
+    assert_eq!(back.fingerprint, own.fingerprint);
+}
+
+#[tokio::test]
+async fn a_broken_certificate_is_no_reason_to_be_silent_unless_a_person_has_configured_it() {
+    for (source, is_served) in [
+        (CertificateSource::Rke2, true),
+        (CertificateSource::Configured, false),
+    ] {
+        let directory = without_certificate();
+        write(&directory.path().join("serving.crt"), "half", 0o644);
+        write(&directory.path().join("serving.key"), "half", 0o600);
+        let mut served = Served::serve(directory, Authority::new(), source).await;
+        let said = served
+            .told
+            .wait_for(|state| *state != ServerState::Starting);
+        let said = tokio::time::timeout(DEADLINE, said).await.unwrap().unwrap();
+        assert_eq!(said.status().is_some(), is_served, "{source:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_kept_is_served_all_the_same_and_a_broken_one_is_made_again() {
+    let directory = without_certificate();
+    // Root may write anywhere: a file in the place of the directory is what it cannot do.
+    write(&directory.path().join("state"), "", 0o600);
+    let mut served = Served::serve(directory, Authority::new(), CertificateSource::Rke2).await;
+    served.served_with(CertificateSource::SelfSigned).await;
+    let files = CertificateFiles {
+        source: CertificateSource::Rke2,
+        pairs: Vec::new(),
+        own: served.directory.path().join("state/own.pem"),
+    };
+    let names = || Arc::new(Vec::new) as Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+    let unsaved = Certificate::new(files.clone(), names()).current().unwrap();
+    assert!(unsaved.note.contains("in memory alone"), "{}", unsaved.note);
+    assert!(unsaved.note.contains("own.pem: "), "{}", unsaved.note);
+
+    fs::remove_file(served.directory.path().join("state")).unwrap();
+    fs::create_dir(served.directory.path().join("state")).unwrap();
+    write(&files.own, "-----BEGIN CERTIFICATE-----\nhalf", 0o600);
+    let made = Certificate::new(files.clone(), names()).current().unwrap();
+    assert_eq!(made.note, "");
+    let again = Certificate::new(files, names()).current().unwrap();
+    assert_eq!(again.fingerprint, made.fingerprint);
 }
 
 /// Connects from one of this machine's own addresses, as another peer.

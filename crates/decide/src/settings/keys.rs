@@ -282,10 +282,10 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "statusServer.tokenFile",
         set: |settings, node| {
-            path(node)?.clone_into(&mut settings.status_server.token_file);
+            settings.status_server.token_file = path_or_auto(node)?;
             Ok(())
         },
-        show: |settings| settings.status_server.token_file.clone(),
+        show: |settings| show_or_auto(&settings.status_server.token_file),
     },
     SettingKey {
         name: "statusServer.certificateFile",

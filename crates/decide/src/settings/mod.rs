@@ -216,6 +216,9 @@ impl Default for Outlets {
     }
 }
 
+/// Where the status server's token is looked for unless the configuration names a file.
+pub const STATUS_TOKEN: &str = "/etc/rancher/windrow/status-token";
+
 /// The status over HTTPS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusServer {
@@ -223,8 +226,8 @@ pub struct StatusServer {
     pub enabled: bool,
     /// Where.
     pub listen: SocketAddr,
-    /// File with the token that has to be shown, an absolute path.
-    pub token_file: String,
+    /// File with the token that has to be shown, an absolute path; `None`: [`STATUS_TOKEN`], or the credential of that name.
+    pub token_file: Option<String>,
     /// File with the certificate, an absolute path; `None`: the one that RKE2 gives the node.
     pub certificate_file: Option<String>,
     /// File with its key.
@@ -236,7 +239,7 @@ impl Default for StatusServer {
         Self {
             enabled: false,
             listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9346)),
-            token_file: "/etc/rancher/windrow/status-token".to_owned(),
+            token_file: None,
             certificate_file: None,
             key_file: None,
         }

@@ -1,0 +1,76 @@
+//! The machine's addresses, as other machines can use them.
+
+use std::net::IpAddr;
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+
+/// The addresses at which other machines may reach this one, with their interfaces. Empty where the kernel does not answer.
+pub(crate) fn usable_addresses() -> Vec<(IpAddr, String)> {
+    let Ok(interfaces) = getifaddrs() else {
+        return Vec::new();
+    };
+    let mut addresses = Vec::new();
+    for interface in interfaces {
+        let up = interface.flags.contains(InterfaceFlags::IFF_UP);
+        let Some(address) = interface.address else {
+            continue;
+        };
+        let ip = match (address.as_sockaddr_in(), address.as_sockaddr_in6()) {
+            (Some(v4), _) => IpAddr::V4(v4.ip()),
+            (_, Some(v6)) => IpAddr::V6(v6.ip()),
+            _ => continue,
+        };
+        if up && reachable(ip) && !of_pods(&interface.interface_name) {
+            addresses.push((ip, interface.interface_name));
+        }
+    }
+    // The kernel's order within a family; IPv4 is what people type.
+    addresses.sort_by_key(|(ip, _)| ip.is_ipv6());
+    addresses.dedup();
+    addresses
+}
+
+fn reachable(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),
+        IpAddr::V6(ip) => !ip.is_loopback() && !ip.is_unicast_link_local(),
+    }
+}
+
+/// Interfaces of the container network: their addresses are the same on every node, or unreachable from outside.
+fn of_pods(interface: &str) -> bool {
+    [
+        "cni",
+        "flannel",
+        "cali",
+        "vxlan.calico",
+        "cilium",
+        "lxc",
+        "veth",
+        "kube-ipvs",
+        "nodelocaldns",
+    ]
+    .iter()
+    .any(|prefix| interface.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_cannot_be_reached_are_not_shown() {
+        for (address, usable) in [
+            ("127.0.0.1", false),
+            ("169.254.1.1", false),
+            ("::1", false),
+            ("fe80::1", false),
+            ("10.1.2.3", true),
+            ("2001:db8::1", true),
+        ] {
+            assert_eq!(reachable(address.parse().unwrap()), usable, "{address}");
+        }
+        assert!(of_pods("cali12345") && of_pods("flannel.1") && !of_pods("mgmt-br"));
+    }
+}
