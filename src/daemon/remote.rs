@@ -13,7 +13,7 @@ use super::background::Background;
 use crate::addresses::usable_addresses;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
-use crate::observe::management::{management, own_host_name};
+use crate::observe::management::{management, own_host_name, serial_number, uptime};
 use crate::observe::platform;
 use crate::report::server::{self, CertificateFiles, ServerContext, ServerState};
 use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
@@ -41,7 +41,7 @@ pub(super) fn open(
     let (view, shown) = watch::channel(Vec::new());
     let (state, server) = watch::channel(ServerState::default());
     let (hooks, wanted) = watch::channel(configured.borrow().settings().webhooks.clone());
-    let context = context(configured.clone());
+    let context = context(configured.clone(), server.clone());
     background.start(
         "webhooks",
         webhooks::deliver(context, wanted, status.clone(), view),
@@ -58,7 +58,7 @@ pub(super) fn open(
     }
 }
 
-fn context(configured: Published) -> WebhookContext {
+fn context(configured: Published, server: watch::Receiver<ServerState>) -> WebhookContext {
     let root = configured.borrow().root().clone();
     WebhookContext {
         memory: root.webhooks(),
@@ -70,8 +70,12 @@ fn context(configured: Published) -> WebhookContext {
                 ipv6: text(node.ipv6.as_ref().map(|ip| ip as &dyn ToString)),
                 hostname: node.hostname,
                 mac: node.mac,
+                serial: serial_number(&root),
+                addresses: usable_addresses().into_iter().map(|(ip, _)| ip).collect(),
+                uptime: uptime(),
             }
         }),
+        server,
         cluster: Arc::new(move || platform::cluster(configured.borrow().layout())),
         now: Timestamp::now,
     }

@@ -1,9 +1,11 @@
 //! How other machines know the node: its name, the addresses of its management interface, and its name in a lease.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use sha2::{Digest as _, Sha256};
+use sysinfo::System;
 
 use crate::layout::Layout;
 
@@ -105,6 +107,49 @@ fn holder(layout: &Layout, name: &str) -> String {
     format!("{name}_{digest}")
 }
 
+/// Longest serial number that is taken.
+const LONGEST_SERIAL: usize = 64;
+/// What boards have in place of a serial number that nobody has written, in lower case.
+const NO_SERIAL: &[&str] = &[
+    "none",
+    "n/a",
+    "not specified",
+    "not applicable",
+    "not available",
+    "unknown",
+    "default string",
+    "default",
+    "system serial number",
+    "serial number",
+    "to be filled by o.e.m.",
+    "to be filled by oem",
+    "o.e.m.",
+    "oem",
+    "empty",
+    "invalid",
+    "0123456789",
+    "123456789",
+    "1234567890",
+];
+
+/// The machine's serial number, as its maker has written it; empty where there is none.
+pub fn serial_number(layout: &Layout) -> String {
+    let path = layout.path("/sys/class/dmi/id/product_serial");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let serial: String = text.trim().chars().take(LONGEST_SERIAL).collect();
+    let is_filler = serial
+        .chars()
+        .all(|one| matches!(one, '0' | 'x' | 'X' | '.' | '-' | ' '))
+        || NO_SERIAL.contains(&serial.to_lowercase().as_str());
+    if is_filler { String::new() } else { serial }
+}
+
+/// For how long the machine has been up, whatever its clock shows.
+pub fn uptime() -> Option<Duration> {
+    let seconds = System::uptime();
+    (seconds > 0).then(|| Duration::from_secs(seconds))
+}
+
 /// `Iface Destination Gateway Flags RefCnt Use Metric Mask …`, in hexadecimal: the default route with
 /// the lowest metric.
 fn default_interface(table: &str) -> Option<String> {
@@ -162,6 +207,27 @@ mod tests {
         let fresh = |boot| machine(&[(id, "uninitialized\n"), (BOOT, boot)]);
         assert_ne!(fresh("a"), fresh("b"));
         assert_eq!(fresh("a"), fresh("a"));
+    }
+
+    #[test]
+    fn a_serial_number_is_one_that_somebody_has_written() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        assert_eq!(serial_number(&layout), "");
+        let path = layout.path("/sys/class/dmi/id/product_serial");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        for (text, expected) in [
+            (" J3X9K2\n", "J3X9K2"),
+            ("To Be Filled By O.E.M.\n", ""),
+            ("0000000000\n", ""),
+            ("Default string\n", ""),
+            ("\n", ""),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(serial_number(&layout), expected, "{text}");
+        }
+        std::fs::write(&path, "9".repeat(500)).unwrap();
+        assert_eq!(serial_number(&layout).len(), LONGEST_SERIAL);
     }
 
     #[test]

@@ -164,6 +164,12 @@ fn the_schema_of_the_gates_document_is_current() {
 }
 
 #[test]
+fn the_schema_of_a_webhooks_event_is_current() {
+    let schema = windrow::report::webhooks::event_schema();
+    current("docs/event.schema.json", schema.as_bytes());
+}
+
+#[test]
 fn the_schema_of_a_flight_is_current() {
     current(
         "docs/flight.schema.json",

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use console::console;
@@ -12,6 +13,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use support::{Daemon, Node};
 use widgets::{KEEP, WIDGET};
+use windrow_model::manifest::sha256_hex;
 
 use crate::support::console;
 use crate::support::daemon as support;
@@ -110,15 +112,153 @@ fn a_console_is_told_as_windrows_and_as_harvesters_configuration_say() {
     assert!(head.starts_with("POST /late "), "{head}");
 }
 
+/// Free at this moment; if another process takes it, Windrow tries again until it is free again.
+fn free_address() -> SocketAddr {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap()
+}
+
+/// A client that accepts any certificate and shows which one it was.
+fn unverified() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .tls_danger_accept_invalid_certs(true)
+        .tls_info(true)
+        .no_proxy()
+        .timeout(DEADLINE)
+        .build()
+        .unwrap()
+}
+
+/// The status code of an answer, and SHA-256 of the certificate behind it.
+async fn ask(address: SocketAddr, token: &str) -> (u16, String) {
+    let url = format!("https://{address}/status");
+    let answer = unverified().get(url).bearer_auth(token).send().await;
+    let answer = answer.unwrap();
+    let tls = answer.extensions().get::<reqwest::tls::TlsInfo>().unwrap();
+    let fingerprint = sha256_hex(tls.peer_certificate().unwrap());
+    (answer.status().as_u16(), fingerprint)
+}
+
+/// The next event of a console.
+fn next_event(requests: &Receiver<(String, String)>) -> Value {
+    let (_, body) = requests.recv_timeout(DEADLINE).unwrap();
+    serde_json::from_str(&body).unwrap()
+}
+
+#[tokio::test]
+async fn a_node_is_seen_before_rke2_exists_with_a_server_whose_fingerprint_it_tells() {
+    const RACK: &str = "token-of-the-whole-rack";
+    let (url, requests) = console();
+    let node = Node::with(&[("a.yaml", WIDGET)]);
+    let address = free_address();
+    node.write(
+        "/etc/windrow/conf.d/50-rack.yaml",
+        &format!(
+            "statusServer: {{enabled: true, listen: '{address}'}}\nwebhooks: [{{event: NODE_SEEN, \
+             url: '{url}', every: 10s}}]\n"
+        ),
+    );
+    let credentials = tempfile::tempdir().unwrap();
+    let credential = credentials.path().join("windrow.status-token");
+    fs::write(&credential, format!("{RACK}\n")).unwrap();
+    let private: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o400);
+    fs::set_permissions(&credential, private).unwrap();
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
+        command.env("CREDENTIALS_DIRECTORY", credentials.path());
+        let daemon = node.start_with(command, false);
+        daemon.hear("READY=1");
+        daemon
+    };
+    let daemon = start();
+    let first = next_event(&requests);
+    assert_eq!(first["type"], "dev.windrow.node.seen");
+    let server = &first["data"]["statusServer"];
+    assert_eq!(server["url"], format!("https://{address}/status"));
+    let fingerprint = server["fingerprint"].as_str().unwrap().to_owned();
+    assert_eq!(ask(address, RACK).await, (200, fingerprint.clone()));
+    daemon.eventually("the status document says it too", || {
+        node.status()["server"]["fingerprint"] == fingerprint.as_str()
+    });
+    let said = daemon.said();
+    assert!(said.contains(&format!("SHA-256 {fingerprint}")), "{said}");
+    assert!(!said.contains(RACK));
+    let shown = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["status", "-v", "--root"])
+        .arg(node.root.path())
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains(&format!("SHA-256 {fingerprint}")), "{shown}");
+
+    // It is seen again and again: another event, of the same boot, with a greater number.
+    let again = next_event(&requests);
+    let number = |event: &Value| event["data"]["sequence"].as_u64().unwrap();
+    assert_ne!(again["id"], first["id"]);
+    assert_eq!(again["data"]["bootId"], first["data"]["bootId"]);
+    assert!(number(&again) > number(&first));
+
+    // Another start: the same certificate, and numbers go on. The node's own token comes before the rack's.
+    let own = node.write(
+        "/etc/rancher/windrow/status-token",
+        "token-of-this-one-node",
+    );
+    let private: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(own, private).unwrap();
+    assert!(daemon.end(Signal::SIGTERM).success());
+    while requests.try_recv().is_ok() {}
+    let daemon = start();
+    daemon.eventually("the server is back", || {
+        node.status()["server"]["fingerprint"] == fingerprint.as_str()
+    });
+    assert_eq!(ask(address, RACK).await.0, 401);
+    assert_eq!(ask(address, "token-of-this-one-node").await.0, 200);
+
+    // RKE2 has made its certificate: it is served with, and those who have pinned the first one are told.
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let agent = "/var/lib/rancher/rke2/agent";
+    let key = made.signing_key.serialize_pem();
+    node.write(&format!("{agent}/serving-kubelet.key"), &key);
+    node.write(&format!("{agent}/serving-kubelet.crt"), &made.cert.pem());
+    let rke2 = sha256_hex(made.cert.der());
+    assert_eq!(
+        ask(address, "token-of-this-one-node").await,
+        (200, rke2.clone())
+    );
+    let mut told = next_event(&requests);
+    while told["data"]["statusServer"]["certificate"] != "rke2" {
+        told = next_event(&requests);
+    }
+    assert_eq!(told["data"]["statusServer"]["fingerprint"], rke2);
+    assert!(number(&told) > number(&again));
+
+    // The key stays on the node.
+    let archive = node.path("/report.tar.gz");
+    let report = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["report", "--output"])
+        .arg(&archive)
+        .arg("--root")
+        .arg(node.root.path())
+        .output()
+        .unwrap();
+    assert!(report.status.success(), "{report:?}");
+    let listed = Command::new("tar")
+        .arg("-tzf")
+        .arg(&archive)
+        .output()
+        .unwrap();
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains("windrow/state/webhooks.json"), "{listed}");
+    assert!(!listed.contains("status-server"), "{listed}");
+}
+
 #[tokio::test]
 async fn the_status_is_served_with_rke2s_certificate_once_it_is_switched_on() {
     const TOKEN: &str = "0123456789abcdef";
     let node = Node::with(&[("a.yaml", WIDGET)]);
     let mut daemon = start(&node);
-    // Free at this moment; if another process takes it, Windrow tries again until it is free again.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    let address = free_address();
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let agent = "/var/lib/rancher/rke2/agent";
     node.write(

@@ -11,6 +11,8 @@ use windrow_decide::settings::WebhookEvent;
 use windrow_decide::{NodeRole, Readiness, Status};
 use windrow_plan::readiness::node::ProbeState;
 
+use crate::report::server::ServerState;
+
 /// RKE2 tries every 15 s. A file that it still cannot apply this long after the release is stuck, not early.
 const BLOCKED_AFTER: Duration = Duration::from_secs(5 * 60);
 
@@ -28,15 +30,18 @@ pub(super) enum Topic {
     Stall,
     /// The phase of the node.
     Phase,
+    /// That Windrow runs there.
+    Seen,
 }
 
 impl Topic {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Node,
         Self::Cluster,
         Self::Staging,
         Self::Stall,
         Self::Phase,
+        Self::Seen,
     ];
 
     pub(super) fn for_event(event: WebhookEvent) -> Self {
@@ -48,6 +53,7 @@ impl Topic {
             WebhookEvent::StagingBlocked => Self::Staging,
             WebhookEvent::NodeStalled => Self::Stall,
             WebhookEvent::NodePhase => Self::Phase,
+            WebhookEvent::NodeSeen => Self::Seen,
         }
     }
 }
@@ -72,6 +78,8 @@ pub(super) struct EventInputs<'s> {
     pub(super) status: &'s Status,
     /// Which cluster the node's RKE2 belongs to.
     pub(super) cluster: Option<&'s str>,
+    /// The status server.
+    pub(super) server: &'s ServerState,
     pub(super) now: Timestamp,
 }
 
@@ -87,6 +95,7 @@ pub(super) fn topic_state(
         Topic::Staging => staging(inputs, before),
         Topic::Stall => stall(inputs.status),
         Topic::Phase => phase(inputs.status),
+        Topic::Seen => seen(inputs, before),
     }
 }
 
@@ -124,6 +133,28 @@ fn phase(status: &Status) -> TopicState {
     TopicState::Holds {
         event: WebhookEvent::NodePhase,
         of: boot_and_phase(status),
+    }
+}
+
+/// Once in every boot, whatever the node's state, and again when its status server has another certificate: who pins the
+/// first one has to learn of the second.
+fn seen(inputs: &EventInputs<'_>, before: &BTreeSet<String>) -> TopicState {
+    let boot = inputs.status.writer.as_ref();
+    let boot = boot.map(|writer| writer.boot_id.clone());
+    let fingerprint = match inputs.server {
+        // It says in a moment how it stands: one event instead of two.
+        ServerState::Starting => return TopicState::Silent,
+        ServerState::Served(server) => Some(server.fingerprint.clone()),
+        ServerState::NotServed => None,
+    };
+    let mut of: BTreeSet<String> = boot.into_iter().chain(fingerprint).collect();
+    if of.is_subset(before) {
+        // A server that is down for a time comes back with what was sent.
+        of.clone_from(before);
+    }
+    TopicState::Holds {
+        event: WebhookEvent::NodeSeen,
+        of,
     }
 }
 

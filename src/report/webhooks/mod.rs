@@ -1,8 +1,9 @@
 //! Webhooks: each console gets a request when an event becomes true, however slow, wrong or dead the console is.
 //!
-//! `event` reads events from the status, `queue` decides which console gets which event and when, `payload` writes the
-//! request: all pure. `send` sends it. This file runs them beside the daemon's loop, which never waits for them.
+//! `event` reads events from the status, `queue` decides which console gets which event and when, `payload` and
+//! `cloud_event` write the request: all pure. `send` sends it. This file runs them beside the daemon's loop, which never waits for them.
 
+mod cloud_event;
 mod event;
 mod payload;
 mod queue;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use self::cloud_event::NodeFacts;
 use self::event::{EventInputs, next_change};
 pub use self::payload::NodeIdentity;
 use windrow_decide::settings::Webhook;
@@ -30,6 +32,7 @@ use windrow_model::reasons::Code;
 
 use self::queue::{DeliveryMemory, DeliveryTry, TryOutcome, WebhookQueue};
 use super::journal;
+use super::server::ServerState;
 use crate::backoff::spread;
 use crate::files::{Durability, make_private, replace};
 
@@ -46,13 +49,20 @@ pub struct WebhookContext {
     pub identity: Arc<dyn Fn() -> NodeIdentity + Send + Sync>,
     /// Which cluster it belongs to now.
     pub cluster: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+    /// The status server.
+    pub server: watch::Receiver<ServerState>,
     /// The clock.
     pub now: fn() -> Timestamp,
 }
 
+/// The JSON schema of an event, as committed in `docs/event.schema.json`.
+pub fn event_schema() -> String {
+    cloud_event::schema()
+}
+
 /// Delivers until the publisher of the status is gone.
 pub async fn deliver(
-    context: WebhookContext,
+    mut context: WebhookContext,
     mut hooks: watch::Receiver<Vec<Webhook>>,
     mut status: watch::Receiver<Option<Arc<Status>>>,
     view: watch::Sender<Vec<WebhookStatus>>,
@@ -67,9 +77,11 @@ pub async fn deliver(
         let mut wait_for_change = LONGEST_WAIT;
         if let Some(status) = current.filter(|_| !queue.is_idle()) {
             let cluster = (context.cluster)();
+            let server = context.server.borrow_and_update().clone();
             let inputs = EventInputs {
                 status: &status,
                 cluster: cluster.as_deref(),
+                server: &server,
                 now: (context.now)(),
             };
             queue.observe(&inputs);
@@ -78,10 +90,17 @@ pub async fn deliver(
                 wait_for_change =
                     wait_for_change.min(wait.unwrap_or_default() + Duration::from_millis(10));
             }
+            let due = queue.start(start.elapsed());
             // An occurrence is on disk before it is sent, so that its id stays the same after a restart.
             save_memory(&context.memory, &queue, &mut kept).await;
-            for tried in queue.start(start.elapsed()) {
-                let message = payload::message(&tried, &status, &(context.identity)());
+            for tried in due {
+                let facts = NodeFacts {
+                    status: &status,
+                    node: &(context.identity)(),
+                    server: server.status(),
+                    now: inputs.now,
+                };
+                let message = payload::message(&tried, &facts);
                 tries.spawn(async move {
                     // A try that panics has failed, and the queue must learn of it.
                     let sent = send::send(&tried.hook, message, PATIENCE);
@@ -102,6 +121,7 @@ pub async fn deliver(
             .map_or(LONGEST_WAIT, |at| at.saturating_sub(start.elapsed()));
         tokio::select! {
             changed = status.changed() => if changed.is_err() { return },
+            Ok(()) = context.server.changed() => {}
             Ok(()) = hooks.changed() => {
                 queue.configure(hooks.borrow_and_update().clone(), (context.now)());
             }

@@ -14,6 +14,9 @@
 //! the moment of sending, so a console that was away gets the newest state. One console gets one request at a time, the
 //! oldest event first, so that none overtakes another.
 //!
+//! A webhook with `every` sends its event's current state again while it is true. Such a repeat is no occurrence: it
+//! neither shows in the view nor changes the record, unless it fails.
+//!
 //! [`DeliveryMemory`] survives the daemon: an occurrence that was delivered is not sent again, and one that was not is.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +32,8 @@ use super::event::{EventInputs, Topic, TopicState, topic_state};
 
 /// First and longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5 * 60));
+/// How many numbers are reserved on the disk at a time, so that not every request writes there.
+const RESERVED: u64 = 256;
 /// How many webhooks are remembered after they have left the configuration.
 const REMEMBERED: usize = 256;
 
@@ -56,6 +61,9 @@ pub(super) struct DeliveryMemory {
     over: BTreeSet<Topic>,
     /// The last occurrence that each webhook delivered.
     delivered: BTreeMap<String, u64>,
+    /// No request has a greater number. The next start goes on behind it, so that numbers only grow.
+    #[serde(default)]
+    sequence: u64,
 }
 
 /// One webhook and the state of its deliveries.
@@ -73,6 +81,10 @@ struct Lane {
     busy: bool,
     trouble: Option<String>,
     since: Timestamp,
+    /// When its event is sent again, since the daemon's start.
+    repeat_at: Option<Duration>,
+    /// The number of the repeat that is due.
+    repeat: Option<u64>,
 }
 
 /// One try that is due.
@@ -82,6 +94,10 @@ pub(super) struct DeliveryTry {
     pub(super) lane: u64,
     pub(super) hook: Webhook,
     pub(super) occurrence: Occurrence,
+    /// The number of its repeat, the same for all tries of it; `None`: the first time.
+    pub(super) repeat: Option<u64>,
+    /// Greater than that of any request before it.
+    pub(super) sequence: u64,
 }
 
 /// What the journal reports of a try.
@@ -103,11 +119,14 @@ pub(super) struct WebhookQueue {
     holds: BTreeSet<Topic>,
     lanes: Vec<Lane>,
     next_id: u64,
+    /// The last number that was given to a request.
+    sequence: u64,
 }
 
 impl WebhookQueue {
     pub(super) fn new(memory: DeliveryMemory) -> Self {
         Self {
+            sequence: memory.sequence,
             memory,
             ..Self::default()
         }
@@ -140,6 +159,8 @@ impl WebhookQueue {
                         busy: false,
                         trouble: None,
                         since: now,
+                        repeat_at: None,
+                        repeat: None,
                     }
                 }
             };
@@ -200,22 +221,65 @@ impl WebhookQueue {
         for lane in &mut self.lanes {
             if Topic::for_event(lane.hook.event) == topic {
                 lane.since = now;
+                lane.repeat = None;
             }
         }
     }
 
-    /// The occurrence that a webhook has to deliver now.
-    fn due(&self, lane: &Lane) -> Option<&Occurrence> {
+    /// The occurrence of a webhook's event, if it is true now.
+    fn current(&self, lane: &Lane) -> Option<&Occurrence> {
         let topic = Topic::for_event(lane.hook.event);
         let occurrence = self.memory.occurrences.get(&topic)?;
-        let due = self.holds.contains(&topic)
-            && occurrence.event == lane.hook.event
-            && self.memory.delivered.get(&lane.key) != Some(&occurrence.number);
+        let current = self.holds.contains(&topic) && occurrence.event == lane.hook.event;
+        current.then_some(occurrence)
+    }
+
+    fn is_delivered(&self, lane: &Lane, occurrence: &Occurrence) -> bool {
+        self.memory.delivered.get(&lane.key) == Some(&occurrence.number)
+    }
+
+    /// The occurrence that a webhook has to deliver now, or again.
+    fn due(&self, lane: &Lane) -> Option<&Occurrence> {
+        let occurrence = self.current(lane)?;
+        let due = lane.repeat.is_some() || !self.is_delivered(lane, occurrence);
         due.then_some(occurrence)
+    }
+
+    /// When a webhook that has nothing else to do sends its event again.
+    fn next_repeat(&self, lane: &Lane) -> Option<Duration> {
+        let idle = lane.repeat.is_none() && !lane.busy;
+        let occurrence = self.current(lane).filter(|_| idle)?;
+        lane.repeat_at
+            .filter(|_| self.is_delivered(lane, occurrence))
+    }
+
+    /// Makes the repeats due whose time has come.
+    fn begin_repeats(&mut self, now: Duration) {
+        for position in 0..self.lanes.len() {
+            let lane = &mut self.lanes[position];
+            // Sent before the daemon's start: one time later.
+            if let (Some(every), None) = (lane.hook.every, lane.repeat_at) {
+                lane.repeat_at = Some(now + every);
+            }
+            let is_due = self.next_repeat(&self.lanes[position]);
+            if is_due.is_some_and(|at| at <= now) {
+                let number = self.next_sequence();
+                self.lanes[position].repeat = Some(number);
+            }
+        }
+    }
+
+    fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        if self.sequence > self.memory.sequence {
+            self.memory.sequence = self.sequence + RESERVED;
+        }
+        self.sequence
     }
 
     /// The requests to send at this time since the daemon's start. Each counts as running from now on.
     pub(super) fn start(&mut self, now: Duration) -> Vec<DeliveryTry> {
+        self.begin_repeats(now);
         let mut due: Vec<(usize, Occurrence)> = Vec::new();
         for (position, lane) in self.lanes.iter().enumerate() {
             if !lane.busy
@@ -236,9 +300,12 @@ impl WebhookQueue {
             {
                 continue;
             }
+            let sequence = self.next_sequence();
             let lane = &mut self.lanes[position];
             lane.busy = true;
             tries.push(DeliveryTry {
+                repeat: lane.repeat,
+                sequence,
                 lane: lane.id,
                 hook: lane.hook.clone(),
                 occurrence,
@@ -265,13 +332,22 @@ impl WebhookQueue {
             Ok(()) => {
                 lane.tries = 0;
                 lane.not_before = Duration::ZERO;
-                lane.trouble = None;
-                lane.since = now;
+                lane.repeat_at = lane.hook.every.map(|every| elapsed + spread(every));
+                let was_in_trouble = lane.trouble.take().is_some();
+                let is_news = tried.repeat.is_none() || was_in_trouble;
+                if is_news {
+                    lane.since = now;
+                }
+                // Unless something new has happened meanwhile.
+                lane.repeat = lane.repeat.filter(|repeat| Some(*repeat) != tried.repeat);
                 let number = tried.occurrence.number;
                 self.memory.delivered.insert(lane.key.clone(), number);
                 let console = lane.console.clone();
                 self.forget_given_up(&console);
-                TryOutcome::Delivered
+                match is_news {
+                    true => TryOutcome::Delivered,
+                    false => TryOutcome::Nothing,
+                }
             }
             Err(why) => {
                 let doubled = PAUSES.0.saturating_mul(1 << lane.tries.min(16));
@@ -317,7 +393,9 @@ impl WebhookQueue {
                 let mut others = self.lanes.iter();
                 !others.any(|other| other.busy && other.console == lane.console)
             });
-        waits.map(|lane| lane.not_before).min()
+        let tries = waits.map(|lane| lane.not_before);
+        let repeats = self.lanes.iter().filter_map(|lane| self.next_repeat(lane));
+        tries.chain(repeats).min()
     }
 
     /// For the status document.
@@ -331,6 +409,8 @@ impl WebhookQueue {
             });
             let state = match (self.due(lane), &lane.trouble) {
                 (Some(_), Some(_)) => DeliveryState::Failing,
+                // Sent again: its console has had it.
+                (Some(_), None) if told => DeliveryState::Delivered,
                 (Some(_), None) => DeliveryState::Pending,
                 (None, _) if told => DeliveryState::Delivered,
                 (None, Some(_)) => DeliveryState::GivenUp,
@@ -358,6 +438,9 @@ fn key(hook: &Webhook) -> String {
     key
 }
 
+#[cfg(test)]
+#[path = "repeat_tests.rs"]
+mod repeat_tests;
 #[cfg(test)]
 #[path = "queue_tests.rs"]
 mod tests;

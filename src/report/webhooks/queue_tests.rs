@@ -11,16 +11,17 @@ use windrow_model::reasons::Code;
 
 use super::*;
 use crate::report::publish::sample;
+use crate::report::server::ServerState;
 
-fn at(second: i64) -> Timestamp {
+pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).unwrap()
 }
 
-fn seconds(count: u64) -> Duration {
+pub(super) fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-fn hook(event: WebhookEvent, url: &str) -> Webhook {
+pub(super) fn hook(event: WebhookEvent, url: &str) -> Webhook {
     Webhook {
         at: Location::line("windrow.yaml", 1),
         event,
@@ -30,10 +31,11 @@ fn hook(event: WebhookEvent, url: &str) -> Webhook {
         payload: None,
         insecure: false,
         basic_auth: None,
+        every: None,
     }
 }
 
-fn node(readiness: Readiness, boot: &str) -> Status {
+pub(super) fn node(readiness: Readiness, boot: &str) -> Status {
     let mut status = sample("x");
     status.readiness = readiness;
     status.writer = Some(StatusWriter {
@@ -48,7 +50,7 @@ fn queue(hooks: &[(WebhookEvent, &str)]) -> WebhookQueue {
     again(DeliveryMemory::default(), hooks)
 }
 
-fn again(memory: DeliveryMemory, hooks: &[(WebhookEvent, &str)]) -> WebhookQueue {
+pub(super) fn again(memory: DeliveryMemory, hooks: &[(WebhookEvent, &str)]) -> WebhookQueue {
     let mut queue = WebhookQueue::new(memory);
     let hooks = hooks.iter().map(|(event, url)| hook(*event, url));
     queue.configure(hooks.collect(), at(0));
@@ -59,11 +61,12 @@ fn observe(queue: &mut WebhookQueue, status: &Status, now: i64) {
     queue.observe(&EventInputs {
         status,
         cluster: Some("cluster"),
+        server: &ServerState::NotServed,
         now: at(now),
     });
 }
 
-fn end(
+pub(super) fn end(
     queue: &mut WebhookQueue,
     tried: &DeliveryTry,
     result: Result<(), &str>,
@@ -234,6 +237,7 @@ fn the_cluster_is_told_of_once_by_its_first_server() {
     queue.observe(&EventInputs {
         status: &status,
         cluster: Some("another"),
+        server: &ServerState::NotServed,
         now: at(4),
     });
     assert_eq!(sent(&mut queue, 4), ["CLUSTER_READY"], "installed again");
@@ -287,6 +291,7 @@ fn staging_is_told_of_once_for_each_file_that_gets_stuck() {
     let seen = EventInputs {
         status: &status,
         cluster: None,
+        server: &ServerState::NotServed,
         now: at(299),
     };
     assert_eq!(super::super::event::next_change(&seen), Some(at(300)));

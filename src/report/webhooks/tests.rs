@@ -10,10 +10,11 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use windrow_decide::settings::{WebhookEvent, WebhookTemplate};
 use windrow_decide::{
-    DeliveryState, ExpectationSource, NodeRole, Pace, Phase, PhaseExpectation, PhaseState,
-    PhaseStatus, Readiness,
+    CertificateSource, DeliveryState, ExpectationSource, NodeRole, Pace, Phase, PhaseExpectation,
+    PhaseState, PhaseStatus, Readiness, ServerStatus, StatusWriter,
 };
-use windrow_model::findings::Location;
+use windrow_model::findings::{Finding, Location};
+use windrow_model::reasons::Severity;
 
 use super::payload::WebhookMessage;
 use super::send::send;
@@ -157,6 +158,7 @@ fn hook(event: WebhookEvent, url: &str) -> Webhook {
         payload: None,
         insecure: false,
         basic_auth: None,
+        every: None,
     }
 }
 
@@ -251,6 +253,7 @@ async fn a_redirect_within_the_console_keeps_method_body_and_password() {
 struct Node {
     directory: tempfile::TempDir,
     status: watch::Sender<Option<Arc<Status>>>,
+    server: watch::Sender<ServerState>,
     hooks: watch::Sender<Vec<Webhook>>,
     view: watch::Receiver<Vec<WebhookStatus>>,
     task: JoinHandle<()>,
@@ -265,21 +268,29 @@ impl Node {
         let (status, statuses) = watch::channel(None);
         let (hooks, configured) = watch::channel(hooks);
         let (shown, view) = watch::channel(Vec::new());
+        let (server, served) = watch::channel(ServerState::NotServed);
         let context = WebhookContext {
             memory: directory.path().join("state/webhooks.json"),
             identity: Arc::new(|| NodeIdentity {
                 hostname: "node1".to_owned(),
                 mac: "52:54:00:00:00:01".to_owned(),
+                serial: "J3X9K2".to_owned(),
                 ipv4: "10.1.2.3".to_owned(),
                 ipv6: String::new(),
+                addresses: ["192.168.0.7", "10.1.2.3", "2001:db8::1"]
+                    .map(|ip| ip.parse().unwrap())
+                    .to_vec(),
+                uptime: Some(Duration::from_secs(83)),
             }),
             cluster: Arc::new(|| Some("cluster".to_owned())),
+            server: served,
             now: Timestamp::now,
         };
         let task = tokio::spawn(deliver(context, configured, statuses, shown));
         Self {
             directory,
             status,
+            server,
             hooks,
             view,
             task,
@@ -358,6 +369,100 @@ async fn a_console_hears_of_a_boot_that_hangs_where_for_how_long_and_what_is_usu
         assert_eq!(data[field], expected, "{field}: {event:#}");
     }
     assert!(console.is_silent());
+}
+
+#[tokio::test]
+async fn a_console_that_asks_for_it_sees_the_node_with_all_that_identifies_it() {
+    let mut console = Console::new(Says::Http(200, "")).await;
+    let node = Node::new(vec![hook(WebhookEvent::NodeSeen, &console.url)]);
+    node.server.send_replace(ServerState::Served(ServerStatus {
+        listen: "0.0.0.0:9346".to_owned(),
+        certificate: CertificateSource::SelfSigned,
+        fingerprint: "ab".repeat(32),
+    }));
+    let mut status = sample("nothing is known yet");
+    status.readiness = Readiness::Unknown;
+    status.versions.windrow = "0.1.0".to_owned();
+    status.writer = Some(StatusWriter {
+        pid: 1,
+        start_ticks: 1,
+        boot_id: "b1".to_owned(),
+    });
+    let phase = |name, state, began: Option<i64>, seconds| PhaseStatus {
+        name,
+        state,
+        done: 0,
+        total: 1,
+        began: began.map(|second| Timestamp::from_second(second).unwrap()),
+        seconds,
+        expected: None,
+    };
+    status.phases = vec![
+        phase(Phase::Network, PhaseState::Done, Some(5), Some(8)),
+        phase(Phase::Api, PhaseState::Current, Some(13), Some(3)),
+        phase(Phase::Ready, PhaseState::Pending, None, None),
+    ];
+    let finding = |severity, at: &str| Finding {
+        code: Code::ConfigurationInvalid,
+        severity,
+        message: "a secret reason".to_owned(),
+        at: vec![Location::line(at, 3)],
+        incident: None,
+    };
+    status.findings = vec![finding(Severity::Notice, "a.yaml"); 30];
+    status.findings.push(finding(Severity::Error, "b.yaml"));
+    node.status.send_replace(Some(Arc::new(status)));
+    let event: Value = serde_json::from_str(&console.next().await.body).unwrap();
+    assert_eq!(event["type"], "dev.windrow.node.seen");
+    let data = &event["data"];
+    let number = data["sequence"].as_u64().unwrap();
+    assert_eq!(event["sequence"], format!("{number:020}"));
+    for (field, expected) in [
+        ("macAddress", json!("52:54:00:00:00:01")),
+        ("serial", json!("J3X9K2")),
+        (
+            "addresses",
+            json!(["10.1.2.3", "192.168.0.7", "2001:db8::1"]),
+        ),
+        ("bootId", json!("b1")),
+        ("uptimeSeconds", json!(83)),
+        ("version", json!("0.1.0")),
+        ("readiness", json!("Unknown")),
+        (
+            "phases",
+            json!([
+                {"name": "network", "since": "1970-01-01T00:00:05Z", "took": 8},
+                {"name": "api", "since": "1970-01-01T00:00:13Z"},
+                {"name": "ready"},
+            ]),
+        ),
+        (
+            "statusServer",
+            json!({"url": "https://10.1.2.3:9346/status", "certificate": "self-signed",
+                "fingerprint": "ab".repeat(32)}),
+        ),
+    ] {
+        assert_eq!(data[field], expected, "{field}: {event:#}");
+    }
+    let findings = data["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 20);
+    let worst =
+        json!({"code": "configuration-invalid", "severity": "error", "subject": "b.yaml:3"});
+    assert_eq!(findings[0], worst);
+    assert!(data.get("firstBlocker").is_none() && data.get("rke2Version").is_none());
+
+    // RKE2 has made its certificate: who has pinned the first one is told.
+    node.server.send_replace(ServerState::Served(ServerStatus {
+        listen: "[fd00::7]:9346".to_owned(),
+        certificate: CertificateSource::Rke2,
+        fingerprint: "cd".repeat(32),
+    }));
+    let later: Value = serde_json::from_str(&console.next().await.body).unwrap();
+    assert_ne!(later["id"], event["id"]);
+    assert!(later["data"]["sequence"].as_u64() > Some(number));
+    let server = json!({"url": "https://[fd00::7]:9346/status", "certificate": "rke2",
+        "fingerprint": "cd".repeat(32)});
+    assert_eq!(later["data"]["statusServer"], server);
 }
 
 #[tokio::test]

@@ -450,9 +450,10 @@ pub struct StatusServerFile {
     pub enabled: Option<bool>,
     /// The address and the port, from 1024 on.
     pub listen: Option<String>,
-    /// The file with the token that has to be shown.
-    pub token_file: Option<AbsolutePath>,
-    /// The file with the certificate; auto: the one that RKE2 gives the node.
+    /// The file with the token that has to be shown; auto: /etc/rancher/windrow/status-token, or else the systemd credential
+    /// windrow.status-token.
+    pub token_file: Option<String>,
+    /// The file with the certificate; auto: the one that RKE2 gives the node. Until it is there: a self-signed one.
     pub certificate_file: Option<String>,
     /// The file with its key.
     pub key_file: Option<String>,
@@ -520,6 +521,8 @@ pub struct WebhookFile {
     pub insecure: Option<bool>,
     /// User and password.
     pub basic_auth: Option<BasicAuthFile>,
+    /// How often it is sent again while the event is true, from 10s to 24h; once where there is none.
+    pub every: Option<DurationText>,
 }
 
 /// User and password.

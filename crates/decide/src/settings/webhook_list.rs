@@ -1,6 +1,7 @@
 //! Reads lists of webhooks. What is wrong with one webhook switches off that one.
 
 use std::fmt;
+use std::time::Duration;
 
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, NodeValue, yaml};
@@ -8,7 +9,7 @@ use windrow_model::redact::quoted;
 
 use super::error::ConfigError;
 use super::template::WebhookTemplate;
-use super::units::{expected, nearest};
+use super::units::{duration, expected, nearest, show_duration};
 use super::url;
 use super::webhooks::{Webhook, WebhookEvent};
 
@@ -19,11 +20,14 @@ const MOST: usize = 32;
 /// Events that Harvester's installer sends itself.
 const HARVESTERS: [&str; 3] = ["STARTED", "SUCCEEDED", "FAILED"];
 
+/// How often an event may be sent again, at most and at least.
+const EVERY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(24 * 60 * 60));
+
 /// HTTP methods that can be asked for.
 const METHODS: [&str; 7] = ["POST", "PUT", "PATCH", "GET", "HEAD", "DELETE", "OPTIONS"];
 
-/// The keys, as Harvester writes them in an installation's configuration.
-const KEYS: [&str; 7] = [
+/// The keys, as Harvester writes them in an installation's configuration, and last our own.
+const KEYS: [&str; 8] = [
     "event",
     "method",
     "headers",
@@ -31,7 +35,17 @@ const KEYS: [&str; 7] = [
     "payload",
     "insecure",
     "basicAuth",
+    "every",
 ];
+
+impl ListWriter {
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::User => &KEYS,
+            Self::Harvester => &KEYS[..KEYS.len() - 1],
+        }
+    }
+}
 
 /// What one list says: the webhooks that can be used, and what is wrong with the others.
 #[derive(Debug, Default)]
@@ -143,15 +157,16 @@ impl WebhookReader {
             payload: None,
             insecure: false,
             basic_auth: None,
+            every: None,
         };
         let mut has_url = false;
         for entry in node.entries() {
             let (line, value) = (entry.line, &entry.value);
             let Some(key) = self.key(&entry.key) else {
-                let keys = KEYS.into_iter();
-                let hint = match nearest(&entry.key, keys) {
+                let keys = self.writer.keys();
+                let hint = match nearest(&entry.key, keys.iter().copied()) {
                     Some(known) => format!("did you mean `{known}`?"),
-                    None => format!("write {}", KEYS.join(", ")),
+                    None => format!("write {}", keys.join(", ")),
                 };
                 self.wrong(line, &entry.key, format!("unknown key: {hint}"));
                 continue;
@@ -175,6 +190,7 @@ impl WebhookReader {
                     (None, true) => {}
                     (None, false) => self.wrong(line, key, expected("true or false", value)),
                 },
+                "every" => hook.every = self.every(value),
                 _ => hook.basic_auth = self.basic_auth(value),
             }
         }
@@ -186,7 +202,8 @@ impl WebhookReader {
 
     /// The key, as we write it.
     fn key(&self, written: &str) -> Option<&'static str> {
-        KEYS.into_iter().find(|key| match self.writer {
+        let mut keys = self.writer.keys().iter().copied();
+        keys.find(|key| match self.writer {
             ListWriter::User => written == *key,
             ListWriter::Harvester => written.eq_ignore_ascii_case(key),
         })
@@ -232,6 +249,24 @@ impl WebhookReader {
             self.wrong(node.line, "method", expected(&what, node));
         }
         known
+    }
+
+    fn every(&mut self, node: &Node) -> Option<Duration> {
+        if node.is_null() {
+            return None;
+        }
+        let (shortest, longest) = EVERY;
+        let read = duration(node, shortest).and_then(|every| match every > longest {
+            true => Err(format!("write {} or less", show_duration(longest))),
+            false => Ok(every),
+        });
+        match read {
+            Ok(every) => Some(every),
+            Err(why) => {
+                self.wrong(node.line, "every", why);
+                None
+            }
+        }
     }
 
     /// Without the value, which may be a secret.

@@ -10,11 +10,13 @@
 //!   payload: '{"node": "{{.Hostname}}"}'
 //!   insecure: false
 //!   basicAuth: {user: windrow, password: secret}
+//!   every: 60s
 //! ```
 //!
-//! The schema is Harvester's own (`pkg/installer/config/config.go`, `Webhook`). The files add up.
+//! The schema is Harvester's own (`pkg/installer/config/config.go`, `Webhook`), and `every` is Windrow's. The files add up.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use windrow_model::findings::Location;
@@ -40,11 +42,13 @@ pub enum WebhookEvent {
     NodeStalled,
     /// The node has come to another phase.
     NodePhase,
+    /// Windrow runs on the node, whatever its state.
+    NodeSeen,
 }
 
 impl WebhookEvent {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NodeReady,
         Self::NodeDegraded,
         Self::NodeFailed,
@@ -52,6 +56,7 @@ impl WebhookEvent {
         Self::StagingBlocked,
         Self::NodeStalled,
         Self::NodePhase,
+        Self::NodeSeen,
     ];
 
     /// The name, as it is configured.
@@ -64,6 +69,7 @@ impl WebhookEvent {
             Self::StagingBlocked => "STAGING_BLOCKED",
             Self::NodeStalled => "NODE_STALLED",
             Self::NodePhase => "NODE_PHASE",
+            Self::NodeSeen => "NODE_SEEN",
         }
     }
 }
@@ -87,6 +93,8 @@ pub struct Webhook {
     pub insecure: bool,
     /// User and password.
     pub basic_auth: Option<(String, String)>,
+    /// How often the event is sent again while it is true; `None`: once.
+    pub every: Option<Duration>,
 }
 
 /// URL, headers, payload and password may be secrets.

@@ -19,7 +19,7 @@ fn a_webhook_is_read_with_everything_it_says() {
         "- event: NODE_READY\n  method: put\n  headers: {X-Rack: [r1, r2], X-One: one}\n  \
          url: https://console.example:8443/n/{{.Hostname}}?t=secret\n  \
          payload: 'ready {{.IPAddrV4}}'\n  insecure: true\n  \
-         basicAuth: {user: ann, password: secret}\n- {event: NODE_FAILED, url: 'http://c'}\n",
+         basicAuth: {user: ann, password: secret}\n  every: 5m\n- {event: NODE_FAILED, url: 'http://c'}\n",
     );
     assert_eq!(messages(&listed), [""; 0]);
     let hook = &listed.hooks[0];
@@ -30,6 +30,7 @@ fn a_webhook_is_read_with_everything_it_says() {
     );
     assert_eq!(hook.headers.len(), 3);
     assert!(hook.insecure && hook.payload.is_some());
+    assert_eq!(hook.every, Some(Duration::from_secs(300)));
     assert_eq!(
         hook.basic_auth,
         Some(("ann".to_owned(), "secret".to_owned()))
@@ -43,6 +44,37 @@ fn a_webhook_is_read_with_everything_it_says() {
     let other = &listed.hooks[1];
     assert_eq!(other.method, "POST");
     assert!(other.payload.is_none() && other.basic_auth.is_none() && !other.insecure);
+    assert_eq!(other.every, None);
+}
+
+#[test]
+fn how_often_an_event_is_sent_again_has_bounds_and_is_no_word_of_harvesters() {
+    for (every, expected) in [
+        (
+            "9s",
+            "webhooks[0].every: 9s is too short: write 10s or more",
+        ),
+        ("25h", "webhooks[0].every: write 24h or less"),
+        ("often", "webhooks[0].every: "),
+        ("[60s]", "webhooks[0].every: expected a duration"),
+    ] {
+        let listed = ours(&format!(
+            "- {{event: NODE_SEEN, url: 'http://c', every: {every}}}\n"
+        ));
+        assert!(listed.hooks.is_empty(), "{every}");
+        let said = messages(&listed);
+        assert!(said[0].contains(expected), "{said:?}");
+    }
+    for every in ["10s", "24h"] {
+        let listed = ours(&format!(
+            "- {{event: NODE_SEEN, url: 'http://c', every: {every}}}\n"
+        ));
+        assert_eq!(messages(&listed), [""; 0]);
+    }
+    let text = "install: {webhooks: [{event: NODE_SEEN, url: 'http://c', every: 60s}]}\n";
+    let listed = read_harvesters_webhooks("x", text);
+    let said = messages(&listed);
+    assert!(said[0].contains("every: unknown key"), "{said:?}");
 }
 
 #[test]
