@@ -124,6 +124,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         api.clone(),
         probe_context.clone(),
         daemon.status(),
+        daemon.counters(),
     );
     let daemon = daemon.with_remote(told);
     background.start(

@@ -15,15 +15,17 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SendError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use tokio::sync::mpsc::UnboundedSender;
 use windrow_decide::Mark;
 use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
 
 use super::clock::Clock;
-use crate::act::Markers;
+use crate::act::{MarkerOutcome, Markers};
 use crate::configuration::Published;
 use crate::observe::files::FileEvent;
+use crate::report::metrics::DaemonCounters;
 
 /// Most events that are handled together: the loop hears of them once all of their files are marked.
 const MOST_TOGETHER: usize = 64;
@@ -34,6 +36,7 @@ pub(super) struct MarkingContext {
     pub(super) configured: Published,
     pub(super) clock: Clock,
     pub(super) to_loop: UnboundedSender<FileEvent>,
+    pub(super) counters: DaemonCounters,
 }
 
 /// The thread, as the loop sees it.
@@ -65,7 +68,7 @@ impl MarkingThread {
         let hear = move |event: FileEvent| {
             sent.add(&event);
             // Without the thread the loop hears of it at once.
-            if let Err(SendError(event)) = to_thread.send(event) {
+            if let Err(SendError((event, _))) = to_thread.send((event, Instant::now())) {
                 // The receiver is gone, and so is the daemon.
                 let _ = to_loop.send(event);
             }
@@ -129,34 +132,41 @@ struct Marking {
 }
 
 impl Marking {
-    fn run(self, events: &Receiver<FileEvent>) {
+    fn run(self, events: &Receiver<(FileEvent, Instant)>) {
         while let Ok(first) = events.recv() {
             let more = events.try_iter().take(MOST_TOGETHER - 1);
-            let together: Vec<FileEvent> = iter::once(first).chain(more).collect();
+            let together: Vec<_> = iter::once(first).chain(more).collect();
             self.mark(&together);
-            for event in together {
+            for (event, _) in together {
                 // The receiver is gone, and so is the daemon.
                 let _ = self.context.to_loop.send(event);
             }
         }
     }
 
-    fn mark(&self, events: &[FileEvent]) {
+    fn mark(&self, events: &[(FileEvent, Instant)]) {
         let configuration = Arc::clone(&self.context.configured.borrow());
         let staging = &configuration.settings().staging;
-        let files: BTreeSet<&ManifestPath> = events
+        // The first event about a file is the last one here.
+        let files: BTreeMap<&ManifestPath, Instant> = events
             .iter()
-            .filter_map(FileEvent::file)
-            .filter(|file| staging.may_hold(file) && is_there(&self.directory, file))
+            .rev()
+            .filter_map(|(event, heard)| Some((event.file()?, *heard)))
+            .filter(|(file, _)| staging.may_hold(file) && is_there(&self.directory, file))
             .collect();
         let now = self.context.clock.now();
         let marks: Vec<(MarkerPath, Mark)> = files
-            .into_iter()
+            .keys()
             .map(|file| (file.marker(), Mark::provisional(file, now)))
             .collect();
         let marks: Vec<_> = marks.iter().map(|(path, mark)| (path, mark)).collect();
         // What fails is tried again by the loop, and reported there.
-        let _ = self.markers.create_missing(&marks);
+        let made = self.markers.create_missing(&marks);
+        for (outcome, heard) in made.iter().zip(files.values()) {
+            if matches!(outcome, Ok(MarkerOutcome::Changed)) {
+                self.context.counters.marked(heard.elapsed());
+            }
+        }
     }
 }
 
@@ -174,11 +184,13 @@ mod tests {
     use super::*;
     use crate::configuration::Configuration;
     use crate::layout::Layout;
+    use crate::report::metrics::tests::markers_counted;
 
     /// A manifests directory of a node, and what its events come to.
     struct Directory {
         root: tempfile::TempDir,
         layout: Layout,
+        counters: DaemonCounters,
     }
 
     impl Directory {
@@ -188,7 +200,12 @@ mod tests {
             fs::create_dir_all(layout.manifests()).unwrap();
             fs::create_dir_all(layout.path("/etc/windrow")).unwrap();
             fs::write(layout.path("/etc/windrow/windrow.yaml"), text).unwrap();
-            Self { root, layout }
+            let counters = DaemonCounters::default();
+            Self {
+                root,
+                layout,
+                counters,
+            }
         }
 
         fn write(&self, name: &str) -> FileEvent {
@@ -214,6 +231,7 @@ mod tests {
                 configured: watch::channel(configuration).1,
                 clock: Clock::real(),
                 to_loop,
+                counters: self.counters.clone(),
             };
             let (thread, hear) = MarkingThread::begin(self.layout.manifests(), context);
             (thread, hear, heard)
@@ -236,6 +254,11 @@ mod tests {
             thread.heard(event);
         }
         assert_eq!(thread.on_the_way(), BTreeSet::new());
+        assert_eq!(
+            markers_counted(&directory.counters),
+            2.0,
+            "one latency for each"
+        );
     }
 
     #[test]
@@ -265,6 +288,7 @@ mod tests {
             assert_eq!(directory.mark(name), None, "{name}");
         }
         assert!(directory.mark("last.yaml").is_some());
+        assert_eq!(markers_counted(&directory.counters), 1.0);
     }
 
     #[test]

@@ -97,7 +97,9 @@ impl Daemon {
     pub async fn run(mut self, mut signals: DaemonSignals, mut stop: watch::Receiver<bool>) {
         self.start();
         loop {
-            match self.wake(&mut signals, &mut stop).await {
+            let wake = self.wake(&mut signals, &mut stop).await;
+            self.counters.woke(self.files.len(), self.link.events.len());
+            match wake {
                 Wake::Stop => break,
                 Wake::Reload => self.reload(),
                 Wake::Loaded(loaded) => self.loaded(*loaded),

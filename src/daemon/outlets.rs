@@ -17,8 +17,10 @@ use crate::configuration::Published;
 use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::probes::{ProbeContext, role_and_name};
+use crate::observe::process::own_usage;
 use crate::report::cluster::{self, NodeOutletSwitches, NodeWriter};
 use crate::report::dbus::{self, AgentHandler, ManualVerb};
+use crate::report::metrics::{self, DaemonCounters, MetricsSource, ProcessFacts};
 use crate::report::{login, target, why};
 
 /// Opens the outlets of a node, each as a task in `background`. Returns how those over the network stand, for the
@@ -29,6 +31,7 @@ pub fn open(
     api: ApiServer,
     probe_context: Arc<ProbeContext>,
     status: watch::Receiver<Option<Arc<Status>>>,
+    counters: DaemonCounters,
 ) -> RemoteState {
     // Only the daemon that systemd runs owns the units, not one that a person tries by hand.
     if std::env::var_os("NOTIFY_SOCKET").is_some() {
@@ -38,6 +41,17 @@ pub fn open(
         configured: configured.clone(),
     };
     background.start("D-Bus", dbus::serve(None, Arc::new(bus), status.clone()));
+    let source = metrics_source(api.clone(), counters, status.clone());
+    let textfile = configured.clone();
+    let wanted = move || {
+        let configuration = textfile.borrow();
+        let path = configuration.settings().metrics.textfile.as_ref()?;
+        Some(configuration.layout().path(path))
+    };
+    background.start_with_last_words(
+        "metrics for node_exporter",
+        metrics::textfile::serve(source, wanted, configured.clone()),
+    );
     let told = remote::open(background, configured.clone(), status.clone());
     let desk = Arc::new(NodeDesk {
         configured: configured.clone(),
@@ -55,6 +69,30 @@ pub fn open(
         login::serve(root, wanted, Timestamp::now, changed, status),
     );
     told
+}
+
+fn metrics_source(
+    api: ApiServer,
+    counters: DaemonCounters,
+    status: watch::Receiver<Option<Arc<Status>>>,
+) -> MetricsSource {
+    let process = move || {
+        let (usage, asked) = (own_usage(), api.counts());
+        ProcessFacts {
+            resident_bytes: usage.map(|usage| usage.resident_bytes),
+            cpu: usage.map(|usage| usage.cpu),
+            open_files: usage.and_then(|usage| usage.open_files),
+            started: usage.and_then(|usage| usage.started),
+            requests: asked.requests,
+            watches: asked.watches,
+        }
+    };
+    MetricsSource {
+        status,
+        counters,
+        process: Arc::new(process),
+        now: Timestamp::now,
+    }
 }
 
 /// The requests of the cluster's outlet.

@@ -36,6 +36,7 @@ use crate::layout::Layout;
 use crate::observe::files::FileEvent;
 use crate::observe::{platform, process};
 use crate::report::journal;
+use crate::report::metrics::DaemonCounters;
 use crate::report::notify::{ServiceManager, watchdog_interval};
 use crate::report::publish::Publisher;
 use crate::report::server::ServerState;
@@ -85,6 +86,7 @@ pub struct Daemon {
     pub(super) incidents: watch::Receiver<Vec<Finding>>,
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     pub(super) server: watch::Receiver<ServerState>,
+    pub(super) counters: DaemonCounters,
     flight: FlightRecorder,
     pub(super) appearances: AppearanceWatch,
     /// Harvester's version, once its file says it.
@@ -125,9 +127,11 @@ impl Daemon {
         state.set_node(node);
         state.set_findings("configuration", &configuration_findings(loaded));
         let (to_loop, files) = mpsc::unbounded_channel();
+        let counters = DaemonCounters::default();
         let marking = MarkingContext {
             configured: configuration.subscribe(),
             clock: clock.clone(),
+            counters: counters.clone(),
             to_loop,
         };
         let mut publisher = Publisher::new(layout.status(), process::this_process().ok());
@@ -160,6 +164,7 @@ impl Daemon {
             incidents: watch::channel(Vec::new()).1,
             webhooks: watch::channel(Vec::new()).1,
             server: watch::channel(ServerState::default()).1,
+            counters,
             flight,
             appearances: AppearanceWatch::new().0,
             harvester: None,
@@ -200,6 +205,11 @@ impl Daemon {
     /// The status, for those who follow it.
     pub fn status(&self) -> watch::Receiver<Option<Arc<windrow_decide::Status>>> {
         self.publisher.subscribe()
+    }
+
+    /// What it counts, for those who show it.
+    pub fn counters(&self) -> DaemonCounters {
+        self.counters.clone()
     }
 
     /// Where things live, with the data directory that the configuration names.
@@ -401,6 +411,7 @@ impl Daemon {
     fn carry_out_decision(&mut self, now: jiff::Timestamp) -> (Decision, bool) {
         self.flight.before(self.state.ledger());
         let decision = self.state.decide(now);
+        self.counters.decided();
         self.flight
             .decided(now, &decision, self.state.observation());
         let surprised = self.carry_out(decision.actions.clone());

@@ -5,7 +5,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
+use jiff::Timestamp;
+use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 use windrow_decide::StatusWriter;
 
 use crate::causes::plain;
@@ -29,6 +32,36 @@ pub fn writer(pid: u32) -> std::io::Result<StatusWriter> {
         pid,
         start_ticks: start_ticks(pid)?,
         boot_id: boot_id()?,
+    })
+}
+
+/// What this process uses.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessUsage {
+    /// Resident memory, in bytes.
+    pub resident_bytes: u64,
+    /// Time on a processor.
+    pub cpu: Duration,
+    /// Open files, where they could be counted.
+    pub open_files: Option<usize>,
+    /// When it started, to the second.
+    pub started: Option<Timestamp>,
+}
+
+/// What this process uses now; `None` where `/proc` does not say.
+pub fn own_usage() -> Option<ProcessUsage> {
+    let own = Pid::from_u32(std::process::id());
+    // Not kept: it would keep a file open.
+    let mut system = System::new();
+    let what = ProcessRefreshKind::nothing().with_memory().with_cpu();
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[own]), false, what);
+    let process = system.process(own)?;
+    let started = i64::try_from(process.start_time()).ok();
+    Some(ProcessUsage {
+        resident_bytes: process.memory(),
+        cpu: Duration::from_millis(process.accumulated_cpu_time()),
+        open_files: process.open_files(),
+        started: started.and_then(|second| Timestamp::from_second(second).ok()),
     })
 }
 
@@ -94,6 +127,21 @@ mod tests {
     #[test]
     fn this_process_is_alive() {
         assert_eq!(alive(&this_process().unwrap()), Ok(()));
+    }
+
+    #[test]
+    fn what_this_process_uses_is_known() {
+        let before = own_usage().unwrap();
+        assert!(before.resident_bytes > 100_000, "{before:?}");
+        let files = before.open_files.unwrap();
+        let more: Vec<_> = (0..100).map(|_| fs::File::open("/").unwrap()).collect();
+        // Other tests open and close files meanwhile, but not that many.
+        assert!(own_usage().unwrap().open_files.unwrap() >= files + more.len() / 2);
+        let started = before.started.unwrap();
+        assert!(
+            started <= Timestamp::now() && started.as_second() > 0,
+            "{started}"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod dbus;
 pub mod flight;
 pub mod journal;
 pub mod login;
+pub mod metrics;
 pub mod notify;
 pub mod publish;
 pub mod server;

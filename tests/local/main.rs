@@ -28,6 +28,7 @@ mod installers;
 mod knowledge;
 mod learn;
 mod markers_on_disk;
+mod metrics;
 mod outlets;
 mod pipeline;
 mod preflight;

@@ -10,7 +10,7 @@ use windrow_plan::{FileId, FileObstacle, HoldAdvice, PlanFile};
 use super::ledger::{Cause, Ledger};
 use super::node::{self, StagingVerdict};
 use super::observation::MarkerTrouble;
-use super::outcome::{DecisionContext, FileHold, FileOutcome, on_purpose};
+use super::outcome::{DecisionContext, FileHold, FileOutcome};
 use super::sentence::published;
 use super::status::{
     Blocker, FailedFile, FileStatus, HeldFile, Holder, NodeRole, NotHeldFile, Phase,
@@ -296,17 +296,12 @@ fn phase(context: &DecisionContext<'_>, staging: &StagingStatus) -> Phase {
     let moves = !staging.released.is_empty()
         || !staging.failed.is_empty()
         || !staging.not_held.is_empty()
-        || staging.held.iter().any(waits);
+        || staging.held.iter().any(HeldFile::waits);
     match context.observation.api.first_reachable {
         None => Phase::WaitingForApi,
         Some(_) if moves => Phase::Staging,
         Some(_) => Phase::Staged,
     }
-}
-
-/// Does Windrow hold it because something is missing?
-fn waits(held: &HeldFile) -> bool {
-    held.by == Holder::Windrow && !on_purpose(held.code)
 }
 
 /// Why it is not known where the files stand.
@@ -341,7 +336,7 @@ fn unfinished(
         let message = code.say(&[("file", &failed.file), ("why", &failed.message)]);
         return Some(StatusReason { code, message });
     }
-    let waiting = || staging.held.iter().filter(|held| waits(held));
+    let waiting = || staging.held.iter().filter(|held| held.waits());
     // The first blocker is the one that no other held file has to bring.
     let root = waiting().min_by_key(|held| {
         let mut blockers = held.blockers.iter();

@@ -11,6 +11,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::Origin;
 
 use super::ledger::Cause;
+use super::outcome::on_purpose;
 pub use windrow_plan::readiness::node::{
     ExpectationSource, NodeRole, Pace, Phase, PhaseExpectation, PhaseState, PhaseStatus, Readiness,
     Transition, TransitionSeen, UsualTime, Vip, VipMode,
@@ -348,6 +349,13 @@ pub struct HeldFile {
     /// Why no other name would have spared the hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_name_spares_hold: Option<String>,
+}
+
+impl HeldFile {
+    /// Does Windrow hold it because something is missing? Not so where it is kept on purpose.
+    pub fn waits(&self) -> bool {
+        self.by == Holder::Windrow && !on_purpose(self.code)
+    }
 }
 
 /// Who holds a file.

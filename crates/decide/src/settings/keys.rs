@@ -24,6 +24,9 @@ pub struct SettingKey {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+/// In place of a path: Windrow finds it, or there is none.
+const AUTO: &str = "auto";
+const NONE: &str = "none";
 /// The bound is what the setting of this name says.
 const LIKE_INFERRED: &str = "inferredDeadline";
 /// With a lower bound the file would begin again with nearly every decision.
@@ -304,6 +307,20 @@ pub const KEYS: &[SettingKey] = &[
         show: |settings| show_or_auto(&settings.status_server.key_file),
     },
     SettingKey {
+        name: "metrics.textfile",
+        set: |settings, node| {
+            let path = path_or(NONE, node)?;
+            if let Some(path) = path.as_ref().filter(|path| !path.ends_with(".prom")) {
+                return Err(format!(
+                    "node_exporter reads files that end in .prom: write {path}.prom"
+                ));
+            }
+            settings.metrics.textfile = path;
+            Ok(())
+        },
+        show: |settings| show_or(NONE, &settings.metrics.textfile),
+    },
+    SettingKey {
         name: "diagnosis.enabled",
         set: |settings, node| {
             settings.diagnosis.enabled = node
@@ -489,12 +506,20 @@ fn path(node: &Node) -> Result<&str, String> {
 }
 
 fn path_or_auto(node: &Node) -> Result<Option<String>, String> {
+    path_or(AUTO, node)
+}
+
+fn show_or_auto(path: &Option<String>) -> String {
+    show_or(AUTO, path)
+}
+
+fn path_or(word: &str, node: &Node) -> Result<Option<String>, String> {
     match node.as_str() {
-        Some("auto") => Ok(None),
+        Some(text) if text == word => Ok(None),
         _ => path(node).map(|path| Some(path.to_owned())),
     }
 }
 
-fn show_or_auto(path: &Option<String>) -> String {
-    path.clone().unwrap_or_else(|| "auto".to_owned())
+fn show_or(word: &str, path: &Option<String>) -> String {
+    path.clone().unwrap_or_else(|| word.to_owned())
 }

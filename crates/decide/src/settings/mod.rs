@@ -72,6 +72,8 @@ pub struct Settings {
     pub webhooks: Vec<Webhook>,
     /// The status over HTTPS.
     pub status_server: StatusServer,
+    /// Metrics for Prometheus.
+    pub metrics: Metrics,
 }
 
 /// How a change of feature gates is tried on a running server.
@@ -234,6 +236,13 @@ pub struct StatusServer {
     pub key_file: Option<String>,
 }
 
+/// Metrics for Prometheus.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// File for node_exporter's textfile collector, an absolute path.
+    pub textfile: Option<String>,
+}
+
 impl Default for StatusServer {
     fn default() -> Self {
         Self {
@@ -295,6 +304,7 @@ impl Default for Settings {
             flight: FlightSettings::default(),
             webhooks: Vec::new(),
             status_server: StatusServer::default(),
+            metrics: Metrics::default(),
         }
     }
 }

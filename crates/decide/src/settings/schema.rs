@@ -27,6 +27,8 @@ pub struct SettingsFile {
     pub gates: Option<GatesFile>,
     /// The status over HTTPS.
     pub status_server: Option<StatusServerFile>,
+    /// Metrics for node_exporter.
+    pub metrics: Option<MetricsFile>,
     /// The look for known incidents.
     pub diagnosis: Option<DiagnosisFile>,
     /// What the daemon cures by itself.
@@ -458,6 +460,19 @@ pub struct StatusServerFile {
     /// The file with its key.
     pub key_file: Option<String>,
 }
+
+/// Metrics for node_exporter.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct MetricsFile {
+    /// The file for its textfile collector, or none.
+    pub textfile: Option<TextfilePath>,
+}
+
+/// An absolute path that ends in .prom, or none.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+pub struct TextfilePath(#[schemars(regex(pattern = r"^(/.*\.prom|none)$"))] pub String);
 
 /// The look for known incidents.
 #[derive(JsonSchema)]
