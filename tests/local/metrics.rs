@@ -97,3 +97,15 @@ fn node_exporter_gets_a_file_that_promtool_takes_and_that_goes_with_the_daemon()
     assert!(daemon.end(Signal::SIGTERM).success());
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
 }
+
+#[test]
+fn rules_and_their_tests_are_what_promtool_takes() {
+    if !has_promtool() {
+        return;
+    }
+    promtool(&["check", "rules", "windrow.rules.yml"], "");
+    promtool(&["test", "rules", "windrow.rules.test.yml"], "");
+    // The files with token and authority are the site's.
+    let config = &["check", "config", "--syntax-only", "prometheus.example.yml"];
+    promtool(config, "");
+}

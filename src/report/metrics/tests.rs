@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use regex::Regex;
 use serde_json::{Value, json};
 use windrow_decide::Status;
 use windrow_gates::TrialOutcome;
@@ -409,4 +410,68 @@ fn documented() -> BTreeMap<String, String> {
 #[test]
 fn the_page_has_every_metric_with_its_type_and_no_other() {
     assert_eq!(documented(), types(&full_text()));
+}
+
+/// The names under which samples of all families come.
+fn sample_names() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (name, kind) in types(&full_text()) {
+        let suffixes: &[&str] = match kind.as_str() {
+            "counter" => &["_total"],
+            "info" => &["_info"],
+            "histogram" => &["_bucket", "_sum", "_count"],
+            _ => &[""],
+        };
+        names.extend(suffixes.iter().map(|suffix| format!("{name}{suffix}")));
+    }
+    names
+}
+
+#[test]
+fn rules_their_tests_and_the_dashboard_name_only_metrics_that_there_are() {
+    let known = sample_names();
+    let metric = Regex::new(r"\bwindrow_[a-z_0-9]+").unwrap();
+    let recorded = Regex::new(r"\bwindrow:[a-z_0-9:]+").unwrap();
+    let rules = file("packaging/monitoring/windrow.rules.yml");
+    for path in [
+        "windrow.rules.yml",
+        "windrow.rules.test.yml",
+        "windrow.dashboard.json",
+    ] {
+        let text = file(&format!("packaging/monitoring/{path}"));
+        let names: BTreeSet<&str> = metric.find_iter(&text).map(|one| one.as_str()).collect();
+        assert!(names.len() > 10, "{path}: {names:?}");
+        for name in names {
+            assert!(known.contains(name), "{path}: there is no {name}");
+        }
+        for name in recorded.find_iter(&text).map(|one| one.as_str()) {
+            let rule = format!("record: {name}\n");
+            assert!(rules.contains(&rule), "{path}: no rule records {name}");
+        }
+    }
+    // Words of labels, too: a misspelt one would never fire.
+    let labels = Regex::new(r#"(state|phase|pace|kind|code|severity)=(~?)"([^"]+)""#).unwrap();
+    let text = full_text();
+    for one in labels.captures_iter(&rules) {
+        let (label, words) = (&one[1], one[3].split('|'));
+        for word in words.filter(|word| label != "code" && *word != "failing") {
+            let sample = format!("{label}=\"{word}\"");
+            assert!(
+                text.contains(&sample),
+                "windrow.rules.yml: there is no {sample}"
+            );
+        }
+    }
+    for alert in rules
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "))
+    {
+        let tested = format!("alertname: {alert}\n");
+        let tests = file("packaging/monitoring/windrow.rules.test.yml");
+        assert!(tests.matches(&tested).count() >= 2, "{alert} is not tested");
+        assert!(
+            file("docs/metrics.md").contains(&format!("`{alert}`")),
+            "{alert}"
+        );
+    }
 }
