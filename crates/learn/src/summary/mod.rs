@@ -3,6 +3,7 @@
 
 mod deeds;
 mod evidence;
+mod names;
 mod phases;
 mod shipped;
 mod unnamed;

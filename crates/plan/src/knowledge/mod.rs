@@ -3,7 +3,9 @@
 //!
 //! `plan`, `rehearse` and the daemon ask here, and nowhere else. Pure: texts come in, entries go out.
 
+mod brings;
 mod chart;
+mod entry;
 mod kubernetes;
 mod learned;
 mod load;
@@ -16,14 +18,14 @@ mod tests;
 mod webhook;
 
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
-use smol_str::SmolStr;
 use windrow_apischema::is_default_cluster_role;
-use windrow_model::findings::Location;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
+pub(crate) use self::brings::UnsetValues;
+pub use self::brings::{Brings, KnownBrings, KnownKind, KnownStorageClass};
 pub use self::chart::{InstalledChart, installed_chart, upstream_version};
+pub use self::entry::{Bringer, KnowledgeEntry, Phase, Selection, name_of_chart};
 use self::kubernetes::kubernetes_presence;
 pub(crate) use self::kubernetes::serves_every_version;
 pub use self::kubernetes::{is_kubernetes_group, kubernetes_scope};
@@ -40,7 +42,7 @@ pub use self::reliance::{
     Reliance, in_words,
 };
 pub use self::webhook::{GuardingWebhook, KnownWebhook};
-use crate::rules::{NeedTarget, RuleError};
+use crate::rules::RuleError;
 
 /// Who brings Kubernetes' own kinds, in words.
 const KUBE_APISERVER: &str = "kube-apiserver";
@@ -72,205 +74,6 @@ pub struct Knowledge {
     entries: Vec<KnowledgeEntry>,
     phases: Vec<LearnedPhase>,
     refusals: Vec<LearnedRefusal>,
-}
-
-/// One thing that brings others.
-#[derive(Debug, Clone)]
-pub struct KnowledgeEntry {
-    /// `file/name`, by which a later entry takes its place.
-    pub name: String,
-    /// Where it is written.
-    pub at: Location,
-    /// Who brings.
-    pub bringer: Bringer,
-    /// In which versions.
-    pub versions: VersionRange,
-    /// What is brought.
-    pub brings: Brings,
-    /// The webhooks that come with it.
-    pub webhooks: Vec<KnownWebhook>,
-    /// After how long at least and at most: from when its Job is complete or its controller has seen its object.
-    pub after: Option<(Duration, Duration)>,
-    /// How long it took in the boots that it was learned from; absent where a person wrote it.
-    pub times: Option<LearnedTimes>,
-    /// The same on some classes of hardware.
-    pub times_on: Vec<ClassTimes>,
-    /// From how many boots it was learned.
-    pub seen: Option<Seen>,
-    /// Which project says so, in which version and file; or that it was learned.
-    pub source: String,
-}
-
-/// Who brings something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Bringer {
-    /// kube-apiserver, in these versions of Kubernetes.
-    Kubernetes {
-        /// Only where its configuration switches the API on.
-        optional: bool,
-    },
-    /// RKE2 itself or a chart that it packages, in these versions of Kubernetes.
-    Rke2 {
-        /// Its name in `disable`; absent for RKE2 itself.
-        component: Option<String>,
-        /// The setting and the word of it that select the chart; absent where it is always there.
-        selected_by: Option<(Selection, String)>,
-    },
-    /// Harvester, in these versions of it.
-    Harvester {
-        /// Which part of it.
-        part: String,
-        /// When in its start it comes.
-        phase: Option<Phase>,
-        /// Only once this addon is enabled.
-        addon: Option<String>,
-    },
-    /// A Helm chart, in these versions of it.
-    Chart {
-        /// What it is called in its repository.
-        name: String,
-        /// A part of its repository's address, where the name alone says too little.
-        repository: Option<String>,
-        /// Values, one of which has to be true for it to bring anything.
-        values: Vec<String>,
-        /// What it brings installs further things.
-        installs: bool,
-    },
-    /// A controller.
-    Operator {
-        /// It brings something once there is an object of this kind; absent where it does so as soon as its pods run.
-        acts_on: Option<GroupKind>,
-        /// How its Deployment is called.
-        deployment: String,
-    },
-}
-
-/// A setting of RKE2 that selects charts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Selection {
-    /// `cni`
-    Cni,
-    /// `ingress-controller`
-    IngressController,
-}
-
-impl Selection {
-    /// As RKE2's configuration has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cni => "cni",
-            Self::IngressController => "ingress-controller",
-        }
-    }
-}
-
-/// When in a Harvester's start something comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// With Rancher.
-    Rancher,
-    /// With the chart harvester-crd and those that rancherd applies beside it.
-    Definitions,
-    /// virt-operator and CDI's operator have made their kinds.
-    Operators,
-}
-
-/// What is brought.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Brings {
-    /// Kinds, with their scope.
-    pub kinds: Vec<KnownKind>,
-    /// Groups all of whose kinds are brought, as far as they are not known one by one.
-    pub groups: Vec<SmolStr>,
-    /// Namespaces, classes, webhooks and other objects.
-    pub objects: Vec<ObjectRef>,
-    /// What is known of the storage classes among them.
-    pub classes: Vec<KnownStorageClass>,
-}
-
-/// A storage class that is brought.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownStorageClass {
-    /// Its name.
-    pub name: SmolStr,
-    /// What makes its volumes.
-    pub provisioner: SmolStr,
-    /// Is it the one of claims that name none?
-    pub is_default: bool,
-}
-
-/// What a chart brings if one of these values is true; none of them is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UnsetValues {
-    /// The paths of the values, with dots.
-    pub(crate) values: Vec<String>,
-    /// What comes then.
-    pub(crate) brings: Brings,
-}
-
-/// What is known to come of an object of a manifest.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KnownBrings {
-    /// What comes.
-    pub brings: Brings,
-    /// The Deployment whose pods bring it, where it is not the object's own controller.
-    pub deployment: Option<String>,
-    /// After how long at least and at most, where that is known.
-    pub after: Option<(Duration, Duration)>,
-    /// How long it took in earlier boots, where that was learned: this counts before `after`.
-    pub times: Option<LearnedTimes>,
-    /// Webhooks that come with it, and refuse objects until their pods answer.
-    pub webhooks: Vec<GuardingWebhook>,
-    /// What was learned to come of it: what `brings` has too, and what it has not.
-    pub learned: Vec<LearnedBrings>,
-}
-
-impl KnownBrings {
-    /// Everything that comes, be it written or learned. What both say comes twice.
-    pub fn all(&self) -> impl Iterator<Item = &Brings> {
-        let learned = self.learned.iter().map(|one| &one.brings);
-        std::iter::once(&self.brings).chain(learned)
-    }
-
-    /// What was learned of who brings this.
-    pub fn learned_of(&self, target: &NeedTarget) -> Option<&Arc<Reliance>> {
-        let mut learned = self.learned.iter();
-        let found = learned.find(|one| one.brings.brings(target))?;
-        Some(&found.reliance)
-    }
-
-    /// Takes in after how long an entry brings things. `times` of what is written come before those that were learned.
-    pub(crate) fn add_delays(&mut self, entry: &KnowledgeEntry) {
-        self.after = self.after.or(entry.after);
-        self.times = match entry.seen {
-            None => entry.times.or(self.times),
-            Some(_) => self.times.or(entry.times),
-        };
-    }
-}
-
-/// A kind and its scope.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownKind {
-    /// The kind.
-    pub kind: GroupKind,
-    /// Do its objects live in namespaces?
-    pub namespaced: bool,
-}
-
-impl Brings {
-    /// Adds what something else brings.
-    pub(crate) fn add(&mut self, more: &Self) {
-        self.kinds.extend(more.kinds.iter().cloned());
-        self.groups.extend(more.groups.iter().cloned());
-        self.objects.extend(more.objects.iter().cloned());
-        self.classes.extend(more.classes.iter().cloned());
-    }
-
-    /// Is this kind, or all of its group, brought?
-    pub fn brings_kind(&self, kind: &GroupKind) -> bool {
-        self.kinds.iter().any(|known| known.kind == *kind) || self.groups.contains(&kind.group)
-    }
 }
 
 /// Is something there, as far as it is known?
@@ -476,71 +279,6 @@ impl LearnedPhase {
     }
 }
 
-impl KnowledgeEntry {
-    /// Is what brings it on this node, if the platform brings it at all?
-    pub fn presence(&self, node: &NodeFacts) -> Presence {
-        match &self.bringer {
-            Bringer::Kubernetes { optional } => match self.versions.includes(node.kubernetes()) {
-                false => Presence::Absent,
-                true if *optional => Presence::Where("its `runtime-config` switches it on".into()),
-                true => Presence::There,
-            },
-            Bringer::Rke2 { selected_by, .. } => match selected_by {
-                _ if !self.versions.includes(node.kubernetes()) => Presence::Absent,
-                None => Presence::There,
-                Some((setting, word)) => node.selects(*setting, word),
-            },
-            Bringer::Harvester { addon, .. } => match addon {
-                _ if !self.versions.includes(node.harvester()) => Presence::Absent,
-                _ if node.platform.is_none() => Presence::Where("the node runs Harvester".into()),
-                _ if !node.is_harvester() => Presence::Absent,
-                None => Presence::There,
-                Some(addon) => node.enables(addon),
-            },
-            Bringer::Chart { .. } | Bringer::Operator { .. } => Presence::Absent,
-        }
-    }
-
-    /// The webhooks that refuse objects until the pods of this release answer.
-    pub(crate) fn guarding(&self, chart: &InstalledChart) -> impl Iterator<Item = GuardingWebhook> {
-        let webhooks = self.webhooks.iter();
-        webhooks.filter_map(|webhook| webhook.of_release(chart))
-    }
-
-    /// The webhooks that refuse objects until the pods answer that this operator makes for an object in this namespace.
-    pub(crate) fn guarding_beside(
-        &self,
-        namespace: Option<&str>,
-    ) -> impl Iterator<Item = GuardingWebhook> {
-        let webhooks = self.webhooks.iter();
-        webhooks.filter_map(move |webhook| webhook.of_operator(namespace))
-    }
-
-    /// The name of the chart that RKE2 packages, where it is one.
-    pub fn component(&self) -> Option<&str> {
-        match &self.bringer {
-            Bringer::Rke2 { component, .. } => component.as_deref(),
-            _ => None,
-        }
-    }
-
-    /// Who brings it, in words.
-    pub fn by(&self) -> String {
-        match &self.bringer {
-            Bringer::Kubernetes { .. } => KUBE_APISERVER.to_owned(),
-            Bringer::Rke2 {
-                component: Some(component),
-                ..
-            } => name_of_chart(component),
-            Bringer::Rke2 { .. } => "RKE2 itself".to_owned(),
-            Bringer::Harvester { part, .. } if part == "harvester" => "Harvester".to_owned(),
-            Bringer::Harvester { part, .. } => format!("Harvester's {part}"),
-            Bringer::Chart { name, .. } => format!("the chart {name}"),
-            Bringer::Operator { deployment, .. } => deployment.clone(),
-        }
-    }
-}
-
 /// Of entries that bring the same, one whose bringer is known to be there before others.
 fn best_of<'k>(
     entries: &[&'k KnowledgeEntry],
@@ -574,11 +312,6 @@ fn best_of<'k>(
 /// Is it the text of a file that comes with Windrow?
 pub fn is_shipped(text: &str) -> bool {
     SHIPPED.iter().any(|(_, shipped)| *shipped == text)
-}
-
-/// How a chart that RKE2 packages is called where it brings something.
-pub fn name_of_chart(component: &str) -> String {
-    format!("RKE2's chart {component}")
 }
 
 /// The shipped entries, and what is wrong with them.

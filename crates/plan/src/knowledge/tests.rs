@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
 use super::*;

@@ -1,0 +1,108 @@
+//! What is brought: kinds, groups of kinds, objects, and after how long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smol_str::SmolStr;
+use windrow_model::manifest::{GroupKind, ObjectRef};
+
+use super::{GuardingWebhook, KnowledgeEntry, LearnedBrings, LearnedTimes, Reliance};
+use crate::rules::NeedTarget;
+
+/// What is brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Brings {
+    /// Kinds, with their scope.
+    pub kinds: Vec<KnownKind>,
+    /// Groups all of whose kinds are brought, as far as they are not known one by one.
+    pub groups: Vec<SmolStr>,
+    /// Namespaces, classes, webhooks and other objects.
+    pub objects: Vec<ObjectRef>,
+    /// What is known of the storage classes among them.
+    pub classes: Vec<KnownStorageClass>,
+}
+
+/// A storage class that is brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownStorageClass {
+    /// Its name.
+    pub name: SmolStr,
+    /// What makes its volumes.
+    pub provisioner: SmolStr,
+    /// Is it the one of claims that name none?
+    pub is_default: bool,
+}
+
+/// What a chart brings if one of these values is true; none of them is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnsetValues {
+    /// The paths of the values, with dots.
+    pub(crate) values: Vec<String>,
+    /// What comes then.
+    pub(crate) brings: Brings,
+}
+
+/// What is known to come of an object of a manifest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownBrings {
+    /// What comes.
+    pub brings: Brings,
+    /// The Deployment whose pods bring it, where it is not the object's own controller.
+    pub deployment: Option<String>,
+    /// After how long at least and at most, where that is known.
+    pub after: Option<(Duration, Duration)>,
+    /// How long it took in earlier boots, where that was learned: this counts before `after`.
+    pub times: Option<LearnedTimes>,
+    /// Webhooks that come with it, and refuse objects until their pods answer.
+    pub webhooks: Vec<GuardingWebhook>,
+    /// What was learned to come of it: what `brings` has too, and what it has not.
+    pub learned: Vec<LearnedBrings>,
+}
+
+impl KnownBrings {
+    /// Everything that comes, be it written or learned. What both say comes twice.
+    pub fn all(&self) -> impl Iterator<Item = &Brings> {
+        let learned = self.learned.iter().map(|one| &one.brings);
+        std::iter::once(&self.brings).chain(learned)
+    }
+
+    /// What was learned of who brings this.
+    pub fn learned_of(&self, target: &NeedTarget) -> Option<&Arc<Reliance>> {
+        let mut learned = self.learned.iter();
+        let found = learned.find(|one| one.brings.brings(target))?;
+        Some(&found.reliance)
+    }
+
+    /// Takes in after how long an entry brings things. `times` of what is written come before those that were learned.
+    pub(crate) fn add_delays(&mut self, entry: &KnowledgeEntry) {
+        self.after = self.after.or(entry.after);
+        self.times = match entry.seen {
+            None => entry.times.or(self.times),
+            Some(_) => self.times.or(entry.times),
+        };
+    }
+}
+
+/// A kind and its scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownKind {
+    /// The kind.
+    pub kind: GroupKind,
+    /// Do its objects live in namespaces?
+    pub namespaced: bool,
+}
+
+impl Brings {
+    /// Adds what something else brings.
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.kinds.extend(more.kinds.iter().cloned());
+        self.groups.extend(more.groups.iter().cloned());
+        self.objects.extend(more.objects.iter().cloned());
+        self.classes.extend(more.classes.iter().cloned());
+    }
+
+    /// Is this kind, or all of its group, brought?
+    pub fn brings_kind(&self, kind: &GroupKind) -> bool {
+        self.kinds.iter().any(|known| known.kind == *kind) || self.groups.contains(&kind.group)
+    }
+}
