@@ -107,6 +107,29 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 ///
 /// Those of the file system; a file that is not regular or larger than 4 MiB.
 pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    read_at_most(path, LARGEST_TEXT)
+}
+
+/// The same up to another size, in bytes: a whole number of MiB.
+///
+/// # Errors
+///
+/// Those of the file system; a file that is not regular or larger than that.
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let bytes = read_beginning(path, most + 1)?;
+    if bytes.len() as u64 > most {
+        let why = format!("it is larger than {} MiB", most >> 20);
+        return Err(io::Error::other(why));
+    }
+    Ok(bytes)
+}
+
+/// The beginning of a regular file, so many bytes of it.
+///
+/// # Errors
+///
+/// Those of the file system; a file that is not regular.
+pub fn read_beginning(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = fs::OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
@@ -115,10 +138,7 @@ pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    file.take(LARGEST_TEXT + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_TEXT {
-        return Err(io::Error::other("it is larger than 4 MiB"));
-    }
+    file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

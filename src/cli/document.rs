@@ -8,9 +8,7 @@ use std::io;
 use std::path::Path;
 
 use jiff::Timestamp;
-use windrow_decide::{
-    NodeRole, Phase, ProgramVersions, Readiness, StagingStatus, Status, StatusReason,
-};
+use windrow_decide::{NodeRole, Phase, Readiness, Status, StatusReason};
 use windrow_model::reasons::Code;
 
 use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
@@ -103,40 +101,20 @@ fn alive(status: &Status) -> Result<(), String> {
 }
 
 fn unknown(why: &str, last: Option<&Status>) -> Status {
+    let reason = StatusReason {
+        code: Code::StateUnknown,
+        message: Code::StateUnknown.say(&[("why", why)]),
+    };
+    let phase = last.map_or(Phase::WaitingForApi, |last| last.phase);
+    let since = last.map_or_else(now, |last| last.since);
     Status {
-        api_version: "windrow.dev/v1".to_owned(),
-        kind: "Status".to_owned(),
         generation: last.map_or(0, |last| last.generation),
         host: last.map(|last| last.host.clone()).unwrap_or_default(),
         node_name: last.and_then(|last| last.node_name.clone()),
-        readiness: Readiness::Unknown,
-        phase: last.map_or(Phase::WaitingForApi, |last| last.phase),
-        since: last.map_or_else(now, |last| last.since),
-        phase_since: None,
-        first_ready: None,
-        reason: StatusReason {
-            code: Code::StateUnknown,
-            message: Code::StateUnknown.say(&[("why", why)]),
-        },
-        headline: String::new(),
         summary: "Unknown: Windrow's daemon does not run".to_owned(),
         platform: last.and_then(|last| last.platform),
         role: last.map_or(NodeRole::Unknown, |last| last.role),
-        phases: Vec::new(),
-        pace: None,
-        pace_since: None,
-        transition: None,
-        vip: None,
-        staging: StagingStatus::default(),
-        probes: Vec::new(),
-        findings: Vec::new(),
-        gates: None,
-        webhooks: Vec::new(),
-        server: None,
-        versions: ProgramVersions {
-            windrow: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        writer: None,
+        ..Status::new(Readiness::Unknown, phase, reason, since)
     }
 }
 

@@ -197,7 +197,7 @@ mod tests {
     use jiff::SignedDuration;
     use windrow_decide::flight::{Appeared, Provenance};
     use windrow_decide::settings::Settings;
-    use windrow_decide::{ClusterEvent, Ledger, Phase, PhaseState, PhaseStatus, StagingState};
+    use windrow_decide::{ClusterEvent, Ledger, Phase, PhaseStatus, StagingState};
     use windrow_model::manifest::ObjectRef;
     use windrow_plan::rules::RuleSet;
 
@@ -324,15 +324,7 @@ mod tests {
             *wanted.borrow()
         };
         status.staging.settled = true;
-        status.phases = vec![PhaseStatus {
-            name: Phase::Node,
-            state: PhaseState::Current,
-            done: 0,
-            total: 1,
-            began: None,
-            seconds: None,
-            expected: None,
-        }];
+        status.phases = vec![PhaseStatus::current(Phase::Node)];
         assert!(
             look(&status, 2),
             "every file is applied, and the node is not Ready yet"

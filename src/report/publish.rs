@@ -116,43 +116,19 @@ fn stands_as(last: &Status, status: &Status) -> bool {
 /// A status for tests.
 #[cfg(test)]
 pub(super) fn sample(message: &str) -> Status {
-    use windrow_decide::{
-        NodeRole, Phase, ProgramVersions, Readiness, StagingStatus, StatusReason,
-    };
+    use windrow_decide::{Phase, ProgramVersions, Readiness, StatusReason};
     use windrow_model::reasons::Code;
 
+    let reason = StatusReason {
+        code: Code::Staging,
+        message: message.to_owned(),
+    };
+    let (readiness, phase) = (Readiness::SettingUp, Phase::Staging);
     Status {
-        api_version: "windrow.dev/v1".to_owned(),
-        kind: "Status".to_owned(),
-        generation: 0,
-        host: String::new(),
-        node_name: None,
-        readiness: Readiness::SettingUp,
-        phase: Phase::Staging,
-        since: Timestamp::UNIX_EPOCH,
-        phase_since: None,
-        first_ready: None,
         headline: "Setting up".to_owned(),
-        reason: StatusReason {
-            code: Code::Staging,
-            message: message.to_owned(),
-        },
         summary: message.to_owned(),
-        platform: None,
-        role: NodeRole::Unknown,
-        phases: Vec::new(),
-        pace: None,
-        pace_since: None,
-        transition: None,
-        vip: None,
-        staging: StagingStatus::default(),
-        probes: Vec::new(),
-        findings: Vec::new(),
-        gates: None,
-        webhooks: Vec::new(),
-        server: None,
         versions: ProgramVersions::default(),
-        writer: None,
+        ..Status::new(readiness, phase, reason, Timestamp::UNIX_EPOCH)
     }
 }
 

@@ -13,8 +13,8 @@ use super::observation::MarkerTrouble;
 use super::outcome::{DecisionContext, FileHold, FileOutcome};
 use super::sentence::published;
 use super::status::{
-    Blocker, FailedFile, FileStatus, HeldFile, Holder, NodeRole, NotHeldFile, Phase,
-    ProgramVersions, Readiness, StagingStatus, Status, StatusReason,
+    Blocker, FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Phase, Readiness,
+    StagingStatus, Status, StatusReason,
 };
 
 /// A status document, and what goes with it.
@@ -39,36 +39,10 @@ pub(super) fn write_status(
     let (readiness, phase, reason) = judgement(context, &staging);
     staging.settled = reason.code == Code::NotProbed;
     let mut status = Status {
-        api_version: "windrow.dev/v1".to_owned(),
-        kind: "Status".to_owned(),
-        generation: 0,
-        host: String::new(),
-        node_name: None,
-        readiness,
-        phase,
-        since: context.now,
-        phase_since: None,
-        first_ready: None,
-        headline: String::new(),
-        summary: String::new(),
-        reason,
         platform: context.plan.platform,
-        role: NodeRole::Unknown,
-        phases: Vec::new(),
-        pace: None,
-        pace_since: None,
-        transition: None,
-        vip: None,
         staging,
-        probes: Vec::new(),
         findings: findings(context, troubles),
-        gates: None,
-        webhooks: Vec::new(),
-        server: None,
-        versions: ProgramVersions {
-            windrow: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        writer: None,
+        ..Status::new(readiness, phase, reason, context.now)
     };
     let (memory, next_wake) = match &context.observation.node {
         Some(seen) => node::judge(&mut status, seen, memory, context),

@@ -100,6 +100,42 @@ pub struct Status {
 }
 
 impl Status {
+    /// One of which nothing else is known.
+    pub fn new(readiness: Readiness, phase: Phase, reason: StatusReason, since: Timestamp) -> Self {
+        Self {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "Status".to_owned(),
+            generation: 0,
+            host: String::new(),
+            node_name: None,
+            readiness,
+            phase,
+            since,
+            phase_since: None,
+            first_ready: None,
+            headline: String::new(),
+            summary: String::new(),
+            reason,
+            platform: None,
+            role: NodeRole::Unknown,
+            phases: Vec::new(),
+            pace: None,
+            pace_since: None,
+            transition: None,
+            vip: None,
+            staging: StagingStatus::default(),
+            probes: Vec::new(),
+            findings: Vec::new(),
+            gates: None,
+            webhooks: Vec::new(),
+            server: None,
+            versions: ProgramVersions {
+                windrow: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            writer: None,
+        }
+    }
+
     /// Does the boot hang: has nothing moved for a time, or is it proved that it cannot go on? Never after the node was
     /// Ready in this boot, and not where a probe is off on purpose.
     pub fn hangs(&self) -> Option<Pace> {

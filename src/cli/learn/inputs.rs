@@ -2,18 +2,17 @@
 //! and the rest is used.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, IsTerminal as _, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use nix::fcntl::OFlag;
 use windrow_decide::flight::Flights;
 use windrow_learn::{BootSet, KnowledgeFile, ObservedBoot, observe};
 
 use crate::archive::Archive;
 use crate::cli::inputs::{is_standard_input, standard_input};
+use crate::files::read_at_most;
 
 /// Largest file that is read, in bytes. A node's flight is at most 32 MiB.
 const LARGEST: u64 = 256 << 20;
@@ -256,18 +255,5 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     if is_standard_input(path) {
         return standard_input(LARGEST).map_err(io::Error::other);
     }
-    let file = File::options()
-        .read(true)
-        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
-        .open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
-        let why = format!("it is larger than {} MiB", LARGEST >> 20);
-        return Err(io::Error::other(why));
-    }
-    Ok(bytes)
+    read_at_most(path, LARGEST)
 }

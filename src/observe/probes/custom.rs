@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use nix::fcntl::OFlag;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -22,7 +20,7 @@ use windrow_plan::rules::EvaluationError;
 use super::context::ProbeContext;
 use super::http::{self, NoAnswer};
 use super::kubernetes::{Ask, Credential, NamespacedName, asked, object, object_path};
-use crate::files::read_text;
+use crate::files::{read_beginning, read_text};
 use crate::locked::lock;
 
 /// How much of a file is read.
@@ -230,7 +228,7 @@ fn look_at(place: &Path, question: &FileQuestion, now: Timestamp) -> ProbeOutcom
     }
     match &question.contains {
         None => ProbeOutcome::Passed,
-        Some(text) => match beginning(place) {
+        Some(text) => match read_beginning(place, LOOKED_AT) {
             Ok(content) if holds(&content, text) => ProbeOutcome::Passed,
             Ok(_) => ProbeOutcome::failed(format!("{path} does not contain {}", quoted(text))),
             Err(error) => ProbeOutcome::unknown(path, error.to_string()),
@@ -244,19 +242,6 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
-}
-
-fn beginning(place: &Path) -> io::Result<Vec<u8>> {
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
-        .open(place)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut content = Vec::new();
-    file.take(LOOKED_AT).read_to_end(&mut content)?;
-    Ok(content)
 }
 
 async fn an_object(

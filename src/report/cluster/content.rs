@@ -193,7 +193,7 @@ fn seconds(at: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use windrow_decide::{FailedFile, PhaseState, PhaseStatus, StatusReason};
+    use windrow_decide::{FailedFile, PhaseStatus, StatusReason};
     use windrow_model::reasons::REASONS;
 
     use super::*;
@@ -278,15 +278,7 @@ mod tests {
             let mut status = status(Readiness::SettingUp, Code::ApiNotReady);
             status.pace = Some(pace);
             status.headline = "Setting up (api, 20+ min, stalled)".to_owned();
-            status.phases = vec![PhaseStatus {
-                name: status.phase,
-                state: PhaseState::Current,
-                done: 0,
-                total: 1,
-                began: None,
-                seconds: None,
-                expected: None,
-            }];
+            status.phases = vec![PhaseStatus::current(status.phase)];
             status
         };
         let (moving, stalled) = (pace(Pace::Moving), pace(Pace::Stalled));

@@ -3,8 +3,8 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use windrow_decide::settings::WebhookTemplate;
 use windrow_decide::{
-    Cause, FailedFile, FileStatus, HeldFile, Holder, NodeRole, Pace, Phase, PhaseState,
-    PhaseStatus, Readiness, Status, StatusWriter,
+    Cause, FailedFile, FileStatus, HeldFile, Holder, NodeRole, Pace, Phase, PhaseStatus, Readiness,
+    Status, StatusWriter,
 };
 use windrow_model::findings::Location;
 use windrow_model::reasons::Code;
@@ -128,15 +128,7 @@ fn on_its_way(phase: Phase, pace: Pace, boot: &str) -> Status {
     let mut status = node(Readiness::SettingUp, boot);
     status.phase = phase;
     status.pace = Some(pace);
-    status.phases = vec![PhaseStatus {
-        name: phase,
-        state: PhaseState::Current,
-        done: 0,
-        total: 1,
-        began: None,
-        seconds: None,
-        expected: None,
-    }];
+    status.phases = vec![PhaseStatus::current(phase)];
     status
 }
 

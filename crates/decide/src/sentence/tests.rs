@@ -1,5 +1,4 @@
 use windrow_model::reasons::Code;
-use windrow_plan::readiness::node::PhaseState;
 use windrow_plan::rules::RuleSet;
 
 use super::*;
@@ -55,15 +54,7 @@ fn node(readiness: Readiness, phase: Phase, pace: Option<Pace>) -> Status {
     status.phase_since = Some(at(0));
     status.reason.code = Code::NodeNotReady;
     status.reason.message = "127.0.0.1:6443 refuses connections, and so on for a while".to_owned();
-    status.phases = vec![PhaseStatus {
-        name: phase,
-        state: PhaseState::Current,
-        done: 0,
-        total: 1,
-        began: None,
-        seconds: None,
-        expected: None,
-    }];
+    status.phases = vec![PhaseStatus::current(phase)];
     status.headline = published(&status, at(0)).headline;
     status
 }

@@ -167,3 +167,18 @@ pub struct PhaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<PhaseExpectation>,
 }
+
+impl PhaseStatus {
+    /// The phase in which a node is, where nothing else is known of it.
+    pub fn current(name: Phase) -> Self {
+        Self {
+            name,
+            state: PhaseState::Current,
+            done: 0,
+            total: 1,
+            began: None,
+            seconds: None,
+            expected: None,
+        }
+    }
+}
