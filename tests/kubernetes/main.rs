@@ -20,6 +20,7 @@ mod harvester_webhook_in_cluster;
 mod helm_controller;
 mod incidents_in_cluster;
 mod learning;
+mod many_nodes;
 mod names_in_cluster;
 mod node_outlet_in_cluster;
 mod platform_in_cluster;
