@@ -13,11 +13,16 @@ pub(super) fn age(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
-/// Cuts a line so that it fits, at a character and with an ellipsis.
+/// Cuts a line so that it fits, with an ellipsis: behind a word, unless that would lose half of what fits.
 pub(super) fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
     let kept: String = text.chars().take(most - 1).collect();
-    format!("{}…", kept.trim_end())
+    let ends_word = text[kept.len()..].starts_with(' ');
+    let words = match kept.rfind(' ') {
+        Some(end) if !ends_word && end * 2 >= kept.len() => &kept[..end],
+        _ => &kept,
+    };
+    format!("{}…", words.trim_end())
 }

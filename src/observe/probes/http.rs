@@ -115,9 +115,23 @@ pub(super) async fn send(
 
 fn no_answer(error: &reqwest::Error) -> NoAnswer {
     let why = causes::in_words(error);
-    if error.is_connect() || error.is_timeout() {
+    if error.is_connect() {
+        NoAnswer::Down(no_connection(error).unwrap_or(why))
+    } else if error.is_timeout() {
         NoAnswer::Down(why)
     } else {
         NoAnswer::Garbage(why)
     }
+}
+
+/// Who is not reached, and why. Of the URL only host and port are told: the rest may be secret.
+fn no_connection(error: &reqwest::Error) -> Option<String> {
+    let url = error.url()?;
+    let (host, port) = (url.host_str()?, url.port_or_known_default()?);
+    let host = host.trim_matches(['[', ']']);
+    let cause = causes::innermost(error);
+    Some(match cause.downcast_ref::<std::io::Error>() {
+        Some(cause) => causes::plain(&not_connected(host, port, cause)),
+        None => format!("{}: {}", authority(host, port), causes::in_words(error)),
+    })
 }

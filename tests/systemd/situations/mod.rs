@@ -68,11 +68,17 @@ fn watched(machine: &Machine) {
     terminal::start_console(machine);
 }
 
-/// Boots it and waits until it is Ready.
+/// Boots it and waits until it is Ready, and until the console has been told so.
 fn ready(node: Builder) -> Machine {
     let machine = boot(node);
     rest_of_rke2::start(&machine);
     wait_readiness(&machine, "Ready");
+    machine.wait_until("the webhook says so", |machine| {
+        let events = receiver::events(machine);
+        events
+            .iter()
+            .any(|event| event["type"] == "dev.windrow.node.ready")
+    });
     machine
 }
 

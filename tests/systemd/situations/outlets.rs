@@ -1,7 +1,7 @@
 //! What each outlet of a booted machine says, and the page that has it.
 //!
 //! docs/situations.md is written with `WINDROW_UPDATE=1` and otherwise held to: what changes from run to run (times,
-//! ages, process ids) is left out of both. An outlet may lag behind the status document, so a row that differs is read
+//! ages, process ids) is left out of both, and so is how long a phase has lasted, which a line has from a minute on. An outlet may lag behind the status document, so a row that differs is read
 //! again for a while.
 
 use std::path::PathBuf;
@@ -104,7 +104,7 @@ fn webhook(machine: &Machine) -> String {
 
 /// The text without what differs from run to run.
 fn steady(text: &str) -> String {
-    const CHANGES: [(&str, &str); 9] = [
+    const CHANGES: [(&str, &str); 11] = [
         (r"\b\d+(m\d+s|h\d+m|d\d+h)\b", "AGE"),
         (
             r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?( UTC|Z)?",
@@ -112,14 +112,17 @@ fn steady(text: &str) -> String {
         ),
         (r"\b\d{2}:\d{2}(:\d{2})? UTC", "TIME"),
         (
-            r"\b(\d+ ?(d|h|min|ms|m|s)\b ?)+(\d+ ?(h|min|ms|m|s)\b)*",
+            r"\b(\d+\+? ?(d|h|min|ms|m|s)\b ?)+(\d+ ?(h|min|ms|m|s)\b)*",
             "AGE ",
         ),
         (r"\bwindrow-\d+-\d+\b", "NODE"),
         (r"pid \d+", "pid N"),
         (r"\b\d+(\.\d+)? ?(%|MB|GB|MiB|GiB|B)", "N"),
         (r"restarted \d+ times|\d+ restarts", "restarted N times"),
-        (r"AGE +", "AGE "),
+        // How long a phase has lasted, in the brackets behind the word.
+        (r" \(AGE *\)", ""),
+        (r", AGE *([,)])", "$1"),
+        (r"AGE *([ ,)])", "AGE$1"),
     ];
     let mut text = text.trim().to_owned();
     for (pattern, instead) in CHANGES {

@@ -367,6 +367,16 @@ fn ages_and_cuts_are_written_as_a_person_reads_them() {
     assert_eq!(crate::text::shorten("four", 4), "four");
     assert_eq!(crate::text::shorten("fiver", 4), "fiv…");
     assert_eq!(crate::text::shorten("two words", 5), "two…");
+    assert_eq!(
+        crate::text::shorten("three whole words", 13),
+        "three whole…"
+    );
+    assert_eq!(
+        crate::text::shorten("three whole words", 12),
+        "three whole…"
+    );
+    assert_eq!(crate::text::shorten("three whole words", 11), "three…");
+    assert_eq!(crate::text::shorten("a longerword", 8), "a longe…");
 }
 
 #[test]
