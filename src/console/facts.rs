@@ -37,8 +37,9 @@ impl Canvas<'_> {
             lines.extend(self.steps(scene));
         }
         lines.extend(self.manifests(scene));
-        lines
-            .extend(fingerprint(&scene.status).map(|line| Line::raw(pen.fit(&line, width.into()))));
+        // Half of it would be compared as if it were all.
+        let pin = fingerprint(&scene.status).filter(|line| columns(line) <= width.into());
+        lines.extend(pin.map(Line::raw));
         for line in &lines {
             self.line(line);
         }

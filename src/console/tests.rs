@@ -226,6 +226,22 @@ fn a_node_that_is_set_up_on_a_plain_terminal() {
 }
 
 #[test]
+fn a_certificate_that_no_authority_has_signed_can_be_compared_whole() {
+    let mut status = setting_up();
+    let pin = "27234cb37ba17b165125e6982384636032ec514cef55a5cbf42ad91cbdc9ac54";
+    let mut served = |certificate: &str, size| {
+        let server =
+            json!({"listen": "0.0.0.0:9346", "certificate": certificate, "fingerprint": pin});
+        status.server = serde_json::from_value(server).unwrap();
+        shown(status.clone(), size, PLAIN)
+    };
+    let line = format!(" HTTPS pin  {pin}");
+    assert!(served("self-signed", VT).contains(&line));
+    assert!(!served("self-signed", TINY).contains("HTTPS pin"));
+    assert!(!served("rke2", VT).contains("HTTPS pin"));
+}
+
+#[test]
 fn a_node_that_is_set_up_on_a_terminal_with_unicode() {
     insta::assert_snapshot!(shown(setting_up(), VT, FULL));
 }
