@@ -150,7 +150,9 @@ impl StatusService {
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         // A certificate may have to be made and put onto a slow disk.
         let server = self.clone();
-        let _ = tokio::task::spawn_blocking(move || server.report(&server.check_files())).await;
+        if let Ok(now) = tokio::task::spawn_blocking(move || server.check_files()).await {
+            self.report(&now);
+        }
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
