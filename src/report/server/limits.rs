@@ -4,18 +4,30 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// Connections at a time, of all peers and of one.
-const CONNECTIONS: usize = 64;
-const OF_ONE: usize = 8;
-/// One peer's requests: at once, and in each second after that.
-const AT_ONCE: f64 = 30.0;
-const A_SECOND: f64 = 5.0;
+/// How much there may be of what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionBounds {
+    /// Connections at a time, of all peers and of one.
+    pub(crate) connections: usize,
+    pub(crate) of_one: usize,
+    /// One peer's requests: at once, and in each second after that.
+    pub(crate) at_once: f64,
+    pub(crate) a_second: f64,
+}
+
+/// Those of a node's status server.
+const NODE: ConnectionBounds = ConnectionBounds {
+    connections: 64,
+    of_one: 8,
+    at_once: 30.0,
+    a_second: 5.0,
+};
 /// Peers that are remembered.
 const PEERS: usize = 1024;
 
 /// A peer: an IPv4 address, or the /64 network of an IPv6 address, which is one machine's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Peer(IpAddr);
+pub(crate) struct Peer(IpAddr);
 
 impl From<IpAddr> for Peer {
     fn from(ip: IpAddr) -> Self {
@@ -37,28 +49,43 @@ struct PeerUsage {
 }
 
 impl PeerUsage {
-    fn left(&self, now: Duration) -> f64 {
+    fn left(&self, now: Duration, bounds: ConnectionBounds) -> f64 {
         let since = now.saturating_sub(self.at).as_secs_f64();
-        (self.left + since * A_SECOND).min(AT_ONCE)
+        (self.left + since * bounds.a_second).min(bounds.at_once)
     }
 }
 
 /// The bounds, and how much of them is used.
-#[derive(Default)]
-pub(super) struct ConnectionLimits {
+pub(crate) struct ConnectionLimits {
+    bounds: ConnectionBounds,
     peers: HashMap<Peer, PeerUsage>,
     open: usize,
 }
 
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self::new(NODE)
+    }
+}
+
 impl ConnectionLimits {
+    pub(crate) fn new(bounds: ConnectionBounds) -> Self {
+        Self {
+            bounds,
+            peers: HashMap::new(),
+            open: 0,
+        }
+    }
+
     /// May this peer connect now? It counts until [`ConnectionLimits::leave`].
-    pub(super) fn admit(&mut self, peer: Peer, now: Duration) -> bool {
-        if self.open >= CONNECTIONS {
+    pub(crate) fn admit(&mut self, peer: Peer, now: Duration) -> bool {
+        let bounds = self.bounds;
+        if self.open >= bounds.connections {
             return false;
         }
         if !self.peers.contains_key(&peer) && self.peers.len() >= PEERS {
             self.peers
-                .retain(|_, usage| usage.open > 0 || usage.left(now) < AT_ONCE);
+                .retain(|_, usage| usage.open > 0 || usage.left(now, bounds) < bounds.at_once);
             if self.peers.len() >= PEERS {
                 // This many busy peers are an attack: those without an open connection are forgotten.
                 self.peers.retain(|_, usage| usage.open > 0);
@@ -66,11 +93,11 @@ impl ConnectionLimits {
         }
         let usage = self.peers.entry(peer).or_insert(PeerUsage {
             open: 0,
-            left: AT_ONCE,
+            left: bounds.at_once,
             at: now,
         });
-        let left = usage.left(now);
-        if usage.open >= OF_ONE || left < 1.0 {
+        let left = usage.left(now, bounds);
+        if usage.open >= bounds.of_one || left < 1.0 {
             return false;
         }
         usage.open += 1;
@@ -81,7 +108,7 @@ impl ConnectionLimits {
     }
 
     /// Its connection is over.
-    pub(super) fn leave(&mut self, peer: Peer) {
+    pub(crate) fn leave(&mut self, peer: Peer) {
         if let Some(usage) = self.peers.get_mut(&peer) {
             usage.open = usage.open.saturating_sub(1);
             self.open = self.open.saturating_sub(1);
@@ -105,7 +132,7 @@ mod tests {
     fn one_peer_has_its_share_of_connections_and_others_theirs() {
         let mut limits = ConnectionLimits::default();
         let (one, other) = (peer("10.0.0.1"), peer("10.0.0.2"));
-        for _ in 0..OF_ONE {
+        for _ in 0..NODE.of_one {
             assert!(limits.admit(one, at(0)));
         }
         assert!(!limits.admit(one, at(0)));
@@ -139,7 +166,7 @@ mod tests {
             .map(|number| Peer::from(IpAddr::from(number.to_be_bytes())))
             .collect();
         let admitted = many.iter().filter(|one| limits.admit(**one, at(0))).count();
-        assert_eq!(admitted, CONNECTIONS);
+        assert_eq!(admitted, NODE.connections);
         for one in &many {
             limits.leave(*one);
         }

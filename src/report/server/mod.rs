@@ -285,3 +285,30 @@ impl Drop for OpenConnection {
         }
     }
 }
+
+/// What the server of `windrow rack` has of this one.
+pub(crate) mod shared {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    pub(crate) use super::limits::{ConnectionBounds, ConnectionLimits, Peer};
+
+    /// A token in a file, read again when that changes.
+    pub(crate) struct SharedToken(super::secrets::Token);
+
+    impl SharedToken {
+        pub(crate) fn new(path: PathBuf) -> Self {
+            Self(super::secrets::Token::new(vec![path]))
+        }
+
+        /// The token; or why there is none, in a line.
+        pub(crate) fn get(&self) -> Result<Arc<String>, String> {
+            self.0.get()
+        }
+    }
+
+    /// Is the token shown?
+    pub(crate) fn shows_token(headers: &http::HeaderMap, token: &str) -> bool {
+        super::request::shows_token(headers, token)
+    }
+}
