@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use ratatui::layout::Size;
@@ -226,6 +227,14 @@ impl ConsoleSignals {
             }
         }
         asked
+    }
+
+    /// Waits for a signal. Is it one that asks to quit?
+    pub(crate) fn wait(&self) -> bool {
+        let mut fds = [PollFd::new(self.fd(), PollFlags::POLLIN)];
+        // Interrupted or not, it is checked afterwards.
+        let _ = poll(&mut fds, PollTimeout::NONE);
+        self.received().end
     }
 
     /// For `poll`.

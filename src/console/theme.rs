@@ -52,12 +52,12 @@ impl Theme {
     }
 
     /// All is well.
-    pub(super) fn good(self) -> Style {
+    pub(crate) fn good(self) -> Style {
         self.either(Style::new().fg(Color::Green), Style::new())
     }
 
     /// Something is still to come.
-    pub(super) fn waiting(self) -> Style {
+    pub(crate) fn waiting(self) -> Style {
         self.either(
             Style::new().fg(Color::Yellow),
             Style::new().add_modifier(Modifier::BOLD),
@@ -65,7 +65,7 @@ impl Theme {
     }
 
     /// Something is wrong.
-    pub(super) fn bad(self) -> Style {
+    pub(crate) fn bad(self) -> Style {
         self.either(
             Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
             Style::new().add_modifier(Modifier::REVERSED),
@@ -73,12 +73,12 @@ impl Theme {
     }
 
     /// To be read first.
-    pub(super) fn strong(self) -> Style {
+    pub(crate) fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
     /// To be read last. Not the terminal's faint: a kernel's console shows it as grey on grey, and others ignore it.
-    pub(super) fn quiet(self) -> Style {
+    pub(crate) fn quiet(self) -> Style {
         self.either(Style::new().fg(Color::Cyan), Style::new())
     }
 
