@@ -309,7 +309,7 @@ impl NodeRecord {
     }
 
     /// When anything was heard of it last.
-    pub(crate) fn heard(&self) -> Option<Timestamp> {
+    pub fn heard(&self) -> Option<Timestamp> {
         self.boots.values().map(|boot| boot.heard).max()
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use windrow_model::manifest::sha256_hex;
 use windrow_plan::readiness::node::{Pace, Phase, Readiness};
 
@@ -20,7 +20,9 @@ const SILENT_SECONDS: u64 = 30 * 60;
 const SILENT_ASKED_SECONDS: u64 = 10 * 60;
 
 /// The word for a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum RackWord {
     /// Ready.
@@ -70,7 +72,9 @@ impl RackWord {
 }
 
 /// How much a row needs a person; the first first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum Attention {
     /// It will not come right by itself.
@@ -98,7 +102,7 @@ pub enum Attention {
 }
 
 /// A phase of a boot, by the receiver's clock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PhaseSpan {
     /// Which.
@@ -106,15 +110,15 @@ pub struct PhaseSpan {
     /// When it began.
     pub from: Timestamp,
     /// When it ended; absent of the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Timestamp>,
     /// How long it took by the node's own count, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took: Option<u64>,
 }
 
 /// A node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRow {
     /// Names the row in addresses: letters, digits, `-`, `_` and `.`.
@@ -138,49 +142,49 @@ pub struct NodeRow {
     /// The word for it.
     pub word: RackWord,
     /// What was reported last; absent where nothing was.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness: Option<Readiness>,
     /// The phase that it is in.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub phase: String,
     /// How it gets on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
     /// Since when it is so, by the receiver's clock.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// What keeps it, in a line; empty where nothing does.
     pub blocker: String,
     /// The reason's code.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Manifest files.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FileCounts>,
     /// Known problems.
     pub findings: Vec<NodeFinding>,
     /// Windrow's version.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// RKE2's version.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rke2_version: String,
     /// What is worth knowing of it, in a line each: another version than most, a clock that is off, a contradiction.
     pub notes: Vec<String>,
     /// How far its clock is ahead, in seconds; negative where it is behind.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_offset: Option<i64>,
     /// When anything was heard of it last.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard: Option<Timestamp>,
     /// What the newest report came by: `event`, `document` or `condition`.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// Which boot.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,
     /// When that boot began, by the receiver's clock.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Timestamp>,
     /// How many boots have reported.
     pub boots: usize,
@@ -189,7 +193,7 @@ pub struct NodeRow {
     /// Addresses.
     pub addresses: Vec<String>,
     /// Its own status server.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<StatusServer>,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, schema_for};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::group::machines;
 use crate::identity::NodeIdentity;
@@ -13,7 +13,7 @@ use crate::record::NodeRecord;
 use crate::row::{NodeRow, RackWord};
 
 /// All nodes, `apiVersion: windrow.dev/v1`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RackView {
     /// `windrow.dev/v1`
@@ -31,7 +31,7 @@ pub struct RackView {
 }
 
 /// How many nodes there are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RackCounts {
     /// All of them.
@@ -57,7 +57,7 @@ pub struct RackCounts {
 }
 
 /// Something worth knowing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RackNotice {
     /// In a line.
     pub text: String,
