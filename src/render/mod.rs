@@ -15,6 +15,7 @@ mod markup;
 mod mermaid;
 mod page;
 mod preflight;
+mod rack;
 mod rehearsal;
 mod report;
 mod svg;
@@ -33,6 +34,10 @@ pub use knowledge::{backtest_table, explanation_text, knowledge_diff_table, know
 pub use mermaid::mermaid;
 pub use page::{check_page, page};
 pub use preflight::preflight_table;
+pub use rack::{
+    ChainFile, ChainLink, NodePage, RackSegment, node_page, policy, rack_lines, rack_page,
+    rack_part, rack_table,
+};
 pub use rehearsal::rehearsal;
 pub use report::{DocumentReport, FileReport, PlanReport, RequirementReport, plan_schema};
 pub use svg::{backtest_picture, boot_picture, svg};
