@@ -21,6 +21,7 @@ pub mod layout;
 mod locked;
 pub mod observe;
 mod printable;
+mod rack;
 pub mod render;
 pub mod report;
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod manual;
 mod output;
 mod plan;
 mod preflight;
+mod rack;
 mod rehearse;
 mod release;
 mod repair;
@@ -99,6 +100,7 @@ enum Verb {
     Blame(blame::Args),
     Learn(learn::Args),
     Knowledge(knowledge::Args),
+    Rack(rack::Args),
     Cleanup(cleanup::Args),
     Report(report::Args),
 }
@@ -129,6 +131,7 @@ impl Verb {
             Verb::Blame(args) => blame::run(args, context),
             Verb::Learn(args) => learn::run(args, context),
             Verb::Knowledge(args) => knowledge::run(args, context),
+            Verb::Rack(args) => rack::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),
             Verb::Report(args) => report::run(args, context),
         }

@@ -151,6 +151,8 @@ fn the_schemas_of_the_cluster_checks_are_current() {
     current("docs/vip-check.schema.json", vip.as_bytes());
     let preflight = windrow_host::preflight_schema();
     current("docs/preflight.schema.json", preflight.as_bytes());
+    let rack = windrow_rack::rack_schema();
+    current("docs/rack.schema.json", rack.as_bytes());
     let diagnosis = incidents::diagnosis_schema();
     current("docs/diagnosis.schema.json", diagnosis.as_bytes());
 }

@@ -25,6 +25,7 @@ const OBJECTS: &str =
     r#"{"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "n1"}}]}"#;
 /// Refused before anything is sent.
 const IPV6: &str = "install: {vip: '2001:db8::1'}\n";
+const NODES: &str = "name,mac\nn1,52:54:00:00:00:01\n";
 const IMAGES: &str = "example.com/a:v1\n";
 
 fn flight() -> String {
@@ -44,6 +45,7 @@ fn files() -> TempDir {
         ("flight.jsonl", &flight()),
         ("machine.json", MACHINE),
         ("knowledge.yaml", KNOWLEDGE),
+        ("nodes.csv", NODES),
         ("run/windrow/status.json", STATUS),
     ] {
         let path = directory.path().join(name);
@@ -100,6 +102,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("knowledge show", "--rules knowledge.yaml"),
     ("plan", "manifest.yaml"),
     ("preflight", "--platform harvester --host machine.json"),
+    ("rack", "--once --listen 127.0.0.1:1 --nodes nodes.csv"),
     ("rehearse", "--seeds 2 manifest.yaml"),
     ("replay", "flight.jsonl"),
     ("replay", "flight.jsonl --with v1.5.1"),
@@ -143,8 +146,8 @@ fn every_verb_with_a_json_document_writes_the_same_value_as_yaml() {
             .unwrap()
             .to_json();
         assert!(expected["kind"].is_string(), "{verb}: {expected}");
-        // Saved lists do not say when they were saved.
-        if *verb == "diagnose" {
+        // Saved lists do not say when they were saved, and a rack says when it is.
+        if matches!(*verb, "diagnose" | "rack") {
             expected["at"] = Value::Null;
             value["at"] = Value::Null;
         }
@@ -189,6 +192,11 @@ const NOT_READ: &[(&str, &str)] = &[
     ("drain-check", "kubeconfig"),
     ("repair", "kubeconfig"),
     ("upgrade-check", "kubeconfig"),
+    ("rack", "kubeconfig"),
+    ("rack", "token_file"),
+    ("rack", "ask_token_file"),
+    ("rack", "ask_authority"),
+    ("rack", "state"),
     // A directory that is written to.
     ("preflight", "disk_test"),
 ];
@@ -217,6 +225,12 @@ const READ: &[(&str, &str, &str, &str)] = &[
     ),
     ("plan", "paths", "-o json @", MANIFEST),
     ("plan", "rules", "-o json manifest.yaml --rules @", PACK),
+    (
+        "rack",
+        "nodes",
+        "--once --listen 127.0.0.1:1 --nodes @",
+        "- n1\n",
+    ),
     ("rehearse", "paths", "--seeds 1 -o json @", MANIFEST),
     (
         "rehearse",

@@ -277,6 +277,35 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         ],
     },
     VerbPage {
+        verb: "rack",
+        exits: &[
+            (0, "All nodes are ready; or the service was ended."),
+            (3, "Some are on their way, or never came."),
+            (4, "At least one has failed."),
+            (
+                5,
+                "None has failed, and at least one is unknown or silent; or nothing is known of any.",
+            ),
+            (75, "Another rack has its state."),
+            (78, "The list of nodes or a token cannot be used."),
+        ],
+        examples: &[
+            (
+                "windrow rack --nodes rack1.csv",
+                "Take events on loopback, serve the page, show the table.",
+            ),
+            (
+                "windrow rack --listen 10.0.0.5:9347 --token-file token --state /var/lib/rack",
+                "For nodes that report to this machine, with a memory.",
+            ),
+            ("windrow rack --once -o json", "What the running one knows."),
+            (
+                "windrow rack --wait ready --timeout 45m --nodes rack1.csv",
+                "For scripts.",
+            ),
+        ],
+    },
+    VerbPage {
         verb: "vip-check",
         exits: &[
             (0, "Nobody else uses the address."),

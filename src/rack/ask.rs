@@ -1,0 +1,292 @@
+//! Asks nodes' own status servers: the document, then whenever it changes (`docs/outlets.md`).
+//!
+//! A server is known by the fingerprint of its certificate, by an authority that is named, or by whom this machine trusts.
+//! The token goes to no other.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::redirect::Policy;
+use reqwest::{Client, StatusCode};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use serde_json::Value;
+use windrow_model::manifest::sha256_hex;
+use windrow_rack::{NodeIdentity, NodeReport, read_document};
+
+use super::{Hub, NotTaken};
+use crate::backoff::Backoff;
+use crate::causes;
+use crate::files::read_text;
+
+/// How long a server is asked to wait for a change, and how much longer its answer may take.
+const WAIT: Duration = Duration::from_secs(120);
+const ANSWER: Duration = Duration::from_secs(15);
+const CONNECT: Duration = Duration::from_secs(5);
+/// Pauses while a server does not answer; and after each answer, so that one that lies asks for nothing.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const BETWEEN: Duration = Duration::from_millis(500);
+/// Largest document that is read.
+const LARGEST: usize = 8 << 20;
+
+/// A server that is asked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AskedServer {
+    pub(crate) url: String,
+    /// SHA-256 of its certificate, or nothing.
+    pub(crate) fingerprint: String,
+    /// Which machine it is, where that is expected.
+    pub(crate) identity: Option<NodeIdentity>,
+}
+
+/// What the servers are asked with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AskWith {
+    pub(crate) token: Option<Arc<String>>,
+    /// A certificate authority, as PEM.
+    pub(crate) authority: Option<Arc<String>>,
+}
+
+impl AskWith {
+    /// Reads the files of both.
+    ///
+    /// # Errors
+    ///
+    /// Which cannot be read, and why.
+    pub(crate) fn read(token: Option<&Path>, authority: Option<&Path>) -> Result<Self, String> {
+        let read = |path: &Path| {
+            let text = read_text(path).map_err(|error| format!("{}: {error}", path.display()));
+            text.map(|text| Arc::new(text.trim().to_owned()))
+        };
+        Ok(Self {
+            token: token.map(read).transpose()?,
+            authority: authority.map(read).transpose()?,
+        })
+    }
+
+    fn client(&self, server: &AskedServer) -> Result<Client, String> {
+        // This may be the first use of TLS in the process; a provider that is already set will do.
+        let _ = ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .redirect(Policy::none())
+            .no_proxy()
+            .connect_timeout(CONNECT)
+            .pool_max_idle_per_host(0);
+        if !server.fingerprint.is_empty() {
+            builder = builder.tls_backend_preconfigured(pinned(&server.fingerprint)?);
+        } else if let Some(authority) = &self.authority {
+            let certificates = reqwest::Certificate::from_pem_bundle(authority.as_bytes())
+                .map_err(|error| causes::in_words(&error))?;
+            builder = builder.tls_certs_only(certificates);
+        }
+        builder.build().map_err(|error| causes::in_words(&error))
+    }
+}
+
+/// What came of asking.
+struct Answered {
+    report: NodeReport,
+    document: Value,
+    bytes: usize,
+}
+
+/// Asks a server again and again, until the hub is gone.
+pub(crate) async fn follow(hub: Arc<Hub>, server: AskedServer, with: AskWith) {
+    let mut pauses = Backoff::new(PAUSES.0, PAUSES.1);
+    let mut last: Option<NodeReport> = None;
+    loop {
+        let from = last.as_ref().and_then(|report| report.generation);
+        let asked = ask(&hub, &server, &with, from).await;
+        hub.note(
+            &server.url,
+            asked
+                .as_ref()
+                .err()
+                .map(|why| format!("{}: {why}", shown(&server.url))),
+        );
+        match asked {
+            Ok(answered) => {
+                pauses.reset();
+                take(&hub, answered, &mut last).await;
+                tokio::time::sleep(BETWEEN).await;
+            }
+            Err(_) => pauses.wait().await,
+        }
+    }
+}
+
+/// Asks a server once.
+///
+/// # Errors
+///
+/// Why there is no answer, in a line.
+pub(crate) async fn once(hub: &Hub, server: &AskedServer, with: &AskWith) -> Result<(), String> {
+    let answered = ask(hub, server, with, None).await?;
+    take(hub, answered, &mut None).await;
+    Ok(())
+}
+
+async fn take(hub: &Hub, answered: Option<Answered>, last: &mut Option<NodeReport>) {
+    let report = match answered {
+        Some(answered) => {
+            hub.put_document(
+                &answered.report.identity.host,
+                answered.document,
+                answered.bytes,
+            );
+            answered.report
+        }
+        // Nothing has changed, and the node is there.
+        None => match last.take() {
+            Some(mut report) => {
+                let now = hub.now();
+                let later = now.duration_since(report.received);
+                report.sent = report.sent.and_then(|sent| sent.checked_add(later).ok());
+                report.received = now;
+                report
+            }
+            None => return,
+        },
+    };
+    let taken = hub.take(report.clone()).await;
+    // What could not be kept is shown as a notice.
+    if !matches!(taken, Err(NotTaken::Full(_))) {
+        *last = Some(report);
+    }
+}
+
+/// The document once its generation differs from `from`; `None` when it does not for a while.
+async fn ask(
+    hub: &Hub,
+    server: &AskedServer,
+    with: &AskWith,
+    from: Option<u64>,
+) -> Result<Option<Answered>, String> {
+    let client = with.client(server)?;
+    let mut url: reqwest::Url = server.url.parse().map_err(|error| format!("{error}"))?;
+    if let Some(from) = from {
+        let query = format!("generation={from}&timeout={}s", WAIT.as_secs());
+        url.set_query(Some(&query));
+    }
+    let mut request = client.get(url).timeout(WAIT + ANSWER);
+    if let Some(token) = &with.token {
+        request = request.bearer_auth(token);
+    }
+    let mut answer = request
+        .send()
+        .await
+        .map_err(|error| causes::in_words(&error))?;
+    match answer.status() {
+        StatusCode::OK => {}
+        StatusCode::NOT_MODIFIED => return Ok(None),
+        StatusCode::UNAUTHORIZED => {
+            return Err("it wants another token (--ask-token-file)".to_owned());
+        }
+        status => return Err(format!("it answers HTTP {}", status.as_u16())),
+    }
+    let sent = answer
+        .headers()
+        .get("date")
+        .and_then(|date| date.to_str().ok());
+    let sent = sent.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
+    let sent: Option<Timestamp> = sent.map(|zoned| zoned.timestamp());
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer
+        .chunk()
+        .await
+        .map_err(|error| causes::in_words(&error))?
+    {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > LARGEST {
+            return Err("its document is larger than 8 MiB".to_owned());
+        }
+    }
+    let document: Value =
+        serde_json::from_slice(&bytes).map_err(|_| "its answer is not JSON".to_owned())?;
+    let report = read_document(&document, hub.now(), sent, server.identity.as_ref())
+        .map_err(|wrong| wrong.join("; "))?;
+    Ok(Some(Answered {
+        report,
+        document,
+        bytes: bytes.len(),
+    }))
+}
+
+/// A URL for people: without what may be secret.
+fn shown(url: &str) -> String {
+    let parsed: Result<reqwest::Url, _> = url.parse();
+    parsed.map_or_else(
+        |_| "a status server".to_owned(),
+        |url| url.origin().ascii_serialization(),
+    )
+}
+
+/// TLS that trusts one certificate.
+fn pinned(fingerprint: &str) -> Result<ClientConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let pinned = PinnedCertificate {
+        fingerprint: fingerprint.to_owned(),
+        provider: provider.clone(),
+    };
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(builder
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(pinned))
+        .with_no_client_auth())
+}
+
+/// Takes the one certificate with this digest, whoever has signed it, and only from who has its key.
+#[derive(Debug)]
+struct PinnedCertificate {
+    fingerprint: String,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for PinnedCertificate {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match sha256_hex(certificate) == self.fingerprint {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(rustls::Error::General(
+                "the server's certificate is not the one of the inventory".to_owned(),
+            )),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,240 @@
+//! Many nodes on one page: receives their events, asks who is to be asked, keeps what was said, and shows it.
+//!
+//! ```text
+//!   POST /events ──────┐                        ┌──> page, JSON, live events (server)
+//!   GET node/status ───┼──> Hub: Rack + Store ──┼──> terminal
+//!   Nodes (Kubernetes)─┘                        └──> --once, --wait
+//! ```
+//!
+//! What is known and how it is judged is in the crate `rack`; this is where it comes from and where it goes. May know:
+//! `apiserver`, `kubeconfig`, `files`, `render`, and of `report` the server's token and limits.
+
+pub(crate) mod ask;
+pub(crate) mod cluster;
+pub(crate) mod server;
+pub(crate) mod store;
+pub(crate) mod terminal;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::watch;
+use windrow_rack::{Inventory, NodeReport, Rack, RackNotice, RackView, ReportSource};
+
+use self::store::{Restored, Store};
+use crate::locked::lock;
+
+/// How old a view may be when nothing has changed: ages go on.
+const VIEW_SECONDS: i64 = 5;
+/// Most status documents that are kept, in bytes.
+const MOST_DOCUMENTS: usize = 64 << 20;
+/// Most reports that are remembered to tell those that come twice.
+const MOST_RECENT: usize = 8_192;
+
+/// Why a report is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NotTaken {
+    /// There is no room for its node.
+    Full(String),
+    /// It could not be kept; it is to be sent again.
+    NotKept(String),
+}
+
+/// Tells reports apart: id or content, sequence number, generation.
+type ReportKey = (String, Option<u64>, Option<u64>);
+
+/// What all parts of a rack share.
+pub(crate) struct Hub {
+    rack: Mutex<Rack>,
+    store: Option<Store>,
+    changed: watch::Sender<u64>,
+    view: Mutex<Option<(u64, Arc<RackView>)>>,
+    documents: Mutex<Documents>,
+    /// What a person should know, by what it is about.
+    notices: Mutex<BTreeMap<String, String>>,
+    recent: Mutex<HashSet<ReportKey>>,
+    now: fn() -> Timestamp,
+}
+
+/// Status documents, by host name.
+#[derive(Default)]
+struct Documents {
+    by_host: BTreeMap<String, (Arc<Value>, usize)>,
+    bytes: usize,
+}
+
+impl Hub {
+    /// What was known, and where it is kept from now on. Returns what a person should know.
+    ///
+    /// # Errors
+    ///
+    /// When there is a store and its thread cannot be started.
+    pub(crate) fn new(
+        inventory: Inventory,
+        opened: Option<(store::Opened, Restored)>,
+        now: fn() -> Timestamp,
+    ) -> std::io::Result<Arc<Self>> {
+        let mut rack = Rack::new(inventory);
+        let mut notices = BTreeMap::new();
+        let mut store = None;
+        // The store asks for the records that its reports come to.
+        let shared: Arc<Mutex<std::sync::Weak<Self>>> = Arc::default();
+        if let Some((opened, restored)) = opened {
+            for (identity, record) in restored.records {
+                // Another inventory may have no room for all that was known.
+                let _ = rack.restore(identity, record);
+            }
+            for report in &restored.reports {
+                let _ = rack.take(report);
+            }
+            for (number, note) in restored.notes.into_iter().enumerate() {
+                notices.insert(format!("store {number}"), note);
+            }
+            let hub = shared.clone();
+            let records = move || {
+                let hub = lock(&hub).upgrade();
+                hub.map(|hub: Arc<Self>| {
+                    let rack = lock(&hub.rack);
+                    let records = rack.records();
+                    records
+                        .map(|(one, record)| (one.clone(), record.clone()))
+                        .collect()
+                })
+                .unwrap_or_default()
+            };
+            store = Some(opened.start(Box::new(records))?);
+        }
+        let hub = Arc::new(Self {
+            rack: Mutex::new(rack),
+            store,
+            changed: watch::channel(0).0,
+            view: Mutex::default(),
+            documents: Mutex::default(),
+            notices: Mutex::new(notices),
+            recent: Mutex::default(),
+            now,
+        });
+        *lock(&shared) = Arc::downgrade(&hub);
+        Ok(hub)
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.now)()
+    }
+
+    /// Takes a report, and returns once it is kept.
+    pub(crate) async fn take(&self, report: NodeReport) -> Result<(), NotTaken> {
+        lock(&self.rack).take(&report).map_err(|refused| {
+            self.touch();
+            NotTaken::Full(refused.0)
+        })?;
+        self.touch();
+        let Some(store) = &self.store else {
+            return Ok(());
+        };
+        if !self.is_new(&report) {
+            return Ok(());
+        }
+        let kept = store.keep(report).await;
+        self.note(
+            "keeping",
+            kept.as_ref()
+                .err()
+                .map(|why| format!("what comes in cannot be kept over a restart: {why}")),
+        );
+        kept.map_err(NotTaken::NotKept)
+    }
+
+    /// Has it not been kept yet? What is asked again and again is kept when it says something else.
+    fn is_new(&self, report: &NodeReport) -> bool {
+        let name = match report.source {
+            ReportSource::Event { .. } => report.id.clone(),
+            ReportSource::Document | ReportSource::Condition => {
+                let said = serde_json::to_string(&(&report.identity, &report.boot, &report.state));
+                said.unwrap_or_default()
+            }
+        };
+        let mut recent = lock(&self.recent);
+        if recent.len() >= MOST_RECENT {
+            recent.clear();
+        }
+        recent.insert((name, report.sequence, report.generation))
+    }
+
+    /// Says something that a person should know, or that it is over.
+    pub(crate) fn note(&self, about: &str, text: Option<String>) {
+        let mut notices = lock(&self.notices);
+        let changed = match text {
+            Some(text) => notices.insert(about.to_owned(), text.clone()) != Some(text),
+            None => notices.remove(about).is_some(),
+        };
+        drop(notices);
+        if changed {
+            self.touch();
+        }
+    }
+
+    fn touch(&self) {
+        self.changed.send_modify(|generation| *generation += 1);
+    }
+
+    /// Changes whenever something has come.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// What is known now.
+    pub(crate) fn view(&self) -> Arc<RackView> {
+        let now = self.now();
+        let generation = *self.changed.borrow();
+        let mut known = lock(&self.view);
+        if let Some((of, view)) = &*known
+            && *of == generation
+            && now.duration_since(view.at).as_secs().abs() < VIEW_SECONDS
+        {
+            return view.clone();
+        }
+        let mut view = lock(&self.rack).view(now);
+        let notices = lock(&self.notices);
+        view.notices.extend(
+            notices
+                .values()
+                .map(|text| RackNotice { text: text.clone() }),
+        );
+        drop(notices);
+        let view = Arc::new(view);
+        *known = Some((generation, view.clone()));
+        view
+    }
+
+    /// Keeps a node's whole status document, in memory.
+    pub(crate) fn put_document(&self, host: &str, document: Value, bytes: usize) {
+        let mut documents = lock(&self.documents);
+        let before = documents
+            .by_host
+            .insert(host.to_owned(), (Arc::new(document), bytes));
+        documents.bytes += bytes;
+        documents.bytes -= before.map_or(0, |(_, bytes)| bytes);
+        while documents.bytes > MOST_DOCUMENTS {
+            let Some((_, (_, bytes))) = documents.by_host.pop_first() else {
+                break;
+            };
+            documents.bytes -= bytes;
+        }
+    }
+
+    /// A node's whole status document.
+    pub(crate) fn document(&self, host: &str) -> Option<Arc<Value>> {
+        let documents = lock(&self.documents);
+        documents
+            .by_host
+            .get(host)
+            .map(|(document, _)| document.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

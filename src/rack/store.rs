@@ -1,0 +1,332 @@
+//! What a rack keeps over restarts: every report, and from time to time the records that they come to.
+//!
+//! ```text
+//!   reports ──> one thread: a batch, one commit, one fsync ──> "kept"
+//!                 └── too many or too old: records are written, the reports that they hold are removed
+//! ```
+//!
+//! A record is the join of its reports, so a crash between the two does no harm: what is read twice is the same. A file
+//! that cannot be read is set aside under another name; a rack goes on without its past rather than not at all.
+
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+use jiff::{SignedDuration, Timestamp};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use tokio::sync::oneshot;
+use windrow_rack::{NodeIdentity, NodeRecord, NodeReport};
+
+use crate::files::make_private;
+
+const REPORTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("reports");
+const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
+const FILE: &str = "rack.redb";
+/// Most reports, and most bytes of them, before the older half is folded into records.
+const MOST_REPORTS: usize = 20_000;
+const MOST_BYTES: usize = 64 << 20;
+/// Nothing is kept of a machine that was not heard of for so long.
+const KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// Memory for its pages.
+const CACHE: usize = 8 << 20;
+/// Most reports of one commit.
+const BATCH: usize = 512;
+
+/// What was kept.
+#[derive(Debug, Default)]
+pub(crate) struct Restored {
+    pub(crate) records: Vec<(NodeIdentity, NodeRecord)>,
+    /// In the order in which they came.
+    pub(crate) reports: Vec<NodeReport>,
+    /// What a person should know of it.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Why nothing can be kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// Another process has it.
+    #[error("{0} is in use by another windrow rack")]
+    InUse(PathBuf),
+    /// The file system's reason.
+    #[error("{path}: {why}")]
+    Io { path: PathBuf, why: String },
+}
+
+/// A report to keep, and who waits for it.
+struct Kept {
+    report: NodeReport,
+    done: oneshot::Sender<Result<(), String>>,
+}
+
+/// The open store. Its thread ends with it.
+#[derive(Clone)]
+pub(crate) struct Store(mpsc::Sender<Kept>);
+
+/// Asks for the records, to fold reports into them.
+pub(crate) type AskRecords = Box<dyn Fn() -> Vec<(NodeIdentity, NodeRecord)> + Send>;
+
+impl Store {
+    /// Opens the store in a directory, and reads what is there.
+    ///
+    /// # Errors
+    ///
+    /// When another process has it, or nothing can be written there.
+    pub(crate) fn open(directory: &Path, now: Timestamp) -> Result<(Opened, Restored), StoreError> {
+        let path = directory.join(FILE);
+        let failed = |error: &dyn std::fmt::Display| StoreError::Io {
+            path: path.clone(),
+            why: error.to_string(),
+        };
+        make_private(directory).map_err(|error| failed(&error))?;
+        let mut notes = Vec::new();
+        // The library panics on some broken files.
+        let read = |path: &Path| {
+            catch_unwind(AssertUnwindSafe(|| -> Result<_, Broken> {
+                let database = open(path)?;
+                let restored = read_all(&database, now)?;
+                Ok((database, restored))
+            }))
+            .unwrap_or_else(|_| Err(Broken::File("it is not a database".to_owned())))
+        };
+        let first = read(&path);
+        let (database, (reports, records)) = match first {
+            Ok(opened) => opened,
+            Err(Broken::InUse) => return Err(StoreError::InUse(path)),
+            Err(Broken::Io(error)) => return Err(failed(&error)),
+            Err(Broken::File(why)) => {
+                let aside = set_aside(&path).map_err(|error| failed(&error))?;
+                notes.push(format!(
+                    "{} could not be read ({why}); it is now {}, and this rack begins again",
+                    path.display(),
+                    aside.display()
+                ));
+                match read(&path) {
+                    Ok(opened) => opened,
+                    Err(Broken::InUse) => return Err(StoreError::InUse(path)),
+                    Err(Broken::Io(error)) => return Err(failed(&error)),
+                    Err(Broken::File(why)) => return Err(failed(&why)),
+                }
+            }
+        };
+        let kept = reports.iter().map(|(number, _, bytes)| Held {
+            number: *number,
+            bytes: *bytes,
+        });
+        let opened = Opened {
+            held: kept.collect(),
+            database,
+        };
+        let restored = Restored {
+            records,
+            reports: reports.into_iter().map(|(_, report, _)| report).collect(),
+            notes,
+        };
+        Ok((opened, restored))
+    }
+
+    /// Keeps a report. Returns once it is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be written, in a line.
+    pub(crate) async fn keep(&self, report: NodeReport) -> Result<(), String> {
+        let (done, kept) = oneshot::channel();
+        let order = Kept { report, done };
+        let gone = || "the store has ended".to_owned();
+        self.0.send(order).map_err(|_| gone())?;
+        kept.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+/// A report in the file.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    number: u64,
+    bytes: usize,
+}
+
+/// An open store that does not write yet.
+pub(crate) struct Opened {
+    database: Database,
+    held: std::collections::VecDeque<Held>,
+}
+
+impl Opened {
+    /// Starts its thread.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no thread.
+    pub(crate) fn start(self, records: AskRecords) -> io::Result<Store> {
+        self.start_within(MOST_REPORTS, MOST_BYTES, records)
+    }
+
+    fn start_within(mut self, most: usize, bytes: usize, records: AskRecords) -> io::Result<Store> {
+        let (orders, received) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("rack-store".to_owned())
+            .spawn(move || {
+                while let Ok(first) = received.recv() {
+                    let mut batch = vec![first];
+                    batch.extend(received.try_iter().take(BATCH - 1));
+                    self.write(batch);
+                    if self.held.len() > most || self.held_bytes() > bytes {
+                        // What could not be folded now is folded after the next batch.
+                        let _ = self.fold(&records());
+                    }
+                }
+            })?;
+        Ok(Store(orders))
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.held.iter().map(|held| held.bytes).sum()
+    }
+
+    fn write(&mut self, batch: Vec<Kept>) {
+        let mut waiting = Vec::new();
+        let mut reports = Vec::new();
+        for kept in batch {
+            reports.push(kept.report);
+            waiting.push(kept.done);
+        }
+        let written = self.append(&reports).map_err(|error| error.to_string());
+        for done in waiting {
+            // Whoever waited may be gone.
+            let _ = done.send(written.clone());
+        }
+    }
+
+    fn append(&mut self, reports: &[NodeReport]) -> Result<(), redb::Error> {
+        let mut number = self.held.back().map_or(0, |held| held.number + 1);
+        let mut held = Vec::new();
+        let transaction = self.database.begin_write()?;
+        {
+            let mut table = transaction.open_table(REPORTS)?;
+            for report in reports {
+                let bytes = serde_json::to_vec(report)
+                    .map_err(|error| redb::Error::Io(io::Error::other(error)))?;
+                table.insert(number, bytes.as_slice())?;
+                held.push(Held {
+                    number,
+                    bytes: bytes.len(),
+                });
+                number += 1;
+            }
+        }
+        transaction.commit()?;
+        self.held.extend(held);
+        Ok(())
+    }
+
+    /// Writes the records, and removes the older half of the reports that they hold.
+    fn fold(&mut self, records: &[(NodeIdentity, NodeRecord)]) -> Result<(), redb::Error> {
+        let invalid = |error: serde_json::Error| redb::Error::Io(io::Error::other(error));
+        let older = self.held.len().div_ceil(2);
+        let transaction = self.database.begin_write()?;
+        {
+            let mut table = transaction.open_table(RECORDS)?;
+            table.retain(|_, _| false)?;
+            for (identity, record) in records {
+                let key = serde_json::to_string(identity).map_err(invalid)?;
+                let value = serde_json::to_vec(record).map_err(invalid)?;
+                table.insert(key.as_str(), value.as_slice())?;
+            }
+            let mut table = transaction.open_table(REPORTS)?;
+            for held in self.held.iter().take(older) {
+                table.remove(held.number)?;
+            }
+        }
+        transaction.commit()?;
+        self.held.drain(..older);
+        Ok(())
+    }
+}
+
+/// Why a file cannot be used.
+enum Broken {
+    InUse,
+    Io(io::Error),
+    File(String),
+}
+
+impl From<redb::Error> for Broken {
+    fn from(error: redb::Error) -> Self {
+        match error {
+            redb::Error::DatabaseAlreadyOpen => Self::InUse,
+            // A file that is too short, or has something else in it.
+            redb::Error::Io(error)
+                if !matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+                ) =>
+            {
+                Self::Io(error)
+            }
+            error => Self::File(error.to_string()),
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Database, Broken> {
+    let opened = Database::builder()
+        .set_cache_size(CACHE)
+        .create(path)
+        .map_err(|error: DatabaseError| redb::Error::from(error))?;
+    Ok(opened)
+}
+
+type Reports = std::collections::VecDeque<(u64, NodeReport, usize)>;
+type Records = Vec<(NodeIdentity, NodeRecord)>;
+
+/// Everything that is in it. What an older or a newer version wrote and this one cannot read is left out.
+fn read_all(database: &Database, now: Timestamp) -> Result<(Reports, Records), Broken> {
+    let read = || -> Result<(Reports, Records), redb::Error> {
+        let transaction = database.begin_write()?;
+        transaction.open_table(REPORTS)?;
+        transaction.open_table(RECORDS)?;
+        transaction.commit()?;
+        let transaction = database.begin_read()?;
+        let mut reports = Reports::new();
+        for entry in transaction.open_table(REPORTS)?.iter()? {
+            let (number, bytes) = entry?;
+            let bytes = bytes.value();
+            if let Ok(report) = serde_json::from_slice(bytes) {
+                reports.push_back((number.value(), report, bytes.len()));
+            }
+        }
+        let mut records = Records::new();
+        for entry in transaction.open_table(RECORDS)?.iter()? {
+            let (identity, record) = entry?;
+            let identity = serde_json::from_str(identity.value());
+            let record = serde_json::from_slice::<NodeRecord>(record.value());
+            if let (Ok(identity), Ok(record)) = (identity, record)
+                && record
+                    .heard()
+                    .is_some_and(|heard| now.duration_since(heard) < KEPT)
+            {
+                records.push((identity, record));
+            }
+        }
+        Ok((reports, records))
+    };
+    Ok(read()?)
+}
+
+/// Gives a file a name that no other has.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    for number in 1..1000 {
+        let aside = path.with_extension(format!("redb.broken-{number}"));
+        if !aside.exists() {
+            fs::rename(path, &aside)?;
+            return Ok(aside);
+        }
+    }
+    Err(io::Error::other("there are a thousand broken ones already"))
+}
+
+#[cfg(test)]
+mod tests;

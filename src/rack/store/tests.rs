@@ -1,0 +1,122 @@
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use windrow_rack::{Inventory, Rack, read_event};
+
+use super::*;
+
+fn start() -> Timestamp {
+    Timestamp::constant(1_795_000_000, 0)
+}
+
+/// The number-th event of a machine.
+fn report(machine: u64, number: u64) -> NodeReport {
+    let event = json!({
+        "specversion": "1.0", "id": format!("{machine}-{number}"), "type": "dev.windrow.node.phase",
+        "data": {"hostname": format!("n{machine}"), "bootId": "b", "sequence": number, "uptimeSeconds": number,
+            "readiness": "SettingUp", "phase": "api"},
+    });
+    let at = start() + SignedDuration::from_secs(i64::try_from(number).unwrap());
+    read_event(event.to_string().as_bytes(), at).unwrap()
+}
+
+/// What a rack shows that has taken what was restored.
+fn rack(restored: Restored) -> Rack {
+    let mut rack = Rack::new(Inventory::default());
+    for (identity, record) in restored.records {
+        rack.restore(identity, record).unwrap();
+    }
+    for report in &restored.reports {
+        rack.take(report).unwrap();
+    }
+    rack
+}
+
+#[tokio::test]
+async fn what_was_kept_is_there_again_and_one_process_has_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (opened, restored) = Store::open(directory.path(), start()).unwrap();
+    assert!(restored.reports.is_empty() && restored.notes.is_empty());
+    let store = opened.start(Box::new(Vec::new)).unwrap();
+    for number in 1..4 {
+        store.keep(report(1, number)).await.unwrap();
+    }
+    assert!(matches!(
+        Store::open(directory.path(), start()),
+        Err(StoreError::InUse(_))
+    ));
+    // As after kill -9: what is in the file now is what was answered.
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(directory.path().join(FILE), copy.path().join(FILE)).unwrap();
+    let (_, restored) = Store::open(copy.path(), start()).unwrap();
+    let expected: Vec<NodeReport> = (1..4).map(|number| report(1, number)).collect();
+    assert_eq!(restored.reports, expected);
+    assert!(restored.notes.is_empty(), "{:?}", restored.notes);
+}
+
+#[tokio::test]
+async fn what_there_is_too_much_of_is_folded_and_nothing_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let (opened, _) = Store::open(directory.path(), start()).unwrap();
+    let known = Arc::new(Mutex::new(Rack::new(Inventory::default())));
+    let shared = known.clone();
+    let records = move || {
+        let rack = shared.lock().unwrap();
+        let records = rack.records();
+        records
+            .map(|(one, record)| (one.clone(), record.clone()))
+            .collect()
+    };
+    let store = opened.start_within(10, 1 << 20, Box::new(records)).unwrap();
+    for number in 1..200 {
+        let report = report(number % 7, number);
+        known.lock().unwrap().take(&report).unwrap();
+        store.keep(report).await.unwrap();
+    }
+    // Its thread ends with it.
+    drop(store);
+    let restored = loop {
+        match Store::open(directory.path(), start()) {
+            Ok((_, restored)) => break restored,
+            Err(StoreError::InUse(_)) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert!(restored.reports.len() <= 10, "{}", restored.reports.len());
+    assert_eq!(restored.records.len(), 7);
+    let now = start() + SignedDuration::from_secs(300);
+    assert_eq!(rack(restored).view(now), known.lock().unwrap().view(now));
+    // What was not heard of for long is forgotten.
+    let (_, later) = Store::open(directory.path(), start() + KEPT + KEPT).unwrap();
+    assert!(later.records.is_empty());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_set_aside() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(FILE);
+    let mut ends = Vec::new();
+    for content in [
+        &b"not a database"[..],
+        &[0xff; 20_000],
+        b"redb\x1a\x0a\xa9\x0d\x0a",
+    ] {
+        fs::write(&path, content).unwrap();
+        let (opened, restored) = Store::open(directory.path(), start()).unwrap();
+        assert_eq!(restored.notes.len(), 1, "{:?}", restored.notes);
+        ends.push(restored.notes[0].clone());
+        drop(opened);
+    }
+    assert!(ends[1].contains("rack.redb.broken-2"), "{ends:?}");
+    assert_eq!(
+        fs::read(directory.path().join("rack.redb.broken-1")).unwrap(),
+        b"not a database"
+    );
+    // A file where the directory should be is no broken database.
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(matches!(
+        Store::open(&file, start()),
+        Err(StoreError::Io { .. })
+    ));
+}

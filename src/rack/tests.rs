@@ -1,0 +1,382 @@
+//! A rack on real sockets: what nodes send, what browsers and scripts get, whom it asks.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::StatusCode;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use windrow_model::manifest::sha256_hex;
+use windrow_rack::{Inventory, RackWord};
+
+use super::ask::{AskWith, AskedServer};
+use super::server::{Access, RackServer};
+use super::*;
+use crate::report::server::shared::SharedToken;
+use crate::testing::server;
+
+const TOKEN: &str = "0123456789abcdef";
+/// Far longer than anything takes: reaching it is a failure, not a measurement.
+const DEADLINE: Duration = Duration::from_secs(600);
+
+/// A rack that serves; it ends with its owner.
+struct Served {
+    hub: Arc<Hub>,
+    url: String,
+    port: u16,
+    task: JoinHandle<()>,
+    _directory: tempfile::TempDir,
+}
+
+impl Served {
+    async fn new(with_token: bool) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let hub = Hub::new(Inventory::default(), None, Timestamp::now).unwrap();
+        let access = match with_token {
+            false => Access::Loopback,
+            true => {
+                let path = directory.path().join("token");
+                crate::files::replace(
+                    &path,
+                    TOKEN.as_bytes(),
+                    0o600,
+                    crate::files::Durability::Volatile,
+                )
+                .unwrap();
+                Access::Token(SharedToken::new(path))
+            }
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let task = tokio::spawn(RackServer::new(hub.clone(), access).run(listener));
+        Self {
+            hub,
+            url: format!("http://127.0.0.1:{port}"),
+            port,
+            task,
+            _directory: directory,
+        }
+    }
+
+    async fn get(&self, path: &str) -> reqwest::Response {
+        client()
+            .get(format!("{}{path}", self.url))
+            .send()
+            .await
+            .unwrap()
+    }
+
+    async fn post(&self, kind: &str, body: String) -> (u16, String) {
+        let request = client()
+            .post(format!("{}/events", self.url))
+            .header("content-type", kind);
+        let answer = request.body(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+const CLOUD_EVENT: &str = "application/cloudevents+json";
+
+fn event(host: &str, sequence: u64, readiness: &str) -> String {
+    json!({
+        "specversion": "1.0", "id": format!("{host}-{sequence}"), "type": "dev.windrow.node.phase",
+        "data": {"hostname": host, "bootId": "b", "sequence": sequence, "uptimeSeconds": 60, "readiness": readiness, "phase": "api"},
+    })
+    .to_string()
+}
+
+#[tokio::test]
+async fn an_event_is_on_the_page_and_in_the_json_and_what_is_wrong_is_said() {
+    let rack = Served::new(false).await;
+    assert!(
+        rack.get("/")
+            .await
+            .text()
+            .await
+            .unwrap()
+            .contains("Nothing was heard")
+    );
+    let taken = rack.post(CLOUD_EVENT, event("n1", 1, "SettingUp")).await;
+    assert_eq!(taken, (202, "taken\n".to_owned()));
+    let page = rack.get("/").await;
+    let policy = page.headers()["content-security-policy"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    assert!(page.text().await.unwrap().contains("href=\"/nodes/n1\""));
+    let text = rack.get("/rack.json").await.text().await.unwrap();
+    let view: RackView = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (view.nodes[0].name.as_str(), view.nodes[0].word),
+        ("n1", RackWord::SettingUp)
+    );
+    assert!(
+        rack.get("/nodes/n1")
+            .await
+            .text()
+            .await
+            .unwrap()
+            .contains("Phases of this boot")
+    );
+    assert_eq!(
+        rack.get("/nodes/other").await.status(),
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(rack.get("/other").await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(rack.get("/healthz").await.text().await.unwrap(), "ok\n");
+    let (status, why) = rack.post(CLOUD_EVENT, "{\"data\": {}}".to_owned()).await;
+    assert_eq!(status, 400);
+    assert!(
+        why.contains("specversion") && why.contains("id: write"),
+        "{why}"
+    );
+    assert_eq!(
+        rack.post("text/plain", event("n1", 2, "Ready")).await.0,
+        415
+    );
+    assert_eq!(rack.post(CLOUD_EVENT, " ".repeat(70_000)).await.0, 413);
+    assert_eq!(
+        rack.get("/events").await.status(),
+        StatusCode::METHOD_NOT_ALLOWED
+    );
+}
+
+#[tokio::test]
+async fn without_a_token_it_answers_under_this_machines_names_alone() {
+    let rack = Served::new(false).await;
+    let ask = async |host: String| {
+        let request = client()
+            .get(format!("{}/rack.json", rack.url))
+            .header("host", host);
+        request.send().await.unwrap().status()
+    };
+    for own in ["localhost", "127.0.0.1", "[::1]"] {
+        assert_eq!(
+            ask(format!("{own}:{}", rack.port)).await,
+            StatusCode::OK,
+            "{own}"
+        );
+        assert_eq!(ask(own.to_owned()).await, StatusCode::OK, "{own}");
+    }
+    for other in [
+        "evil.example",
+        "localhost.evil.example",
+        "10.0.0.1:80",
+        "127.0.0.1.evil.example:1",
+    ] {
+        assert_eq!(
+            ask(other.to_owned()).await,
+            StatusCode::FORBIDDEN,
+            "{other}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn with_a_token_everything_but_the_health_wants_it() {
+    let rack = Served::new(true).await;
+    let paths = [
+        "/",
+        "/part",
+        "/live",
+        "/rack.json",
+        "/nodes/x",
+        "/nodes/x/part",
+        "/other",
+    ];
+    for path in paths {
+        let answer = rack.get(path).await;
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{path}");
+        assert!(
+            answer.headers()["www-authenticate"]
+                .to_str()
+                .unwrap()
+                .starts_with("Basic")
+        );
+    }
+    assert_eq!(rack.post(CLOUD_EVENT, event("n1", 1, "Ready")).await.0, 401);
+    assert_eq!(rack.get("/healthz").await.status(), StatusCode::OK);
+    let url = format!("{}/rack.json", rack.url);
+    for (request, expected) in [
+        (client().get(&url).bearer_auth(TOKEN), StatusCode::OK),
+        (
+            client().get(&url).basic_auth("any", Some(TOKEN)),
+            StatusCode::OK,
+        ),
+        (
+            client().get(&url).bearer_auth("0123456789abcdee"),
+            StatusCode::UNAUTHORIZED,
+        ),
+        (
+            client().get(&url).basic_auth(TOKEN, Some("")),
+            StatusCode::UNAUTHORIZED,
+        ),
+        (
+            client().get(&url).header("authorization", "Basic %%%"),
+            StatusCode::UNAUTHORIZED,
+        ),
+    ] {
+        assert_eq!(request.send().await.unwrap().status(), expected);
+    }
+    assert!(rack.hub.view().nodes.is_empty());
+}
+
+#[tokio::test]
+async fn a_browser_hears_of_every_change() {
+    let rack = Served::new(false).await;
+    let mut live = rack.get("/live").await;
+    assert_eq!(live.headers()["content-type"], "text/event-stream");
+    let mut next = async || {
+        let chunk = tokio::time::timeout(DEADLINE, live.chunk()).await.unwrap();
+        String::from_utf8(chunk.unwrap().unwrap().to_vec()).unwrap()
+    };
+    let first = next().await;
+    assert!(first.contains("data: 0\n\n"), "{first}");
+    rack.post(CLOUD_EVENT, event("n1", 1, "SettingUp")).await;
+    let second = next().await;
+    assert!(second.contains("data: 1\n\n"), "{second}");
+}
+
+#[tokio::test]
+async fn what_was_taken_is_there_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || {
+        loop {
+            match store::Store::open(directory.path(), Timestamp::now()) {
+                Ok(opened) => {
+                    break Hub::new(Inventory::default(), Some(opened), Timestamp::now).unwrap();
+                }
+                // The thread of the one before has not ended yet.
+                Err(store::StoreError::InUse(_)) => std::thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    let hub = open();
+    for sequence in 1..4 {
+        let event = event("n1", sequence, "SettingUp");
+        let report = windrow_rack::read_event(event.as_bytes(), Timestamp::now()).unwrap();
+        hub.take(report).await.unwrap();
+    }
+    let before = hub.view();
+    drop(hub);
+    let after = open().view();
+    assert_eq!(before.nodes[0].phases, after.nodes[0].phases);
+    assert_eq!(before.nodes[0].heard, after.nodes[0].heard);
+}
+
+/// A node's status server, which answers everything with this document.
+async fn node(document: Value) -> (AskedServer, mpsc::UnboundedReceiver<String>, JoinHandle<()>) {
+    let (tls, pem) = server::certificate("node.example");
+    let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+    let (log, requests) = mpsc::unbounded_channel();
+    let body = document.to_string();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (url, task) = server::start(listener, Some(tls), move |mut stream| {
+        let (log, body) = (log.clone(), body.clone());
+        async move {
+            let mut head = vec![0; 4096];
+            let read = stream.read(&mut head).await.unwrap_or_default();
+            let _ = log.send(String::from_utf8_lossy(&head[..read]).into_owned());
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    let server = AskedServer {
+        url: format!("{url}/status"),
+        fingerprint: sha256_hex(&der),
+        identity: None,
+    };
+    (server, requests, task)
+}
+
+#[tokio::test]
+async fn a_node_is_asked_under_its_own_certificate_alone() {
+    let document = json!({"kind": "Status", "host": "n1", "generation": 7, "readiness": "Ready", "phase": "ready"});
+    let (server, mut requests, task) = node(document).await;
+    let hub = Hub::new(Inventory::default(), None, Timestamp::now).unwrap();
+    let with = AskWith {
+        token: Some(Arc::new(TOKEN.to_owned())),
+        authority: None,
+    };
+    for wrong in ["", &"0".repeat(64)] {
+        let other = AskedServer {
+            fingerprint: wrong.to_owned(),
+            ..server.clone()
+        };
+        ask::once(&hub, &other, &with).await.unwrap_err();
+    }
+    assert!(
+        requests.try_recv().is_err(),
+        "the token went to who has no right to it"
+    );
+    ask::once(&hub, &server, &with).await.unwrap();
+    let request = requests.try_recv().unwrap();
+    assert!(
+        request
+            .to_lowercase()
+            .contains(&format!("authorization: bearer {TOKEN}")),
+        "{request}"
+    );
+    let view = hub.view();
+    assert_eq!(
+        (view.nodes[0].name.as_str(), view.nodes[0].word),
+        ("n1", RackWord::Ready)
+    );
+    assert_eq!(hub.document("n1").unwrap()["generation"], 7);
+    // Asked again and again, with the generation that it has.
+    let following = tokio::spawn(ask::follow(hub.clone(), server, with));
+    let mut heads = Vec::new();
+    while heads.len() < 2 {
+        heads.push(
+            tokio::time::timeout(DEADLINE, requests.recv())
+                .await
+                .unwrap()
+                .unwrap(),
+        );
+    }
+    assert!(
+        heads[1].starts_with("GET /status?generation=7&timeout=120s "),
+        "{heads:?}"
+    );
+    following.abort();
+    task.abort();
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_is_told_and_not_kept() {
+    for (document, expected) in [
+        (json!({"kind": "Pod"}), "no status document"),
+        (json!([1]), "no status document"),
+    ] {
+        let (server, _requests, task) = node(document).await;
+        let hub = Hub::new(Inventory::default(), None, Timestamp::now).unwrap();
+        let why = ask::once(&hub, &server, &AskWith::default())
+            .await
+            .unwrap_err();
+        assert!(why.contains(expected), "{why}");
+        assert!(hub.view().nodes.is_empty());
+        task.abort();
+    }
+}
