@@ -339,6 +339,7 @@ const EXPOSURE: &[(&str, &str)] = &[
     ("windrow-console@.service", "12"),
     ("windrow-ready.service", "6"),
     ("windrow-orphans.service", "20"),
+    ("windrow-rack.service", "14"),
 ];
 
 #[test]
