@@ -345,3 +345,39 @@ fn what_the_daemon_cures_by_itself_is_named_by_codes_that_have_a_cure() {
     }
     assert!(Settings::default().repair.auto.is_empty(), "off by default");
 }
+
+#[test]
+fn metrics_that_nobody_would_get_are_an_error_with_its_line() {
+    let path = "/etc/windrow/conf.d/50-metrics.yaml";
+    let errors = |text: &str| {
+        let (_directory, layout) = root(&[(path, text)]);
+        error_lines(&load(&layout), &layout)
+    };
+    let served = "statusServer:\n  metrics:\n    enabled: true\n";
+    assert_eq!(
+        errors(served),
+        [
+            "/etc/windrow/conf.d/50-metrics.yaml:3: statusServer.metrics.enabled: they are served by the status server, which \
+             is off: write statusServer.enabled: true as well"
+        ]
+    );
+    assert!(errors(&format!("{served}  enabled: true\n")).is_empty());
+    for (textfile, why) in [
+        ("windrow.prom", "expected an absolute path"),
+        ("/var/lib/x/../windrow.prom", "leads upwards"),
+        (
+            "/var/lib/x/windrow.txt",
+            "write /var/lib/x/windrow.txt.prom",
+        ),
+    ] {
+        let said = errors(&format!("metrics:\n  textfile: {textfile}\n"));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].starts_with(&format!("{path}:2: metrics.textfile: ")),
+            "{said:?}"
+        );
+        assert!(said[0].contains(why), "{said:?}");
+    }
+    assert!(errors("metrics: {textfile: none}\n").is_empty());
+    assert!(errors("metrics: {textfile: /srv/windrow.prom}\n").is_empty());
+}

@@ -50,9 +50,9 @@ pub fn open(
     };
     background.start_with_last_words(
         "metrics for node_exporter",
-        metrics::textfile::serve(source, wanted, configured.clone()),
+        metrics::textfile::serve(source.clone(), wanted, configured.clone()),
     );
-    let told = remote::open(background, configured.clone(), status.clone());
+    let told = remote::open(background, configured.clone(), status.clone(), source);
     let desk = Arc::new(NodeDesk {
         configured: configured.clone(),
         probe_context,

@@ -15,7 +15,8 @@ use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::management::{management, own_host_name, serial_number, uptime};
 use crate::observe::platform;
-use crate::report::server::{self, CertificateFiles, ServerContext, ServerState};
+use crate::report::metrics::MetricsSource;
+use crate::report::server::{self, CertificateFiles, ServedMetrics, ServerContext, ServerState};
 use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
 
 /// The systemd credential with the status server's token.
@@ -37,6 +38,7 @@ pub(super) fn open(
     background: &mut Background,
     configured: Published,
     status: PublishedStatus,
+    metrics: MetricsSource,
 ) -> RemoteState {
     let (view, shown) = watch::channel(Vec::new());
     let (state, server) = watch::channel(ServerState::default());
@@ -48,6 +50,7 @@ pub(super) fn open(
     );
     let served = ServerContext {
         status,
+        metrics,
         names: Arc::new(certificate_names),
         state,
     };
@@ -150,7 +153,10 @@ fn server_of(configuration: &Configuration) -> Option<server::ServerSettings> {
             layout.serving_certificates().to_vec(),
         ),
     };
+    let metrics = &asked.metrics;
+    let token = metrics.token_file.as_ref().map(|file| layout.path(file));
     asked.enabled.then(|| server::ServerSettings {
+        metrics: metrics.enabled.then_some(ServedMetrics { token }),
         listen: asked.listen,
         tokens: match &asked.token_file {
             Some(file) => vec![layout.path(file)],

@@ -37,6 +37,7 @@ use self::request::LONGEST_WAIT;
 pub use self::secrets::CertificateFiles;
 use self::secrets::{Certificate, ServingCertificate, Token};
 use super::journal;
+use super::metrics::MetricsSource;
 use crate::backoff::Backoff;
 use crate::printable::json;
 
@@ -59,6 +60,15 @@ pub struct ServerSettings {
     pub tokens: Vec<PathBuf>,
     /// Files with the certificate.
     pub certificates: CertificateFiles,
+    /// `/metrics`; `None`: there is none.
+    pub metrics: Option<ServedMetrics>,
+}
+
+/// Who may read `/metrics`, beside whoever may read the status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedMetrics {
+    /// File with a token for it and nothing else.
+    pub token: Option<PathBuf>,
 }
 
 /// What is known of the server.
@@ -88,6 +98,8 @@ impl ServerState {
 pub struct ServerContext {
     /// The published status.
     pub status: watch::Receiver<Option<Arc<Status>>>,
+    /// What `/metrics` has.
+    pub metrics: MetricsSource,
     /// Names and addresses of the node, for the server's own certificate.
     pub names: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// Where the server says how it stands.
@@ -102,11 +114,16 @@ struct StatusService {
     settings: ServerSettings,
     certificate: Certificate,
     token: Token,
+    /// For `/metrics` and nothing else.
+    scrape_token: Option<Token>,
+    metrics: MetricsSource,
     status: watch::Receiver<Option<Arc<Status>>>,
     written: Mutex<StatusBytes>,
     limits: Mutex<ConnectionLimits>,
     /// How it stood at the last report: served how, or why not.
     reported: Mutex<Option<Result<String, String>>>,
+    /// The same of `/metrics`.
+    metrics_reported: Mutex<Option<Result<String, String>>>,
     state: watch::Sender<ServerState>,
     start: Instant,
 }
@@ -129,15 +146,20 @@ pub async fn serve(settings: ServerSettings, context: ServerContext) {
 
 impl StatusService {
     fn new(settings: ServerSettings, context: ServerContext) -> Arc<Self> {
+        let scrape_token = settings.metrics.as_ref();
+        let scrape_token = scrape_token.and_then(|metrics| metrics.token.clone());
         Arc::new(Self {
             certificate: Certificate::new(settings.certificates.clone(), context.names),
             token: Token::new(settings.tokens.clone()),
+            scrape_token: scrape_token.map(|file| Token::new(vec![file])),
+            metrics: context.metrics,
             settings,
             status: context.status,
             state: context.state,
             written: Mutex::new(None),
             limits: Mutex::new(ConnectionLimits::default()),
             reported: Mutex::new(None),
+            metrics_reported: Mutex::new(None),
             start: Instant::now(),
         })
     }
@@ -152,6 +174,7 @@ impl StatusService {
         let server = self.clone();
         if let Ok(now) = tokio::task::spawn_blocking(move || server.check_files()).await {
             self.report(&now);
+            self.report_metrics();
         }
         loop {
             let accepted = tokio::select! {
@@ -202,6 +225,7 @@ impl StatusService {
 
     async fn connection(&self, stream: TcpStream, routes: Router) {
         self.report(&self.check_files());
+        self.report_metrics();
         // Without a token every request is refused, with the reason.
         let Ok(certificate) = self.certificate.current() else {
             return;
@@ -262,17 +286,37 @@ impl StatusService {
             Err(_) => ServerState::NotServed,
         };
         self.state.send_replace(state);
-        let (code, what, why) = match &told {
-            Ok(what) => (Code::OutletServed, what.as_str(), ""),
-            Err(why) => (Code::OutletDown, "", why.as_str()),
-        };
-        journal::write_event(&Event {
-            code,
-            file: None,
-            message: code.say(&[("outlet", "HTTPS status"), ("what", what), ("why", why)]),
-        });
+        tell("HTTPS status", &told);
         *reported = Some(told);
     }
+
+    /// Reports once that its own token opens `/metrics`, or why it does not.
+    fn report_metrics(&self) {
+        let Some(token) = &self.scrape_token else {
+            return;
+        };
+        let listen = self.settings.listen;
+        let told = token.get().map(|_| format!("https://{listen}/metrics"));
+        if let Ok(mut reported) = self.metrics_reported.lock()
+            && reported.as_ref() != Some(&told)
+        {
+            tell("metrics", &told);
+            *reported = Some(told);
+        }
+    }
+}
+
+/// Writes to the journal that an outlet is served, or why it is not.
+fn tell(outlet: &str, told: &Result<String, String>) {
+    let (code, what, why) = match told {
+        Ok(what) => (Code::OutletServed, what.as_str(), ""),
+        Err(why) => (Code::OutletDown, "", why.as_str()),
+    };
+    journal::write_event(&Event {
+        code,
+        file: None,
+        message: code.say(&[("outlet", outlet), ("what", what), ("why", why)]),
+    });
 }
 
 /// A connection counts while this exists, however it ends.

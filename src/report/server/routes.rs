@@ -9,12 +9,14 @@ use axum::extract::{RawQuery, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, StatusCode};
 use tokio::time::timeout;
 
 use super::StatusService;
 use super::request::{RefusedRequest, StatusRequest, parse_query, shows_token};
+use super::secrets::Token;
+use crate::report::metrics::TextFormat;
 
 /// What the answers are made of.
 type Server = State<Arc<StatusService>>;
@@ -25,10 +27,21 @@ pub(super) fn routes(server: &Arc<StatusService>) -> Router {
         .route("/status", get(status))
         .fallback(not_found)
         .layer(from_fn_with_state(server.clone(), require_token))
+        .merge(metrics_routes(server))
         // It shows only that the program runs: no token.
         .route("/healthz", get(async || plain(StatusCode::OK, "ok")))
         .layer(from_fn(only_get))
         .with_state(server.clone())
+}
+
+/// `/metrics`, where it is asked for. Elsewhere its path is one that there is not.
+fn metrics_routes(server: &Arc<StatusService>) -> Router<Arc<StatusService>> {
+    match server.settings.metrics {
+        Some(_) => Router::new()
+            .route("/metrics", get(metrics))
+            .layer(from_fn_with_state(server.clone(), require_some_token)),
+        None => Router::new(),
+    }
 }
 
 async fn only_get(request: Request, next: Next) -> Response {
@@ -43,10 +56,29 @@ async fn only_get(request: Request, next: Next) -> Response {
 
 /// Without a token of its own the server refuses every request.
 async fn require_token(State(server): Server, request: Request, next: Next) -> Response {
-    let token = server.token.get().ok();
-    if token.is_some_and(|token| shows_token(request.headers(), &token)) {
-        return next.run(request).await;
+    match shows(&request, Some(&server.token)) {
+        true => next.run(request).await,
+        false => unauthorized(),
     }
+}
+
+/// The token of the status, or the one that is for `/metrics` alone.
+async fn require_some_token(State(server): Server, request: Request, next: Next) -> Response {
+    // Both are compared, whichever is shown.
+    let shown =
+        shows(&request, Some(&server.token)) | shows(&request, server.scrape_token.as_ref());
+    match shown {
+        true => next.run(request).await,
+        false => unauthorized(),
+    }
+}
+
+fn shows(request: &Request, token: Option<&Token>) -> bool {
+    let token = token.and_then(|token| token.get().ok());
+    token.is_some_and(|token| shows_token(request.headers(), &token))
+}
+
+fn unauthorized() -> Response {
     let mut response = plain(
         StatusCode::UNAUTHORIZED,
         "show the node's token: Authorization: Bearer …",
@@ -56,8 +88,24 @@ async fn require_token(State(server): Server, request: Request, next: Next) -> R
     response
 }
 
+async fn metrics(State(server): Server, request: Request) -> Response {
+    let mut accepted = request.headers().get_all(ACCEPT).iter();
+    let accepted = accepted.find_map(|one| {
+        let format = TextFormat::accepted(one.to_str().ok()?);
+        (format == TextFormat::OpenMetrics).then_some(format)
+    });
+    let format = accepted.unwrap_or(TextFormat::Prometheus);
+    match server.metrics.text(format) {
+        Ok(text) => response(StatusCode::OK, format.content_type(), Body::from(text)),
+        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
 async fn not_found() -> Response {
-    plain(StatusCode::NOT_FOUND, "there are /status and /healthz")
+    plain(
+        StatusCode::NOT_FOUND,
+        "there are /status, /healthz and, where it is switched on, /metrics",
+    )
 }
 
 async fn status(State(server): Server, RawQuery(query): RawQuery) -> Response {

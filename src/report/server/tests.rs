@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use windrow_decide::CertificateSource;
 
 use super::*;
+use crate::report::metrics::{DaemonCounters, MetricsSource, ProcessFacts};
 use crate::report::publish::sample;
 
 /// Far longer than anything takes: reaching it is a failure, not a measurement.
@@ -50,6 +51,16 @@ fn write(path: &std::path::Path, text: &str, mode: u32) {
     fs::write(&temporary, text).unwrap();
     fs::set_permissions(&temporary, fs::Permissions::from_mode(mode)).unwrap();
     fs::rename(temporary, path).unwrap();
+}
+
+/// The metrics of a daemon that has counted nothing.
+fn metrics_of(status: watch::Receiver<Option<Arc<Status>>>) -> MetricsSource {
+    MetricsSource {
+        status,
+        counters: DaemonCounters::default(),
+        process: Arc::new(ProcessFacts::default),
+        now: jiff::Timestamp::now,
+    }
 }
 
 /// A server and its files.
@@ -100,9 +111,13 @@ impl Served {
                 ],
                 own: file("state/own.pem"),
             },
+            metrics: Some(ServedMetrics {
+                token: Some(file("metrics-token")),
+            }),
         };
         let (state, told) = watch::channel(ServerState::default());
         let context = ServerContext {
+            metrics: metrics_of(statuses.clone()),
             status: statuses,
             names: Arc::new(|| {
                 ["node1", "127.0.0.1", "no näme"]
@@ -215,6 +230,44 @@ async fn the_status_is_told_to_those_who_have_the_token() {
         served.get("/status?generation=x", TOKEN).await.unwrap().0,
         400
     );
+}
+
+#[tokio::test]
+async fn the_token_of_the_metrics_opens_them_and_nothing_else() {
+    const SCRAPE: &str = "fedcba9876543210fedcba9876543210";
+    let served = Served::start().await;
+    let file = served.directory.path().join("metrics-token");
+    let code = async |path: &str, token: &str| served.get(path, token).await.unwrap().0;
+    // Before there is one, the token of the status alone opens them.
+    assert_eq!(code("/metrics", SCRAPE).await, 401);
+    assert_eq!(code("/metrics", TOKEN).await, 200);
+    write(&file, SCRAPE, 0o600);
+    assert_eq!(code("/metrics", SCRAPE).await, 200);
+    assert_eq!(code("/metrics", TOKEN).await, 200);
+    assert_eq!(code("/metrics", "").await, 401);
+    for path in ["/status", "/status?generation=0", "/metrics/", "/else"] {
+        assert_eq!(code(path, SCRAPE).await, 401, "{path}");
+    }
+    // What every user can read is no secret.
+    write(&file, SCRAPE, 0o644);
+    assert_eq!(code("/metrics", SCRAPE).await, 401);
+
+    for (accept, kind) in [
+        (
+            "application/openmetrics-text",
+            "application/openmetrics-text;",
+        ),
+        ("text/plain", "text/plain; version=0.0.4;"),
+    ] {
+        let asked = served.client().get(served.url("/metrics"));
+        let asked = asked.bearer_auth(TOKEN).header("accept", accept);
+        let answer = asked.send().await.unwrap();
+        let said = answer.headers()["content-type"].to_str().unwrap();
+        assert!(said.starts_with(kind), "{said}");
+        let text = answer.text().await.unwrap();
+        assert!(text.contains("\nwindrow_status_generation 1.0\n"), "{text}");
+        assert_eq!(text.ends_with("# EOF\n"), kind.starts_with("app"));
+    }
 }
 
 #[tokio::test]

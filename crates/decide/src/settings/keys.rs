@@ -307,6 +307,24 @@ pub const KEYS: &[SettingKey] = &[
         show: |settings| show_or_auto(&settings.status_server.key_file),
     },
     SettingKey {
+        name: "statusServer.metrics.enabled",
+        set: |settings, node| {
+            settings.status_server.metrics.enabled = node
+                .as_bool()
+                .ok_or_else(|| expected("true or false", node))?;
+            Ok(())
+        },
+        show: |settings| settings.status_server.metrics.enabled.to_string(),
+    },
+    SettingKey {
+        name: "statusServer.metrics.tokenFile",
+        set: |settings, node| {
+            settings.status_server.metrics.token_file = path_or(NONE, node)?;
+            Ok(())
+        },
+        show: |settings| show_or(NONE, &settings.status_server.metrics.token_file),
+    },
+    SettingKey {
         name: "metrics.textfile",
         set: |settings, node| {
             let path = path_or(NONE, node)?;

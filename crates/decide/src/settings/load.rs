@@ -342,6 +342,17 @@ impl Merged {
                 ),
             }));
         }
+        if server.metrics.enabled && !server.enabled {
+            let set = self.values.get("statusServer.metrics.enabled");
+            errors.extend(set.map(|assignment| ConfigError {
+                at: assignment.at.clone(),
+                message: format!(
+                    "{}: they are served by the status server, which is off: write \
+                     statusServer.enabled: true as well",
+                    assignment.key.name
+                ),
+            }));
+        }
         let mut values: Vec<ConfiguredValue> = KEYS
             .iter()
             .map(|key| ConfiguredValue {

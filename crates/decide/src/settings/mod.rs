@@ -234,6 +234,17 @@ pub struct StatusServer {
     pub certificate_file: Option<String>,
     /// File with its key.
     pub key_file: Option<String>,
+    /// `/metrics`.
+    pub metrics: StatusServerMetrics,
+}
+
+/// `/metrics` of the status server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StatusServerMetrics {
+    /// Is it served?
+    pub enabled: bool,
+    /// File with a token that may read it and nothing else, an absolute path; `None`: the server's own token alone may.
+    pub token_file: Option<String>,
 }
 
 /// Metrics for Prometheus.
@@ -251,6 +262,7 @@ impl Default for StatusServer {
             token_file: None,
             certificate_file: None,
             key_file: None,
+            metrics: StatusServerMetrics::default(),
         }
     }
 }

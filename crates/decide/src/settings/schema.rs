@@ -459,6 +459,18 @@ pub struct StatusServerFile {
     pub certificate_file: Option<String>,
     /// The file with its key.
     pub key_file: Option<String>,
+    /// Metrics for Prometheus, under /metrics.
+    pub metrics: Option<StatusServerMetricsFile>,
+}
+
+/// Metrics for Prometheus, under /metrics.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StatusServerMetricsFile {
+    /// Are they served?
+    pub enabled: Option<bool>,
+    /// The file with a token that may read them and nothing else; none: the token of the status alone may.
+    pub token_file: Option<PathOrNone>,
 }
 
 /// Metrics for node_exporter.
@@ -468,6 +480,11 @@ pub struct MetricsFile {
     /// The file for its textfile collector, or none.
     pub textfile: Option<TextfilePath>,
 }
+
+/// An absolute path, or none.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+pub struct PathOrNone(#[schemars(regex(pattern = "^(/.*|none)$"))] pub String);
 
 /// An absolute path that ends in .prom, or none.
 #[derive(JsonSchema)]
