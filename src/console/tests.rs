@@ -237,7 +237,7 @@ fn a_certificate_that_no_authority_has_signed_can_be_compared_whole() {
     };
     let line = format!(" HTTPS pin  {pin}");
     assert!(served("self-signed", VT).contains(&line));
-    assert!(!served("self-signed", TINY).contains("HTTPS pin"));
+    assert!(!served("self-signed", Size::new(60, 25)).contains("HTTPS pin"));
     assert!(!served("rke2", VT).contains("HTTPS pin"));
 }
 
