@@ -124,7 +124,7 @@ pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The beginning of a regular file, so many bytes of it.
+/// The beginning of a regular file: at most this number of bytes.
 ///
 /// # Errors
 ///
