@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
+use jiff::SignedDuration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::support::daemon::Node;
-use crate::support::messages_page::{Message, messages};
+use crate::support::messages_page::{Message, lines, messages};
 
 /// Longest message, in characters. What else there is to say is said by `windrow why`.
 const LONGEST: usize = 220;
@@ -115,15 +116,21 @@ fn every_message_of_the_list_has_the_form_of_a_message() {
 
 #[test]
 fn no_reason_of_the_list_is_cut_in_the_line_of_65_characters() {
-    let all = messages();
-    let (_, lines) = all.iter().find(|(part, _)| *part == "In one line").unwrap();
-    let cut = lines
-        .iter()
-        .filter(|line| line.text.ends_with('…') || line.text.chars().count() > 65);
-    let cut: Vec<String> = cut
-        .map(|line| format!("{}: {}", line.from, line.text))
-        .collect();
-    assert!(cut.is_empty(), "{}", cut.join("\n"));
+    // The second one also says for how long, and that nothing moves.
+    for hangs_since in [None, Some(SignedDuration::from_mins(23))] {
+        let lines = lines(hangs_since);
+        let says_so = |line: &&Message| line.text.contains("23 min, stalled): ");
+        assert_eq!(
+            lines.iter().any(|line| says_so(&line)),
+            hangs_since.is_some()
+        );
+        let is_cut = |line: &Message| line.text.ends_with('…') || line.text.chars().count() > 65;
+        let cut = lines.iter().filter(|line| is_cut(line));
+        let cut: Vec<String> = cut
+            .map(|line| format!("{}: {}", line.from, line.text))
+            .collect();
+        assert!(cut.is_empty(), "{}", cut.join("\n"));
+    }
 }
 
 /// Every text that a person reads in a status document.

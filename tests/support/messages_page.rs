@@ -6,15 +6,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use windrow_decide::settings::{ConfigFile, ConfigFileRole, ConfigFiles, Settings, merge};
 use windrow_decide::{Ledger, StagingState, Status, sentence};
 use windrow_model::manifest::ObjectRef;
 use windrow_model::reasons::{Code, REASONS, Reason, Severity};
-use windrow_plan::readiness::node::{
-    BUILTIN, Phase, PhaseState, PhaseStatus, ProbeSeverity, Readiness,
-};
+use windrow_plan::readiness::node::{BUILTIN, Pace, Phase, PhaseStatus, ProbeSeverity, Readiness};
 use windrow_plan::readiness::{KindSeen, ObjectSeen, ObservedCluster, Verdict, judge};
 use windrow_plan::rules::RuleSet;
 
@@ -45,7 +43,7 @@ pub(crate) fn messages() -> Vec<(&'static str, Vec<Message>)> {
             None => parts.push((reason.section, vec![message])),
         }
     }
-    parts.push(("In one line", lines()));
+    parts.push(("In one line", lines(None)));
     parts.push(("In the sources of the probes", probe_texts()));
     parts.push(("Answers of the verbs", answers()));
     parts.push(("Verdicts of objects", verdicts()));
@@ -176,8 +174,8 @@ fn example(reason: &Reason) -> String {
 }
 
 /// The reasons of a node in the line of 65 characters that login prompts, webhooks and `windrow status --console` have, with
-/// no more of a headline than the word and the step.
-fn lines() -> Vec<Message> {
+/// no more of a headline than the word and the step; or of one that has been there for so long and hangs.
+pub(crate) fn lines(hangs_since: Option<SignedDuration>) -> Vec<Message> {
     let lines = REASONS.iter().filter_map(|reason| {
         let (readiness, phase, place) = node_with(reason)?;
         let mut status = node();
@@ -185,11 +183,13 @@ fn lines() -> Vec<Message> {
         status.phase = phase;
         status.reason.code = reason.code;
         status.reason.message = format!("{place}{}", example(reason));
+        status.pace = hangs_since.map(|_| Pace::Stalled);
+        let now = Timestamp::UNIX_EPOCH + hangs_since.unwrap_or_default();
         // Of a document that is not a node's the line is its summary.
-        status.headline = sentence::headline(&status, Timestamp::UNIX_EPOCH);
+        status.headline = sentence::headline(&status, now);
         Some(Message {
             from: reason.id.to_owned(),
-            text: sentence::one_line(&status, Timestamp::UNIX_EPOCH),
+            text: sentence::one_line(&status, now),
             advice: "",
         })
     });
@@ -245,15 +245,7 @@ fn node() -> Status {
         now,
     );
     let mut status = state.decide(now).status;
-    status.phases = vec![PhaseStatus {
-        name: Phase::Ready,
-        state: PhaseState::Current,
-        done: 0,
-        total: 1,
-        began: None,
-        seconds: None,
-        expected: None,
-    }];
+    status.phases = vec![PhaseStatus::current(Phase::Ready)];
     status
 }
 

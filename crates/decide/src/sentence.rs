@@ -146,6 +146,7 @@ fn with_reason(status: &Status, lasted: Option<&str>) -> String {
     let headlines = reason::Headlines {
         whole: join(status, true, lasted),
         without_step: join(status, false, lasted),
+        without_time: join(status, false, None),
     };
     let StatusReason { code, message } = &status.reason;
     reason::fit(&headlines, *code, message, LINE_CHARS)

@@ -37,6 +37,8 @@ const VERBS: &[&str] = &[
 pub(super) struct Headlines {
     pub(super) whole: String,
     pub(super) without_step: String,
+    /// The word and how it gets on: for how long is said only where the reason can be read beside it.
+    pub(super) without_time: String,
 }
 
 /// A headline with as much of a reason as there is room for.
@@ -44,18 +46,19 @@ pub(super) fn fit(headlines: &Headlines, code: Code, reason: &str, room: usize) 
     let Headlines {
         whole,
         without_step,
+        without_time,
     } = headlines;
     let Wordings {
         shorter,
         particular,
-        general,
+        general: general_texts,
     } = Wordings::of(reason);
     let with = |headline: &str, texts: &[String]| -> Vec<String> {
         let line = |text| format!("{headline}: {text}");
         texts.iter().map(line).collect()
     };
     let general = || {
-        general
+        general_texts
             .iter()
             .flat_map(|text| [whole, without_step].map(|headline| format!("{headline}: {text}")))
     };
@@ -63,6 +66,12 @@ pub(super) fn fit(headlines: &Headlines, code: Code, reason: &str, room: usize) 
     if code.reason().section == INCIDENTS {
         lines.extend(general());
     }
+    let mut untimed = vec![reason.to_owned(), shorter.clone()];
+    untimed.extend(particular.iter().chain(&general_texts).cloned());
+    // The headline says already that it goes on.
+    let ended = untimed.iter().filter_map(|text| text.strip_suffix(" yet"));
+    let ended: Vec<String> = ended.map(str::to_owned).collect();
+    untimed.extend(ended);
     let (particular, half) = particular.split_at(1.min(particular.len()));
     lines.extend(with(whole, particular));
     lines.extend(with(without_step, &[shorter]));
@@ -70,6 +79,7 @@ pub(super) fn fit(headlines: &Headlines, code: Code, reason: &str, room: usize) 
     lines.extend(with(whole, half));
     lines.extend(with(without_step, half));
     lines.extend(general());
+    lines.extend(with(without_time, &untimed));
     let fitting = lines.iter().find(|line| line.chars().count() <= room);
     fitting.cloned().unwrap_or_else(|| {
         let shortest = lines.iter().min_by_key(|line| line.chars().count());

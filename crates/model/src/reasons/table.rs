@@ -45,7 +45,7 @@ reasons! {
             "Nothing to do: windrow.dev/apply: once asks for it. `windrow release FILE` lets RKE2 apply it again."
             "915e58ae2e96487a9fc717c59bf1cd65";
         HeldByOther "held-by-other" Info
-            "held by a .skip marker that Windrow did not make"
+            "held by a .skip marker not made by Windrow"
             "Windrow leaves it alone. Whoever made it removes it; Harvester does so during upgrades."
             "2b61e560a59e4992abe924dd2b57af45";
         Provisional "being-read" Info

@@ -12,8 +12,31 @@ fn said_of(code: Code, headline: &str, without_step: &str, reason: &str) -> Stri
     let headlines = Headlines {
         whole: headline.to_owned(),
         without_step: without_step.to_owned(),
+        without_time: without_step.to_owned(),
     };
     fit(&headlines, code, reason, ROOM)
+}
+
+#[test]
+fn for_how_long_is_left_out_where_the_reason_cannot_be_read_beside_it() {
+    let headlines = Headlines {
+        whole: "Ready, degraded (23 min)".to_owned(),
+        without_step: "Ready, degraded (23 min)".to_owned(),
+        without_time: "Ready, degraded".to_owned(),
+    };
+    let said = |reason: &str| fit(&headlines, Code::NodeNotReady, reason, ROOM);
+    assert_eq!(
+        said("system-upgrade-controller is not ready yet"),
+        "Ready, degraded: system-upgrade-controller is not ready yet"
+    );
+    assert_eq!(
+        said("the Deployment shop/frontend-site1 is not ready yet"),
+        "Ready, degraded: the Deployment shop/frontend-site1 is not ready"
+    );
+    assert_eq!(
+        said("rke2 is not ready yet"),
+        "Ready, degraded (23 min): rke2 is not ready yet"
+    );
 }
 
 #[test]
