@@ -74,9 +74,9 @@ fn a_node_that_was_rebooted() {
     let phases = status["phases"].as_array().cloned().unwrap_or_default();
     let api = phases.iter().find(|phase| phase["name"] == "api");
     let expected = &api.expect("the phase api")["expected"];
-    assert_eq!(expected["from"], "earlierBoots", "{expected}");
-    assert_eq!(expected["usual"]["boots"], 1, "{expected}");
     let memory = node_memory(&machine);
+    assert_eq!(expected["from"], "earlierBoots", "{expected}: {memory}");
+    assert_eq!(expected["usual"]["boots"], 1, "{expected}");
     assert_ne!(boot_id(&machine), boot);
     assert_eq!(memory["bootstrap"]["boot"], boot_id(&machine), "{memory}");
     assert_eq!(memory["readyBoot"], boot, "{memory}");
