@@ -228,7 +228,7 @@ impl<'e> EventData<'e> {
         let (staging, gates) = (&status.staging, &status.gates);
         let current = status.phases.iter().find(|one| one.name == status.phase);
         // One of several is only a guess.
-        let rke2 = gates.iter().filter_map(|gates| match &gates.versions[..] {
+        let mut rke2 = gates.iter().filter_map(|gates| match &gates.versions[..] {
             [version] => Some(version.as_str()),
             _ => None,
         });
@@ -248,7 +248,7 @@ impl<'e> EventData<'e> {
             sent_at: now,
             uptime_seconds: node.uptime.map(|uptime| uptime.as_secs()),
             version: &status.versions.windrow,
-            rke2_version: rke2.last(),
+            rke2_version: rke2.next_back(),
             readiness: status.readiness,
             phase: status.phase,
             since: status.since,

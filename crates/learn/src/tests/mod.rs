@@ -327,7 +327,7 @@ fn a_chart_takes_other_times_on_other_hardware_where_enough_boots_show_it() {
     boots.extend([slow(4), slow(5)]);
     let fast = ("16cpu-64g-nvme".to_owned(), 20, 4);
     // Two boots of a class say too little of it.
-    assert_eq!(classes(&boots).0, [fast.clone()]);
+    assert_eq!(classes(&boots).0, std::slice::from_ref(&fast));
     boots.push(slow(6));
     let (told, summary) = classes(&boots);
     assert_eq!(told, [fast, ("4cpu-8g-hdd".to_owned(), 200, 3)]);

@@ -29,8 +29,11 @@ fn staging(held: &[(&str, Code, &str)]) -> StagingStatus {
     staging
 }
 
-/// The files after some decisions, each with what is held at its second, and for what.
-fn courses(moments: &[(i64, &[(&str, Code, &str)])]) -> FileCourses {
+/// A decision: its second, and what is held then, why and for what.
+type Moment<'a> = (i64, &'a [(&'a str, Code, &'a str)]);
+
+/// The files after some decisions.
+fn courses(moments: &[Moment<'_>]) -> FileCourses {
     let course = staged_course(100);
     let mut courses = FileCourses::default();
     for (seconds, held) in moments {
