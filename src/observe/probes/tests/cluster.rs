@@ -34,8 +34,8 @@ fn in_words(outcome: ProbeOutcome) -> String {
 async fn the_health_endpoints_pass_fail_or_are_not_known() {
     let mut place = TestNode::new();
     let context = place.context();
-    assert!(failed(&components::kubelet(&context).await).contains("refused"));
-    assert!(failed(&components::supervisor(&context).await).contains("refused"));
+    assert!(failed(&components::kubelet(&context).await).ends_with(":1 refuses connections"));
+    assert!(failed(&components::supervisor(&context).await).ends_with(":1 refuses connections"));
     for (says, expected) in [
         (ServerReply::ok("ok"), "passed"),
         (ServerReply::Http(500, "no".to_owned()), "failed: HTTP 500"),
