@@ -1,6 +1,6 @@
 //! Committed files that are made from the program itself: reason table, journal catalogue, JSON schema, manual pages
-//! (also those of docs/configuration.md and docs/rules.md), completions, the page of Harvester's versions, the list of messages, the picture of the first
-//! example.
+//! (also those of docs/configuration.md and docs/rules.md), completions, the page of Harvester's versions, the list of messages, the index of
+//! the pages, the picture of the first example.
 //!
 //! `WINDROW_UPDATE=1 cargo test --test generated` writes them again.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
@@ -16,6 +16,7 @@ use windrow_model::reasons::REASONS;
 
 use crate::support::manual;
 use crate::support::messages_page::messages_page;
+use crate::support::pages;
 use crate::support::verb_pages::{VERB_PAGES, rest_of_page};
 use crate::support::versions_page::versions_page;
 
@@ -124,6 +125,12 @@ fn journald_takes_every_entry_of_the_catalogue() {
 #[test]
 fn the_list_of_messages_is_current() {
     current("docs/messages.md", messages_page().as_bytes());
+}
+
+#[test]
+fn the_index_of_the_pages_and_the_order_of_the_website_are_current() {
+    current("docs/README.md", pages::index_page().as_bytes());
+    current("docs/site/SUMMARY.md", pages::summary().as_bytes());
 }
 
 #[test]
