@@ -1,52 +1,95 @@
-//! Every command of the image builder's guide and of the first ten minutes, run as it stands there.
+//! Commands of the pages, run as they stand there: those that an image builder types, and the first ten minutes.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The lines that are typed: those that begin with `$` in a block of a console.
-fn commands(guide: &str) -> Vec<&str> {
-    let blocks = guide.split("```console\n").skip(1);
-    let lines = blocks.flat_map(|block| block.split("```").next().unwrap().lines());
-    lines.filter_map(|line| line.strip_prefix("$ ")).collect()
+use crate::support::markdown::{Document, commands, documents};
+
+/// Pages whose commands need no node.
+const PAGES: [&str; 7] = [
+    "docs/guides/image-builder.md",
+    "README.md",
+    "docs/check.md",
+    "docs/rehearse.md",
+    "docs/flight.md",
+    "docs/install-cloud-init.md",
+    "docs/install-harvester.md",
+];
+/// The verbs among them that read files alone. What a page has for a node beside them is left out.
+const READ_FILES: [&str; 6] = ["check", "plan", "rehearse", "gates", "config", "replay"];
+
+/// The files that the pages speak of, by the names that they have there.
+fn lay_out(place: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (from, to) in [
+        (
+            "examples/first-vm/harvester-config.yaml",
+            "harvester-config.yaml",
+        ),
+        ("examples/first-vm/harvester-config.yaml", "first.yaml"),
+        (
+            "packaging/harvester/install-config.yaml",
+            "install-config.yaml",
+        ),
+        ("packaging/cloud-init/user-data.yaml", "user-data.yaml"),
+        ("tests/flights/first-vm.jsonl", "flight.jsonl"),
+    ] {
+        fs::copy(root.join(from), place.join(to)).unwrap();
+    }
+    let pack = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\n";
+    for (name, text) in [
+        (
+            "second.yaml",
+            "scheme_version: 1\nserver_url: https://10.0.0.2:443\ninstall: {mode: join}\n",
+        ),
+        ("conf.d/10.yaml", "staging: {overdueAfter: 10m}\n"),
+        ("rules.d/site.yaml", pack),
+        ("my-rules.yaml", pack),
+        ("tests/flights/none", ""),
+    ] {
+        fs::create_dir_all(place.join(name).parent().unwrap()).unwrap();
+        fs::write(place.join(name), text).unwrap();
+    }
+}
+
+/// A shell that finds the program, in a directory.
+fn shell(command: &str, place: &Path) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_windrow")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(place);
+    shell.env("PATH", path);
+    shell
 }
 
 #[test]
-fn every_command_of_the_image_builders_guide_does_what_it_says() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let guide = fs::read_to_string(root.join("docs/guides/image-builder.md")).unwrap();
+fn every_command_of_the_image_builders_pages_does_what_it_says() {
     let place = tempfile::tempdir().unwrap();
-    let example = root.join("examples/first-vm/harvester-config.yaml");
-    fs::copy(example, place.path().join("harvester-config.yaml")).unwrap();
-    let second = "scheme_version: 1\nserver_url: https://10.0.0.2:443\ninstall: {mode: join}\n";
-    fs::write(place.path().join("second.yaml"), second).unwrap();
-    for (directory, name, text) in [
-        ("conf.d", "10.yaml", "staging: {overdueAfter: 10m}\n"),
-        (
-            "rules.d",
-            "site.yaml",
-            "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\n",
-        ),
-    ] {
-        fs::create_dir(place.path().join(directory)).unwrap();
-        fs::write(place.path().join(directory).join(name), text).unwrap();
-    }
-    let program = Path::new(env!("CARGO_BIN_EXE_windrow")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let commands = commands(&guide);
-    assert!(commands.len() > 10, "{commands:?}");
-    for command in commands {
-        let output = Command::new("sh")
-            .args(["-c", command])
-            .current_dir(place.path())
-            .env("PATH", &path)
+    lay_out(place.path());
+    let typed: BTreeSet<String> = documents(&PAGES)
+        .iter()
+        .flat_map(Document::typed)
+        .map(|line| line.text)
+        .collect();
+    let reads_files = |line: &&String| {
+        let commands = commands(line);
+        commands[0][0] == "windrow" && READ_FILES.contains(&&*commands[0][1])
+    };
+    let mut run = 0;
+    for command in typed.iter().filter(reads_files) {
+        let output = shell(command, place.path())
+            .stdin(Stdio::null())
             .output()
             .unwrap();
         assert!(output.status.success(), "{command}: {output:?}");
+        run += 1;
     }
+    assert!(run > 25, "{run}");
     for (written, begins) in [
         ("plan.svg", "<svg"),
         ("rehearsal.html", "<!doctype html>"),
@@ -120,14 +163,7 @@ fn every_command_of_ten_minutes_with_windrow_does_what_it_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let guide = fs::read_to_string(root.join("docs/ten-minutes.md")).unwrap();
     let place = tempfile::tempdir().unwrap();
-    let shell = |command: &str| {
-        let program = Path::new(env!("CARGO_BIN_EXE_windrow")).parent().unwrap();
-        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-        let mut shell = Command::new("sh");
-        shell.args(["-c", command]).current_dir(place.path());
-        shell.env("PATH", &path);
-        shell
-    };
+    let shell = |command: &str| shell(command, place.path());
     let mut terminal: Option<FirstTerminal> = None;
     let mut typed = 0;
     let mut last_words = String::new();
