@@ -208,3 +208,57 @@ fn every_command_of_ten_minutes_with_windrow_does_what_it_says() {
     let picture = fs::read_to_string(place.path().join("boot.svg")).unwrap();
     assert!(picture.starts_with("<svg"), "{picture}");
 }
+
+/// Pages for who stands before a node: a sandbox is one, where no cluster has to be asked.
+const AT_THE_NODE: [&str; 4] = [
+    "docs/guides/operator.md",
+    "README.md",
+    "docs/flight.md",
+    "docs/report.md",
+];
+const ASK_THE_NODE: [&str; 7] = [
+    "status", "why", "release", "hold", "stage", "report", "blame",
+];
+
+#[test]
+fn every_command_of_the_operators_pages_does_what_it_says_on_a_node_that_is_set_up() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let place = tempfile::tempdir().unwrap();
+    // The pages call the machine's file so.
+    let example = root.join("examples/first-vm/harvester-config.yaml");
+    let config = fs::read_to_string(example).unwrap();
+    let config = config.replace("00-registry.yaml", "web-vm.yaml");
+    fs::write(place.path().join("config.yaml"), config).unwrap();
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app, namespace: orchard}\n";
+    fs::write(place.path().join("app.yaml"), map).unwrap();
+    let run = "exec windrow run --sandbox node --config config.yaml --pause-at web-vm.yaml";
+    let mut first = FirstTerminal::open(shell(run, place.path()));
+    first.until_it_stops();
+
+    let asks_the_node = |command: &&String| {
+        let words = &commands(command)[0];
+        let known = words[0] == "windrow" && ASK_THE_NODE.contains(&&*words[1]);
+        // What does not end, other boots, and other nodes' flights.
+        let elsewhere =
+            |word: &String| word == "--watch" || word == "--boot" || word.ends_with(".jsonl");
+        known && !words.iter().any(elsewhere)
+    };
+    let typed: Vec<String> = documents(&AT_THE_NODE)
+        .iter()
+        .flat_map(Document::typed)
+        .map(|line| line.text)
+        .collect();
+    let mut run = 0;
+    for command in typed.iter().filter(asks_the_node) {
+        let here = command.replacen("windrow ", "windrow --root node ", 1);
+        let output = shell(&here, place.path()).stdin(Stdio::null()).output();
+        let output = output.unwrap();
+        // 3: the node is on its way, the file is held.
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 3)), "{here}: {output:?}");
+        run += 1;
+    }
+    first.sandbox.kill().unwrap();
+    first.sandbox.wait().unwrap();
+    assert!(run > 10, "{run}");
+}
