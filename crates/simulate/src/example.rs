@@ -13,7 +13,7 @@ use super::run::Setup;
 use super::scenario::Scenario;
 
 /// `examples/first-vm/harvester-config.yaml`
-pub const FIRST_VM: &str = include_str!("../../../examples/first-vm/harvester-config.yaml");
+pub const FIRST_VM: &str = include_str!("../data/first-vm.yaml");
 
 impl Setup {
     /// The first virtual machine of a Harvester node, with the rules that Windrow ships.

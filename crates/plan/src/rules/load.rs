@@ -25,19 +25,19 @@ use crate::knowledge::{self, Knowledge};
 const SHIPPED: &[(&str, &str)] = &[
     (
         "10-references.yaml",
-        include_str!("../../../../config/rules.d/10-references.yaml"),
+        include_str!("../../data/rules.d/10-references.yaml"),
     ),
     (
         "31-harvester-readiness.yaml",
-        include_str!("../../../../config/rules.d/31-harvester-readiness.yaml"),
+        include_str!("../../data/rules.d/31-harvester-readiness.yaml"),
     ),
     (
         "40-harvester-vm.yaml",
-        include_str!("../../../../config/rules.d/40-harvester-vm.yaml"),
+        include_str!("../../data/rules.d/40-harvester-vm.yaml"),
     ),
     (
         "50-kubevirt-vm.yaml",
-        include_str!("../../../../config/rules.d/50-kubevirt-vm.yaml"),
+        include_str!("../../data/rules.d/50-kubevirt-vm.yaml"),
     ),
 ];
 
