@@ -49,3 +49,7 @@ bench name:
 # Packages and the program as they are shipped, in target/packages: `just package`, `just package --fast --program FILE deb`
 package *options:
     packaging/build {{options}}
+
+# A release, all of it, in target/release-VERSION: `just release 0.2.0`, `just release 0.2.0 --untagged`
+release version *options:
+    packaging/release {{options}} {{version}}
