@@ -36,6 +36,7 @@ mod pipeline;
 mod preflight;
 mod reading_manifests;
 mod rehearse;
+mod release;
 mod report;
 mod sandbox;
 mod secrets;
