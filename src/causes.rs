@@ -49,6 +49,18 @@ const LIBRARY_WORDS: &[(&str, &str)] = &[
     ("tcp connect error: ", ""),
     ("ServiceError: ", ""),
     ("I/O error: ", ""),
+    // hyper-util, of a proxy.
+    (
+        "tunnel error: proxy authorization required",
+        "it wants a name and a password (http://NAME:PASSWORD@HOST:PORT)",
+    ),
+    ("tunnel error: unsuccessful", "it refuses to"),
+    ("tunnel error: ", ""),
+    (
+        "SOCKS error: failed to create underlying connection",
+        "it cannot be reached",
+    ),
+    ("SOCKS error: ", ""),
 ];
 
 /// A text with the words of libraries in plain ones. Every outlet's text goes through here or through [`in_words`]: probes,

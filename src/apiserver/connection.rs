@@ -1,4 +1,4 @@
-//! The connection: TCP, TLS and HTTP under a client of kube-apiserver, as `kube` would set them up, but
+//! The connection: TCP or a proxy, TLS and HTTP under a client of kube-apiserver, as `kube` would set them up, but
 //! without credential plugins.
 
 use std::io;
@@ -6,25 +6,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::AUTHORIZATION;
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::Body;
 use kube::client::middleware::BaseUriLayer;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_platform_verifier::BuilderVerifierExt;
-use tower::util::MapRequestLayer;
-use tower::{BoxError, Layer, Service, ServiceExt};
+use tokio::net::TcpStream;
+use tower::util::{BoxCloneSyncService, MapRequestLayer};
+use tower::{BoxError, Layer, ServiceExt};
 
 use crate::causes;
-use crate::kubeconfig::{Kubeconfig, Trust};
+use crate::kubeconfig::{Credential, Endpoint, Proxy, Trust};
 
 /// A peer that takes nothing of a request for this long is gone. How long an answer may take is for the
 /// caller to say: a watch is quiet for minutes.
@@ -34,52 +37,37 @@ const SENDING: Duration = Duration::from_secs(295);
 const IDLE: usize = 2;
 
 /// What HTTP is for a client.
-pub(super) trait Http:
-    Service<Request<Body>, Response = Response<Incoming>, Error = legacy::Error, Future: Send>
-    + Clone
-    + Send
-    + 'static
-{
-}
+pub(super) type Http = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
+/// What brings bytes to a server.
+type Tcp = BoxCloneSyncService<Uri, TokioIo<TcpStream>, BoxError>;
 
-impl<S> Http for S where
-    S: Service<Request<Body>, Response = Response<Incoming>, Error = legacy::Error, Future: Send>
-        + Clone
-        + Send
-        + 'static
-{
-}
-
-/// HTTP for a client of what a kubeconfig says, and the client's namespace. Connecting, with TLS,
-/// takes `patience` at most.
+/// HTTP to a server with a credential. Connecting, with TLS, takes `patience` at most.
 ///
 /// # Errors
 ///
-/// In a line, what keeps TLS from being set up.
+/// In a line, what keeps it from being set up.
 pub(super) fn http(
-    kubeconfig: Kubeconfig,
+    endpoint: &Endpoint,
+    credential: Credential,
     provider: Arc<CryptoProvider>,
     patience: Duration,
-) -> Result<(impl Http + use<>, String), String> {
-    let tls = tls(&kubeconfig, provider)?;
-    let Kubeconfig {
-        server,
-        server_name,
+) -> Result<Http, String> {
+    let Credential {
+        identity,
         authorization,
-        namespace,
-        ..
-    } = kubeconfig;
-    let address = server
+    } = credential;
+    let tls = tls(endpoint, identity, provider)?;
+    let address = endpoint
+        .server
         .authority()
         .map_or("", |address| address.as_str())
         .to_owned();
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
+    let tcp = tcp(endpoint.proxy.as_ref())?;
     let mut https = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_or_http();
-    if let Some(name) = server_name {
-        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    if let Some(name) = &endpoint.server_name {
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name.clone()));
     }
     // HTTP/1.1 alone: a watch has its own connection, so that one which hangs holds up no other.
     let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(tcp));
@@ -98,10 +86,55 @@ pub(super) fn http(
         }
         request
     });
-    Ok((
-        BaseUriLayer::new(server).layer(authorized.layer(http)),
-        namespace,
-    ))
+    let http = BaseUriLayer::new(endpoint.server.clone()).layer(authorized.layer(http));
+    Ok(Http::new(http.map_err(Into::into)))
+}
+
+fn tcp(proxy: Option<&Proxy>) -> Result<Tcp, String> {
+    let mut direct = HttpConnector::new();
+    direct.enforce_http(false);
+    let Some(proxy) = proxy else {
+        return Ok(Tcp::new(direct.map_err(Into::into)));
+    };
+    let uri = proxy.uri().clone();
+    let address = uri.authority().map_or("", |one| one.as_str()).to_owned();
+    match uri.scheme_str() {
+        Some("http") => {
+            let mut tunnel = Tunnel::new(uri, direct);
+            if let Some(header) = proxy.basic_auth() {
+                tunnel = tunnel.with_auth(header.clone());
+            }
+            Ok(Tcp::new(
+                tunnel.map_err(move |error| of_proxy(&error, &address)),
+            ))
+        }
+        // As for Go, the proxy resolves names with either.
+        Some("socks5" | "socks5h") => {
+            let mut socks = SocksV5::new(uri, direct);
+            if let Some((user, password)) = proxy.raw_auth() {
+                socks = socks.with_auth(user.to_owned(), password.to_owned());
+            }
+            Ok(Tcp::new(
+                socks.map_err(move |error| of_proxy(&error, &address)),
+            ))
+        }
+        _ => Err(
+            "the proxy of HTTPS_PROXY or ALL_PROXY is neither http:// nor socks5://: name one that is, or except \
+             the server in NO_PROXY"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Why a proxy brings no connection.
+fn of_proxy(error: &(dyn std::error::Error + 'static), address: &str) -> BoxError {
+    let cause = causes::innermost(error).downcast_ref::<io::Error>();
+    let kind = cause.map_or(io::ErrorKind::Other, io::Error::kind);
+    let why = match kind {
+        io::ErrorKind::ConnectionRefused => "refuses connections".to_owned(),
+        _ => format!("brings no connection: {}", causes::in_words(error)),
+    };
+    Box::new(io::Error::other(format!("the proxy {address} {why}")))
 }
 
 /// Why there is no connection, in words that name the address and what was waited for.
@@ -127,12 +160,16 @@ fn in_words(error: BoxError, address: &str, patience: Duration) -> BoxError {
     }
 }
 
-fn tls(kubeconfig: &Kubeconfig, provider: Arc<CryptoProvider>) -> Result<ClientConfig, String> {
+fn tls(
+    endpoint: &Endpoint,
+    identity: Option<Arc<SingleCertAndKey>>,
+    provider: Arc<CryptoProvider>,
+) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    let encrypted = kubeconfig.server.scheme_str() == Some("https");
-    let builder = match &kubeconfig.trust {
+    let encrypted = endpoint.server.scheme_str() == Some("https");
+    let builder = match &endpoint.trust {
         Trust::Roots(roots) => builder.with_root_certificates(roots.clone()),
         Trust::Anything => builder
             .dangerous()
@@ -144,8 +181,8 @@ fn tls(kubeconfig: &Kubeconfig, provider: Arc<CryptoProvider>) -> Result<ClientC
         })?,
         Trust::System => builder.with_root_certificates(RootCertStore::empty()),
     };
-    Ok(match &kubeconfig.identity {
-        Some(identity) => builder.with_client_cert_resolver(identity.clone()),
+    Ok(match identity {
+        Some(identity) => builder.with_client_cert_resolver(identity),
         None => builder.with_no_client_auth(),
     })
 }

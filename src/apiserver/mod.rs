@@ -5,9 +5,16 @@
 //!   request ──> its turn ──> Retry-After ──> counted ──> TLS, HTTP ──> answer
 //!                   └── shared by all who ask the same server ──┘
 //! ```
+//!
+//! For a person ([`ApiServer::for_person`]) a kubeconfig counts as it does for kubectl: the command that prints a
+//! credential is run, and again when the credential has ended. The daemon's handle refuses such a kubeconfig.
 
 mod connection;
+#[cfg(test)]
+mod person_tests;
+mod plugin;
 mod presented;
+mod renewed;
 #[cfg(test)]
 mod sharing_tests;
 #[cfg(test)]
@@ -15,6 +22,7 @@ mod tests;
 mod throttle;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,13 +33,19 @@ use rustls::crypto::{CryptoProvider, ring};
 pub use self::presented::earliest_end;
 pub use self::throttle::RequestCounts;
 
+use self::renewed::RenewedHttp;
 use self::throttle::{Counters, Throttle};
-use crate::kubeconfig::{Authorization, Kubeconfig, KubeconfigFiles, Sources, Trust};
+use crate::kubeconfig::{
+    Authorization, Credential, CredentialSource, Endpoint, Kubeconfig, KubeconfigFiles, ReadFor,
+    Sources, Trust,
+};
 use crate::locked::lock;
 
 /// How long connecting may take, with TLS. A server that answers at all does so within milliseconds. The kernel
 /// sends a lost packet again after one second and after three: it may be lost twice.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long a command that prints a credential may take: kubelogin alone waits three minutes for a browser.
+const PLUGIN: Duration = Duration::from_secs(4 * 60);
 
 /// The process's handle to kube-apiserver, made once and cloned for whoever asks. It belongs to the
 /// runtime on which it is used first.
@@ -39,7 +53,12 @@ const CONNECT: Duration = Duration::from_secs(5);
 pub struct ApiServer(Arc<Shared>);
 
 struct Shared {
+    reads_for: ReadFor,
     connect: Duration,
+    /// How long a command that prints a credential may take.
+    plugin: Duration,
+    /// May such a command use the terminal?
+    terminal: Arc<AtomicBool>,
     connections: Mutex<HashMap<ConnectionKey, Connection>>,
     /// By the server's address: two credentials may lead to one.
     throttles: Mutex<HashMap<String, Arc<Throttle>>>,
@@ -55,6 +74,8 @@ pub struct Connection {
     client: Client,
     sources: Arc<Sources>,
     throttle: Arc<Throttle>,
+    /// HTTP whose credential a command prints.
+    renewed: Option<Arc<RenewedHttp>>,
 }
 
 impl Default for ApiServer {
@@ -69,14 +90,32 @@ impl ApiServer {
         Self::connecting_within(CONNECT)
     }
 
+    /// One for a verb that a person calls: it asks as kubectl would, and so runs the command that a kubeconfig names
+    /// for a credential. Nothing that runs by itself may have it.
+    pub fn for_person() -> Self {
+        Self::made(ReadFor::Person, CONNECT, PLUGIN)
+    }
+
     /// The same for tests, whose machine may be busy: connecting takes this long at most.
     pub fn connecting_within(connect: Duration) -> Self {
+        Self::made(ReadFor::Daemon, connect, PLUGIN)
+    }
+
+    fn made(reads_for: ReadFor, connect: Duration, plugin: Duration) -> Self {
         Self(Arc::new(Shared {
+            reads_for,
             connect,
+            plugin,
+            terminal: Arc::new(AtomicBool::new(true)),
             connections: Mutex::default(),
             throttles: Mutex::default(),
             counters: Arc::default(),
         }))
+    }
+
+    /// From now on commands that print a credential neither ask nor write on the terminal: something else is shown there.
+    pub fn leave_terminal(&self) {
+        self.0.terminal.store(false, Ordering::Relaxed);
     }
 
     /// A client of what a kubeconfig's current context names. The file, and those that it names, are read
@@ -99,7 +138,12 @@ impl ApiServer {
         &self,
         files: impl Into<KubeconfigFiles>,
     ) -> Result<Connection, String> {
-        self.connected((files.into(), None), |_| {})
+        let connection = self.connected((files.into(), None), |_| {})?;
+        // A person may be asked for a password meanwhile, which no bound on a request should count.
+        if let Some(renewed) = &connection.renewed {
+            renewed.prepare().await?;
+        }
+        Ok(connection)
     }
 
     /// A client of another component, on a port of this machine, with the client certificate of a
@@ -119,10 +163,20 @@ impl ApiServer {
             .parse()
             .map_err(|error| format!("port {port}: {error}"))?;
         let connected = self.connected((files.into(), Some(port)), |kubeconfig| {
-            kubeconfig.server = uri;
-            kubeconfig.server_name = None;
-            kubeconfig.trust = Trust::Anything;
-            kubeconfig.authorization = Authorization::None;
+            kubeconfig.endpoint = Endpoint {
+                server: uri,
+                server_name: None,
+                trust: Trust::Anything,
+                proxy: None,
+            };
+            let identity = match &kubeconfig.credential {
+                CredentialSource::Known(credential) => credential.identity.clone(),
+                CredentialSource::Plugin(_) => None,
+            };
+            kubeconfig.credential = CredentialSource::Known(Credential {
+                identity,
+                authorization: Authorization::None,
+            });
         });
         Ok(connected?.client)
     }
@@ -146,16 +200,30 @@ impl ApiServer {
         }
         let files = &target.0;
         let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
-        let (mut kubeconfig, sources) = Kubeconfig::read(files, &provider)?;
+        let (mut kubeconfig, sources) = Kubeconfig::read(files, self.0.reads_for, &provider)?;
         change(&mut kubeconfig);
-        let throttle = self.throttle(&kubeconfig.server);
-        let http = connection::http(kubeconfig, provider, self.0.connect);
-        let (http, namespace) = http.map_err(|why| format!("{files}: {why}"))?;
+        let Kubeconfig {
+            endpoint,
+            credential,
+            namespace,
+        } = kubeconfig;
+        let throttle = self.throttle(&endpoint.server);
+        let (http, renewed) = match credential {
+            CredentialSource::Known(credential) => {
+                let http = connection::http(&endpoint, credential, provider, self.0.connect);
+                (http.map_err(|why| format!("{files}: {why}"))?, None)
+            }
+            CredentialSource::Plugin(plugin) => {
+                let renewed = Arc::new(RenewedHttp::new(*plugin, endpoint, provider, &self.0));
+                (renewed.clone().http(), Some(renewed))
+            }
+        };
         let http = throttle::before(http, throttle.clone(), self.0.counters.clone());
         let connection = Connection {
             client: Client::new(http, namespace),
             sources: Arc::new(sources),
             throttle,
+            renewed,
         };
         connections.insert(target, connection.clone());
         Ok(connection)
@@ -197,6 +265,7 @@ impl Connection {
             client,
             sources: Arc::default(),
             throttle: Arc::default(),
+            renewed: None,
         }
     }
 }

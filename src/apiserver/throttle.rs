@@ -8,11 +8,10 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper_util::client::legacy;
 use kube::client::Body;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use tower::{Service, ServiceExt as _};
+use tower::{BoxError, Service, ServiceExt as _};
 
 use super::connection::Http;
 use crate::locked::lock;
@@ -109,10 +108,10 @@ impl Counters {
 
 /// Puts a throttle and the counters before HTTP. A caller that gives up its answer gives up its place here, too.
 pub(super) fn before(
-    http: impl Http,
+    http: Http,
     throttle: Arc<Throttle>,
     counters: Arc<Counters>,
-) -> impl Service<Request<Body>, Response = Response<Incoming>, Error = legacy::Error, Future: Send> + Send
+) -> impl Service<Request<Body>, Response = Response<Incoming>, Error = BoxError, Future: Send> + Send
 {
     tower::service_fn(move |request: Request<Body>| {
         let (http, throttle, counters) = (http.clone(), throttle.clone(), counters.clone());

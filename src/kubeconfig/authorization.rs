@@ -71,7 +71,7 @@ impl TokenFile {
 }
 
 /// `None` when there are characters in it that no header can carry.
-pub(super) fn bearer(token: &str) -> Option<HeaderValue> {
+pub(crate) fn bearer(token: &str) -> Option<HeaderValue> {
     secret(format!("Bearer {token}"))
 }
 

@@ -1,8 +1,8 @@
 //! The file: what its current context says, as kubectl reads it.
 //!
 //! Fields are those of <https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/>; unknown ones are
-//! passed over. What would have a connection made in another way than is done here (plugins, proxies, another
-//! user's name) is refused. Errors name fields and lines, never values: many of them are secret.
+//! passed over. What would have a connection made in another way than is done here (another user's name; for the
+//! daemon plugins and proxies too) is refused. Errors name fields and lines, never values: many of them are secret.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,20 +17,50 @@ use windrow_model::manifest::Node;
 
 use super::authorization::{Authorization, basic, bearer};
 use super::files::KubeconfigFiles;
+use super::plugin::ExecPlugin;
+use super::proxy::Proxy;
 use super::reader::{KubeconfigReader, MergedFile};
 use super::sources::Sources;
 
+/// For whom a kubeconfig is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadFor {
+    /// The daemon, and whatever else runs by itself: no command that a kubeconfig names is run, and no proxy is used.
+    Daemon,
+    /// A person who calls a verb: it counts as for kubectl.
+    Person,
+}
+
 /// What a kubeconfig's current context says. It has no `Debug`: it must never be printed.
 pub(crate) struct Kubeconfig {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) credential: CredentialSource,
+    pub(crate) namespace: String,
+}
+
+/// The server that is asked, and how it is reached.
+pub(crate) struct Endpoint {
     /// Where kube-apiserver is; a path counts as the beginning of every request's.
     pub(crate) server: Uri,
     pub(crate) trust: Trust,
     /// For whom the server's certificate has to be, where that is not the server's address.
     pub(crate) server_name: Option<ServerName<'static>>,
+    pub(crate) proxy: Option<Proxy>,
+}
+
+/// Where what says who asks comes from.
+pub(crate) enum CredentialSource {
+    /// It stands in the kubeconfig, or in the files that it names.
+    Known(Credential),
+    /// A command prints it.
+    Plugin(Box<ExecPlugin>),
+}
+
+/// What says who asks.
+pub(crate) struct Credential {
     /// The client certificate with its key.
     pub(crate) identity: Option<Arc<SingleCertAndKey>>,
     pub(crate) authorization: Authorization,
-    pub(crate) namespace: String,
 }
 
 /// Whose certificates are believed.
@@ -51,11 +81,15 @@ impl Kubeconfig {
     /// Everything that is wrong with what counts in it, each with file and line, in one line.
     pub(crate) fn read(
         files: &KubeconfigFiles,
+        reads_for: ReadFor,
         provider: &CryptoProvider,
     ) -> Result<(Self, Sources), String> {
-        let mut reader = KubeconfigReader::new();
+        let mut reader = KubeconfigReader::new(reads_for);
         let merged = reader.merged(files)?;
-        let found = reader.current(&merged, provider);
+        let found = match files.context() {
+            Some(name) => reader.in_context(&merged, files, name, provider),
+            None => reader.current(&merged, provider),
+        };
         // A field that is wrong counts as absent until here.
         match found {
             Some(found) if reader.wrong.is_empty() => Ok((found, reader.sources)),
@@ -66,7 +100,7 @@ impl Kubeconfig {
 
 /// The first client certificates of the users in a kubeconfig, in PEM; what cannot be read is left out.
 pub(super) fn certificates(path: &Path) -> Vec<Vec<u8>> {
-    let mut reader = KubeconfigReader::new();
+    let mut reader = KubeconfigReader::new(ReadFor::Daemon);
     let Ok(merged) = reader.merged(&path.into()) else {
         return Vec::new();
     };
@@ -89,11 +123,48 @@ impl KubeconfigReader {
         let (line, name) =
             self.needed(&first.root, "current-context", "name the context to use")?;
         let (file, context) = self.named(files, ("contexts", "context"), name, line)?;
+        self.of_context(files, (file, context), provider)
+    }
+
+    /// The same for a context that a person names.
+    fn in_context(
+        &mut self,
+        files: &[MergedFile],
+        read_from: &KubeconfigFiles,
+        name: &str,
+        provider: &CryptoProvider,
+    ) -> Option<Kubeconfig> {
+        let names = files.iter().flat_map(|file| file.names_in("contexts"));
+        let names: Vec<&str> = names.collect();
+        if !names.contains(&name) {
+            self.wrong.push(format!(
+                "{read_from}: no context is called {name:?}: --context takes {}",
+                match names.as_slice() {
+                    [] => "one that stands in the kubeconfig, which has none".to_owned(),
+                    names => names.join(", "),
+                }
+            ));
+            return None;
+        }
+        // It is there: its line is found with it.
+        let found = self.named(files, ("contexts", "context"), name, 0)?;
+        self.of_context(files, found, provider)
+    }
+
+    fn of_context(
+        &mut self,
+        files: &[MergedFile],
+        (file, context): (&MergedFile, &Node),
+        provider: &CryptoProvider,
+    ) -> Option<Kubeconfig> {
         self.enter(file);
         let namespace = self.text(context, "namespace");
         let namespace = namespace.map_or("default", |(_, name)| name).to_owned();
         let user = self.text(context, "user");
-        let user = user.and_then(|(line, name)| self.named(files, ("users", "user"), name, line));
+        let user = user.and_then(|(line, name)| {
+            let (file, user) = self.named(files, ("users", "user"), name, line)?;
+            Some((file, user, name))
+        });
         let (line, name) = self.needed(context, "cluster", "name the context's cluster")?;
         let (file, cluster) = self.named(files, ("clusters", "cluster"), name, line)?;
         // All of these are looked at, so that all errors stand in one message.
@@ -101,28 +172,55 @@ impl KubeconfigReader {
         let server = self.server(cluster);
         let trust = self.trust(cluster);
         let server_name = self.server_name(cluster);
-        let (mut identity, mut authorization) = (None, Authorization::None);
-        if let Some((file, user)) = user {
-            self.enter(file);
-            identity = self.identity(user, provider);
-            authorization = self.authorization(user);
-        }
+        let proxy = self.proxy(cluster, server.as_ref());
+        let credential = match user {
+            None => CredentialSource::Known(Credential {
+                identity: None,
+                authorization: Authorization::None,
+            }),
+            Some((user_file, user, name)) => {
+                self.enter(user_file);
+                self.credential((user, name), (file, cluster), provider)
+            }
+        };
         Some(Kubeconfig {
-            server: server?,
-            trust,
-            server_name,
-            identity,
-            authorization,
+            endpoint: Endpoint {
+                server: server?,
+                trust,
+                server_name,
+                proxy,
+            },
+            credential,
             namespace,
         })
     }
 
+    /// What stands in the file counts before what a command would print.
+    fn credential(
+        &mut self,
+        (user, name): (&Node, &str),
+        (cluster_file, cluster): (&MergedFile, &Node),
+        provider: &CryptoProvider,
+    ) -> CredentialSource {
+        let identity = self.identity(user, provider);
+        let mut authorization = self.authorization(user);
+        if self.reads_for == ReadFor::Person {
+            let plugin = self.plugin((user, name), (cluster_file, cluster));
+            let provided = self.provided_token(user, name);
+            if identity.is_none() && matches!(authorization, Authorization::None) {
+                if let Some(plugin) = plugin {
+                    return CredentialSource::Plugin(Box::new(plugin));
+                }
+                authorization = provided.unwrap_or(Authorization::None);
+            }
+        }
+        CredentialSource::Known(Credential {
+            identity,
+            authorization,
+        })
+    }
+
     fn server(&mut self, cluster: &Node) -> Option<Uri> {
-        self.refuse(
-            cluster,
-            "proxy-url",
-            "no proxy is used; name a `server` that can be reached without one",
-        );
         let (line, text) = self.needed(cluster, "server", "write https://HOST:PORT")?;
         let uri = text.parse::<Uri>().ok().filter(|uri| {
             // A name or password in it would be taken for a part of the host.
@@ -239,10 +337,12 @@ impl KubeconfigReader {
     }
 
     fn authorization(&mut self, user: &Node) -> Authorization {
-        for key in ["exec", "auth-provider"] {
-            let instead = "no credential plugin is run; give this user a client certificate \
-                           (`client-certificate`, `client-key`) or a token (`token`, `tokenFile`)";
-            self.refuse(user, key, instead);
+        if self.reads_for == ReadFor::Daemon {
+            for key in ["exec", "auth-provider"] {
+                let instead = "no credential plugin is run; give this user a client certificate \
+                               (`client-certificate`, `client-key`) or a token (`token`, `tokenFile`)";
+                self.refuse(user, key, instead);
+            }
         }
         for key in ["as", "as-uid", "as-groups", "as-user-extra"] {
             let instead = "use a client certificate or a token of the user that you mean";

@@ -9,7 +9,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 
 use super::authorization::Authorization;
-use super::file::{Kubeconfig, Trust};
+use super::file::{Credential, CredentialSource, Kubeconfig, ReadFor, Trust};
 use super::node_name;
 
 /// A directory with a kubeconfig and what it names.
@@ -33,13 +33,22 @@ impl KubeconfigDir {
     }
 
     pub(super) fn read(&self, text: &str) -> Result<Kubeconfig, String> {
+        self.read_for(ReadFor::Daemon, text)
+    }
+
+    pub(super) fn read_for(&self, whom: ReadFor, text: &str) -> Result<Kubeconfig, String> {
         self.write("config", text);
-        Kubeconfig::read(&(&self.path()).into(), &ring::default_provider()).map(|(read, _)| read)
+        let files = (&self.path()).into();
+        Kubeconfig::read(&files, whom, &ring::default_provider()).map(|(read, _)| read)
     }
 
     /// The error without the path.
     pub(super) fn wrong(&self, text: &str) -> String {
-        let why = self.read(text).err().expect("a refusal");
+        self.wrong_for(ReadFor::Daemon, text)
+    }
+
+    pub(super) fn wrong_for(&self, whom: ReadFor, text: &str) -> String {
+        let why = self.read_for(whom, text).err().expect("a refusal");
         why.replace(&self.path().display().to_string(), "FILE")
     }
 }
@@ -78,7 +87,15 @@ pub(super) fn encoded(text: &str) -> String {
     BASE64_STANDARD.encode(text)
 }
 
-fn sent(authorization: &Authorization) -> Option<String> {
+/// What stands in the kubeconfig itself.
+pub(super) fn known(kubeconfig: &Kubeconfig) -> &Credential {
+    match &kubeconfig.credential {
+        CredentialSource::Known(credential) => credential,
+        CredentialSource::Plugin(_) => panic!("a command prints it"),
+    }
+}
+
+pub(super) fn sent(authorization: &Authorization) -> Option<String> {
     let value: Option<HeaderValue> = authorization.header();
     value.map(|value| value.to_str().unwrap().to_owned())
 }
@@ -127,11 +144,20 @@ users:
         key = encoded(&key),
     );
     let read = place.read(&text).unwrap();
-    assert_eq!(read.server, "https://rancher.example/k8s/clusters/c-m-1");
-    assert!(matches!(&read.trust, Trust::Roots(roots) if roots.len() == 1));
-    assert_eq!(read.server_name, ServerName::try_from("kubernetes").ok());
-    assert!(read.identity.is_some());
-    assert_eq!(sent(&read.authorization).as_deref(), Some("Bearer abc"));
+    assert_eq!(
+        read.endpoint.server,
+        "https://rancher.example/k8s/clusters/c-m-1"
+    );
+    assert!(matches!(&read.endpoint.trust, Trust::Roots(roots) if roots.len() == 1));
+    assert_eq!(
+        read.endpoint.server_name,
+        ServerName::try_from("kubernetes").ok()
+    );
+    assert!(known(&read).identity.is_some());
+    assert_eq!(
+        sent(&known(&read).authorization).as_deref(),
+        Some("Bearer abc")
+    );
     assert_eq!(read.namespace, "cattle-system");
 }
 
@@ -149,10 +175,10 @@ fn files_are_found_beside_the_kubeconfig() {
             "client-certificate: ./client.crt, client-key: client.key, tokenFile: token",
         ))
         .unwrap();
-    assert!(matches!(&read.trust, Trust::Roots(roots) if roots.len() == 2));
-    assert!(read.identity.is_some());
+    assert!(matches!(&read.endpoint.trust, Trust::Roots(roots) if roots.len() == 2));
+    assert!(known(&read).identity.is_some());
     assert_eq!(
-        sent(&read.authorization).as_deref(),
+        sent(&known(&read).authorization).as_deref(),
         Some("Bearer from-file")
     );
     assert_eq!(read.namespace, "default");
@@ -162,7 +188,7 @@ fn files_are_found_beside_the_kubeconfig() {
         &format!("tokenFile: '{}'", absolute.display()),
     ));
     assert_eq!(
-        sent(&read.unwrap().authorization).as_deref(),
+        sent(&known(&read.unwrap()).authorization).as_deref(),
         Some("Bearer from-file")
     );
 }
@@ -186,22 +212,29 @@ fn who_asks_is_told_as_kubectl_would_tell_it() {
         ("username: only", Some("Basic b25seTo=")),
     ] {
         let read = place.read(&config(SERVER, user)).unwrap();
-        assert_eq!(sent(&read.authorization).as_deref(), expected, "{user}");
-        assert!(read.identity.is_none());
+        assert_eq!(
+            sent(&known(&read).authorization).as_deref(),
+            expected,
+            "{user}"
+        );
+        assert!(known(&read).identity.is_none());
     }
     let without_user = config(SERVER, "").replace(", user: u", "");
     assert_eq!(
-        sent(&place.read(&without_user).unwrap().authorization),
+        sent(&known(&place.read(&without_user).unwrap()).authorization),
         None
     );
     let nothing = config(SERVER, "").replace("user: {}", "user:");
-    assert_eq!(sent(&place.read(&nothing).unwrap().authorization), None);
+    assert_eq!(
+        sent(&known(&place.read(&nothing).unwrap()).authorization),
+        None
+    );
 }
 
 #[test]
 fn without_an_authority_the_machine_decides_unless_anything_is_believed() {
     let place = KubeconfigDir::new();
-    let trust = |cluster: &str| place.read(&config(cluster, "")).unwrap().trust;
+    let trust = |cluster: &str| place.read(&config(cluster, "")).unwrap().endpoint.trust;
     assert!(matches!(trust(SERVER), Trust::System));
     let insecure = format!("{SERVER}, insecure-skip-tls-verify: true");
     assert!(matches!(trust(&insecure), Trust::Anything));

@@ -7,9 +7,13 @@ use std::path::{Path, PathBuf};
 /// The variable in which a person names kubeconfigs for kubectl.
 const VARIABLE: &str = "KUBECONFIG";
 
-/// The files of one kubeconfig. It is one, unless `$KUBECONFIG` names several: they are merged as kubectl merges them.
+/// The files of one kubeconfig, and which of its contexts counts. It is one file, unless `$KUBECONFIG` names several:
+/// they are merged as kubectl merges them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct KubeconfigFiles(Vec<PathBuf>);
+pub struct KubeconfigFiles {
+    paths: Vec<PathBuf>,
+    context: Option<String>,
+}
 
 impl KubeconfigFiles {
     /// What `$KUBECONFIG` names; `None` when it names nothing. Only for a verb that a person calls: the daemon has its own.
@@ -21,18 +25,34 @@ impl KubeconfigFiles {
     pub(super) fn from_list(list: &OsStr) -> Option<Self> {
         let paths = std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty());
         let paths: Vec<PathBuf> = paths.collect();
-        (!paths.is_empty()).then_some(Self(paths))
+        (!paths.is_empty()).then_some(Self {
+            paths,
+            context: None,
+        })
+    }
+
+    /// The same with another context than the current one.
+    pub fn in_context(self, context: Option<String>) -> Self {
+        Self { context, ..self }
+    }
+
+    /// The context that counts, where it is not the current one.
+    pub(super) fn context(&self) -> Option<&str> {
+        self.context.as_deref()
     }
 
     /// The paths, the one that counts first at the beginning.
     pub fn paths(&self) -> &[PathBuf] {
-        &self.0
+        &self.paths
     }
 }
 
 impl From<&Path> for KubeconfigFiles {
     fn from(path: &Path) -> Self {
-        Self(vec![path.to_owned()])
+        Self {
+            paths: vec![path.to_owned()],
+            context: None,
+        }
     }
 }
 
@@ -50,7 +70,7 @@ impl From<&KubeconfigFiles> for KubeconfigFiles {
 
 impl fmt::Display for KubeconfigFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, path) in self.0.iter().enumerate() {
+        for (at, path) in self.paths.iter().enumerate() {
             let between = if at == 0 { "" } else { ":" };
             write!(f, "{between}{}", path.display())?;
         }

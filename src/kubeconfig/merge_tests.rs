@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use rustls::crypto::ring;
 
 use super::authorization::Authorization;
-use super::file::Kubeconfig;
-use super::file_tests::{KubeconfigDir, SERVER, config};
+use super::file::{Kubeconfig, ReadFor};
+use super::file_tests::{KubeconfigDir, SERVER, config, known};
 use super::files::KubeconfigFiles;
 
 /// A list of these files of the directory.
@@ -21,12 +21,13 @@ fn list(dir: &KubeconfigDir, names: &[&str]) -> KubeconfigFiles {
 
 fn read(dir: &KubeconfigDir, names: &[&str]) -> Result<Kubeconfig, String> {
     let files = list(dir, names);
-    let read = Kubeconfig::read(&files, &ring::default_provider()).map(|(read, _)| read);
+    let read = Kubeconfig::read(&files, ReadFor::Daemon, &ring::default_provider());
+    let read = read.map(|(read, _)| read);
     read.map_err(|why| why.replace(&format!("{}/", dir.directory.path().display()), ""))
 }
 
 fn token(kubeconfig: &Kubeconfig) -> Option<String> {
-    let header = match &kubeconfig.authorization {
+    let header = match &known(kubeconfig).authorization {
         Authorization::None => return None,
         authorization => authorization.header()?,
     };
@@ -47,7 +48,7 @@ fn the_first_file_that_has_a_name_counts_and_names_may_be_used_across_files() {
     );
     dir.write("third", config("server: 'https://third:6443'", "exec: {}"));
     let found = read(&dir, &["first", "second", "third"]).unwrap();
-    assert_eq!(found.server.host(), Some("second"));
+    assert_eq!(found.endpoint.server.host(), Some("second"));
     // Nothing of the second file's user is mixed in.
     assert_eq!(token(&found).as_deref(), Some("Bearer of-the-first"));
 }
@@ -65,7 +66,7 @@ fn the_first_file_that_names_a_current_context_counts() {
     );
     dir.write("third", config(SERVER, ""));
     let found = read(&dir, &["first", "second", "third"]).unwrap();
-    assert_eq!(found.server.host(), Some("far"));
+    assert_eq!(found.endpoint.server.host(), Some("far"));
 }
 
 #[test]

@@ -10,6 +10,11 @@ mod file_tests;
 mod files;
 #[cfg(test)]
 mod merge_tests;
+#[cfg(test)]
+mod person_tests;
+mod plugin;
+mod provided;
+mod proxy;
 mod reader;
 #[cfg(test)]
 mod refusal_tests;
@@ -20,9 +25,11 @@ use std::path::Path;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::parse_x509_pem;
 
-pub(crate) use self::authorization::Authorization;
-pub(crate) use self::file::{Kubeconfig, Trust};
+pub(crate) use self::authorization::{Authorization, bearer};
+pub(crate) use self::file::{Credential, CredentialSource, Endpoint, Kubeconfig, ReadFor, Trust};
 pub use self::files::KubeconfigFiles;
+pub(crate) use self::plugin::{ExecPlugin, Interaction};
+pub(crate) use self::proxy::Proxy;
 pub(crate) use self::sources::Sources;
 
 /// The name of the node whose identity the file is (`system:node:NAME`), by its client certificate.

@@ -10,6 +10,7 @@ use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, NodeValue, Problem, decode_base64, yaml};
 use windrow_model::redact;
 
+use super::file::ReadFor;
 use super::files::KubeconfigFiles;
 use super::sources::Sources;
 use crate::files::read_text;
@@ -45,6 +46,12 @@ impl MergedFile {
         self.root.get(list).map_or(&[], Node::items)
     }
 
+    /// The names in one of its lists.
+    pub(super) fn names_in(&self, list: &str) -> impl Iterator<Item = &str> {
+        let items = self.items(list).iter();
+        items.filter_map(|item| item.get("name").and_then(Node::as_str))
+    }
+
     /// Does it say which context is the current one?
     pub(super) fn names_context(&self) -> bool {
         self.root
@@ -55,6 +62,7 @@ impl MergedFile {
 
 /// A kubeconfig that is being read.
 pub(super) struct KubeconfigReader {
+    pub(super) reads_for: ReadFor,
     /// The file whose fields are being read: errors name it, and paths are relative to it.
     path: PathBuf,
     /// What is wrong, with file and line.
@@ -64,8 +72,9 @@ pub(super) struct KubeconfigReader {
 }
 
 impl KubeconfigReader {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(reads_for: ReadFor) -> Self {
         Self {
+            reads_for,
             path: PathBuf::new(),
             wrong: Vec::new(),
             sources: Sources::default(),
@@ -143,8 +152,13 @@ impl KubeconfigReader {
         }
     }
 
+    /// A line of the file that is being read.
+    pub(super) fn at(&self, line: u32) -> Location {
+        Location::line(self.path.display().to_string(), line)
+    }
+
     pub(super) fn say(&mut self, line: u32, message: impl std::fmt::Display) {
-        let at = Location::line(self.path.display().to_string(), line);
+        let at = self.at(line);
         self.wrong.push(format!("{at}: {message}"));
     }
 

@@ -2,7 +2,7 @@ use std::fs;
 
 use rustls::crypto::ring;
 
-use super::file::Kubeconfig;
+use super::file::{Kubeconfig, ReadFor};
 use super::file_tests::{KubeconfigDir, SERVER, certificate_of, config, encoded};
 
 #[test]
@@ -226,10 +226,14 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
         assert!(!why.contains('\n'), "{why}");
     }
     place.write("config", [0xff, 0xfe, b'k', 0]);
-    let why = Kubeconfig::read(&(&place.path()).into(), &ring::default_provider()).err();
+    let read = || {
+        let files = (&place.path()).into();
+        Kubeconfig::read(&files, ReadFor::Daemon, &ring::default_provider())
+    };
+    let why = read().err();
     assert!(why.unwrap().contains("not UTF-8"));
     fs::remove_file(place.path()).unwrap();
-    let why = Kubeconfig::read(&(&place.path()).into(), &ring::default_provider()).err();
+    let why = read().err();
     assert!(why.unwrap().ends_with("/config: it is not there yet"));
 }
 
