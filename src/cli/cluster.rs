@@ -1,9 +1,11 @@
 //! The source of a cluster's objects, for the verbs that look at a cluster.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use kube::Client;
+use tokio::runtime::Runtime;
 use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::manifest::GroupKind;
@@ -13,6 +15,7 @@ use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit};
 use crate::apiserver::ApiServer;
 use crate::kubeconfig::KubeconfigFiles;
+use crate::layout::Layout;
 use crate::observe::objects::{LARGEST, Room, ask_by_name, list, reach, saved, saved_in};
 
 /// Where a cluster's objects come from.
@@ -25,11 +28,14 @@ pub(super) struct ObjectSource {
     /// The admin credential; when not given, what KUBECONFIG names, or else RKE2's own
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; when not given, its current one
+    #[arg(long, value_name = "NAME", conflicts_with = "from")]
+    context: Option<String>,
 }
 
 impl ObjectSource {
     fn kubeconfig(&self, context: &Context) -> KubeconfigFiles {
-        kubeconfig(self.kubeconfig.as_deref(), context)
+        kubeconfig(self.kubeconfig.as_deref(), context).in_context(self.context.clone())
     }
 
     /// The objects of these kinds and their time; or how the verb ends, after printing why.
@@ -69,8 +75,9 @@ impl ObjectSource {
                 }));
         }
         let kubeconfig = self.kubeconfig(context);
-        let looked = runtime()?.block_on(async {
-            let client = reach(&ApiServer::new(), &kubeconfig).await?;
+        let ClusterAsker { runtime, api } = context.cluster_asker()?;
+        let looked = runtime.block_on(async {
+            let client = reach(api, &kubeconfig).await?;
             Ok::<_, String>(ClusterObjects {
                 objects: list(&client, kinds).await,
                 at: now(),
@@ -118,8 +125,9 @@ impl ObjectSource {
         ask: impl AsyncFnOnce(&Client) -> T,
     ) -> anyhow::Result<Result<T, Exit>> {
         let kubeconfig = self.kubeconfig(context);
-        let looked = runtime()?.block_on(async {
-            let client = reach(&ApiServer::new(), &kubeconfig).await?;
+        let ClusterAsker { runtime, api } = context.cluster_asker()?;
+        let looked = runtime.block_on(async {
+            let client = reach(api, &kubeconfig).await?;
             Ok::<_, String>(ask(&client).await)
         });
         Ok(looked.map_err(|why| {
@@ -131,7 +139,7 @@ impl ObjectSource {
     fn has_credential(&self, context: &Context) -> bool {
         let files = self.kubeconfig(context);
         let mut paths = files.paths().iter();
-        paths.any(|path| std::fs::File::open(path).is_ok())
+        paths.any(|path| File::open(path).is_ok())
     }
 }
 
@@ -139,10 +147,24 @@ impl ObjectSource {
 pub(super) fn kubeconfig(named: Option<&Path>, context: &Context) -> KubeconfigFiles {
     match named {
         Some(path) => path.into(),
-        None => {
-            chosen_by_variable(named).unwrap_or_else(|| (&context.layout.admin_kubeconfig()).into())
+        None => chosen_by_variable(named).unwrap_or_else(|| own_or_kubectls(&context.layout)),
+    }
+}
+
+/// RKE2's own; where that is not there to be read, as on a workstation, the file in which kubectl looks.
+fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
+    let own = layout.admin_kubeconfig();
+    let can_be_read = |path: &Path| File::open(path).is_ok();
+    if layout.root() == Path::new("/")
+        && !can_be_read(&own)
+        && let Some(home) = std::env::home_dir()
+    {
+        let of_kubectl = home.join(".kube/config");
+        if can_be_read(&of_kubectl) {
+            return (&of_kubectl).into();
         }
     }
+    (&own).into()
 }
 
 /// The file that `$KUBECONFIG` names, where it decides.
@@ -178,8 +200,23 @@ pub(super) enum NoObjects {
     NotAsked(String),
 }
 
+/// With what a verb asks a cluster, however often: who has to log in does so once.
+pub(super) struct ClusterAsker {
+    pub(super) runtime: Runtime,
+    pub(super) api: ApiServer,
+}
+
+impl ClusterAsker {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            runtime: runtime()?,
+            api: ApiServer::for_person(),
+        })
+    }
+}
+
 /// A runtime for a verb that asks the cluster.
-pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+pub(super) fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

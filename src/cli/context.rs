@@ -1,20 +1,39 @@
 //! What every verb gets.
 
+use std::cell::OnceCell;
+use std::io;
 use std::path::PathBuf;
 
 use windrow_decide::settings;
 
+use super::cluster::ClusterAsker;
 use crate::configuration;
 use crate::layout::Layout;
 
 /// What every verb gets.
-#[derive(Debug)]
 pub(super) struct Context {
     /// The node's paths, with RKE2's default data directory; the settings may name another.
     pub(super) layout: Layout,
+    cluster_asker: OnceCell<ClusterAsker>,
 }
 
 impl Context {
+    pub(super) fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            cluster_asker: OnceCell::new(),
+        }
+    }
+
+    /// With what the verb asks a cluster.
+    pub(super) fn cluster_asker(&self) -> io::Result<&ClusterAsker> {
+        if let Some(asker) = self.cluster_asker.get() {
+            return Ok(asker);
+        }
+        let asker = ClusterAsker::new()?;
+        Ok(self.cluster_asker.get_or_init(|| asker))
+    }
+
     /// The configuration in force.
     pub(super) fn settings(&self) -> settings::Loaded {
         configuration::load(&self.layout)

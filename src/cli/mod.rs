@@ -154,9 +154,7 @@ pub fn main() -> ExitCode {
             return exit.into();
         }
     };
-    let context = Context {
-        layout: Layout::new(cli.root),
-    };
+    let context = Context::new(Layout::new(cli.root));
     match cli.verb.run(&context) {
         Ok(exit) => exit.into(),
         Err(error) => {

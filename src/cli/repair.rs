@@ -12,14 +12,13 @@ use tokio::time::{Instant, sleep};
 use windrow_harvester::incidents::{Cure, IncidentFinding, diagnose, kinds};
 use windrow_model::reasons::{Code, REASONS};
 
-use super::cluster::{chosen_by_variable, complain_of_cluster, kubeconfig, runtime};
+use super::cluster::{ClusterAsker, chosen_by_variable, complain_of_cluster, kubeconfig};
 use super::document::now;
 use super::manual::who;
 use super::out::print_whole;
 use super::{Context, Exit, style};
 use crate::act::repair::{Record, Records, RequestOutcome, Worker, carry_out, try_out};
 use crate::act::{Turn, lease_on_repairs};
-use crate::apiserver::ApiServer;
 use crate::daemon::repairs::report_to_daemon;
 use crate::observe::management::lease_holder;
 use crate::observe::objects::{list, reach};
@@ -56,6 +55,9 @@ pub(super) struct Args {
     /// The admin credential; when not given, what KUBECONFIG names, or else RKE2's own
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; when not given, its current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
@@ -68,8 +70,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     };
     let kubeconfig = kubeconfig(args.kubeconfig.as_deref(), context);
-    runtime()?.block_on(async {
-        match reach(&ApiServer::new(), &kubeconfig).await {
+    let kubeconfig = kubeconfig.in_context(args.context.clone());
+    let ClusterAsker { runtime, api } = context.cluster_asker()?;
+    runtime.block_on(async {
+        match reach(api, &kubeconfig).await {
             Ok(client) => {
                 // The changed cluster need not be this node's.
                 if let Some(files) = chosen_by_variable(args.kubeconfig.as_deref()) {

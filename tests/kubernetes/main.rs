@@ -23,6 +23,7 @@ mod learning;
 mod many_nodes;
 mod names_in_cluster;
 mod node_outlet_in_cluster;
+mod person_in_cluster;
 mod platform_in_cluster;
 mod readiness_in_cluster;
 mod release_left_in_cluster;

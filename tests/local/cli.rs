@@ -1131,6 +1131,51 @@ fn kubectls_variable_names_the_cluster_unless_a_flag_does_and_the_file_of_an_err
 }
 
 #[test]
+fn on_a_workstation_the_file_in_which_kubectl_looks_counts_and_a_context_is_named_by_the_flag() {
+    let home = TempDir::new().unwrap();
+    fs::create_dir(home.path().join(".kube")).unwrap();
+    let config = home.path().join(".kube/config");
+    fs::write(
+        &config,
+        "contexts: [{name: east, context: {}}, {name: west, context: {}}]\n",
+    )
+    .unwrap();
+    let run = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(args)
+            .env("HOME", home.path())
+            .env("KUBECONFIG", "")
+            .stdin(Stdio::null())
+            .output();
+        Ran::of(output.unwrap())
+    };
+    let place = config.display().to_string();
+    let ran = run(&["drain-check", "n1"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(
+        ran.err
+            .contains(&format!("{place}:1: `current-context` is missing")),
+        "{ran:?}"
+    );
+    for verb in [
+        &["drain-check", "n1"][..],
+        &["repair", "addon-stuck", "--dry-run"],
+    ] {
+        let named = [verb, &["--context", "west"]].concat();
+        let ran = run(&named);
+        assert!(
+            ran.err
+                .contains(&format!("{place}:1: `cluster` is missing")),
+            "{ran:?}"
+        );
+        let ran = run(&[verb, &["--context", "south"]].concat());
+        assert_eq!(ran.code, 5, "{ran:?}");
+        let said = format!("{place}: no context is called \"south\": --context takes east, west");
+        assert!(ran.err.contains(&said), "{ran:?}");
+    }
+}
+
+#[test]
 fn a_diagnosis_looks_at_the_node_where_the_cluster_cannot_be_asked_and_says_what_is_unknown() {
     let node = Node::new();
     node.write(

@@ -384,3 +384,35 @@ fn a_server_that_is_away_or_answers_nothing_well_is_waited_for() {
     recovers(&daemon, &node, "it");
     assert!(daemon.end(Signal::SIGTERM).success());
 }
+
+#[test]
+fn no_command_that_its_kubeconfig_names_is_run_by_the_daemon() {
+    let server = ApiServer::start();
+    let node = node(&["first"], &server);
+    let ran = node.path("/command-ran");
+    let text = server.kubeconfig("first");
+    let user = format!(
+        "exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: touch, args: ['{}']}}",
+        ran.display()
+    );
+    let exec = text.replace("token: first", &user);
+    assert_ne!(exec, text);
+    node.write(KUBECONFIG, &exec);
+    let daemon = node.ready();
+    daemon.until("it says that it runs none", || {
+        is_unknown(&node, "first", "no credential plugin is run")
+    });
+    assert!(!ran.exists());
+    // A person's verb runs it. It is no plugin, which is said.
+    let checked = std::process::Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["drain-check", "n1", "--kubeconfig"])
+        .arg(node.path(KUBECONFIG))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(checked.stderr).unwrap();
+    assert!(said.contains("has printed no ExecCredential"), "{said}");
+    assert!(ran.exists());
+    server.put("configmaps", "first", config_map());
+    node.write(KUBECONFIG, &text);
+    recovers(&daemon, &node, "first");
+}

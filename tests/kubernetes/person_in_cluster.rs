@@ -1,0 +1,105 @@
+//! Level 4: a person at a workstation, whose kubeconfig names a command for the credential, against the real kube-apiserver.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use support::cluster::{Cluster, Spec, Who};
+use support::objects::node;
+
+use crate::support;
+
+/// The command: it says that it ran, and prints the credential that lies beside it.
+const LOGIN: &str = "echo ran >> \"$1/runs\"\ncat \"$1/printed\"\n";
+const V1: &str = "client.authentication.k8s.io/v1";
+
+fn windrow(kubeconfig: &str, home: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(args)
+        .env("KUBECONFIG", kubeconfig)
+        .env("HOME", home)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_whose_credential_a_command_prints_asks_the_cluster_as_with_kubectl() {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    node(&client, "n1", json!({}), json!([])).await;
+    let place = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(place.path().join(name), text).unwrap();
+    write("login.sh", LOGIN);
+    let admin = fs::read(cluster.kubeconfig(Who::Admin)).unwrap();
+    let admin: Value = serde_json::from_slice(&admin).unwrap();
+    let pem = |field: &str| {
+        let file = admin["users"][0]["user"][field].as_str().unwrap();
+        fs::read_to_string(file).unwrap()
+    };
+    let put = |status: Value| {
+        let credential = json!({"kind": "ExecCredential", "apiVersion": V1, "status": status});
+        write("printed", &credential.to_string());
+    };
+    // The cluster stands in one file, the user in another: kubectl merges them.
+    let directory = place.path().display().to_string();
+    let clusters = json!({"clusters": admin["clusters"], "contexts": [
+        {"name": "admin", "context": {"cluster": "default", "user": "login"}},
+    ]});
+    let users = json!({"users": [{"name": "login", "user": {"exec": {
+        "apiVersion": V1, "command": "sh", "args": [format!("{directory}/login.sh"), directory],
+        "interactiveMode": "IfAvailable", "provideClusterInfo": true,
+    }}}]});
+    write("clusters", &clusters.to_string());
+    write("users", &users.to_string());
+    let files = format!("{directory}/clusters:{directory}/users");
+    let runs = || {
+        let said = fs::read_to_string(place.path().join("runs")).unwrap_or_default();
+        said.lines().count()
+    };
+
+    put(
+        json!({"clientCertificateData": pem("client-certificate"), "clientKeyData": pem("client-key")}),
+    );
+    for (at, verb) in [
+        &["drain-check", "n1", "-o", "json"][..],
+        &["upgrade-check", "-o", "json"],
+        &["repair", "addon-stuck", "--dry-run"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let args = [verb, &["--context", "admin"]].concat();
+        let asked = windrow(&files, place.path(), &args);
+        let said = String::from_utf8_lossy(&asked.stderr);
+        assert!(!said.contains("cannot be asked"), "{said}");
+        // Once for the whole verb, however often it asks.
+        assert_eq!(runs(), at + 1, "{verb:?}");
+    }
+    let checked = windrow(
+        &files,
+        place.path(),
+        &["drain-check", "n1", "-o", "json", "--context", "admin"],
+    );
+    let document: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!(document["drain"], "finishes", "{document:#}");
+
+    // The real server refuses this one.
+    put(json!({"token": "nobodys"}));
+    let refused = windrow(
+        &files,
+        place.path(),
+        &["drain-check", "n1", "--context", "admin"],
+    );
+    assert_eq!(refused.status.code(), Some(5));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        said.contains("cannot be asked") && !said.contains("nobodys"),
+        "{said}"
+    );
+}
