@@ -573,7 +573,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__diagnose)
-            opts="-o -h --from --kubeconfig --output --root --help"
+            opts="-o -h --from --kubeconfig --context --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -584,6 +584,10 @@ _windrow() {
                     return 0
                     ;;
                 --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -607,7 +611,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__drain__subcmd__check)
-            opts="-o -h --all --from --kubeconfig --output --root --help"
+            opts="-o -h --all --from --kubeconfig --context --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -618,6 +622,10 @@ _windrow() {
                     return 0
                     ;;
                 --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1875,7 +1883,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__repair)
-            opts="-h --dry-run --undo --yes --kubeconfig --root --help"
+            opts="-h --dry-run --undo --yes --kubeconfig --context --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1886,6 +1894,10 @@ _windrow() {
                     return 0
                     ;;
                 --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2063,7 +2075,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__upgrade__subcmd__check)
-            opts="-o -h --to --from --kubeconfig --output --root --help"
+            opts="-o -h --to --from --kubeconfig --context --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2078,6 +2090,10 @@ _windrow() {
                     return 0
                     ;;
                 --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

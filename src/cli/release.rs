@@ -1,6 +1,7 @@
 //! `windrow release`: a person lets RKE2 apply files; `--failsafe` does so for a daemon that died.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use windrow_decide::{Manual, Mark, OnFailure};
@@ -78,7 +79,7 @@ impl Lift {
         let mut fine = self.below(context, &default);
         // Only now: a configuration that cannot be loaded, or takes too long, must not keep the holds in the default
         // directory.
-        let configured = std::panic::catch_unwind(|| context.manifests());
+        let configured = std::panic::catch_unwind(AssertUnwindSafe(|| context.manifests()));
         if let Some(other) = configured.ok().filter(|one| *one != default) {
             fine &= self.below(context, &other);
         }
