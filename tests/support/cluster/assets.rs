@@ -98,7 +98,7 @@ pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
 /// failure that none were taken out of their modules.
 pub(crate) fn published_kind((group, version, kind): Gvk) -> Option<String> {
     let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)).plural;
-    let found = ["kinds", "kinds-typed"].into_iter().find_map(|module| {
+    let found = ["kinds", "kinds-typed", "kinds-rancher"].into_iter().find_map(|module| {
         let folder = built(module);
         assert!(
             folder.exists() || env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
