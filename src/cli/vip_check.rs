@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use windrow_harvester::arp::{PROBES, waits};
 use windrow_harvester::vip_address;
 use windrow_harvester::vip_check::{AddressClaim, AddressState, VipCheck};
+use windrow_harvester::who_has::{PROBES, waits};
 use windrow_model::manifest::yaml;
 
 use super::inputs::text_of;
@@ -13,13 +13,13 @@ use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit};
 use crate::backoff::random;
-use crate::observe::arp::{Claims, ask_who_has};
+use crate::observe::who_has::{Claims, ask_who_has};
 
 /// Harvester's configuration, as the installer leaves it.
 const CONFIGURATION: &str = "/oem/harvester.config";
 const LEADER: &str = "Where the cluster runs, its leader has the VIP: `windrow diagnose` on a server tells it from others.";
 
-/// Does another machine use the VIP's address? Asked with ARP probes, which take the right CAP_NET_RAW
+/// Does another machine use the VIP's address? Asked by ARP or, for IPv6, by neighbour discovery, which takes the right CAP_NET_RAW
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The address; when not given, `install.vip` of the configuration
@@ -64,13 +64,10 @@ pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
 }
 
 fn look_for(address: IpAddr, link: Option<&str>) -> VipCheck {
-    let IpAddr::V4(v4) = address else {
-        // RFC 4862 asks otherwise, by neighbour solicitations.
-        let why = "cannot be looked for: it is an IPv6 address, and only IPv4 is asked for here";
-        return VipCheck::unknown(address, why);
-    };
-    match ask_who_has(v4, link, waits([random(), random(), random()])) {
-        Ok(Claims { link, others }) => VipCheck::heard(address, &link.name, link.has(v4), &others),
+    match ask_who_has(address, link, waits([random(), random(), random()])) {
+        Ok(Claims { link, others }) => {
+            VipCheck::heard(address, &link.name, link.has(address), &others)
+        }
         Err(why) => VipCheck::unknown(address, format!("could not be looked for: {why}")),
     }
 }
@@ -90,9 +87,13 @@ fn configured(path: &Path) -> Result<IpAddr, String> {
 fn in_words(checked: &VipCheck) -> String {
     let address = checked.address;
     let link = checked.link.as_deref().unwrap_or_default();
+    let asked = match address {
+        IpAddr::V4(_) => "ARP probes",
+        IpAddr::V6(_) => "neighbour solicitations",
+    };
     let mut lines = vec![match checked.state {
         AddressState::Free => {
-            format!("{address} is free: no answer to {PROBES} ARP probes on {link}")
+            format!("{address} is free: no answer to {PROBES} {asked} on {link}")
         }
         AddressState::Own => {
             format!("{address} is this node's own ({link}): no other machine has it")

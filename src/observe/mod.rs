@@ -2,7 +2,6 @@
 //! They decide nothing and change nothing.
 
 pub mod appearances;
-pub mod arp;
 pub mod bootstrap;
 pub mod cluster;
 pub mod collect;
@@ -27,3 +26,4 @@ pub mod systemd;
 pub mod unit_sandbox;
 pub mod upgrade;
 pub mod upgrade_check;
+pub mod who_has;

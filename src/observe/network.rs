@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::IpAddr;
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
@@ -25,14 +26,10 @@ pub fn own_network(layout: &Layout) -> OwnNetwork {
 /// The Ethernet links, and how a packet socket names each.
 pub(super) fn links() -> nix::Result<Vec<(NetworkLink, LinkAddr)>> {
     let all: Vec<InterfaceAddress> = getifaddrs()?.collect();
-    let mut addresses: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+    let mut addresses: BTreeMap<&str, Vec<(IpAddr, u8)>> = BTreeMap::new();
     for one in &all {
-        if let Some(v4) = one.address.as_ref().and_then(|a| a.as_sockaddr_in()) {
-            let mask = one.netmask.as_ref().and_then(|mask| mask.as_sockaddr_in());
-            let prefix = mask.map_or(32, |mask| mask.ip().to_bits().leading_ones());
-            let known = addresses.entry(&one.interface_name).or_default();
-            known.push((v4.ip(), u8::try_from(prefix).unwrap_or(32)));
-        }
+        let known = addresses.entry(&one.interface_name).or_default();
+        known.extend(address_of(one));
     }
     let ethernet = all.iter().filter_map(|one| {
         let address = *one.address.as_ref()?.as_link_addr()?;
@@ -56,6 +53,21 @@ pub(super) fn links() -> nix::Result<Vec<(NetworkLink, LinkAddr)>> {
         Some((link, address))
     });
     Ok(ethernet.collect())
+}
+
+/// An address with the length of its prefix. One of the link alone is none.
+fn address_of(one: &InterfaceAddress) -> Option<(IpAddr, u8)> {
+    let (address, mask) = (one.address.as_ref()?, one.netmask.as_ref());
+    if let Some(v4) = address.as_sockaddr_in() {
+        let mask = mask.and_then(|mask| mask.as_sockaddr_in());
+        let prefix = mask.map_or(32, |mask| mask.ip().to_bits().leading_ones());
+        return Some((v4.ip().into(), u8::try_from(prefix).unwrap_or(32)));
+    }
+    let v6 = address.as_sockaddr_in6()?;
+    let mask = mask.and_then(|mask| mask.as_sockaddr_in6());
+    let prefix = mask.map_or(128, |mask| mask.ip().to_bits().leading_ones());
+    let is_of_link = v6.ip().is_unicast_link_local();
+    (!is_of_link).then_some((v6.ip().into(), u8::try_from(prefix).unwrap_or(128)))
 }
 
 /// Is there a default route?

@@ -1,4 +1,4 @@
-//! `windrow vip-check` between two network namespaces: the kernel's own ARP answers, or does not.
+//! `windrow vip-check` between two network namespaces: the kernel's own ARP and neighbour discovery answer, or do not.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use std::process::{Child, Command, Output, Stdio};
@@ -13,6 +13,9 @@ const OURS: &str = "192.0.2.1";
 const PEER: &str = "192.0.2.2";
 const VIP: &str = "192.0.2.10";
 const PEER_MAC: &str = "02:00:00:00:00:07";
+const OURS_V6: &str = "2001:db8::1";
+const PEER_V6: &str = "2001:db8::2";
+const VIP_V6: &str = "2001:db8::10";
 
 /// A network namespace, which lives as long as its process.
 struct Namespace(Child);
@@ -84,11 +87,11 @@ fn wire() -> Option<(Namespace, Namespace)> {
     let (here, there) = (Namespace::new(), Namespace::new());
     here.sh(&format!(
         "ip link add eth0 type veth peer name eth0 netns {} address {PEER_MAC}
-         ip address add {OURS}/24 dev eth0; ip link set eth0 up",
+         ip address add {OURS}/24 dev eth0; ip address add {OURS_V6}/64 dev eth0 nodad; ip link set eth0 up",
         there.0.id()
     ));
     there.sh(&format!(
-        "ip address add {PEER}/24 dev eth0; ip link set eth0 up"
+        "ip address add {PEER}/24 dev eth0; ip address add {PEER_V6}/64 dev eth0 nodad; ip link set eth0 up"
     ));
     // The kernel finds out a moment later.
     for side in [&here, &there] {
@@ -183,6 +186,57 @@ fn two_machines_that_look_for_one_address_at_a_time_hear_of_each_other() {
 }
 
 #[test]
+fn an_ipv6_address_is_asked_for_by_neighbour_discovery_and_its_owner_answers() {
+    let Some((here, there)) = wire() else { return };
+    // What the peer puts on its link is its own at once, without looking for others.
+    let (free, used) = (here.look(&[VIP_V6]), here.look(&[PEER_V6]));
+    let (code, said) = end(free);
+    assert_eq!(
+        said,
+        format!("{VIP_V6} is free: no answer to 3 neighbour solicitations on eth0\n")
+    );
+    assert_eq!(code, 0);
+    let (code, said) = end(used);
+    assert!(
+        said.starts_with(&format!(
+            "{PEER_V6} is used by another on eth0:\n  {PEER_MAC} has it\n"
+        )),
+        "{said}"
+    );
+    assert_eq!(code, 4);
+
+    let own = format!("ip address add {VIP_V6}/128 dev eth0 nodad");
+    here.sh(&own);
+    let (code, said) = end(here.look(&[VIP_V6]));
+    assert_eq!(
+        said,
+        format!("{VIP_V6} is this node's own (eth0): no other machine has it\n")
+    );
+    assert_eq!(code, 0);
+    there.sh(&own);
+    let (code, said) = end(here.look(&[VIP_V6, "-o", "json"]));
+    let checked: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        checked,
+        json!({"apiVersion": "windrow.dev/v1", "kind": "VipCheck", "address": VIP_V6, "link": "eth0",
+            "state": "shared", "claims": [{"mac": PEER_MAC, "probes": false}]})
+    );
+    assert_eq!(code, 4);
+}
+
+#[test]
+fn a_machine_that_is_about_to_take_an_ipv6_address_is_heard() {
+    let Some((here, there)) = wire() else { return };
+    let (one, other) = (here.look(&[VIP_V6]), there.look(&[VIP_V6]));
+    let (code, said) = end(one);
+    assert!(
+        said.contains(&format!("{PEER_MAC} probes for it too")),
+        "{said}"
+    );
+    assert_eq!((code, end(other).0), (4, 4));
+}
+
+#[test]
 fn without_the_right_the_link_or_the_address_nothing_is_claimed() {
     let Some((here, there)) = wire() else { return };
     let program = env!("CARGO_BIN_EXE_windrow");
@@ -202,8 +256,9 @@ fn without_the_right_the_link_or_the_address_nothing_is_claimed() {
     for (args, why, exit) in [
         (&["198.51.100.1"][..], "--interface", 5),
         (&[VIP, "--interface", "eth7"], "no Ethernet link eth7", 5),
-        (&["2001:db8::1"], "only IPv4 is asked for", 5),
-        (&["2001:db8::1", "-o", "json"], r#""state": "unknown""#, 5),
+        (&["2001:db8:1::1"], "--interface", 5),
+        (&["2001:db8:1::1", "-o", "json"], r#""state": "unknown""#, 5),
+        (&["fe80::1", "--interface", "eth0"], "is no VIP", 5),
         (&[VIP, "--interface", "lo"], "no Ethernet link lo", 5),
         (
             &["--config", "/nowhere.yaml"],

@@ -12,7 +12,6 @@
 )]
 
 pub mod addons;
-pub mod arp;
 pub mod console;
 pub mod drain;
 pub mod incidents;
@@ -25,6 +24,7 @@ pub mod upgrade_check;
 mod version;
 pub mod versions;
 pub mod vip_check;
+pub mod who_has;
 
 pub use system_image::{ImageFile, SystemImages, boot_time, booted_image};
 pub use version::{HarvesterVersion, ReleaseStage};

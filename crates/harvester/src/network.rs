@@ -1,7 +1,7 @@
 //! A node's links and its neighbours on them, as the kernel lists them. Pure: the caller has asked the kernel.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -67,27 +67,37 @@ pub struct NetworkLink {
     pub mac: MacAddress,
     /// Is it up, and is there a carrier?
     pub running: bool,
-    /// Its IPv4 addresses, each with the length of its network's prefix.
-    pub addresses: Vec<(Ipv4Addr, u8)>,
+    /// Its addresses but those of the link alone (`fe80::`), each with the length of its network's prefix.
+    pub addresses: Vec<(IpAddr, u8)>,
 }
 
 impl NetworkLink {
     /// Is this address one of its own?
-    pub fn has(&self, address: Ipv4Addr) -> bool {
+    pub fn has(&self, address: impl Into<IpAddr>) -> bool {
+        let address = address.into();
         self.addresses.iter().any(|(own, _)| *own == address)
     }
 
     /// The longest prefix of its networks that this address is in.
-    fn reaches(&self, address: Ipv4Addr) -> Option<u8> {
-        let network = |of: Ipv4Addr, prefix: u8| {
-            let host_bits = 32_u32.saturating_sub(prefix.into());
-            of.to_bits().checked_shr(host_bits).unwrap_or_default()
-        };
+    fn reaches(&self, address: IpAddr) -> Option<u8> {
         let own = self.addresses.iter();
-        own.filter(|(own, prefix)| network(*own, *prefix) == network(address, *prefix))
+        own.filter(|(own, prefix)| is_in(address, *own, *prefix))
             .map(|(_, prefix)| *prefix)
             .max()
     }
+}
+
+/// Do two addresses begin alike?
+fn is_in(address: IpAddr, own: IpAddr, prefix: u8) -> bool {
+    let (differ, length) = match (address, own) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => {
+            (u128::from(one.to_bits() ^ other.to_bits()), 32_u32)
+        }
+        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits(), 128),
+        _ => return false,
+    };
+    let host_bits = length.saturating_sub(prefix.into());
+    differ.checked_shr(host_bits).unwrap_or_default() == 0
 }
 
 /// Another machine's hardware address, as this node has heard it.
@@ -147,7 +157,7 @@ pub fn neighbours(table: &str) -> Vec<Neighbour> {
 /// Why there is none, and what to do.
 pub fn link_for<'l>(
     links: &'l [NetworkLink],
-    address: Ipv4Addr,
+    address: IpAddr,
     named: Option<&str>,
 ) -> Result<&'l NetworkLink, String> {
     let link = match named {
@@ -230,7 +240,9 @@ mod tests {
             link("wide", true, &[("10.0.0.2", 8)]),
             link("mgmt-br", true, &[("10.1.0.2", 24)]),
             link("vip-398f068d", true, &[("10.1.0.10", 32)]),
-            link("down", false, &[("192.0.2.1", 24)]),
+            link("down", false, &[("192.0.2.1", 24), ("2001:db8:2::1", 64)]),
+            link("six", true, &[("2001:db8::1", 32), ("10.0.0.3", 16)]),
+            link("six-near", true, &[("2001:db8:0:1::1", 64)]),
         ];
         let name = |address: &str, named| {
             link_for(&links, address.parse().unwrap(), named).map(|link| link.name.as_str())
@@ -239,6 +251,16 @@ mod tests {
         assert_eq!(name("10.1.0.11", None), Ok("mgmt-br"));
         assert_eq!(name("10.2.0.11", None), Ok("wide"));
         assert_eq!(name("10.1.0.11", Some("wide")), Ok("wide"));
+        assert_eq!(name("2001:db8:0:1::9", None), Ok("six-near"));
+        assert_eq!(name("2001:db8:0:2::9", None), Ok("six"));
+        assert_eq!(name("10.0.7.1", None), Ok("six"), "the nearer of two");
+        // The first 32 bits are alike, and it is another family.
+        assert_eq!(name("10.1.0.2", None), Ok("mgmt-br"));
+        assert!(
+            name("2001:db9::1", None)
+                .unwrap_err()
+                .contains("--interface")
+        );
         assert!(
             name("172.16.0.1", None)
                 .unwrap_err()

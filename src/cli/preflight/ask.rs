@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use futures::future::join_all;
 use tokio::task::spawn_blocking;
-use windrow_harvester::arp::waits;
 use windrow_harvester::vip_check::{AddressClaim, VipCheck};
+use windrow_harvester::who_has::waits;
 use windrow_host::minimums::PublishedMinimums;
 use windrow_host::{
     DnsReading, FsyncReading, HostFacts, JoinReading, NtpReading, PlannedRole, Reading,
@@ -21,13 +21,13 @@ use super::Args;
 use crate::act::measure_fsync;
 use crate::backoff::random;
 use crate::layout::Layout;
-use crate::observe::arp::{Claims, ask_who_has};
 use crate::observe::host::{
     ask_for_time, ask_name_server, configured_name_servers, file_system_of, listeners,
     nearest_directory, takes_connections,
 };
 use crate::observe::network::has_default_route;
 use crate::observe::probes::clock_is_synchronised;
+use crate::observe::who_has::{Claims, ask_who_has};
 
 /// A cluster of Harvester is joined over HTTPS.
 const HTTPS: u16 = 443;
@@ -154,10 +154,8 @@ async fn addresses(args: &Args, wanted: &WantedNode, host: &HostFacts) -> Vec<Vi
 }
 
 async fn claims(address: &str, link: Option<String>) -> (bool, Result<Vec<AddressClaim>, String>) {
-    let address: Ipv4Addr = match address.parse() {
-        Ok(IpAddr::V4(address)) => address,
-        Ok(IpAddr::V6(_)) => return (false, Err("IPv6 has no ARP".to_owned())),
-        Err(_) => return (false, Err("it is no address".to_owned())),
+    let Ok(address) = address.parse::<IpAddr>() else {
+        return (false, Err("it is no address".to_owned()));
     };
     say(&format!("asking who has {address} (7 s)"));
     let waits = waits([random(), random(), random()]);
@@ -165,7 +163,7 @@ async fn claims(address: &str, link: Option<String>) -> (bool, Result<Vec<Addres
     match asked.unwrap_or_else(|error| Err(error.to_string())) {
         Ok(Claims { link, others }) => {
             let own = link.has(address);
-            let heard = VipCheck::heard(address.into(), &link.name, own, &others);
+            let heard = VipCheck::heard(address, &link.name, own, &others);
             (own, Ok(heard.claims))
         }
         Err(why) => (false, Err(why)),

@@ -1,8 +1,8 @@
-//! Asks a link who has an address, by ARP probes (RFC 5227). Needs the right CAP_NET_RAW.
+//! Asks a link who has an address: by ARP probes, or for IPv6 by solicitations of neighbours. Needs the right CAP_NET_RAW.
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{LinkAddr, MsgFlags, recvfrom, sendto};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, eth, socket_with};
-use windrow_harvester::arp::{Claim, PROBES, claim, probe};
 use windrow_harvester::network::{MacAddress, NetworkLink, link_for};
+use windrow_harvester::who_has::{Claim, PROBES, claim, groups, probe};
 
 use super::network::links;
 
-/// Longer than any ARP frame.
+/// Longer than any ARP frame, and than what is read of a neighbour's message.
 const LONGEST_FRAME: usize = 256;
 
 /// Who claims an address.
@@ -33,17 +33,22 @@ pub struct Claims {
 ///
 /// Why it could not be asked, as a sentence for people.
 pub fn ask_who_has(
-    address: Ipv4Addr,
+    address: IpAddr,
     named: Option<&str>,
     waits: [Duration; PROBES + 1],
 ) -> Result<Claims, String> {
+    if matches!(address, IpAddr::V6(one) if one.is_unicast_link_local()) {
+        return Err("an address of the link alone is no VIP".to_owned());
+    }
     let Target { link, at, own } = target(address, named)?;
-    let socket = open().map_err(|error| match error.kind() {
+    let socket = open(address).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            "ARP probes need the right CAP_NET_RAW: run it as root".to_owned()
+            "probes need the right CAP_NET_RAW: run it as root".to_owned()
         }
         _ => format!("no packet socket: {error}"),
     })?;
+    let _member = join(&groups(address), &at)
+        .map_err(|error| format!("{} does not speak IPv6: {error}", link.name))?;
     let mut others = BTreeSet::new();
     let frame = probe(link.mac, address);
     for (sent, wait) in waits.into_iter().enumerate() {
@@ -70,7 +75,7 @@ struct Target {
     own: Vec<MacAddress>,
 }
 
-fn target(address: Ipv4Addr, named: Option<&str>) -> Result<Target, String> {
+fn target(address: IpAddr, named: Option<&str>) -> Result<Target, String> {
     let links = links().map_err(|error| format!("the kernel does not list its links: {error}"))?;
     let (links, names): (Vec<NetworkLink>, Vec<LinkAddr>) = links.into_iter().unzip();
     let link = link_for(&links, address, named)?;
@@ -84,16 +89,33 @@ fn target(address: Ipv4Addr, named: Option<&str>) -> Result<Target, String> {
     })
 }
 
-/// A socket for ARP frames of all links: an answer may come before it could be bound to one.
-fn open() -> io::Result<OwnedFd> {
+/// A socket for such frames of all links: an answer may come before it could be bound to one.
+fn open(address: IpAddr) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let protocol = match address {
+        IpAddr::V4(_) => eth::ARP,
+        IpAddr::V6(_) => eth::IPV6,
+    };
     let socket = socket_with(
         AddressFamily::PACKET,
         SocketType::RAW,
         flags,
-        Some(eth::ARP),
+        Some(protocol),
     )?;
     Ok(socket)
+}
+
+/// Has the link take in what is said to these groups, as long as the socket lives. `None` where there are none.
+fn join(groups: &[Ipv6Addr], at: &LinkAddr) -> io::Result<Option<UdpSocket>> {
+    if groups.is_empty() {
+        return Ok(None);
+    }
+    let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))?;
+    let link = u32::try_from(at.ifindex()).unwrap_or_default();
+    for group in groups {
+        socket.join_multicast_v6(group, link)?;
+    }
+    Ok(Some(socket))
 }
 
 /// Hands over what comes in on a link until a moment.

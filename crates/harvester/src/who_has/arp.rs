@@ -1,16 +1,9 @@
-//! Is an IPv4 address in use? Asked as RFC 5227 has it. Pure: the caller sends what stands here and hears the answers.
+//! IPv4: ARP (RFC 826) as RFC 5227 asks by it.
 
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
+use super::Claim;
 use crate::network::MacAddress;
-
-/// `PROBE_NUM`.
-pub const PROBES: usize = 3;
-/// `PROBE_MIN`, which is also what `PROBE_WAIT` and `PROBE_MAX` may add.
-const SECOND: u64 = 1000;
-/// `ANNOUNCE_WAIT`: how long a late answer to the last probe still counts.
-const LATE: Duration = Duration::from_secs(2);
 
 const BROADCAST: MacAddress = MacAddress([0xff; 6]);
 /// Ethernet's type of ARP, then hardware (Ethernet), protocol (IPv4) and the lengths of their addresses.
@@ -18,21 +11,8 @@ const HEADER: [u8; 8] = [0x08, 0x06, 0, 1, 0x08, 0, 6, 4];
 const REQUEST: [u8; 2] = [0, 1];
 const REPLY: [u8; 2] = [0, 2];
 
-/// How long to listen before the first probe, between two, and after the last one. `random` are any numbers: hosts that
-/// start together shall not ask together.
-pub fn waits(random: [u64; PROBES]) -> [Duration; PROBES + 1] {
-    let [first, second, third] = random.map(|number| number % SECOND);
-    let millis = Duration::from_millis;
-    [
-        millis(first),
-        millis(SECOND + second),
-        millis(SECOND + third),
-        LATE,
-    ]
-}
-
-/// The Ethernet frame that asks who has an address, and claims nothing itself: its sender's address is 0.0.0.0.
-pub fn probe(from: MacAddress, address: Ipv4Addr) -> Vec<u8> {
+/// Its sender's address is 0.0.0.0.
+pub(super) fn probe(from: MacAddress, address: Ipv4Addr) -> Vec<u8> {
     let unknown = [0; 6];
     [
         &BROADCAST.0[..],
@@ -47,17 +27,7 @@ pub fn probe(from: MacAddress, address: Ipv4Addr) -> Vec<u8> {
     .concat()
 }
 
-/// What another machine says of an address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Claim {
-    /// It has it: it answered, asked for another in its name, or announced it.
-    Has(MacAddress),
-    /// It asks for it as we do, and is about to take it.
-    Probes(MacAddress),
-}
-
-/// What a frame says of an address, unless one of our own links (`own`) sent it.
-pub fn claim(frame: &[u8], address: Ipv4Addr, own: &[MacAddress]) -> Option<Claim> {
+pub(super) fn claim(frame: &[u8], address: Ipv4Addr, own: &[MacAddress]) -> Option<Claim> {
     let (ethernet, arp) = frame.split_at_checked(12)?;
     let source = MacAddress(ethernet.get(6..)?.try_into().ok()?);
     let (header, arp) = arp.split_at_checked(HEADER.len())?;
@@ -137,16 +107,6 @@ mod tests {
         let mut heard = frame(2, OTHER, VIP, VIP);
         heard[6..12].copy_from_slice(&OURS.0);
         assert_eq!(claim(&heard, VIP, &[OURS]), None);
-    }
-
-    #[test]
-    fn waits_are_those_of_the_rfc_whatever_the_random_numbers_are() {
-        assert_eq!(
-            waits([0, 0, 0]).map(|wait| wait.as_millis()),
-            [0, 1000, 1000, 2000]
-        );
-        let longest = waits([u64::MAX, 999, 1999]).map(|wait| wait.as_millis());
-        assert!(longest[0] < 1000 && longest[1..3].iter().all(|wait| *wait < 2000));
     }
 
     proptest! {
