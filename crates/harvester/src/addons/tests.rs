@@ -6,6 +6,7 @@ use serde_json::json;
 use super::*;
 
 mod disabling;
+mod job;
 
 const ASKED: &str = "2026-03-01T10:00:00Z";
 
