@@ -193,6 +193,10 @@ fn stand(status: &Status) -> impl std::hash::Hash {
 }
 
 #[cfg(test)]
+#[path = "appearances_tests.rs"]
+mod closing;
+
+#[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
     use windrow_decide::flight::{Appeared, Provenance};
