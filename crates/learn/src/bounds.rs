@@ -18,6 +18,8 @@ pub const MOST_OF_A_BOOT: usize = 2_000;
 pub const MOST_CANDIDATES: usize = 8;
 /// Most times that things of a boot stand with one who may have brought them.
 pub const MOST_PERHAPS: usize = 200;
+/// Most of RKE2's polls of a boot.
+pub const MOST_POLLS: usize = 32;
 /// Most refusals of a boot.
 pub const MOST_REFUSALS: usize = 50;
 /// Largest row, in bytes.
@@ -121,6 +123,9 @@ pub fn complaint(boot: &ObservedBoot) -> Option<String> {
     }
     if boot.phases.iter().any(|phase| phase.ms > LONGEST_MS) {
         return wrong("a phase takes longer than seven days");
+    }
+    if boot.polls.len() > MOST_POLLS || boot.polls.iter().any(|ms| *ms > LONGEST_MS) {
+        return wrong("a poll of RKE2's takes longer than seven days, or there are too many");
     }
     let things = || boot.brought.iter().flat_map(ObservedBringer::all);
     let mut times = things().flat_map(|thing| [thing.after, thing.api]);

@@ -52,6 +52,10 @@ pub struct ObservedBoot {
     /// How long it was in each phase.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<ObservedPhase>,
+    /// How long RKE2 took with each file, from when it might have it until it had applied it, in milliseconds, the quickest first. Of many
+    /// files an even choice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub polls: Vec<u64>,
     /// Who brought what.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub brought: Vec<ObservedBringer>,

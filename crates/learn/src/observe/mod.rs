@@ -17,7 +17,7 @@ use windrow_plan::readiness::node::Phase;
 
 use self::refusals::Refusals;
 use self::who::Bringers;
-use crate::bounds::{LONGEST_MS, complaint, is_word};
+use crate::bounds::{LONGEST_MS, MOST_POLLS, complaint, is_word};
 use crate::row::{ObservedBoot, ObservedPhase, PhaseName, ROW_FORMAT};
 
 /// A flight that begins this long after its process was begun again in the middle.
@@ -85,6 +85,7 @@ fn observe_boot(boot: &RecordedBoot<'_>, was_installed: bool) -> Result<Observed
         watched: walk.watched,
         end: timeline.end.state,
         phases: phases(&timeline),
+        polls: polls(&timeline),
         brought: walk.bringers.finish(&walk.applied, walk.api),
         refusals: walk.refusals.finish(),
     })
@@ -119,6 +120,24 @@ fn phases(timeline: &BootTimeline) -> Vec<ObservedPhase> {
             ms: (seconds * 1000.0).round() as u64,
             open,
         })
+        .collect()
+}
+
+/// How long RKE2 took with each file, in milliseconds.
+fn polls(timeline: &BootTimeline) -> Vec<u64> {
+    let seconds = timeline.files.iter().filter_map(|file| file.poll_seconds);
+    let all = seconds.map(|one| (one * 1000.0).round() as u64).collect();
+    even_choice(all, MOST_POLLS)
+}
+
+/// This many of all numbers, sorted: the least, the greatest, and those at even distances between.
+pub(crate) fn even_choice(mut all: Vec<u64>, most: usize) -> Vec<u64> {
+    all.sort_unstable();
+    let last = all.len().saturating_sub(1);
+    let chosen = all.len().min(most);
+    let gaps = chosen.saturating_sub(1).max(1);
+    (0..chosen)
+        .map(|number| all[number * last / gaps])
         .collect()
 }
 

@@ -52,6 +52,8 @@ fn a_boot_says_who_brought_what_and_how_long_after_the_helmchart_was_applied() {
         .map(|one| (one.phase.0.as_str(), one.ms))
         .collect();
     assert_eq!(phases, [("api", 60_000), ("manifests", 45_000)]);
+    // Released before kube-apiserver answered, and applied 15 seconds after that.
+    assert_eq!(row.polls, [15_000]);
     let [one] = &row.brought[..] else {
         panic!("{row:?}");
     };
@@ -70,6 +72,31 @@ fn a_boot_says_who_brought_what_and_how_long_after_the_helmchart_was_applied() {
         (one.things[0].after, one.things[0].api),
         (Some(20_000), Some(35_000))
     );
+}
+
+#[test]
+fn of_many_polls_the_least_the_greatest_and_even_ones_between_stay() {
+    use crate::observe::even_choice;
+    assert_eq!(even_choice(vec![], 3), [0_u64; 0]);
+    assert_eq!(even_choice(vec![7], 3), [7]);
+    assert_eq!(even_choice(vec![9, 7, 8], 3), [7, 8, 9]);
+    assert_eq!(
+        even_choice((0..=100).rev().collect(), 5),
+        [0, 25, 50, 75, 100]
+    );
+    assert_eq!(even_choice((0..1000).collect(), 32).len(), 32);
+}
+
+#[test]
+fn a_row_of_more_polls_than_files_are_kept_or_of_a_week_is_refused() {
+    use crate::bounds::{LONGEST_MS, MOST_POLLS, complaint};
+    let mut row = rows(&[BootScript::new(0)]).remove(0);
+    row.polls = vec![LONGEST_MS; MOST_POLLS];
+    assert_eq!(complaint(&row), None);
+    row.polls.push(0);
+    assert!(complaint(&row).is_some());
+    row.polls = vec![LONGEST_MS + 1];
+    assert!(complaint(&row).unwrap().contains("poll"));
 }
 
 #[test]

@@ -178,6 +178,7 @@ fn boot() -> impl Strategy<Value = ObservedBoot> {
             watched,
             end,
             phases,
+            polls: std::vec![u64::try_from(number).unwrap() * 1000],
             brought,
             refusals,
         },
