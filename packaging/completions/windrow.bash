@@ -345,7 +345,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__check)
-            opts="-o -h --node --harvester --rke2 --reboot --rules --images --fix --seeds --timeout --output --write --fail-on --accept --root --help"
+            opts="-o -h --node --harvester --rke2 --hardware --reboot --rules --images --fix --seeds --timeout --output --write --fail-on --accept --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -360,6 +360,10 @@ _windrow() {
                     return 0
                     ;;
                 --rke2)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hardware)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1633,7 +1637,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__plan)
-            opts="-o -h --output --platform --harvester --rke2 --rules --root --help"
+            opts="-o -h --output --platform --harvester --rke2 --hardware --rules --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1656,6 +1660,10 @@ _windrow() {
                     return 0
                     ;;
                 --rke2)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hardware)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1799,7 +1807,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__rehearse)
-            opts="-o -h --node --harvester --rke2 --reboot --rules --images --fix --seeds --timeout --output --root --help"
+            opts="-o -h --node --harvester --rke2 --hardware --reboot --rules --images --fix --seeds --timeout --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1814,6 +1822,10 @@ _windrow() {
                     return 0
                     ;;
                 --rke2)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hardware)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

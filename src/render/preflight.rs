@@ -58,6 +58,9 @@ pub fn preflight_table(preflight: &Preflight, style: Style) -> String {
     for what in &preflight.not_looked_at {
         paragraph(&mut out, &format!("not looked at: {what}"), 0, style);
     }
+    if let Some(class) = &preflight.hardware_class {
+        paragraph(&mut out, &format!("class of hardware: {class}"), 0, style);
+    }
     let verdict = match preflight.verdict {
         PreflightVerdict::Fine => style.good("Nothing is known that is against this machine."),
         PreflightVerdict::Fails => style.bad("This machine cannot become that: see above."),

@@ -284,6 +284,24 @@ pub(super) fn mostly(prediction: Option<Prediction>) -> String {
 
 /// How long phases took on nodes of this kind.
 fn seen_phases(out: &mut String, node: &NodeRehearsal, style: Style) {
+    if let Some(used) = &node.used_times {
+        let all = match (used.of_all, &used.hardware) {
+            (0, _) => None,
+            (count, None) => Some(format!(
+                "{count} of all machines (--hardware names a class)"
+            )),
+            (count, Some(_)) => Some(format!("{count} of all machines")),
+        };
+        let class = used.hardware.as_ref().filter(|_| used.of_class > 0);
+        let class = class.map(|name| format!("{} of {name}", used.of_class));
+        let parts: Vec<String> = class.into_iter().chain(all).collect();
+        let text = format!(
+            "Times that are taken from earlier boots: {}",
+            parts.join(", ")
+        );
+        indented(out, 0, &text, style, str::to_owned);
+        out.push('\n');
+    }
     if node.seen_phases.is_empty() {
         return;
     }
@@ -291,10 +309,11 @@ fn seen_phases(out: &mut String, node: &NodeRehearsal, style: Style) {
     for seen in &node.seen_phases {
         let boots = if seen.boots == 1 { "boot" } else { "boots" };
         let text = format!(
-            "{} took {} in 9 of 10 (from {} {boots})",
+            "{} took {} in 9 of 10 (from {} {boots} of {})",
             seen.phase.as_str(),
             span(seen.nine_of_ten),
-            seen.boots
+            seen.boots,
+            seen.hardware.as_deref().unwrap_or("all machines")
         );
         indented(out, 2, &text, style, str::to_owned);
     }

@@ -99,6 +99,9 @@ pub struct Preflight {
     pub checks: Vec<PreflightRow>,
     /// What is not looked at.
     pub not_looked_at: Vec<String>,
+    /// The class of the hardware, as `--hardware` of `plan`, `check` and `rehearse` takes it; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware_class: Option<String>,
     /// The machine.
     pub host: HostFacts,
     /// What was asked around it.

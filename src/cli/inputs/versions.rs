@@ -1,7 +1,10 @@
-//! Which versions run on the node, as far as the command line and the inputs say so. `check`, `rehearse` and `plan` share it, so that
-//! they know the same.
+//! Which versions run on the node and what machine it is, as far as the command line and the inputs say so. `check`, `rehearse` and
+//! `plan` share it, so that they know the same.
+
+use std::path::Path;
 
 use windrow_harvester::HarvesterVersion;
+use windrow_host::{Preflight, hardware_class};
 use windrow_model::findings::Finding;
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::Platform;
@@ -10,8 +13,9 @@ use windrow_simulate::rehearse::modelled::{self, UnreadVersion};
 
 use super::facts::node_facts;
 use super::gathered::Inputs;
+use super::text_of;
 
-/// The versions that the command line names.
+/// The versions that the command line names, and the machine.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(in crate::cli) struct NamedVersions {
     /// Harvester's version [default: the newest that is modelled, where a Harvester configuration is
@@ -22,10 +26,29 @@ pub(in crate::cli) struct NamedVersions {
     /// against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]
     #[arg(long, value_name = "VERSION")]
     pub(in crate::cli) rke2: Option<Version>,
+    /// The machine's class of hardware, as `windrow preflight` and `windrow knowledge show` name it (16cpu-64g-nvme), or what
+    /// `windrow preflight -o json` printed on it: times that were learned on such machines come before those of all
+    #[arg(long, value_name = "CLASS|FILE", value_parser = hardware)]
+    pub(in crate::cli) hardware: Option<String>,
+}
+
+/// A class of hardware, or that of a machine that was read before.
+fn hardware(text: &str) -> Result<String, String> {
+    let path = Path::new(text);
+    if !path.is_file() {
+        return match text.contains(['/', '.']) {
+            true => Err("there is no such file, and a class has neither `/` nor `.`".to_owned()),
+            false => Ok(text.to_owned()),
+        };
+    }
+    let read: Preflight = serde_json::from_str(&text_of(path)?)
+        .map_err(|error| format!("not what `windrow preflight -o json` prints: {error}"))?;
+    let unknown = "the machine's processors or memory are not known: name the class";
+    hardware_class(&read.host).ok_or_else(|| unknown.to_owned())
 }
 
 /// The versions of a node.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(in crate::cli) struct Versions {
     /// Harvester's; `None` where it is not known to run there.
     pub(in crate::cli) harvester: Option<HarvesterVersion>,
@@ -33,6 +56,8 @@ pub(in crate::cli) struct Versions {
     named_harvester: Option<HarvesterVersion>,
     /// RKE2's, where the command line or a configuration names it, or a version of Harvester that has it.
     pub(in crate::cli) named_rke2: Option<Version>,
+    /// The machine's class of hardware, where the command line names it.
+    hardware: Option<String>,
 }
 
 impl Versions {
@@ -47,6 +72,7 @@ impl Versions {
                 .rke2
                 .or(inputs.rke2)
                 .or(named.harvester.and_then(HarvesterVersion::rke2)),
+            hardware: named.hardware.clone(),
         }
     }
 
@@ -76,5 +102,6 @@ impl Versions {
         node_facts(inputs, platform)
             .with_kubernetes(self.named_rke2)
             .with_harvester(harvester.as_deref())
+            .with_machine(None, self.hardware.clone())
     }
 }

@@ -6,8 +6,8 @@ use windrow_decide::settings::ConfigError;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::ManifestPath;
 use windrow_plan::knowledge::LearnedShare;
-use windrow_simulate::rehearse::SeenPhase;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
+use windrow_simulate::rehearse::{SeenPhase, UsedTimes};
 
 /// What is found of one node's files.
 #[derive(Default)]
@@ -26,6 +26,8 @@ pub(in crate::cli) struct NodeFindings {
     pub(in crate::cli) learned: LearnedShare,
     /// How long phases took on nodes of this kind, at their first boot.
     pub(in crate::cli) phases: Vec<SeenPhase>,
+    /// Of which machines the times are that are taken from earlier boots.
+    pub(in crate::cli) times: Option<UsedTimes>,
     /// Are Windrow's own files all that was given? Then there is nothing to accept.
     pub(in crate::cli) only_own: bool,
 }

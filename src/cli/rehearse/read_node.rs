@@ -13,7 +13,6 @@ use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
 use windrow_plan::{ApiCheck, Plan, examine_content, link};
-use windrow_simulate::rehearse::SeenPhase;
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::guesses::add_what_comes;
@@ -22,6 +21,7 @@ use windrow_simulate::rehearse::membership::{Membership, membership};
 use windrow_simulate::rehearse::proofs::{
     ProofInputs, asked, image_list, lacking, not_bundled, proofs,
 };
+use windrow_simulate::rehearse::{SeenPhase, UsedTimes};
 use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::{
@@ -105,6 +105,7 @@ pub(super) fn read_node(
         lacking: lacking(&given),
     });
 
+    let times = UsedTimes::of(&plan, &facts);
     let mut scenario = Scenario {
         cannot_run: images
             .as_ref()
@@ -140,6 +141,7 @@ pub(super) fn read_node(
             layout: Vec::new(),
             accepted,
             learned: plan.learned_share(),
+            times,
             phases: plan
                 .phases
                 .iter()

@@ -74,6 +74,7 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
     }
     for (played, read) in rehearsed.iter_mut().zip(&nodes) {
         played.seen_phases.clone_from(&read.found.findings.phases);
+        played.used_times.clone_from(&read.found.findings.times);
     }
     for node in &mut rehearsed {
         node.beyond

@@ -23,7 +23,7 @@ use windrow_plan::rules::Platform;
 use self::table::{ROWS, Row};
 use crate::minimums::{Figure, PublishedMinimum, PublishedMinimums};
 use crate::report::{Preflight, PreflightOutcome, PreflightRow, PreflightVerdict, RowWeight};
-use crate::{HostFacts, Surroundings, WantedNode};
+use crate::{HostFacts, Surroundings, WantedNode, hardware_class};
 
 /// What no row looks at, since nothing here can see it.
 const NOT_LOOKED_AT: &[&str] = &[
@@ -56,6 +56,7 @@ pub fn preflight(
         verdict: PreflightVerdict::of(&checks),
         checks,
         not_looked_at: NOT_LOOKED_AT.iter().map(|one| (*one).to_owned()).collect(),
+        hardware_class: hardware_class(host),
         host: host.clone(),
         surroundings: surroundings.clone(),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use smol_str::SmolStr;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-use super::{GuardingWebhook, KnowledgeEntry, LearnedBrings, LearnedTimes, Reliance};
+use super::{ClassTimes, GuardingWebhook, KnowledgeEntry, LearnedBrings, LearnedTimes, Reliance};
 use crate::rules::NeedTarget;
 
 /// What is brought.
@@ -53,6 +53,8 @@ pub struct KnownBrings {
     pub after: Option<(Duration, Duration)>,
     /// How long it took in earlier boots, where that was learned: this counts before `after`.
     pub times: Option<LearnedTimes>,
+    /// The same on some classes of hardware.
+    pub times_on: Vec<ClassTimes>,
     /// Webhooks that come with it, and refuse objects until their pods answer.
     pub webhooks: Vec<GuardingWebhook>,
     /// What was learned to come of it: what `brings` has too, and what it has not.
@@ -76,10 +78,14 @@ impl KnownBrings {
     /// Takes in after how long an entry brings things. `times` of what is written come before those that were learned.
     pub(crate) fn add_delays(&mut self, entry: &KnowledgeEntry) {
         self.after = self.after.or(entry.after);
-        self.times = match entry.seen {
-            None => entry.times.or(self.times),
-            Some(_) => self.times.or(entry.times),
+        let takes = match entry.seen {
+            None => entry.times.is_some(),
+            Some(_) => self.times.is_none(),
         };
+        if takes {
+            self.times = entry.times;
+            self.times_on.clone_from(&entry.times_on);
+        }
     }
 }
 

@@ -166,7 +166,8 @@ impl NodeFacts {
         })
     }
 
-    pub(super) fn hardware(&self) -> Option<&str> {
+    /// The machine's class of hardware, where it is known.
+    pub fn hardware(&self) -> Option<&str> {
         self.hardware.as_deref()
     }
 

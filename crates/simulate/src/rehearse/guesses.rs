@@ -2,7 +2,7 @@
 //! or from an installer of which nothing is known. A rehearsal lets all of it come, and says what of it is not known.
 
 use windrow_model::reasons::Code;
-use windrow_plan::knowledge::{LearnedTimes, Provider};
+use windrow_plan::knowledge::{LearnedTimes, Provider, times_on};
 use windrow_plan::readiness::node::Phase;
 use windrow_plan::rules::{NeedTarget, RuleSet, Tier};
 use windrow_plan::{FileId, Plan, PlanDocument, Requirement, SatisfiedBy, rke2};
@@ -16,6 +16,7 @@ pub fn add_what_comes(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet) {
     let mut phases = plan.phases.iter();
     let api = phases.find(|row| row.phase == Phase::Api && !row.installed);
     scenario.api_ready = api.map(|row| row.times);
+    let node = scenario.node.clone();
     let files = plan.files.iter().enumerate();
     for (id, file) in files.filter(|(_, file)| !rke2::is_platforms(&file.path)) {
         for document in &file.documents {
@@ -28,7 +29,7 @@ pub fn add_what_comes(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet) {
                     supply.objects.extend(brings.objects.iter().cloned());
                 }
                 supply.after = known.after;
-                supply.times = known.times;
+                supply.times = times_on(node.hardware(), &known.times_on, known.times);
             }
             for requirement in &document.requires {
                 let need = Need {

@@ -36,7 +36,7 @@ pub use self::boot::boot_timeline;
 pub use self::delay::Delay;
 use self::delay::Delays;
 use self::modelled::UnreadVersion;
-pub use self::prediction::{Prediction, SeenPhase};
+pub use self::prediction::{Prediction, SeenPhase, UsedTimes};
 use self::recognise::recognised;
 pub use self::rehearsal::{
     EndCount, Ending, FileFate, MemberRole, NodeRehearsal, RecognisedIncident, Rehearsal, Side,
@@ -200,6 +200,7 @@ impl PartialRehearsal {
                         .map(|(_, delay)| delay),
                     boot: None,
                     seen_phases: Vec::new(),
+                    used_times: None,
                     versions: versions.clone(),
                     findings: findings
                         .into_iter()

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windrow_plan::knowledge::LearnedPhase;
+use windrow_plan::knowledge::{ClassTimes, LearnedPhase, NodeFacts};
 use windrow_plan::readiness::node::Phase;
+use windrow_plan::{Plan, SatisfiedBy};
 
 use super::rehearsal::Span;
 
@@ -20,13 +21,16 @@ pub struct Prediction {
 }
 
 /// How long a phase took on nodes of this kind, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeenPhase {
     /// Which.
     pub phase: Phase,
     /// On how many boots.
     pub boots: u32,
+    /// Of machines of this class of hardware; absent: of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<String>,
     /// Half of the next boots are expected between these two.
     pub half: Span,
     /// Nine of ten of the next boots are expected between these two.
@@ -61,9 +65,48 @@ impl From<&LearnedPhase> for SeenPhase {
         Self {
             phase: row.phase,
             boots: row.seen.boots,
+            hardware: row.hardware.as_ref().map(ToString::to_string),
             half: span(times.p25, times.p75),
             nine_of_ten: span(times.p5, times.p95),
         }
+    }
+}
+
+/// Of which machines the times are that a rehearsal takes from earlier boots.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UsedTimes {
+    /// The node's class of hardware, where it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<String>,
+    /// How many times are of machines of that class.
+    pub of_class: usize,
+    /// How many are of all machines: too little was learned of the class, or it was not named.
+    pub of_all: usize,
+}
+
+impl UsedTimes {
+    /// Those that a rehearsal of these files takes; `None` where nothing was learned of how long they take.
+    pub fn of(plan: &Plan, node: &NodeFacts) -> Option<Self> {
+        let is_class = |one: &ClassTimes| node.hardware() == Some(one.hardware.as_str());
+        let mut used = Self {
+            hardware: node.hardware().map(str::to_owned),
+            ..Self::default()
+        };
+        let documents = || plan.files.iter().flat_map(|file| &file.documents);
+        let brought = documents().filter_map(|document| document.brings.as_ref());
+        let brought = brought.map(|known| (known.times.is_some(), &known.times_on));
+        let needed = documents().flat_map(|document| &document.requires);
+        let needed = needed.filter(|one| matches!(one.satisfied_by, SatisfiedBy::Platform { .. }));
+        let needed = needed.filter_map(|one| one.learned.as_ref());
+        let needed = needed.map(|known| (known.times.is_some(), &known.times_on));
+        for (is_known, times_on) in brought.chain(needed) {
+            match times_on.iter().any(is_class) {
+                true => used.of_class += 1,
+                false => used.of_all += usize::from(is_known),
+            }
+        }
+        (used.of_class + used.of_all > 0).then_some(used)
     }
 }
 

@@ -11,7 +11,7 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_plan::Origin;
 
 use super::delay::Delay;
-use super::prediction::{Prediction, SeenPhase};
+use super::prediction::{Prediction, SeenPhase, UsedTimes};
 use crate::{DeployCounts, JoinRole};
 
 /// What came of a rehearsal.
@@ -73,6 +73,9 @@ pub struct NodeRehearsal {
     /// How long phases took on nodes of this kind, in boots from which was learned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen_phases: Vec<SeenPhase>,
+    /// Of which machines the times are that were taken from earlier boots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_times: Option<UsedTimes>,
     /// The same node with other versions of Harvester.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionOutcome>,

@@ -5,6 +5,7 @@ use windrow_harvester::HarvesterVersion;
 use windrow_harvester::versions::{Fact, HarvesterVersions, Holds};
 use windrow_model::manifest::FileContent;
 use windrow_model::reasons::Code;
+use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::{Platform, RuleSet};
 
 use super::*;
@@ -199,8 +200,9 @@ fn a_boot_that_takes_polls_longer_with_windrow_says_which_file_makes_it_so() {
     assert_eq!(rehearse("n1", &stuck, 2, Vec::new()).delay, None);
 }
 
-/// A chart of which boots have shown after how long its kind is there, and an object of that kind, by this knowledge.
-fn learned_chart(times: &str) -> NodeRehearsal {
+/// A chart of which boots have shown after how long its kind is there, and an object of that kind, by this knowledge; on a machine of a
+/// class, if one is named.
+fn learned_chart(times: &str, hardware: Option<&str>) -> (NodeRehearsal, UsedTimes) {
     let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: widgets, namespace: kube-system}\nspec: {chart: widgets}\n";
     let widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
     let knowledge = format!(
@@ -224,8 +226,12 @@ fn learned_chart(times: &str) -> NodeRehearsal {
             windrow_plan::examine_content(&path.into(), &content, &limits, shown, &rules, rke2);
         examined.push(std::sync::Arc::new(one));
     }
-    let plan = windrow_plan::link(&examined, &rules, Some(Platform::Rke2));
+    let node = NodeFacts::from(Some(Platform::Rke2));
+    let node = node.with_machine(None, hardware.map(str::to_owned));
+    let plan = windrow_plan::link(&examined, &rules, &node);
+    let used = UsedTimes::of(&plan, &node).unwrap();
     let mut scenario = Scenario::rke2(start());
+    scenario.node = node;
     guesses::add_what_comes(&mut scenario, &plan, &rules);
     let setup = Setup {
         scenario,
@@ -235,12 +241,36 @@ fn learned_chart(times: &str) -> NodeRehearsal {
         rules: rules.into(),
         joins: Vec::new(),
     };
-    rehearse("n1", &setup, 60, Vec::new())
+    (rehearse("n1", &setup, 60, Vec::new()), used)
+}
+
+#[test]
+fn a_machine_of_a_class_takes_its_times_and_another_those_of_all() {
+    let times = "p5: 1s, p25: 1s, half: 1s, p75: 1s, p95: 1s}\n    \
+         timesOn:\n      - {hardware: 4cpu-8g-hdd, times: {p5: 10m, p25: 11m, half: 12m, p75: 13m, p95: 15m}";
+    for (hardware, of_class, of_all) in [
+        (Some("4cpu-8g-hdd"), 1, 0),
+        (Some("16cpu-64g-nvme"), 0, 1),
+        (None, 0, 1),
+    ] {
+        let (node, used) = learned_chart(times, hardware);
+        let expected = UsedTimes {
+            hardware: hardware.map(str::to_owned),
+            of_class,
+            of_all,
+        };
+        assert_eq!(used, expected);
+        let done = node.with.manifests_in.unwrap().half;
+        match of_class {
+            1 => assert!(done.from > 600.0 && done.to < 900.0, "{done:?}"),
+            _ => assert!(done.to < 100.0, "{done:?}"),
+        }
+    }
 }
 
 #[test]
 fn what_comes_of_a_chart_comes_after_the_time_that_boots_have_shown() {
-    let node = learned_chart("p5: 10m, p25: 11m, half: 12m, p75: 13m, p95: 15m");
+    let (node, _) = learned_chart("p5: 10m, p25: 11m, half: 12m, p75: 13m, p95: 15m", None);
     let released = node.with.files["b-widget.yaml"].released.unwrap();
     // Power-on, kube-apiserver's start, the first pass, then half of p5 at least and twice p95 at most.
     assert!(
@@ -254,7 +284,7 @@ fn what_comes_of_a_chart_comes_after_the_time_that_boots_have_shown() {
     let half = done.half;
     assert!(half.from > 600.0 && half.to < 900.0, "{half:?}");
     // Neither its Job nor the time that is taken for what is not known makes it later.
-    let soon = learned_chart("p5: 1s, p25: 1s, half: 1s, p75: 1s, p95: 1s");
+    let (soon, _) = learned_chart("p5: 1s, p25: 1s, half: 1s, p75: 1s, p95: 1s", None);
     let mostly = soon.with.manifests_in.unwrap().nine_of_ten;
     assert!(mostly.to < 100.0, "{mostly:?}");
 }
