@@ -349,6 +349,57 @@ fn a_verdict_says_on_how_many_boots_it_rests_and_stays_unknown_where_they_are_to
 }
 
 #[test]
+fn a_rehearsal_takes_the_times_of_the_class_that_is_named_or_of_the_machine_that_was_read() {
+    let directory = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    let on_class = "    timesOn:\n      - {hardware: CLASS, times: {p5: 10m, p25: 11m, half: 12m, p75: 13m, p95: 15m}}\n";
+    write(
+        "a.yaml",
+        &chart("foo", "chart: foo, repo: https://example.com"),
+    );
+    let (_, machine) = run(
+        &directory,
+        "preflight",
+        &[
+            "--platform",
+            "rke2",
+            "--role",
+            "worker",
+            "--offline",
+            "-o",
+            "json",
+        ],
+    );
+    write("machine.json", &machine);
+    let machine: serde_json::Value = serde_json::from_str(&machine).unwrap();
+    let class = machine["hardwareClass"].as_str().unwrap();
+    write(
+        "learned.yaml",
+        &(learned(13, 14) + &on_class.replace("CLASS", class)),
+    );
+    let used = |hardware: &[&str]| {
+        let args = ["a.yaml", "--rules", "learned.yaml", "--seeds", "2"];
+        let (_, table) = run(&directory, "rehearse", &[&args[..], hardware].concat());
+        let lines = table.lines();
+        let mut lines = lines.filter(|line| line.starts_with("Times that are taken"));
+        lines.next().unwrap().to_owned()
+    };
+    let of_class = format!("Times that are taken from earlier boots: 1 of {class}");
+    assert_eq!(used(&["--hardware", class]), of_class);
+    assert_eq!(used(&["--hardware", "machine.json"]), of_class);
+    let of_all = "Times that are taken from earlier boots: 1 of all machines";
+    assert_eq!(used(&["--hardware", "1cpu-1g-hdd"]), of_all);
+    assert_eq!(used(&[]), format!("{of_all} (--hardware names a class)"));
+    for (wrong, why) in [
+        ("nowhere.json", "no such file"),
+        ("a.yaml", "not what `windrow preflight -o json` prints"),
+    ] {
+        let (code, said) = run(&directory, "rehearse", &["a.yaml", "--hardware", wrong]);
+        assert!(code == 64 && said.contains(why), "{code} {said}");
+    }
+}
+
+#[test]
 fn a_plan_on_a_node_knows_what_its_rke2_configuration_selects() {
     let network = object(
         "k8s.cni.cncf.io/v1",
