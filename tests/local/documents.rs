@@ -245,7 +245,7 @@ fn every_configuration_and_rule_in_a_page_is_one_that_is_taken() {
 
 #[test]
 fn every_package_in_a_page_is_of_this_version() {
-    let package = regex::Regex::new(r"windrow[-_](\d+\.\d+\.\d+)").unwrap();
+    let package = regex::Regex::new(r"(?:windrow[-_:]|oci\.tar[: ])(\d+\.\d+\.\d+)").unwrap();
     let mut others = BTreeSet::new();
     let mut found = 0;
     for page in pages() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const LIST: &str = include_str!("../../docs/pages.txt");
+const LIST: &str = "docs/pages.txt";
 
 /// A reader, and what is for him.
 struct Reader<'l> {
@@ -40,9 +40,13 @@ impl Page<'_> {
     }
 }
 
-fn readers() -> Vec<Reader<'static>> {
-    let mut readers: Vec<Reader<'static>> = Vec::new();
-    for line in LIST.lines() {
+fn list() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(LIST)).unwrap()
+}
+
+fn readers(list: &str) -> Vec<Reader<'_>> {
+    let mut readers: Vec<Reader<'_>> = Vec::new();
+    for line in list.lines() {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -68,7 +72,7 @@ fn readers() -> Vec<Reader<'static>> {
 /// Every page of the list, below the repository, once.
 pub(crate) fn listed_pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for page in readers().iter().flat_map(|reader| &reader.pages) {
+    for page in readers(&list()).iter().flat_map(|reader| &reader.pages) {
         let path = page.whole_path();
         if !pages.contains(&path) {
             pages.push(path);
@@ -82,7 +86,7 @@ pub(crate) fn index_page() -> String {
     let mut text = String::from(
         "# The pages, by reader\n\nMade from `pages.txt`, like the order of the website.\n",
     );
-    for reader in readers() {
+    for reader in readers(&list()) {
         let _ = write!(text, "\n## {}\n\n{}\n\n", reader.name, reader.about);
         for page in &reader.pages {
             let indent = if page.part { "  " } else { "" };
@@ -105,7 +109,7 @@ pub(crate) fn summary() -> String {
          # Summary\n\n[Windrow](README.md)\n[The pages, by reader](docs/README.md)\n",
     );
     let mut seen = Vec::new();
-    for reader in readers() {
+    for reader in readers(&list()) {
         let _ = write!(text, "\n# {}\n\n", reader.name);
         for page in &reader.pages {
             let path = page.whole_path();
