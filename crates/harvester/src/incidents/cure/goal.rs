@@ -178,6 +178,24 @@ mod tests {
     }
 
     #[test]
+    fn of_an_object_that_is_not_there_no_field_is_as_wanted_and_none_has_changed() {
+        let (path, field) = ("/x".to_owned(), "/spec/a".to_owned());
+        let absent = CureGoal::Field {
+            path: path.clone(),
+            before: None,
+            field: field.clone(),
+            value: Value::Null,
+        };
+        assert!(absent.is_reached(Some(&json!({"spec": {}}))) && !absent.is_reached(None));
+        let differs = CureGoal::Differs {
+            path,
+            field,
+            value: json!(1),
+        };
+        assert!(differs.is_reached(Some(&json!({"spec": {}}))) && !differs.is_reached(None));
+    }
+
+    #[test]
     fn a_condition_counts_only_for_the_newest_generation() {
         let goal = CureGoal::Condition {
             path: "/x".into(),
@@ -191,5 +209,9 @@ mod tests {
         assert!(!goal.is_reached(Some(&bundle("True", 1))));
         assert!(!goal.is_reached(Some(&bundle("False", 2))));
         assert!(!goal.is_reached(None));
+        // A kind that does not say of which generation its status is.
+        let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+        let silent = json!({"metadata": {"generation": 2}, "status": ready});
+        assert!(goal.is_reached(Some(&silent)));
     }
 }
