@@ -1,5 +1,5 @@
-//! The cluster's leases: one on changes of feature gates, which are tried on one server at a time, and one on repairs,
-//! which one server does for all.
+//! The cluster's leases: one on changes of feature gates, which are tried on one server at a time, one on repairs, and one
+//! on the look for known incidents; both are done by one server for all.
 //!
 //! A Lease of Kubernetes (`coordination.k8s.io`), so that the cluster's own storage decides who has it:
 //! every write names the version it was read at, and the later of two is refused.
@@ -52,6 +52,8 @@ impl ClusterLease {
     pub const GATES: &'static str = "windrow-gates";
     /// The lease on repairs.
     pub const REPAIRS: &'static str = "windrow-repairs";
+    /// The lease on looking at the whole cluster for known incidents.
+    pub const DIAGNOSIS: &'static str = "windrow-diagnosis";
 
     /// One of them, for a node of this name. `duration` is longer than kube-apiserver is away in a trial, because the
     /// lease cannot be renewed meanwhile.
@@ -62,6 +64,16 @@ impl ClusterLease {
             seconds: i32::try_from(duration.as_secs()).unwrap_or(i32::MAX),
             run_out: None,
         }
+    }
+
+    /// From its next renewal on it counts for this long.
+    pub fn count_for(&mut self, duration: Duration) {
+        self.seconds = i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
+    }
+
+    /// Has another holder's lease run out when it was last looked at? It can be taken over soon.
+    pub fn is_running_out(&self) -> bool {
+        self.run_out.is_some()
     }
 
     /// Takes it, or renews it.
@@ -88,6 +100,7 @@ impl ClusterLease {
         let holder = spec.holder_identity.clone().unwrap_or_default();
         let ours = holder == self.holder;
         if ours && !due(&spec, now) {
+            self.run_out = None;
             return Ok(LeaseHolder::Us);
         }
         if !ours && !holder.is_empty() && !self.may_take_over(&version, &spec, now) {
@@ -168,7 +181,8 @@ impl ClusterLease {
     }
 
     /// Whoever loses a race asks again.
-    fn won(&self, written: Result<(), String>) -> Result<LeaseHolder, String> {
+    fn won(&mut self, written: Result<(), String>) -> Result<LeaseHolder, String> {
+        self.run_out = None;
         match written {
             Ok(()) => Ok(LeaseHolder::Us),
             Err(why) if why.starts_with("409") => Ok(LeaseHolder::Other(

@@ -16,7 +16,7 @@ mod marker_files;
 mod markers;
 pub mod repair;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod turn;
 pub mod units;
 

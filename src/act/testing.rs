@@ -20,44 +20,44 @@ struct State {
 
 /// The server. Its clones are the same server.
 #[derive(Clone, Default)]
-pub(super) struct ObjectStore(Arc<Mutex<State>>);
+pub(crate) struct ObjectStore(Arc<Mutex<State>>);
 
 impl ObjectStore {
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         let store = self.clone();
         let service = tower::service_fn(move |request| store.clone().answer(request));
         Client::new(service, "default")
     }
 
     /// The object at a path.
-    pub(super) fn object(&self, path: &str) -> Value {
+    pub(crate) fn object(&self, path: &str) -> Value {
         self.state().objects.get(path).cloned().unwrap_or_default()
     }
 
     /// Puts an object at a path, as another client would.
-    pub(super) fn put(&self, path: &str, object: Value) {
+    pub(crate) fn put(&self, path: &str, object: Value) {
         self.state().store(path, object);
     }
 
     /// Refuses the next request of this method.
-    pub(super) fn refuse(&self, method: Method, status: StatusCode) {
+    pub(crate) fn refuse(&self, method: Method, status: StatusCode) {
         self.refuse_saying(method, status, "the webhook says no");
     }
 
     /// The same, in these words.
-    pub(super) fn refuse_saying(&self, method: Method, status: StatusCode, words: &str) {
+    pub(crate) fn refuse_saying(&self, method: Method, status: StatusCode, words: &str) {
         self.state()
             .refused
             .push((method, status, words.to_owned()));
     }
 
     /// Does what the next request of this method asks for, and answers that it failed.
-    pub(super) fn lose_answer(&self, method: Method) {
+    pub(crate) fn lose_answer(&self, method: Method) {
         self.state().lost.push(method);
     }
 
     /// The requests that would change something, in their order.
-    pub(super) fn changes(&self) -> Vec<String> {
+    pub(crate) fn changes(&self) -> Vec<String> {
         let state = self.state();
         let changes = state.requests.iter().filter(|one| !one.starts_with("GET "));
         changes.cloned().collect()

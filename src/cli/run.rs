@@ -140,7 +140,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         cluster::observe(api, kubeconfig, interests, events),
     );
     background.start("feature gates", gate_controller.run());
-    background.start("diagnosis", diagnoser.run());
+    background.start_with_last_words("diagnosis", diagnoser.run());
     let (_running, stop) = watch::channel(false);
     Ok(beside(daemon.run(signals, stop), background).await)
 }

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use kube::Client;
 use windrow_harvester::incidents::{
-    DetectorResult, MOST_ROUNDS, OwnNode, add_own, kinds_of, look, look_by_rules, wanted,
+    DetectorResult, MOST_ROUNDS, OwnNode, add_own, kinds_of, look, look_at_own, look_by_rules,
+    wanted,
 };
 use windrow_harvester::objects::Objects;
 use windrow_model::reasons::Code;
@@ -11,27 +12,44 @@ use windrow_plan::rules::FindingRule;
 
 use crate::observe::objects::{Room, ask, ask_by_name};
 
-/// Looks at the cluster: fetches the lists that are wanted, and those that follow from them.
+/// Looks at the whole cluster, and at this node.
 pub(super) async fn look_at_cluster(
     client: &Client,
     now: fn() -> Timestamp,
     own: &OwnNode,
 ) -> Vec<DetectorResult> {
-    let mut objects = Objects::to_be_asked();
-    let mut room = Room::of_the_daemon();
-    let all = |objects: &Objects| {
+    look_in_rounds(client, |objects| {
         let mut looked = look(objects, now());
         add_own(&mut looked, own, objects, now());
         looked
-    };
-    let mut looked = all(&objects);
+    })
+    .await
+}
+
+/// Looks at this node alone, where another server looks at the cluster.
+pub(super) async fn look_at_own_node(
+    client: &Client,
+    now: fn() -> Timestamp,
+    own: &OwnNode,
+) -> Vec<DetectorResult> {
+    look_in_rounds(client, |objects| look_at_own(own, objects, now())).await
+}
+
+/// Fetches the lists that are wanted, and those that follow from them.
+async fn look_in_rounds(
+    client: &Client,
+    judge: impl Fn(&Objects) -> Vec<DetectorResult>,
+) -> Vec<DetectorResult> {
+    let mut objects = Objects::to_be_asked();
+    let mut room = Room::of_the_daemon();
+    let mut looked = judge(&objects);
     for _ in 0..MOST_ROUNDS {
         let kinds = wanted(&looked);
         if kinds.is_empty() {
             break;
         }
         ask(client, &kinds, &mut objects, &mut room).await;
-        looked = all(&objects);
+        looked = judge(&objects);
     }
     looked
 }

@@ -5,8 +5,8 @@
 //!   settings ────────────────────┘           └─> findings ──> status, console, journal (once each)
 //! ```
 //!
-//! An agent never asks, and no server asks before kube-apiserver has answered. What this look could not judge keeps its
-//! last judgement.
+//! An agent never asks, and no server asks before kube-apiserver has answered. Of several servers one looks at the whole
+//! cluster ([`look_turn`](super::look_turn)), and each at its own node. What a look could not judge keeps its last judgement.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use windrow_decide::settings::Settings;
 use windrow_decide::{Event, NodeRole, Readiness, Status};
-use windrow_harvester::incidents::{
-    DetectorResult, IncidentFinding, OwnNode, look_at_own, rules_for,
-};
+use windrow_harvester::incidents::{DetectorResult, OwnNode, look_at_own, rules_for};
 use windrow_harvester::objects::Objects;
+use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 use windrow_plan::rules::FindingRule;
 
-use super::incident_look::{look_at_cluster, look_by_rules_at_cluster};
+use super::incident_look::{look_at_cluster, look_at_own_node, look_by_rules_at_cluster};
+use super::look_turn::{LookBasis, LookTurn, LookTurns};
 use super::node_findings::read_own_node;
 use super::repairs::Repairer;
 use super::sightings::Sightings;
@@ -46,8 +46,9 @@ pub struct Diagnoser {
     api: ApiServer,
     now: fn() -> Timestamp,
     status: watch::Receiver<Option<Arc<Status>>>,
-    view: watch::Sender<Vec<windrow_model::findings::Finding>>,
+    view: watch::Sender<Vec<Finding>>,
     known: Sightings,
+    turns: LookTurns,
     repairer: Repairer,
 }
 
@@ -58,7 +59,7 @@ impl Diagnoser {
         api: ApiServer,
         now: fn() -> Timestamp,
         status: watch::Receiver<Option<Arc<Status>>>,
-        view: watch::Sender<Vec<windrow_model::findings::Finding>>,
+        view: watch::Sender<Vec<Finding>>,
     ) -> Self {
         Self {
             configured,
@@ -67,24 +68,40 @@ impl Diagnoser {
             status,
             view,
             known: Sightings::default(),
+            turns: LookTurns::new(now),
             repairer: Repairer::new(now),
         }
     }
 
-    /// Looks now and then until the daemon ends.
+    /// Looks now and then until the daemon ends, and then leaves the look at the cluster to another server.
     pub async fn run(mut self) {
+        self.look_now_and_then().await;
+        let layout = self.configured.borrow().layout().clone();
+        self.give_up_turn(&layout).await;
+    }
+
+    async fn look_now_and_then(&mut self) {
         let mut last = None;
+        let mut daemon = self.status.clone();
+        let ended = async move { while daemon.changed().await.is_ok() {} };
+        tokio::pin!(ended);
         loop {
             let configuration = Arc::clone(&self.configured.borrow_and_update());
             let rules = rules_in_force(&configuration);
             self.forget_what_is_off(configuration.settings(), &rules);
+            if !configuration.settings().diagnosis.enabled {
+                self.give_up_turn(configuration.layout()).await;
+            }
             let due = self.due(&configuration, last);
             tokio::select! {
                 changed = self.configured.changed() => if changed.is_err() { return },
                 // The role and the node's readiness decide when to look.
                 changed = self.status.changed() => if changed.is_err() { return },
                 () = wait(due) => {
-                    self.diagnose(&configuration, &rules).await;
+                    tokio::select! {
+                        () = self.diagnose(&configuration, &rules) => {}
+                        () = &mut ended => return,
+                    }
                     last = Some(Instant::now());
                 }
             }
@@ -111,7 +128,9 @@ impl Diagnoser {
             return None;
         }
         let pause = match status.readiness {
-            Readiness::Ready if !self.known.is_undecided() => settings.diagnosis.interval,
+            Readiness::Ready if !self.known.is_undecided() && !self.turns.is_running_out() => {
+                settings.diagnosis.interval
+            }
             _ => settings.diagnosis.interval / SOONER,
         };
         Some(last.map_or_else(Instant::now, |last| last + pause))
@@ -125,6 +144,20 @@ impl Diagnoser {
             // Probes report that kube-apiserver does not answer. The node's own files may say why.
             return self.report(look_at_own(&own, &Objects::default(), (self.now)()));
         };
+        let basis = LookBasis::new(rules, &settings.repair.auto);
+        let turns = &mut self.turns;
+        let turn = turns.take(&client, layout, settings.diagnosis.interval, &basis);
+        match turn.await {
+            LookTurn::Ours => {}
+            LookTurn::Theirs(counted) => {
+                self.known.follow(counted);
+                let looked = timeout(PATIENCE, look_at_own_node(&client, self.now, &own)).await;
+                self.report(looked.unwrap_or_default());
+                // A cure that this server has begun is finished by it.
+                self.repairer.repair(&client, layout, settings, &[]).await;
+                return;
+            }
+        }
         let Ok(mut looked) = timeout(PATIENCE, look_at_cluster(&client, self.now, &own)).await
         else {
             return;
@@ -138,6 +171,17 @@ impl Diagnoser {
             && let Ok(looked) = timeout(PATIENCE, look_at_cluster(&client, self.now, &own)).await
         {
             self.report(looked);
+        }
+        let counted = self.known.counted_of_cluster();
+        self.turns.leave(&client, &basis, counted).await;
+    }
+
+    /// Another server may look from now on.
+    async fn give_up_turn(&mut self, layout: &Layout) {
+        if self.turns.is_ours()
+            && let Ok(client) = reach(&self.api, &layout.admin_kubeconfig()).await
+        {
+            self.turns.give_up(&client).await;
         }
     }
 
@@ -169,11 +213,7 @@ impl Diagnoser {
     }
 
     fn publish(&self) {
-        let findings: Vec<windrow_model::findings::Finding> = self
-            .known
-            .counted()
-            .map(IncidentFinding::in_status)
-            .collect();
+        let findings: Vec<Finding> = self.known.counted().cloned().collect();
         self.view.send_if_modified(|known| {
             let changed = *known != findings;
             *known = findings;
@@ -190,7 +230,6 @@ fn rules_in_force(configuration: &Configuration) -> Vec<FindingRule> {
 }
 
 /// Only a server has the admin's credential. While the role is unknown, the credential decides.
-/// tells.
 fn may_ask(root: &Layout, role: NodeRole) -> bool {
     role.serves_api() || (role == NodeRole::Unknown && is_file(&root.admin_kubeconfig()))
 }

@@ -20,6 +20,7 @@ pub mod gates;
 mod hardware;
 mod incident_look;
 pub mod incidents;
+mod look_turn;
 mod manifest_scanner;
 pub mod manual_holds;
 mod marking_thread;

@@ -1,10 +1,13 @@
 //! Which incidents count: those that two looks in a row have found, until two in a row have not. A list that is a moment
 //! old when the next one is fetched can show what is not so; readiness and webhooks must not follow it back and forth.
+//!
+//! What counts on the server that looks counts on the others too. The one that looks next goes on from there.
 
 use std::collections::BTreeMap;
 
 use windrow_decide::Event;
-use windrow_harvester::incidents::IncidentFinding;
+use windrow_harvester::incidents::{IncidentFinding, is_about_own_node};
+use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 
 /// Looks in a row that agree before they change anything.
@@ -16,7 +19,7 @@ pub(super) struct Sightings(BTreeMap<String, Vec<Sighting>>);
 
 #[derive(Debug)]
 struct Sighting {
-    finding: IncidentFinding,
+    finding: Finding,
     /// Does it count?
     counts: bool,
     /// How many looks in a row have said otherwise.
@@ -27,9 +30,9 @@ impl Sightings {
     /// Takes in what one look found of an incident. Returns what to report.
     pub(super) fn take(&mut self, name: String, found: Vec<IncidentFinding>) -> Vec<Event> {
         let known = self.0.entry(name).or_default();
-        let mut left = found;
+        let mut left: Vec<Finding> = found.iter().map(IncidentFinding::in_status).collect();
         for sighting in known.iter_mut() {
-            let again = left.iter().position(|one| one.is_same(&sighting.finding));
+            let again = left.iter().position(|one| is_same(one, &sighting.finding));
             let seen = again.map(|at| left.remove(at));
             let agrees = seen.is_some() == sighting.counts;
             sighting.against = if agrees { 0 } else { sighting.against + 1 };
@@ -53,9 +56,33 @@ impl Sightings {
     }
 
     /// Those that count.
-    pub(super) fn counted(&self) -> impl Iterator<Item = &IncidentFinding> {
+    pub(super) fn counted(&self) -> impl Iterator<Item = &Finding> {
         let all = self.0.values().flatten();
         all.filter(|one| one.counts).map(|one| &one.finding)
+    }
+
+    /// Those of the whole cluster that count, by incident.
+    pub(super) fn counted_of_cluster(&self) -> BTreeMap<String, Vec<Finding>> {
+        let of_cluster = self.0.iter().filter(|(name, _)| !is_about_own_node(name));
+        let counted = of_cluster.map(|(name, sightings)| {
+            let counted = sightings.iter().filter(|one| one.counts);
+            let counted: Vec<Finding> = counted.map(|one| one.finding.clone()).collect();
+            (name.clone(), counted)
+        });
+        counted.filter(|(_, found)| !found.is_empty()).collect()
+    }
+
+    /// Takes over what counts on the server that looks at the cluster, in place of what was known of it here.
+    pub(super) fn follow(&mut self, counted: BTreeMap<String, Vec<Finding>>) {
+        self.0.retain(|name, _| is_about_own_node(name));
+        self.0.extend(counted.into_iter().map(|(name, found)| {
+            let counted = found.into_iter().map(|finding| Sighting {
+                finding,
+                counts: true,
+                against: 0,
+            });
+            (name, counted.collect())
+        }));
     }
 
     /// Does the next look decide something?
@@ -74,23 +101,30 @@ impl Sightings {
 impl Sighting {
     fn event(&self) -> Event {
         let finding = &self.finding;
+        let incident = finding.incident.as_ref();
         if self.counts {
-            return Event::new(finding.code, journal_line(finding));
+            // What is wrong, and which command cures it.
+            let line = match incident.and_then(|incident| incident.cure.as_ref()) {
+                Some(cure) => format!("{} (cure: {cure})", finding.message),
+                None => finding.message.clone(),
+            };
+            return Event::new(finding.code, line);
         }
         let line = Code::IncidentOver.say(&[
-            ("subject", &finding.subject),
+            ("subject", incident.map_or("", |incident| &incident.subject)),
             ("code", finding.code.as_str()),
         ]);
         Event::new(Code::IncidentOver, line)
     }
 }
 
-/// For the journal: what is wrong, and which command cures it.
-fn journal_line(finding: &IncidentFinding) -> String {
-    match finding.remedy() {
-        Some(cure) => format!("{} (cure: {cure})", finding.message),
-        None => finding.message.clone(),
-    }
+/// Is it the same, seen another time?
+fn is_same(one: &Finding, other: &Finding) -> bool {
+    let about = |finding: &Finding| {
+        let incident = finding.incident.as_ref();
+        incident.map(|incident| (incident.subject.clone(), incident.rule.clone()))
+    };
+    one.code == other.code && about(one) == about(other)
 }
 
 #[cfg(test)]
@@ -163,7 +197,36 @@ mod tests {
             let found = IncidentFinding::new(Code::AddonStuck, "Addon x/a", message);
             sightings.take("add-ons".to_owned(), vec![found]);
         }
-        let counted: Vec<&IncidentFinding> = sightings.counted().collect();
+        let counted: Vec<&Finding> = sightings.counted().collect();
         assert!(matches!(counted[..], [one] if one.message.ends_with(": it waits for b")));
+    }
+
+    #[test]
+    fn the_server_that_looks_next_goes_on_from_what_counted_on_the_one_before() {
+        let mut first = Sightings::default();
+        for _ in 0..2 {
+            first.take("add-ons".to_owned(), vec![stuck("a"), stuck("b")]);
+        }
+        first.take("add-ons".to_owned(), vec![stuck("a"), stuck("c")]);
+        first.take("add-ons".to_owned(), vec![stuck("a"), stuck("c")]);
+        let mut second = Sightings::default();
+        second.take("the kubelet's credential".to_owned(), vec![stuck("own")]);
+        second.take("the kubelet's credential".to_owned(), vec![stuck("own")]);
+        second.take("charts".to_owned(), vec![stuck("seen before by itself")]);
+        second.follow(first.counted_of_cluster());
+        let about = |sightings: &Sightings| -> Vec<String> {
+            let counted = sightings.counted();
+            let mut all: Vec<String> = counted
+                .map(|one| one.incident.as_ref().unwrap().subject.clone())
+                .collect();
+            all.sort();
+            all
+        };
+        assert_eq!(about(&second), ["Addon x/a", "Addon x/c", "Addon x/own"]);
+        assert!(second.counted_of_cluster().values().flatten().count() == 2);
+        // Its own first look misses one, which counts on, and its second ends it.
+        let mut look = || second.take("add-ons".to_owned(), vec![stuck("a")]).len();
+        assert_eq!((look(), look(), look()), (0, 1, 0));
+        assert_eq!(about(&second), ["Addon x/a", "Addon x/own"]);
     }
 }

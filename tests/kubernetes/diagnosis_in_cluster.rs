@@ -7,12 +7,20 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Api, PostParams};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, Write, eventually};
+use support::cluster::{Cluster, DEADLINE, Spec, Who, Write, eventually, everything};
 use support::objects::{POD, SETTING, VM, VOLUME};
 use support::objects::{api, field, make, namespace, serve_published, status};
 
 use crate::support;
+
+const BINDING: (&str, &str, &str) = ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding");
 
 /// A server's root with a daemon on it, which ends with the value.
 struct Server {
@@ -23,12 +31,17 @@ struct Server {
 impl Server {
     /// One that looks every second, with further settings.
     fn start(cluster: &Cluster, root: &Path, settings: &str) -> Self {
+        Self::start_as(cluster, Who::Admin, root, settings)
+    }
+
+    /// The same, with an identity by which the audit log knows it.
+    fn start_as(cluster: &Cluster, who: Who, root: &Path, settings: &str) -> Self {
         let write = |path: &str, text: &[u8]| {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        let kubeconfig = fs::read(cluster.kubeconfig(Who::Admin)).unwrap();
+        let kubeconfig = fs::read(cluster.kubeconfig(who)).unwrap();
         write("etc/rancher/rke2/rke2.yaml", &kubeconfig);
         let settings = format!("diagnosis: {{interval: 1s}}\n{settings}");
         write("etc/windrow/windrow.yaml", settings.as_bytes());
@@ -56,6 +69,19 @@ impl Server {
         let status: Value = serde_json::from_slice(&content).ok()?;
         let mut findings = status["findings"].as_array()?.iter();
         findings.find(|one| one["code"] == code).cloned()
+    }
+
+    /// Who has seen the finding of this code, where it was another server.
+    fn seen_by(&self, code: &str) -> Option<String> {
+        let finding = self.finding(code)?;
+        let evidence = finding["incident"]["evidence"].as_array()?;
+        let seen = evidence.iter().find(|one| one["field"] == "seen by")?;
+        Some(seen["value"].as_str()?.to_owned())
+    }
+
+    fn signal(&self, signal: Signal) {
+        let daemon = Pid::from_raw(self.daemon.id().try_into().unwrap());
+        kill(daemon, signal).unwrap();
     }
 
     /// The flight's entries about repairs.
@@ -262,4 +288,125 @@ async fn one_of_two_servers_cures_what_the_settings_name_and_never_twice_for_the
         }
     }
     assert_eq!(patches(), 2);
+}
+
+/// Two servers of one cluster, each known to the audit log by its own user.
+#[tokio::test]
+async fn one_of_two_servers_looks_at_the_cluster_and_the_other_goes_on_when_it_is_gone() {
+    const CODE: &str = "storage-network-waits";
+    let log = tempfile::tempdir().unwrap();
+    let log = log.path().join("everything.log");
+    let spec = Spec {
+        arguments: everything(&log).into(),
+        ..Spec::default()
+    };
+    let Some(cluster) = Cluster::start(spec).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    serve_published(&client, SETTING, "Cluster").await;
+    serve_published(&client, VOLUME, "Namespaced").await;
+    let binding = json!({"metadata": {"name": "second"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "viewer"}]});
+    make(&client, BINDING, "", binding).await;
+    let setting = json!({"metadata": {"name": "storage-network"}, "value": "{}"});
+    make(&client, SETTING, "", setting).await;
+    let waits = json!({"conditions": [{"type": "configured", "status": "False", "reason": "In Progress",
+        "message": "waiting for all volumes detached: pvc-1", "lastUpdateTime": "2026-01-01T00:00:00Z"}]});
+    status(&api(&client, SETTING, ""), "storage-network", waits).await;
+    make(
+        &client,
+        VOLUME,
+        "default",
+        json!({"metadata": {"name": "pvc-1"}}),
+    )
+    .await;
+    let attached = json!({"state": "attached", "currentNodeID": "node1"});
+    status(&api(&client, VOLUME, "default"), "pvc-1", attached).await;
+
+    // How often one has listed Settings, which only the look does, and how often it has read the Lease.
+    let asked = |user: &str, verb: &str, resource: &str| -> usize {
+        let log = fs::read_to_string(&log).unwrap();
+        let events = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let is_it = |event: &Value| {
+            let object = &event["objectRef"];
+            let lease = resource != "leases" || object["name"] == "windrow-diagnosis";
+            event["user"]["username"] == user
+                && event["verb"] == verb
+                && object["resource"] == resource
+                && lease
+        };
+        events.filter(is_it).count()
+    };
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
+    let holder = async || {
+        let spec = leases.get("windrow-diagnosis").await.unwrap().spec;
+        spec.unwrap().holder_identity.unwrap_or_default()
+    };
+
+    let roots = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let first = Server::start(&cluster, roots[0].path(), "");
+    eventually("the first one finds it", DEADLINE, async || {
+        first.finding(CODE)
+    })
+    .await;
+    let second = Server::start_as(&cluster, Who::Viewer, roots[1].path(), "");
+    let by = eventually("the second one shows it", DEADLINE, async || {
+        second.seen_by(CODE)
+    })
+    .await;
+    let one = holder().await;
+    assert_eq!(by, one, "and says who has seen it");
+    assert_eq!(first.seen_by(CODE), None);
+
+    let (looked, listed) = (
+        asked("system:admin", "list", "settings"),
+        asked("viewer", "list", "settings"),
+    );
+    let read = asked("viewer", "get", "leases");
+    eventually("some more turns", DEADLINE, async || {
+        let turns = asked("viewer", "get", "leases") > read + 6;
+        let looks = asked("system:admin", "list", "settings") > looked + 6;
+        (turns && looks).then_some(())
+    })
+    .await;
+    assert_eq!(
+        asked("viewer", "list", "settings"),
+        listed,
+        "one server asks for all"
+    );
+
+    // What counted counts on, without a gap: nothing says Ready in between.
+    let goes_on = async |server: &Server, before: &str| {
+        let seen = async || {
+            assert!(server.finding(CODE).is_some(), "it is gone meanwhile");
+            let looks = server.seen_by(CODE).is_none() && holder().await != before;
+            looks.then_some(())
+        };
+        eventually("the other one looks", DEADLINE, seen).await;
+    };
+    first.signal(Signal::SIGTERM);
+    goes_on(&second, &one).await;
+
+    // The second is gone without a word, while the first is there again.
+    let other = holder().await;
+    drop(first);
+    let first = Server::start(&cluster, roots[0].path(), "");
+    eventually("the first one shows it", DEADLINE, async || {
+        (first.seen_by(CODE)? == other).then_some(())
+    })
+    .await;
+    second.signal(Signal::SIGKILL);
+    drop(second);
+    let mut lease = leases.get("windrow-diagnosis").await.unwrap();
+    let long_ago = "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap();
+    lease.spec.as_mut().unwrap().renew_time = Some(MicroTime(long_ago));
+    let parameters = PostParams::default();
+    let run_out = leases.replace("windrow-diagnosis", &parameters, &lease);
+    run_out.await.unwrap();
+    goes_on(&first, &other).await;
+    assert_eq!(holder().await, one);
 }

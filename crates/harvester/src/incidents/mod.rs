@@ -33,7 +33,7 @@ pub use cure::{
     WayBack,
 };
 pub use finding::{DetectorResult, Diagnosis, IncidentFinding, diagnosis_schema};
-pub use own::{GateRefused, OwnManifest, OwnNode, add_own, look_at_own};
+pub use own::{GateRefused, OwnManifest, OwnNode, add_own, is_about_own_node, look_at_own};
 pub use pages::{CURABLE, page};
 pub use site::{kinds_of, look_by_rules, rules_for};
 

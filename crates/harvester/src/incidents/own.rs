@@ -160,6 +160,11 @@ pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<Dete
         .collect()
 }
 
+/// Is a detector of this name about the node that looks, and not about the whole cluster?
+pub fn is_about_own_node(name: &str) -> bool {
+    DETECTORS.iter().any(|(own, _)| *own == name)
+}
+
 pub(super) fn node(own: &OwnNode) -> String {
     format!("Node {}", own.name)
 }

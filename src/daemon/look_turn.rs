@@ -1,0 +1,196 @@
+//! Whose turn it is to look at the whole cluster for known incidents: of several servers one looks, and leaves what counts
+//! for the others in its Lease.
+//!
+//! ```text
+//!   who has kube-system/windrow-diagnosis? ─ we ──────> look; leave what counts
+//!        │  └─ another, which goes by the same ────────> show what it has left
+//!        └─ it cannot be told, or nothing of use is left ──> look, as if there were no other
+//! ```
+//!
+//! The Lease only spares kube-apiserver the same lists from each server. A look changes nothing, so whatever is in doubt is
+//! a reason to look. No probe and no readiness of the node itself waits for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use serde::{Deserialize, Serialize};
+use windrow_model::findings::{Evidence, Finding};
+use windrow_model::manifest::sha256_hex;
+use windrow_model::reasons::Code;
+use windrow_plan::rules::FindingRule;
+
+use crate::act::{ClusterLease, LeaseHolder};
+use crate::layout::Layout;
+use crate::observe::management::lease_holder;
+
+/// Looks that may fail to renew the lease before it runs out.
+const LOOKS: u32 = 3;
+/// It counts for this long at least.
+const SHORTEST: Duration = Duration::from_secs(60);
+/// Longest note that is left: kube-apiserver takes annotations of 256 KiB, and every renewal writes it again.
+const LONGEST: usize = 64 << 10;
+
+/// What decides which findings there are, and which of them are cured: a server goes by another's only where this is
+/// the same on both.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LookBasis(String);
+
+impl LookBasis {
+    pub(super) fn new(rules: &[FindingRule], auto: &[Code]) -> Self {
+        let rules = rules.iter().map(|rule| {
+            let place = windrow_model::findings::Location::file("");
+            format!(
+                "{:?}",
+                FindingRule {
+                    at: place,
+                    ..rule.clone()
+                }
+            )
+        });
+        let rules: Vec<String> = rules.collect();
+        let all = format!("{}\n{auto:?}\n{rules:?}", env!("CARGO_PKG_VERSION"));
+        Self(sha256_hex(all.as_bytes()))
+    }
+}
+
+/// What the server that looks leaves to the others.
+#[derive(Debug, Serialize, Deserialize)]
+struct LookNote {
+    /// Absent where not all of what counts has room here.
+    basis: Option<LookBasis>,
+    /// What counts, by incident.
+    counted: BTreeMap<String, Vec<Finding>>,
+}
+
+/// Who looks at the cluster this time.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LookTurn {
+    /// This server.
+    Ours,
+    /// Another one. What counts there, by incident.
+    Theirs(BTreeMap<String, Vec<Finding>>),
+}
+
+/// The turns of one server.
+pub(super) struct LookTurns {
+    now: fn() -> Timestamp,
+    lease: Option<ClusterLease>,
+    is_ours: bool,
+}
+
+impl LookTurns {
+    pub(super) fn new(now: fn() -> Timestamp) -> Self {
+        Self {
+            now,
+            lease: None,
+            is_ours: false,
+        }
+    }
+
+    /// Is the lease ours, as far as we know?
+    pub(super) fn is_ours(&self) -> bool {
+        self.is_ours
+    }
+
+    /// Has the lease of another server run out? Then it is to be taken over soon.
+    pub(super) fn is_running_out(&self) -> bool {
+        self.lease
+            .as_ref()
+            .is_some_and(ClusterLease::is_running_out)
+    }
+
+    /// Whose turn is it?
+    pub(super) async fn take(
+        &mut self,
+        client: &Client,
+        layout: &Layout,
+        interval: Duration,
+        basis: &LookBasis,
+    ) -> LookTurn {
+        let lasts = (interval * LOOKS).max(SHORTEST);
+        let lease = self.lease.get_or_insert_with(|| {
+            ClusterLease::new(ClusterLease::DIAGNOSIS, lease_holder(layout), lasts)
+        });
+        lease.count_for(lasts);
+        let holder = lease.take(client, (self.now)()).await;
+        self.is_ours = holder == Ok(LeaseHolder::Us);
+        let who = match holder {
+            Ok(LeaseHolder::Us) => return LookTurn::Ours,
+            Ok(LeaseHolder::Other(who)) => who,
+            Err(why) => {
+                tracing::debug!("who looks at the cluster is not known: {why}");
+                return LookTurn::Ours;
+            }
+        };
+        let note = lease.note(client).await.ok().flatten();
+        let note: Option<LookNote> = note.and_then(|note| serde_json::from_str(&note).ok());
+        match note {
+            Some(note) if note.basis.as_ref() == Some(basis) => {
+                LookTurn::Theirs(seen_by(&who, note.counted))
+            }
+            _ => LookTurn::Ours,
+        }
+    }
+
+    /// Leaves what counts to the other servers, where the lease is ours. What could not be left is left after the next look.
+    pub(super) async fn leave(
+        &self,
+        client: &Client,
+        basis: &LookBasis,
+        counted: BTreeMap<String, Vec<Finding>>,
+    ) {
+        let Some(lease) = self.lease.as_ref().filter(|_| self.is_ours) else {
+            return;
+        };
+        let whole = LookNote {
+            basis: Some(basis.clone()),
+            counted,
+        };
+        let left = async {
+            let text = serde_json::to_string(&whole).map_err(|error| error.to_string())?;
+            let text = match text.len() {
+                0..=LONGEST => text,
+                _ => r#"{"counted":{}}"#.to_owned(),
+            };
+            let before = lease.note(client).await?;
+            if before.as_deref() != Some(&text) {
+                lease.write_note(client, before.as_deref(), text).await?;
+            }
+            Ok::<_, String>(())
+        };
+        if let Err(why) = left.await {
+            tracing::debug!("what was found is not left to the other servers: {why}");
+        }
+    }
+
+    /// Gives the lease back, where it is ours.
+    pub(super) async fn give_up(&mut self, client: &Client) {
+        self.is_ours = false;
+        if let Some(lease) = self.lease.take()
+            && let Err(why) = lease.release(client).await
+        {
+            // It runs out by itself.
+            tracing::debug!("the lease on looking is not given back: {why}");
+        }
+    }
+}
+
+/// With who has seen it.
+fn seen_by(
+    who: &str,
+    mut counted: BTreeMap<String, Vec<Finding>>,
+) -> BTreeMap<String, Vec<Finding>> {
+    let lease = format!("Lease kube-system/{}", ClusterLease::DIAGNOSIS);
+    let incidents = counted.values_mut().flatten();
+    for incident in incidents.filter_map(|finding| finding.incident.as_mut()) {
+        let seen = Evidence::new(&lease, "seen by", who);
+        incident.evidence.push(seen);
+    }
+    counted
+}
+
+#[cfg(test)]
+#[path = "look_turn_tests.rs"]
+mod tests;
