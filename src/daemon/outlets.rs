@@ -1,11 +1,13 @@
 //! The outlets that run beside the daemon's loop, each fed from the published status. None of them
 //! can keep the loop waiting, and none is needed for it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use kube::Client;
 use tokio::sync::watch;
 use windrow_decide::Status;
 
@@ -54,13 +56,14 @@ pub fn open(
     );
     let told = remote::open(background, configured.clone(), status.clone(), source);
     let desk = Arc::new(NodeDesk {
+        api,
         configured: configured.clone(),
         probe_context,
     });
     let root = configured.borrow().root().clone();
     background.start_with_last_words(
         "condition of the Node",
-        cluster::serve(api, desk, configured.clone(), status.clone()),
+        cluster::serve(desk, configured.clone(), status.clone()),
     );
     let changed = configured.clone();
     let wanted = move || configured.borrow().settings().outlets.login_notices;
@@ -97,6 +100,7 @@ fn metrics_source(
 
 /// The requests of the cluster's outlet.
 struct NodeDesk {
+    api: ApiServer,
     configured: Published,
     probe_context: Arc<ProbeContext>,
 }
@@ -125,6 +129,11 @@ impl cluster::NodeOutletContext for NodeDesk {
             }
         }
         .boxed()
+    }
+
+    fn client(&self, kubeconfig: &Path) -> BoxFuture<'_, Result<Client, String>> {
+        let kubeconfig = kubeconfig.to_owned();
+        async move { self.api.client(&kubeconfig).await }.boxed()
     }
 
     fn now(&self) -> Timestamp {

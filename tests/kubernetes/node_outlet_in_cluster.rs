@@ -11,6 +11,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Node, NodeCondition};
+use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
@@ -24,6 +25,7 @@ use windrow_model::reasons::Code;
 use crate::support;
 
 struct Daemon {
+    api: ApiServer,
     kubeconfig: PathBuf,
     node: &'static str,
     condition: watch::Receiver<bool>,
@@ -45,6 +47,11 @@ impl NodeOutletContext for Daemon {
         async { writer }.boxed()
     }
 
+    fn client(&self, kubeconfig: &Path) -> BoxFuture<'_, Result<Client, String>> {
+        let kubeconfig = kubeconfig.to_owned();
+        async move { self.api.client(&kubeconfig).await }.boxed()
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
@@ -64,17 +71,13 @@ impl Open {
         let (reload, reloads) = watch::channel(());
         let (condition, wanted) = watch::channel(true);
         let daemon = Daemon {
+            api: ApiServer::new(),
             kubeconfig,
             node,
             condition: wanted,
         };
         Self {
-            serving: tokio::spawn(serve(
-                ApiServer::new(),
-                Arc::new(daemon),
-                reloads,
-                published,
-            )),
+            serving: tokio::spawn(serve(Arc::new(daemon), reloads, published)),
             publish,
             reload,
             condition,

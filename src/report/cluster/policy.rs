@@ -1,0 +1,353 @@
+//! What the outlet writes, and when. Pure: the caller passes the time in and sends the requests.
+//!
+//! ```text
+//!   observe(status) ──> condition (the newest only) ──┐
+//!                  └──> events (a short queue) ───────┴─> next(now) ──> request ──> answered(request, answer)
+//!                                                          └─ nothing before a pause is over: down 1 to 30 s, refused 30 min
+//! ```
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+use windrow_decide::Status;
+
+use super::NodeOutletSwitches;
+use super::content::{NodeCondition, Notice, condition_on_node, notices};
+use crate::backoff::spread;
+
+/// How often an unchanged condition is written.
+const HEARTBEAT: Duration = Duration::from_secs(10 * 60);
+/// How long another message of the same reason waits.
+const MESSAGE: Duration = Duration::from_secs(30);
+/// First and longest pause while kube-apiserver, the credential or the Node is not there.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// Pause after a refusal.
+const REFUSED: Duration = Duration::from_secs(30 * 60);
+/// Events that may be written at once, and then the time for each further one.
+const BURST: u32 = 10;
+const ONE_EVENT: Duration = Duration::from_secs(60);
+/// Most events that wait; the oldest is dropped first.
+const WAITING: usize = 20;
+/// Events that are remembered, so that a repeated one is counted.
+const REMEMBERED: usize = 50;
+
+/// A request to kube-apiserver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutletRequest(pub(super) Work);
+
+/// What it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Which condition has an earlier run of the daemon left?
+    ReadNode,
+    WriteCondition {
+        condition: NodeCondition,
+        heartbeat: Timestamp,
+        transition: Timestamp,
+    },
+    RemoveCondition,
+    /// An event that is written for the first time, by the last part of its name.
+    CreateEvent {
+        notice: Notice,
+        at: Timestamp,
+        suffix: String,
+    },
+    /// One that came again.
+    CountEvent {
+        suffix: String,
+        count: u32,
+        at: Timestamp,
+    },
+}
+
+impl OutletRequest {
+    /// Does it change anything?
+    pub fn is_write(&self) -> bool {
+        self.0 != Work::ReadNode
+    }
+}
+
+/// Why something was not written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteError {
+    /// The credential is not allowed to.
+    Refused(String),
+    /// The object does not exist.
+    Missing,
+    /// It will be refused however often it is sent.
+    Invalid,
+    /// Anything else: no answer, no credential yet, an error of the server.
+    Down,
+}
+
+/// An event that was written, so that it can be counted.
+#[derive(Debug)]
+struct SentEvent {
+    notice: Notice,
+    suffix: String,
+    count: u32,
+}
+
+/// The state of the Node, as far as this process wrote it.
+#[derive(Debug)]
+struct WrittenCondition {
+    condition: NodeCondition,
+    transition: Timestamp,
+    at: Instant,
+}
+
+/// What one node's outlet knows.
+#[derive(Debug)]
+pub struct NodeOutletPolicy {
+    switches: NodeOutletSwitches,
+    last: Option<Arc<Status>>,
+    wanted: Option<NodeCondition>,
+    written: Option<WrittenCondition>,
+    /// What the Node had before the first write, once it was read.
+    standing: Option<Option<(String, Timestamp)>>,
+    waiting: VecDeque<(Notice, Timestamp)>,
+    sent: VecDeque<SentEvent>,
+    /// How many events may be written now, and when one more may.
+    tokens: u32,
+    refill: Instant,
+    heartbeat: Duration,
+    /// Nothing is written before this time, after a failure.
+    pause: Option<Instant>,
+    next_pause: Duration,
+}
+
+impl NodeOutletPolicy {
+    /// One that has written nothing yet.
+    pub fn new(switches: NodeOutletSwitches, now: Instant) -> Self {
+        Self {
+            switches,
+            last: None,
+            wanted: None,
+            written: None,
+            standing: None,
+            waiting: VecDeque::new(),
+            sent: VecDeque::new(),
+            tokens: BURST,
+            refill: now,
+            heartbeat: spread(HEARTBEAT),
+            pause: None,
+            next_pause: PAUSES.0,
+        }
+    }
+
+    /// Takes a new status.
+    pub fn observe(&mut self, status: &Arc<Status>, now: Timestamp) {
+        if self
+            .last
+            .as_ref()
+            .is_some_and(|last| Arc::ptr_eq(last, status))
+        {
+            return;
+        }
+        self.wanted = Some(NodeCondition::from_status(status));
+        if self.switches.events {
+            for notice in notices(self.last.as_deref(), status) {
+                if !self.waiting.iter().any(|(waiting, _)| *waiting == notice) {
+                    self.waiting.push_back((notice, now));
+                }
+            }
+            while self.waiting.len() > WAITING {
+                self.waiting.pop_front();
+            }
+        }
+        self.last = Some(status.clone());
+    }
+
+    /// The configuration was read again: a refusal may have ended.
+    pub(super) fn configured(&mut self, switches: NodeOutletSwitches) {
+        self.switches = switches;
+        if !self.switches.events {
+            self.waiting.clear();
+        }
+        self.pause = None;
+    }
+
+    /// When something has to be written, if nothing changes until then.
+    pub fn due(&self, now: Instant) -> Option<Instant> {
+        let condition = match (&self.wanted, &self.written) {
+            (_, Some(_)) if !self.switches.condition => Some(now),
+            (Some(_), None) if self.switches.condition => Some(now),
+            (Some(wanted), Some(written)) if self.switches.condition => Some(
+                if (wanted.status, &wanted.reason)
+                    != (written.condition.status, &written.condition.reason)
+                {
+                    now
+                } else if *wanted == written.condition {
+                    written.at + self.heartbeat
+                } else {
+                    written.at + MESSAGE
+                },
+            ),
+            _ => None,
+        };
+        let events = (!self.waiting.is_empty()).then(|| match self.tokens {
+            0 => self.refill + ONE_EVENT,
+            _ => now,
+        });
+        let due = [condition, events].into_iter().flatten().min()?;
+        Some(self.pause.map_or(due, |pause| due.max(pause)))
+    }
+
+    /// The next request to send now. One at a time: its answer comes back before the next is asked for.
+    pub fn next(&mut self, now: Instant, time: Timestamp) -> Option<OutletRequest> {
+        self.refill(now);
+        if self.due(now).is_none_or(|due| due > now) {
+            return None;
+        }
+        self.condition_work(now, time)
+            .or_else(|| self.event_work(time))
+            .map(OutletRequest)
+    }
+
+    fn condition_work(&self, now: Instant, time: Timestamp) -> Option<Work> {
+        if !self.switches.condition {
+            return self.written.is_some().then_some(Work::RemoveCondition);
+        }
+        let wanted = self.wanted.as_ref()?;
+        let is_due = self.written.as_ref().is_none_or(|written| {
+            let age = now.saturating_duration_since(written.at);
+            (wanted.status, &wanted.reason) != (written.condition.status, &written.condition.reason)
+                || (*wanted != written.condition && age >= MESSAGE)
+                || age >= self.heartbeat
+        });
+        is_due.then(|| self.write(wanted.clone(), time))
+    }
+
+    /// The write of a condition, or what has to be known before.
+    fn write(&self, condition: NodeCondition, time: Timestamp) -> Work {
+        let standing = match (&self.written, &self.standing) {
+            (Some(written), _) => Some((written.condition.status, written.transition)),
+            (None, Some(standing)) => standing
+                .as_ref()
+                .map(|(status, since)| (status.as_str(), *since)),
+            (None, None) => return Work::ReadNode,
+        };
+        let transition = match standing {
+            Some((status, since)) if status == condition.status => since,
+            _ => time,
+        };
+        Work::WriteCondition {
+            condition,
+            heartbeat: time,
+            transition,
+        }
+    }
+
+    fn event_work(&self, time: Timestamp) -> Option<Work> {
+        let (notice, at) = self.waiting.front().filter(|_| self.tokens > 0)?;
+        let known = self.sent.iter().find(|sent| sent.notice == *notice);
+        Some(match known {
+            Some(sent) => Work::CountEvent {
+                suffix: sent.suffix.clone(),
+                count: sent.count + 1,
+                at: *at,
+            },
+            None => Work::CreateEvent {
+                notice: notice.clone(),
+                at: *at,
+                // Unique, because no two are made in one nanosecond.
+                suffix: format!("{:x}", time.as_nanosecond()),
+            },
+        })
+    }
+
+    /// Takes the answer to a request: the object, or why there is none.
+    pub fn answered(
+        &mut self,
+        request: OutletRequest,
+        answer: &Result<Value, WriteError>,
+        now: Instant,
+    ) {
+        match (request.0, answer) {
+            (Work::ReadNode, Ok(node)) => self.standing = Some(condition_on_node(node)),
+            (
+                Work::WriteCondition {
+                    condition,
+                    transition,
+                    ..
+                },
+                Ok(_),
+            ) => {
+                self.heartbeat = spread(HEARTBEAT);
+                self.written = Some(WrittenCondition {
+                    condition,
+                    transition,
+                    at: now,
+                });
+            }
+            (Work::RemoveCondition, Ok(_)) => (self.written, self.standing) = (None, None),
+            (Work::CreateEvent { notice, suffix, .. }, Ok(_)) => {
+                self.sent.push_back(SentEvent {
+                    notice,
+                    suffix,
+                    count: 1,
+                });
+                while self.sent.len() > REMEMBERED {
+                    self.sent.pop_front();
+                }
+                self.event_is_done();
+            }
+            (Work::CountEvent { suffix, count, .. }, Ok(_)) => {
+                let mut sent = self.sent.iter_mut();
+                if let Some(sent) = sent.find(|sent| sent.suffix == suffix) {
+                    sent.count = count;
+                }
+                self.event_is_done();
+            }
+            // kube-apiserver keeps events for an hour: it is written anew.
+            (Work::CountEvent { suffix, .. }, Err(WriteError::Missing)) => {
+                return self.sent.retain(|sent| sent.suffix != suffix);
+            }
+            (Work::CreateEvent { .. } | Work::CountEvent { .. }, Err(WriteError::Invalid)) => {
+                self.event_is_done();
+            }
+            (_, Err(WriteError::Refused(_))) => {
+                self.standing = None;
+                self.pause = Some(now + spread(REFUSED));
+                return;
+            }
+            (_, Err(WriteError::Missing | WriteError::Invalid | WriteError::Down)) => {
+                self.standing = None;
+                self.pause = Some(now + spread(self.next_pause));
+                self.next_pause = (self.next_pause * 2).min(PAUSES.1);
+                return;
+            }
+        }
+        self.pause = None;
+        self.next_pause = PAUSES.0;
+    }
+
+    fn event_is_done(&mut self) {
+        self.waiting.pop_front();
+        self.tokens = self.tokens.saturating_sub(1);
+    }
+
+    fn refill(&mut self, now: Instant) {
+        while self.tokens < BURST && now.saturating_duration_since(self.refill) >= ONE_EVENT {
+            self.refill += ONE_EVENT;
+            self.tokens += 1;
+        }
+        if self.tokens == BURST {
+            self.refill = now;
+        }
+    }
+
+    /// The last write: once it is not kept true, the condition must not keep its last value.
+    pub(super) fn stopped(&self, time: Timestamp) -> Option<OutletRequest> {
+        let is_kept = self.written.is_some() && self.switches.condition;
+        is_kept.then(|| OutletRequest(self.write(NodeCondition::stopped(), time)))
+    }
+}
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;
