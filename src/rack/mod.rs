@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch;
-use windrow_rack::{Inventory, NodeReport, Rack, RackNotice, RackView, ReportSource};
+use windrow_rack::{Inventory, NodeIdentity, NodeReport, Rack, RackNotice, RackView, ReportSource};
 
 use self::store::{Restored, Store};
 use crate::locked::lock;
@@ -42,8 +42,20 @@ pub(crate) enum NotTaken {
     NotKept(String),
 }
 
-/// Tells reports apart: id or content, sequence number, generation.
-type ReportKey = (String, Option<u64>, Option<u64>);
+/// Tells reports apart: whose, id or content, sequence number, generation. An id alone is anybody's.
+type ReportKey = (NodeIdentity, String, Option<u64>, Option<u64>);
+
+/// What is asked again and again is another report when it says something else.
+fn key_of(report: &NodeReport) -> ReportKey {
+    let name = match report.source {
+        ReportSource::Event { .. } => report.id.clone(),
+        ReportSource::Document | ReportSource::Condition => {
+            serde_json::to_string(&(&report.boot, &report.state)).unwrap_or_default()
+        }
+    };
+    let (sequence, generation) = (report.sequence, report.generation);
+    (report.identity.clone(), name, sequence, generation)
+}
 
 /// What all parts of a rack share.
 pub(crate) struct Hub {
@@ -135,7 +147,8 @@ impl Hub {
         let Some(store) = &self.store else {
             return Ok(());
         };
-        if !self.is_new(&report) {
+        let key = key_of(&report);
+        if lock(&self.recent).contains(&key) {
             return Ok(());
         }
         let kept = store.keep(report).await;
@@ -145,23 +158,13 @@ impl Hub {
                 .err()
                 .map(|why| format!("what comes in cannot be kept over a restart: {why}")),
         );
-        kept.map_err(NotTaken::NotKept)
-    }
-
-    /// Has it not been kept yet? What is asked again and again is kept when it says something else.
-    fn is_new(&self, report: &NodeReport) -> bool {
-        let name = match report.source {
-            ReportSource::Event { .. } => report.id.clone(),
-            ReportSource::Document | ReportSource::Condition => {
-                let said = serde_json::to_string(&(&report.identity, &report.boot, &report.state));
-                said.unwrap_or_default()
-            }
-        };
+        kept.map_err(NotTaken::NotKept)?;
         let mut recent = lock(&self.recent);
         if recent.len() >= MOST_RECENT {
             recent.clear();
         }
-        recent.insert((name, report.sequence, report.generation))
+        recent.insert(key);
+        Ok(())
     }
 
     /// Says something that a person should know, or that it is over.

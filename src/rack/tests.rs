@@ -275,9 +275,14 @@ async fn what_was_taken_is_there_after_a_restart() {
         let report = windrow_rack::read_event(event.as_bytes(), Timestamp::now()).unwrap();
         hub.take(report).await.unwrap();
     }
+    // Another node's event under an id that was there.
+    let other = event("n1", 3, "Ready").replace(r#""hostname":"n1""#, r#""hostname":"n2""#);
+    let report = windrow_rack::read_event(other.as_bytes(), Timestamp::now()).unwrap();
+    hub.take(report).await.unwrap();
     let before = hub.view();
     drop(hub);
     let after = open().view();
+    assert_eq!(after.nodes.len(), 2);
     assert_eq!(before.nodes[0].phases, after.nodes[0].phases);
     assert_eq!(before.nodes[0].heard, after.nodes[0].heard);
 }
