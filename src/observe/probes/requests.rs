@@ -85,7 +85,7 @@ pub(super) enum Ask<'a> {
     UpgradePlans,
     /// The Jobs that system-upgrade-controller created for the node, in any namespace.
     UpgradeJobs,
-    /// The Jobs of the hooks of this Upgrade.
+    /// The Jobs of the hooks of this Upgrade: two a node. Of those beyond the first 500 no time is known.
     HookJobs(&'a str),
     /// Harvester's Addons, all of them.
     Addons,
@@ -256,7 +256,7 @@ impl Ask<'_> {
                 segment(node)
             ),
             Ask::HookJobs(upgrade) => format!(
-                "/apis/batch/v1/namespaces/harvester-system/jobs?labelSelector=harvesterhci.io%2Fupgrade%3D{}",
+                "/apis/batch/v1/namespaces/harvester-system/jobs?limit=500&labelSelector=harvesterhci.io%2Fupgrade%3D{}",
                 segment(upgrade)
             ),
             Ask::Addons => "/apis/harvesterhci.io/v1beta1/addons".to_owned(),
