@@ -161,6 +161,11 @@ impl Disk {
 
     /// Switches the machine on.
     pub(crate) fn boot(&self) -> Guest {
+        self.boot_with(&[])
+    }
+
+    /// The same, with more of QEMU's options.
+    pub(crate) fn boot_with(&self, options: &[&str]) -> Guest {
         let socket = self.path("second-serial-line");
         // Of an earlier boot.
         let _ = std::fs::remove_file(&socket);
@@ -172,6 +177,7 @@ impl Disk {
             .arg("-chardev")
             .arg(format!("socket,id=facts,path={}", socket.display()))
             .args(["-serial", "chardev:facts"])
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())

@@ -45,6 +45,13 @@ fn image() -> &'static Image {
             0o755,
         );
         put("tests/image/load", "usr/local/libexec/load", 0o644);
+        let status = tree.join("etc/windrow/conf.d");
+        std::fs::create_dir_all(&status).expect("directories");
+        std::fs::write(
+            status.join("10-status.yaml"),
+            "statusServer: {enabled: true}\n",
+        )
+        .expect("a file");
         for (source, unit) in [
             ("tests/machine/rke2-server.service", "rke2-server.service"),
             ("tests/image/load.service", "load.service"),
@@ -72,7 +79,7 @@ fn image() -> &'static Image {
 
 /// The state of a node at the end of its first boot, in one go. Its console is asked once the first checks of the
 /// supervisor are through, however long that takes; the test's deadline ends a machine that never gets there.
-const TELL: &str = r"
+const TELL: &str = r#"
   - [stty, -F, /dev/ttyS1, raw]
   - [sh, -c, 'until grep -qsx 20-namespaces.yaml /var/lib/rancher/rke2/applied; do sleep 1; done']
   - [sh, -c, 'windrow config show --origin | sed s,^,settings:, >/dev/ttyS1']
@@ -80,9 +87,10 @@ const TELL: &str = r"
   - [sh, -c, 'journalctl -b -o json -u windrow.service -u rke2-server.service | sed s,^,journal:, >/dev/ttyS1']
   - [sh, -c, 'systemctl show --property=ActiveEnterTimestampMonotonic windrow.service | sed s,^,ready:, >/dev/ttyS1']
   - [sh, -c, 'until windrow status -o json | grep -q supervisor-down; do sleep 1; done']
+  - [python3, -c, 'import ssl, urllib.request as u; r = u.Request("https://127.0.0.1:9346/status", headers={"authorization": "Bearer 0f7c5d1e9a3b4c6d8e0f"}); open("/dev/ttyS1", "w").write("status: %d\n" % u.urlopen(r, context=ssl._create_unverified_context()).status)']
   - [sh, -c, '(echo console: && windrow console --once) >/dev/console; echo end >/dev/ttyS1']
   - [systemctl, poweroff, --no-block]
-";
+"#;
 
 #[test]
 fn an_image_boots_from_its_boot_loader_and_holds_what_its_seed_brings_before_rke2_starts() {
@@ -91,7 +99,9 @@ fn an_image_boots_from_its_boot_loader_and_holds_what_its_seed_brings_before_rke
     }
     let user_data = text("packaging/cloud-init/user-data.yaml");
     let disk = Disk::new(image(), &(user_data.trim_end().to_owned() + TELL));
-    let guest = disk.boot();
+    // The token of the status server comes from the firmware.
+    let token = "type=11,value=io.systemd.credential:windrow.status-token=0f7c5d1e9a3b4c6d8e0f";
+    let guest = disk.boot_with(&["-smbios", token]);
     let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
     loop {
         let line = guest.next();
@@ -108,6 +118,8 @@ fn an_image_boots_from_its_boot_loader_and_holds_what_its_seed_brings_before_rke
         assert!(!lines.is_empty(), "nothing of {what}\n{console}");
         lines
     };
+
+    assert_eq!(told("status"), [" 200"]);
 
     // The configuration counts.
     let settings = told("settings").join("\n");

@@ -85,6 +85,50 @@ fn the_user_data_configures_a_node_and_its_manifests_are_held_before_rke2_starts
     );
 }
 
+/// Asks the status server with a token; prints the code.
+const ASK: &str = r"
+import ssl, sys, urllib.error, urllib.request
+trust = ssl._create_unverified_context()
+asked = urllib.request.Request('https://127.0.0.1:9346/status', headers={'authorization': 'Bearer ' + sys.argv[1]})
+try:
+    print(urllib.request.urlopen(asked, context=trust).status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+except OSError as error:
+    print(error)
+";
+
+#[test]
+fn one_token_for_a_rack_comes_with_the_documented_user_data() {
+    if skipped() {
+        return;
+    }
+    let docs = text("docs/outlets.md");
+    let (_, recipe) = docs
+        .split_once("**One token for a whole rack** comes with cloud-init:\n\n```yaml\n")
+        .expect("the recipe");
+    let (recipe, _) = recipe.split_once("```").expect("its end");
+    let token = "0f7c5d1e9a3b4c6d8e0f1a2b3c4d5e6f";
+    let machine = Builder::node()
+        .user_data(&recipe.replace("0f7c…", token))
+        .boot();
+    machine.wait_unit("windrow.service", "active");
+    let checked = machine.run(&["cloud-init", "schema", "--system"]);
+    assert!(checked.status.success(), "{checked:?}");
+    let ask = |token: &str| machine.ok(&["python3", "-c", ASK, token]).trim().to_owned();
+    machine.wait_until("the status server answers who has the token", |_| {
+        ask(token) == "200"
+    });
+    assert_eq!(ask("another"), "401");
+    let mode = machine.sh("stat -c '%a %U' /etc/rancher/windrow/status-token");
+    assert_eq!(mode.trim(), "600 root");
+    let status = machine.ok(&["sh", "-c", "windrow status -o json || true"]);
+    assert!(!status.contains(token), "the token is in the status");
+    let status: Value = serde_json::from_str(&status).expect("a status");
+    let events = status["webhooks"].as_array().expect("webhooks");
+    assert_eq!(events.len(), 3, "{events:?}");
+}
+
 #[test]
 fn the_combustion_script_installs_configures_and_enables_before_the_first_boot() {
     if skipped() {
