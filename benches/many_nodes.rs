@@ -57,7 +57,7 @@ fn up_to(most: u64) -> u64 {
     RandomState::new().build_hasher().finish() % most.max(1)
 }
 
-/// kube-apiserver: away until some second, and then it takes so many requests a second.
+/// kube-apiserver: away until some second, and then it takes this number of requests a second.
 struct Server {
     away_until: u64,
     most: u64,
@@ -95,7 +95,7 @@ impl Run {
         }
     }
 
-    /// Every node begins within so many milliseconds, at this step of its course.
+    /// Every node begins within this number of milliseconds, at this step of its course.
     fn begin(&mut self, within: u64, step: usize) {
         for node in 0..self.nodes.len() {
             self.queue.push(Reverse((up_to(within), node, Some(step))));

@@ -190,7 +190,7 @@ fn row(what: &str, before: Cost, after: Cost, watched: &Mutex<Watched>) {
     );
 }
 
-/// Waits until so many nodes say this. Nobody is asked: the watch has it.
+/// Waits until this number of nodes says this. Nobody is asked: the watch has it.
 async fn all_say(watched: &Mutex<Watched>, count: usize, reason: &str, since: i64) {
     eventually(&format!("all say {reason}"), DEADLINE, async || {
         let watched = watched.lock().unwrap();

@@ -303,7 +303,7 @@ impl NodeOutletPolicy {
                 }
                 self.event_is_done();
             }
-            // kube-apiserver keeps events for an hour: it is written anew.
+            // kube-apiserver keeps events for an hour: it is written again.
             (Work::CountEvent { suffix, .. }, Err(WriteError::Missing)) => {
                 return self.sent.retain(|sent| sent.suffix != suffix);
             }
