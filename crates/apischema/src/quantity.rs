@@ -38,7 +38,10 @@ pub(crate) fn billionths(text: &str) -> Option<i128> {
         2 => all.checked_mul(1 << exponent)?,
         _ => all,
     };
-    let tens = 9 + if base == 2 { 0 } else { exponent } - i32::try_from(fraction.len()).ok()?;
+    let power = if base == 2 { 0 } else { exponent };
+    let tens = power
+        .checked_add(9)?
+        .checked_sub(i32::try_from(fraction.len()).ok()?)?;
     let value = match u32::try_from(tens) {
         Ok(tens) => scaled.checked_mul(10_i128.checked_pow(tens)?)?,
         // Less than a billionth is rounded up there, and is of no use here.
@@ -68,7 +71,15 @@ mod tests {
             assert_eq!(billionths(text), Some(value), "{text}");
         }
         assert!(billionths("1Gi") > billionths("1G"));
-        for text in ["", "Mi", "1.5n", "ten", "1e999"] {
+        for text in [
+            "",
+            "Mi",
+            "1.5n",
+            "ten",
+            "1e999",
+            "1e2147483647",
+            "1e-2147483648",
+        ] {
             assert_eq!(billionths(text), None, "{text}");
         }
     }

@@ -1,0 +1,75 @@
+//! The targets.
+
+mod cluster;
+mod files;
+mod network;
+
+use super::Target;
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    // Files of a person or an image.
+    Target {
+        name: "manifest",
+        run: files::manifest,
+    },
+    Target {
+        name: "user-data",
+        run: files::user_data,
+    },
+    Target {
+        name: "settings",
+        run: files::settings,
+    },
+    Target {
+        name: "rules",
+        run: files::rules,
+    },
+    Target {
+        name: "expression",
+        run: files::expression,
+    },
+    Target {
+        name: "rke2-config",
+        run: files::rke2_config,
+    },
+    Target {
+        name: "inventory",
+        run: files::inventory,
+    },
+    // What Windrow wrote itself, and may be torn or somebody else's by now.
+    Target {
+        name: "marker",
+        run: files::marker,
+    },
+    Target {
+        name: "ledger",
+        run: files::ledger,
+    },
+    Target {
+        name: "flight",
+        run: files::flight,
+    },
+    // Texts of a few characters.
+    Target {
+        name: "words",
+        run: files::words,
+    },
+    // What a cluster or another machine answers.
+    Target {
+        name: "objects",
+        run: cluster::objects,
+    },
+    Target {
+        name: "component",
+        run: cluster::component,
+    },
+    Target {
+        name: "event",
+        run: network::event,
+    },
+    Target {
+        name: "packet",
+        run: network::packet,
+    },
+];

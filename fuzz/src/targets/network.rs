@@ -1,0 +1,42 @@
+//! Readers of what another machine sends.
+
+use std::net::Ipv4Addr;
+
+use jiff::Timestamp;
+use windrow_harvester::arp;
+use windrow_harvester::network::neighbours;
+use windrow_host::{dns, ntp, smbios, sockets};
+use windrow_rack::{read_document, read_event, read_node};
+
+use crate::{check_messages, text};
+
+/// An event of a node, its status document, and its Node.
+pub(super) fn event(bytes: &[u8]) {
+    let received = Timestamp::UNIX_EPOCH;
+    if let Err(errors) = read_event(bytes, received) {
+        check_messages(&errors);
+    }
+    let Ok(document) = serde_json::from_slice(bytes) else {
+        return;
+    };
+    if let Err(errors) = read_document(&document, received, None, None) {
+        check_messages(&errors);
+    }
+    read_node(&document, received);
+}
+
+/// Packets and tables: of name servers, time servers, neighbours, the firmware.
+pub(super) fn packet(bytes: &[u8]) {
+    let id = bytes.first_chunk().map_or(0, |id| u16::from_be_bytes(*id));
+    if let Err(why) = dns::addresses(bytes, id) {
+        check_messages([why]);
+    }
+    let now = Timestamp::UNIX_EPOCH;
+    if let Err(why) = ntp::offset(bytes, now, now) {
+        check_messages([why]);
+    }
+    arp::claim(bytes, Ipv4Addr::new(192, 0, 2, 1), &[]);
+    smbios::installed_memory(bytes);
+    sockets::listening(sockets::Protocol::Tcp, text(bytes));
+    neighbours(text(bytes));
+}

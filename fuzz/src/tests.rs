@@ -1,0 +1,159 @@
+//! Every corpus goes through its target: what was found once stays mended.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{TARGETS, target};
+
+/// The largest file of a corpus.
+const LARGEST: u64 = 16 << 10;
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn every_target_takes_its_corpus_and_each_beginning_of_it() {
+    for target in TARGETS {
+        let files = entries(&corpus().join(target.name));
+        assert!(!files.is_empty(), "fuzz/corpus/{} is empty", target.name);
+        for file in files {
+            let bytes = fs::read(&file).expect("a file of the corpus");
+            println!("{}", file.display());
+            (target.run)(&bytes);
+            // Torn in the middle, as by a power cut or a connection that ends.
+            for part in 1..8 {
+                (target.run)(&bytes[..bytes.len() * part / 8]);
+            }
+        }
+        (target.run)(&[]);
+    }
+}
+
+#[test]
+fn every_corpus_is_a_targets_and_small() {
+    let mut names = BTreeSet::new();
+    for target in TARGETS {
+        assert!(
+            names.insert(target.name),
+            "two targets are called {}",
+            target.name
+        );
+    }
+    for directory in entries(&corpus()) {
+        let name = directory
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        assert!(target(name).is_some(), "no target is called {name}");
+        for file in entries(&directory) {
+            let size = fs::metadata(&file).expect("a file").len();
+            assert!(size <= LARGEST, "{}: {size} bytes", file.display());
+        }
+    }
+}
+
+/// Bytes that readers stumble over.
+const PIECES: [&str; 24] = [
+    "\n",
+    " ",
+    ":",
+    "-",
+    "---\n",
+    "\"",
+    "'",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "&a ",
+    "*a",
+    "<<: ",
+    "\\",
+    "\0",
+    "\u{202e}",
+    "é",
+    "null",
+    "-1",
+    "99999999999999999999",
+    "1e2147483647",
+    "1e-2147483648",
+];
+
+/// Numbers from a seed (splitmix64).
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let number = usize::try_from((mixed ^ (mixed >> 31)) >> 1).expect("63 bits");
+        number % bound.max(1)
+    }
+}
+
+/// Other bytes, near one of these.
+fn near(corpus: &[Vec<u8>], draw: &mut Draw) -> Vec<u8> {
+    let mut bytes = corpus[draw.below(corpus.len())].clone();
+    for _ in 0..=draw.below(4) {
+        let at = draw.below(bytes.len() + 1);
+        let until = (at + draw.below(6)).min(bytes.len());
+        let put: Vec<u8> = match draw.below(5) {
+            0 => Vec::new(),
+            1 => vec![u8::try_from(draw.below(256)).expect("a byte")],
+            2 => {
+                let other = &corpus[draw.below(corpus.len())];
+                let from = draw.below(other.len() + 1);
+                let most = (from + draw.below(64)).min(other.len());
+                other[from..most].to_vec()
+            }
+            _ => PIECES[draw.below(PIECES.len())].as_bytes().to_vec(),
+        };
+        bytes.splice(at..until, put);
+    }
+    bytes
+}
+
+/// `WINDROW_FUZZ_ROUNDS` is how many inputs each target gets, `WINDROW_FUZZ` the one target that does.
+#[test]
+fn every_target_takes_what_is_near_its_corpus() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|said| said.parse().ok());
+    let rounds: u64 = number("WINDROW_FUZZ_ROUNDS").unwrap_or(300);
+    let only = std::env::var("WINDROW_FUZZ").ok();
+    let mut broken = Vec::new();
+    for target in TARGETS
+        .iter()
+        .filter(|target| only.as_deref().is_none_or(|only| only == target.name))
+    {
+        let files = entries(&corpus().join(target.name));
+        let corpus: Vec<Vec<u8>> = files
+            .iter()
+            .map(|file| fs::read(file).expect("a file"))
+            .collect();
+        for seed in 0..rounds {
+            let bytes = near(&corpus, &mut Draw(seed));
+            if std::panic::catch_unwind(|| (target.run)(&bytes)).is_err() {
+                broken.push(format!(
+                    "{} {seed}: {:?}",
+                    target.name,
+                    String::from_utf8_lossy(&bytes)
+                ));
+                break;
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
