@@ -147,6 +147,10 @@ fn the_combustion_script_installs_configures_and_enables_before_the_first_boot()
     let machine = Builder::rke2()
         .bind(packages.path().to_owned(), "/packages")
         .script("/run/combustion/script", &text("packaging/combustion/script"))
+        .file(
+            "/etc/systemd/system-preset/99-default-disable.preset",
+            "disable *\n",
+        )
         .file("/root/conf.d/20-site.yaml", "platform: harvester\n")
         .file(
             "/root/manifests/vm.yaml",
