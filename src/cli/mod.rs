@@ -21,6 +21,7 @@ mod follow;
 mod gates;
 mod hold;
 mod inputs;
+mod installer;
 mod knowledge;
 mod learn;
 mod manual;
@@ -41,10 +42,11 @@ mod vip_check;
 mod wait;
 mod why;
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::layout::Layout;
 use context::Context;
@@ -103,6 +105,8 @@ enum Verb {
     Rack(rack::Args),
     Cleanup(cleanup::Args),
     Report(report::Args),
+    #[command(hide = true)]
+    Installer(installer::Args),
 }
 
 impl Verb {
@@ -134,13 +138,18 @@ impl Verb {
             Verb::Rack(args) => rack::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),
             Verb::Report(args) => report::run(args, context),
+            Verb::Installer(args) => installer::run(&args),
         }
     }
 }
 
 /// Runs the program on its own command line.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let parsed = command_as(&called)
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             // --help and --version come as errors too, but are none.
@@ -169,10 +178,32 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
+/// The same by the name that the program was called: as `kubectl-windrow` it is a plugin, and its help speaks of `kubectl windrow`.
+fn command_as(called: &OsStr) -> clap::Command {
+    let command = command();
+    match Path::new(called).file_name() {
+        Some(name) if name == "kubectl-windrow" => command.bin_name("kubectl windrow"),
+        _ => command,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         super::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_speaks_of_kubectl_where_the_program_is_its_plugin() {
+        for (called, usage) in [
+            ("/usr/bin/windrow", "Usage: windrow "),
+            ("/usr/bin/kubectl-windrow", "Usage: kubectl windrow "),
+        ] {
+            let mut command = super::command_as(called.as_ref());
+            let parsed = command.try_get_matches_from_mut([called, "--help"]);
+            let help = parsed.expect_err("help").to_string();
+            assert!(help.contains(usage), "{called}: {help}");
+        }
     }
 }

@@ -184,6 +184,9 @@ const NOT_READ: &[(&str, &str)] = &[
     ("learn", "output"),
     ("replay", "save_test"),
     ("run", "sandbox"),
+    // Directories of the installer image.
+    ("installer", "host"),
+    ("installer", "image"),
     // Names of manifests that are there.
     ("hold", "files"),
     ("release", "files"),

@@ -4,6 +4,7 @@
 mod support;
 
 mod boot;
+mod day2;
 mod gates_apply;
 mod gates_observed;
 mod gates_trial;
