@@ -36,6 +36,7 @@ mod pipeline;
 mod preflight;
 mod rack_of_daemons;
 mod reading_manifests;
+mod recipes_of_distributions;
 mod rehearse;
 mod release;
 mod report;
