@@ -1,10 +1,10 @@
 //! Readers of what another machine sends.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use jiff::Timestamp;
-use windrow_harvester::arp;
 use windrow_harvester::network::neighbours;
+use windrow_harvester::who_has;
 use windrow_host::{dns, ntp, smbios, sockets};
 use windrow_rack::{read_document, read_event, read_node};
 
@@ -35,7 +35,10 @@ pub(super) fn packet(bytes: &[u8]) {
     if let Err(why) = ntp::offset(bytes, now, now) {
         check_messages([why]);
     }
-    arp::claim(bytes, Ipv4Addr::new(192, 0, 2, 1), &[]);
+    for address in ["192.0.2.1", "fe80::1"] {
+        let address = address.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        who_has::claim(bytes, address, &[]);
+    }
     smbios::installed_memory(bytes);
     sockets::listening(sockets::Protocol::Tcp, text(bytes));
     neighbours(text(bytes));
