@@ -20,6 +20,7 @@ pub mod kubeconfig;
 pub mod layout;
 mod locked;
 pub mod observe;
+mod pinned;
 mod printable;
 mod rack;
 pub mod render;

@@ -30,6 +30,7 @@ pub(super) fn hook(event: WebhookEvent, url: &str) -> Webhook {
         headers: Vec::new(),
         payload: None,
         insecure: false,
+        fingerprint: None,
         basic_auth: None,
         every: None,
     }

@@ -8,6 +8,7 @@ use windrow_decide::settings::Webhook;
 
 use super::payload::WebhookMessage;
 use crate::causes;
+use crate::pinned::pinned;
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 3;
@@ -28,7 +29,8 @@ pub(super) async fn send(
         .map_err(|_| "the method is not one of HTTP".to_owned())?;
     // A client for each try: tries are rare, and keeping the trusted certificates would take a megabyte.
     let describe = |error: reqwest::Error| describe(&error, patience);
-    let client = client(hook.insecure, redirects(&method), patience).map_err(describe)?;
+    let client = client(hook, redirects(&method), patience)?;
+    let client = client.map_err(describe)?;
     let url: Url = message
         .url
         .parse()
@@ -62,16 +64,23 @@ pub(super) async fn send(
     }
 }
 
-fn client(insecure: bool, redirects: Policy, patience: Duration) -> reqwest::Result<Client> {
+fn client(
+    hook: &Webhook,
+    redirects: Policy,
+    patience: Duration,
+) -> Result<reqwest::Result<Client>, String> {
     // This may be the first use of TLS in the process; a provider that is already set will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .tls_danger_accept_invalid_certs(insecure)
+    let mut builder = Client::builder()
         .redirect(redirects)
         .no_proxy()
         .timeout(patience)
-        .pool_max_idle_per_host(0)
-        .build()
+        .pool_max_idle_per_host(0);
+    builder = match &hook.fingerprint {
+        Some(fingerprint) => builder.tls_backend_preconfigured(pinned(fingerprint)?),
+        None => builder.tls_danger_accept_invalid_certs(hook.insecure),
+    };
+    Ok(builder.build())
 }
 
 /// Only to the same console, or from http to https there, and only where the request stays the same.

@@ -2,6 +2,8 @@
 
 use std::sync::Mutex;
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
@@ -14,6 +16,7 @@ use windrow_decide::{
     PhaseState, PhaseStatus, Readiness, ServerStatus, StatusWriter,
 };
 use windrow_model::findings::{Finding, Location};
+use windrow_model::manifest::sha256_hex;
 use windrow_model::reasons::Severity;
 
 use super::payload::WebhookMessage;
@@ -54,6 +57,8 @@ impl Request {
 /// A console; it ends with its owner.
 struct Console {
     url: String,
+    /// SHA-256 of its certificate, where it has one.
+    fingerprint: String,
     requests: mpsc::UnboundedReceiver<Request>,
     says: Arc<Mutex<Says>>,
     task: JoinHandle<()>,
@@ -66,9 +71,12 @@ impl Console {
 
     /// Behind an unknown certificate.
     async fn https(says: Says) -> Self {
-        let (tls, _) = server::certificate("console.example");
+        let (tls, pem) = server::certificate("console.example");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        Self::on(listener, says, Some(tls))
+        let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let mut console = Self::on(listener, says, Some(tls));
+        console.fingerprint = sha256_hex(&der);
+        console
     }
 
     fn on(listener: TcpListener, says: Says, tls: Option<TlsAcceptor>) -> Self {
@@ -80,6 +88,7 @@ impl Console {
         });
         Self {
             url,
+            fingerprint: String::new(),
             requests,
             says,
             task,
@@ -157,6 +166,7 @@ fn hook(event: WebhookEvent, url: &str) -> Webhook {
         headers: Vec::new(),
         payload: None,
         insecure: false,
+        fingerprint: None,
         basic_auth: None,
         every: None,
     }
@@ -230,6 +240,19 @@ async fn an_unknown_certificate_is_refused_unless_insecure() {
     assert!(why.contains("certificate"), "{why}");
     assert!(console.is_silent());
     hook.insecure = true;
+    assert_eq!(tried(&hook, "/").await, Ok(()));
+    console.next().await;
+}
+
+#[tokio::test]
+async fn a_console_may_be_known_by_its_certificate_alone() {
+    let mut console = Console::https(Says::Http(200, "")).await;
+    let mut hook = hook(WebhookEvent::NodeSeen, &console.url);
+    hook.fingerprint = Some("ab".repeat(32));
+    let why = tried(&hook, "/").await.unwrap_err();
+    assert!(why.contains("another one than the fingerprint"), "{why}");
+    assert!(console.is_silent());
+    hook.fingerprint = Some(console.fingerprint.clone());
     assert_eq!(tried(&hook, "/").await, Ok(()));
     console.next().await;
 }

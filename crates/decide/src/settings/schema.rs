@@ -551,6 +551,8 @@ pub struct WebhookFile {
     pub payload: Option<String>,
     /// true checks no certificate.
     pub insecure: Option<bool>,
+    /// SHA-256 of the one certificate that is accepted.
+    pub fingerprint: Option<String>,
     /// User and password.
     pub basic_auth: Option<BasicAuthFile>,
     /// How often it is sent again while the event is true, from 10s to 24h; once where there is none.

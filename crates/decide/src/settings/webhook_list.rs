@@ -26,8 +26,8 @@ const EVERY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_sec
 /// HTTP methods that can be asked for.
 const METHODS: [&str; 7] = ["POST", "PUT", "PATCH", "GET", "HEAD", "DELETE", "OPTIONS"];
 
-/// The keys, as Harvester writes them in an installation's configuration, and last our own.
-const KEYS: [&str; 8] = [
+/// The keys, as Harvester writes them in an installation's configuration, and last our own two.
+const KEYS: [&str; 9] = [
     "event",
     "method",
     "headers",
@@ -36,13 +36,14 @@ const KEYS: [&str; 8] = [
     "insecure",
     "basicAuth",
     "every",
+    "fingerprint",
 ];
 
 impl ListWriter {
     fn keys(self) -> &'static [&'static str] {
         match self {
             Self::User => &KEYS,
-            Self::Harvester => &KEYS[..KEYS.len() - 1],
+            Self::Harvester => &KEYS[..KEYS.len() - 2],
         }
     }
 }
@@ -156,6 +157,7 @@ impl WebhookReader {
             headers: Vec::new(),
             payload: None,
             insecure: false,
+            fingerprint: None,
             basic_auth: None,
             every: None,
         };
@@ -191,11 +193,15 @@ impl WebhookReader {
                     (None, false) => self.wrong(line, key, expected("true or false", value)),
                 },
                 "every" => hook.every = self.every(value),
+                "fingerprint" => hook.fingerprint = self.fingerprint(value),
                 _ => hook.basic_auth = self.basic_auth(value),
             }
         }
         if !has_url {
             self.wrong(node.line, "url", "it is missing");
+        }
+        if hook.fingerprint.is_some() {
+            self.check_pinned(node, &hook);
         }
         self.errors.is_empty().then_some(hook)
     }
@@ -249,6 +255,35 @@ impl WebhookReader {
             self.wrong(node.line, "method", expected(&what, node));
         }
         known
+    }
+
+    fn fingerprint(&mut self, node: &Node) -> Option<String> {
+        if node.is_null() {
+            return None;
+        }
+        let digits = node.as_str().map(|text| text.replace(':', ""));
+        let digits = digits.filter(|digits| digits.len() == 64);
+        let digest = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        if digest.is_none() {
+            let what = "expected the SHA-256 of the console's certificate, 64 hexadecimal digits in quotation marks";
+            self.wrong(node.line, "fingerprint", what);
+        }
+        digest.map(|digest| digest.to_ascii_lowercase())
+    }
+
+    /// A certificate is checked, and there is one.
+    fn check_pinned(&mut self, node: &Node, hook: &Webhook) {
+        let line = node
+            .entry("fingerprint")
+            .map_or(node.line, |entry| entry.line);
+        if hook.insecure {
+            let why = "`insecure: true` checks no certificate: leave out one of the two";
+            self.wrong(line, "fingerprint", why);
+        }
+        if hook.url.head().starts_with("http://") {
+            let why = "plain HTTP has no certificate: write https:// in url";
+            self.wrong(line, "fingerprint", why);
+        }
     }
 
     fn every(&mut self, node: &Node) -> Option<Duration> {

@@ -11,9 +11,11 @@
 //!   insecure: false
 //!   basicAuth: {user: windrow, password: secret}
 //!   every: 60s
+//!   fingerprint: 9f86d081…
 //! ```
 //!
-//! The schema is Harvester's own (`pkg/installer/config/config.go`, `Webhook`), and `every` is Windrow's. The files add up.
+//! The schema is Harvester's own (`pkg/installer/config/config.go`, `Webhook`), and `every` and `fingerprint` are
+//! Windrow's. The files add up.
 
 use std::fmt;
 use std::time::Duration;
@@ -91,6 +93,8 @@ pub struct Webhook {
     pub payload: Option<WebhookTemplate>,
     /// Is any certificate accepted?
     pub insecure: bool,
+    /// SHA-256 of the one certificate that is accepted, in lower-case hexadecimal; `None`: whom the machine trusts.
+    pub fingerprint: Option<String>,
     /// User and password.
     pub basic_auth: Option<(String, String)>,
     /// How often the event is sent again while it is true; `None`: once.

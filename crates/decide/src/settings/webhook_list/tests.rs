@@ -116,6 +116,29 @@ fn what_is_wrong_with_one_webhook_is_named_with_its_line_and_the_others_stay() {
 }
 
 #[test]
+fn one_certificate_may_be_named_in_any_usual_form_and_only_where_one_is_checked() {
+    let digest = "9F:86".to_owned() + &":ab".repeat(30);
+    let listed = ours(&format!(
+        "- {{event: NODE_SEEN, url: 'https://c', fingerprint: '{digest}'}}\n\
+         - {{event: NODE_SEEN, url: 'https://c', fingerprint: 9f86}}\n\
+         - {{event: NODE_SEEN, url: 'https://c', insecure: true, fingerprint: '{digest}'}}\n\
+         - {{event: NODE_SEEN, url: 'http://c', fingerprint: '{digest}'}}\n",
+    ));
+    assert_eq!(listed.hooks.len(), 1);
+    let pinned = "9f86".to_owned() + &"ab".repeat(30);
+    assert_eq!(listed.hooks[0].fingerprint, Some(pinned));
+    let said = messages(&listed);
+    for (said, expected) in said.iter().zip([
+        "windrow.yaml:2: webhooks[1].fingerprint: expected the SHA-256",
+        "windrow.yaml:3: webhooks[2].fingerprint: `insecure: true` checks no certificate",
+        "windrow.yaml:4: webhooks[3].fingerprint: plain HTTP has no certificate",
+    ]) {
+        assert!(said.starts_with(expected), "{said}");
+    }
+    assert_eq!(said.len(), 3, "{said:#?}");
+}
+
+#[test]
 fn harvesters_own_file_is_read_in_lower_case_and_its_own_events_are_left_to_it() {
     let text = "schemeversion: 1\ninstall:\n  mode: create\n  webhooks:\n  - event: STARTED\n    \
                 url: 'http://c/{{if}}'\n  - event: NODE_READY\n    method: POST\n    headers: {}\n    \
