@@ -17,6 +17,12 @@ pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
     plain(&innermost(error).to_string())
 }
 
+/// Does nobody listen there?
+pub(crate) fn is_refused(error: &(dyn Error + 'static)) -> bool {
+    let cause = innermost(error).downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::ConnectionRefused)
+}
+
 /// Why a message bus does not answer.
 pub(crate) fn of_bus(error: &zbus::Error) -> String {
     match error {

@@ -148,10 +148,7 @@ fn in_words(error: BoxError, address: &str, patience: Duration) -> BoxError {
             format!("no connection within {} s", patience.as_secs_f32().ceil()),
         ));
     }
-    let refused = causes::innermost(&*error)
-        .downcast_ref::<io::Error>()
-        .is_some_and(|cause| cause.kind() == io::ErrorKind::ConnectionRefused);
-    match refused {
+    match causes::is_refused(&*error) {
         true => Box::new(io::Error::new(
             io::ErrorKind::ConnectionRefused,
             format!("{address} refuses connections"),

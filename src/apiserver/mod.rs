@@ -9,7 +9,9 @@
 //! For a person ([`ApiServer::for_person`]) a kubeconfig counts as it does for kubectl: the command that prints a
 //! credential is run, and again when the credential has ended. The daemon's handle refuses such a kubeconfig.
 
+mod answer;
 mod connection;
+mod follow;
 #[cfg(test)]
 mod person_tests;
 mod plugin;
@@ -30,6 +32,8 @@ use http::Uri;
 use kube::Client;
 use rustls::crypto::{CryptoProvider, ring};
 
+pub(crate) use self::answer::{RequestFailure, answer, explain};
+pub(crate) use self::follow::{Followed, WatchChange, WatchSink, name_of};
 pub use self::presented::earliest_end;
 pub use self::throttle::RequestCounts;
 

@@ -13,7 +13,7 @@ use windrow_decide::flight::ObjectMetadata;
 use windrow_model::redact;
 
 use crate::apiserver::Connection;
-use crate::observe::cluster::explain;
+use crate::apiserver::explain;
 use crate::observe::objects::escaped;
 
 /// How long an answer may take. A watch lasts longer.

@@ -20,9 +20,8 @@ use windrow_decide::{ClusterEvent, Detail, Interests};
 use windrow_model::manifest::GroupKind;
 use windrow_plan::readiness::KindSeen;
 
-use super::follow::Followed;
-use super::session::{ApiSession, RequestFailure, SessionTask, answer};
-use crate::apiserver::Connection;
+use super::session::{ApiSession, SessionTask};
+use crate::apiserver::{Connection, Followed, RequestFailure, answer};
 use crate::backoff::Backoff;
 
 /// The pause after something changed.
@@ -140,8 +139,8 @@ fn watch_definitions<K: Resource<DynamicType = ()>>(
             detail: Detail::Metadata,
             fields: None,
         };
-        definitions
-            .follow(&watched, |_| {
+        watched
+            .follow(&definitions, |_| {
                 changed.notify_one();
                 Vec::new()
             })

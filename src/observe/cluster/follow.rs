@@ -1,214 +1,52 @@
-//! The one loop under every watch: it lists, watches, and lists again when the watch breaks.
-//!
-//! A watch that kube-apiserver ends after its time continues where it was. One that breaks, expires or is refused is
-//! followed by a pause and a new list.
+//! The watches of a session: what the one loop (`apiserver`) reports becomes events.
 
-use std::time::Duration;
+use windrow_decide::ClusterEvent;
 
-use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
-use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
-use kube::core::ObjectList;
-use serde_json::Value;
-use tokio::time::timeout;
-use windrow_decide::{ClusterEvent, Detail};
-use windrow_model::redact;
+use super::session::ApiSession;
+use crate::apiserver::{Followed, WatchChange, WatchSink};
 
-use super::session::{ApiSession, RequestFailure, explain};
-use crate::backoff::Backoff;
-
-/// kube-apiserver ends a watch after this time.
-const WATCH_SECONDS: u32 = 290;
-/// A watch that is silent for longer is dead, even when its connection is not.
-const DEAD: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 20);
-/// Objects in a page of a list.
-const PAGE: u32 = 500;
-
-/// What a watch reports.
-pub(super) enum WatchChange {
-    /// All objects.
-    Listed(Vec<Value>),
-    /// One object is new or changed.
-    Applied(Value),
-    /// One object is gone; this is its last state.
-    Gone(Value),
-    /// The request failed.
-    Failed {
-        /// Why.
-        why: String,
-        /// The answer was 404: the kind is not served.
-        not_found: bool,
-    },
-}
-
-/// What to watch.
-pub(super) struct Followed {
-    pub(super) api: Api<DynamicObject>,
-    pub(super) detail: Detail,
-    /// Field selector.
-    pub(super) fields: Option<String>,
-}
-
-impl Followed {
+impl ApiSession {
     /// Lists and watches until the receiver of the events is gone. `meaning` turns a change into events.
-    pub(super) async fn follow<F>(&self, session: &ApiSession, meaning: F)
+    pub(super) async fn follow<F>(&self, followed: &Followed, meaning: F)
     where
         F: FnMut(WatchChange) -> Vec<ClusterEvent> + Send,
     {
-        let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-        let mut sink = EventSink { session, meaning };
-        loop {
-            let failure = match self.list(session).await {
-                Ok((objects, version)) => {
-                    if !sink.send(WatchChange::Listed(objects)).await {
-                        return;
-                    }
-                    let began = tokio::time::Instant::now();
-                    let failure = match self.watch(version, &mut sink).await {
-                        WatchEnd::Closed => return,
-                        WatchEnd::Expired => None,
-                        WatchEnd::Failed(failure) => Some(failure),
-                    };
-                    // A watch that held for a while was a success. Where watches break at once the pauses go on growing.
-                    if began.elapsed() > Duration::from_secs(10) {
-                        pauses.reset();
-                    }
-                    failure
-                }
-                Err(failure) => Some(failure),
-            };
-            if let Some(failure) = failure {
-                if failure.is_doubtful() {
-                    session.doubt.notify_one();
-                }
-                if failure.is_forbidden() && !sink.send_refusal(self.request(), &failure.why).await
-                {
-                    return;
-                }
-                let change = WatchChange::Failed {
-                    not_found: failure.is_not_found(),
-                    why: failure.why,
-                };
-                if !sink.send(change).await {
-                    return;
-                }
-            }
-            pauses.wait().await;
-        }
-    }
-
-    /// The request, in words.
-    fn request(&self) -> String {
-        let url = self.api.resource_url();
-        match &self.fields {
-            Some(fields) => format!("{url} with {fields}"),
-            None => url.to_owned(),
-        }
-    }
-
-    async fn list(&self, session: &ApiSession) -> Result<(Vec<Value>, String), RequestFailure> {
-        let mut objects = Vec::new();
-        let mut parameters = ListParams {
-            field_selector: self.fields.clone(),
-            ..ListParams::default().limit(PAGE)
+        let mut sink = EventSink {
+            session: self,
+            request: followed.request(),
+            meaning,
         };
-        loop {
-            let page = match self.detail {
-                Detail::Full => page(session, self.api.list(&parameters)).await?,
-                Detail::Metadata => page(session, self.api.list_metadata(&parameters)).await?,
-            };
-            objects.extend(page.objects);
-            match page.next {
-                Some(next) => parameters.continue_token = Some(next),
-                None => return Ok((objects, page.version)),
-            }
-        }
-    }
-
-    async fn watch<F>(&self, mut version: String, sink: &mut EventSink<'_, F>) -> WatchEnd
-    where
-        F: FnMut(WatchChange) -> Vec<ClusterEvent> + Send,
-    {
-        let parameters = WatchParams {
-            field_selector: self.fields.clone(),
-            ..WatchParams::default().timeout(WATCH_SECONDS)
-        };
-        loop {
-            let session = sink.session;
-            let opened = match self.detail {
-                Detail::Full => open(session, self.api.watch(&parameters, &version)).await,
-                Detail::Metadata => {
-                    open(session, self.api.watch_metadata(&parameters, &version)).await
-                }
-            };
-            let mut stream = match opened {
-                Ok(stream) => stream,
-                Err(failure) if failure.is_gone() => return WatchEnd::Expired,
-                Err(failure) => return WatchEnd::Failed(failure),
-            };
-            let began = tokio::time::Instant::now();
-            loop {
-                match timeout(DEAD, stream.next()).await {
-                    // Silent, or ended by the server: continue where it was.
-                    Err(_) | Ok(None) => break,
-                    Ok(Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)))) => {
-                        remember(&mut version, &object);
-                        if !sink.send(WatchChange::Applied(object)).await {
-                            return WatchEnd::Closed;
-                        }
-                    }
-                    Ok(Some(Ok(WatchEvent::Deleted(object)))) => {
-                        remember(&mut version, &object);
-                        if !sink.send(WatchChange::Gone(object)).await {
-                            return WatchEnd::Closed;
-                        }
-                    }
-                    Ok(Some(Ok(WatchEvent::Bookmark(bookmark)))) => {
-                        version = bookmark.metadata.resource_version;
-                    }
-                    Ok(Some(Ok(WatchEvent::Error(status)))) => {
-                        let failure = RequestFailure::from_error(&kube::Error::Api(status));
-                        return if failure.is_gone() {
-                            WatchEnd::Expired
-                        } else {
-                            WatchEnd::Failed(failure)
-                        };
-                    }
-                    // A line that was cut off or cannot be read may have hidden a change: list again.
-                    Ok(Some(Err(error))) => {
-                        tracing::trace!("a watch broke: {}", explain(&error));
-                        return WatchEnd::Expired;
-                    }
-                }
-            }
-            // If a server ends every watch at once, a pause and a new list keep this loop from spinning.
-            if began.elapsed() < Duration::from_secs(5) {
-                return WatchEnd::Expired;
-            }
-        }
+        followed.follow(&self.connection, &mut sink).await;
     }
 }
 
 /// Sends the events of a change.
 struct EventSink<'s, F> {
     session: &'s ApiSession,
+    /// What is asked for, in words.
+    request: String,
     meaning: F,
 }
 
-impl<F> EventSink<'_, F>
+impl<F> WatchSink for EventSink<'_, F>
 where
     F: FnMut(WatchChange) -> Vec<ClusterEvent> + Send,
 {
-    /// False when the receiver is gone.
-    async fn send_refusal(&self, what: String, why: &str) -> bool {
-        let why = why.to_owned();
-        let event = ClusterEvent::Refused { what, why };
-        self.session.events.send(event).await.is_ok()
-    }
-
-    /// False when the receiver is gone.
-    async fn send(&mut self, change: WatchChange) -> bool {
-        for event in (self.meaning)(change) {
+    async fn take(&mut self, change: WatchChange) -> bool {
+        let mut events = Vec::new();
+        if let WatchChange::Failed(failure) = &change {
+            if failure.is_doubtful() {
+                self.session.doubt.notify_one();
+            }
+            if failure.is_forbidden() {
+                events.push(ClusterEvent::Refused {
+                    what: self.request.clone(),
+                    why: failure.why.clone(),
+                });
+            }
+        }
+        events.extend((self.meaning)(change));
+        for event in events {
             if self.session.events.send(event).await.is_err() {
                 return false;
             }
@@ -216,88 +54,3 @@ where
         true
     }
 }
-
-/// Why a watch ended.
-enum WatchEnd {
-    /// The receiver of the events is gone.
-    Closed,
-    /// The version is too old, or the stream broke: list again.
-    Expired,
-    Failed(RequestFailure),
-}
-
-struct Page {
-    objects: Vec<Value>,
-    version: String,
-    next: Option<String>,
-}
-
-async fn page<K>(
-    session: &ApiSession,
-    request: impl Future<Output = kube::Result<ObjectList<K>>>,
-) -> Result<Page, RequestFailure>
-where
-    K: Clone + serde::Serialize,
-{
-    let list = session.answer(request).await?;
-    Ok(Page {
-        objects: list.items.iter().filter_map(slim).collect(),
-        version: list.metadata.resource_version.unwrap_or_default(),
-        next: list.metadata.continue_.filter(|token| !token.is_empty()),
-    })
-}
-
-async fn open<K, S>(
-    session: &ApiSession,
-    request: impl Future<Output = kube::Result<S>>,
-) -> Result<BoxStream<'static, kube::Result<WatchEvent<Value>>>, RequestFailure>
-where
-    K: Clone + serde::Serialize + 'static,
-    S: Stream<Item = kube::Result<WatchEvent<K>>> + Send + 'static,
-{
-    let stream = session.answer(request).await?;
-    Ok(stream.map(|event| event.map(plain)).boxed())
-}
-
-fn plain<K: Clone + serde::Serialize>(event: WatchEvent<K>) -> WatchEvent<Value> {
-    let value = |object: K| slim(&object).unwrap_or(Value::Null);
-    match event {
-        WatchEvent::Added(object) => WatchEvent::Added(value(object)),
-        WatchEvent::Modified(object) => WatchEvent::Modified(value(object)),
-        WatchEvent::Deleted(object) => WatchEvent::Deleted(value(object)),
-        WatchEvent::Bookmark(bookmark) => WatchEvent::Bookmark(bookmark),
-        WatchEvent::Error(status) => WatchEvent::Error(status),
-    }
-}
-
-/// The object without its large fields, which no expression needs.
-fn slim<K: serde::Serialize>(object: &K) -> Option<Value> {
-    let mut value = serde_json::to_value(object).ok()?;
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-        if let Some(annotations) = metadata
-            .get_mut("annotations")
-            .and_then(Value::as_object_mut)
-        {
-            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-            annotations.remove("objectset.rio.cattle.io/applied");
-        }
-    }
-    redact::messages(&mut value);
-    Some(value)
-}
-
-fn remember(version: &mut String, object: &Value) {
-    if let Some(newer) = object["metadata"]["resourceVersion"].as_str() {
-        newer.clone_into(version);
-    }
-}
-
-/// The name in an object's metadata.
-pub(super) fn name_of(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
-}
-
-#[cfg(test)]
-#[path = "follow_tests.rs"]
-mod tests;

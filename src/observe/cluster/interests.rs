@@ -14,8 +14,8 @@ use windrow_model::redact;
 use windrow_plan::readiness::ObjectSeen;
 
 use super::discovery::{KindState, Kinds, discover};
-use super::follow::{Followed, WatchChange, name_of};
 use super::session::{ApiSession, SessionTask};
+use crate::apiserver::{Followed, WatchChange, name_of};
 
 /// Where RKE2 keeps its Addons (k3s `pkg/deploy/controller.go`).
 const ADDONS_NAMESPACE: &str = "kube-system";
@@ -107,8 +107,8 @@ async fn watch_object(
         fields: Some(format!("metadata.name={}", object.name)),
     };
     let present = |value: Value| ObjectSeen::Present(Arc::new(typed(value, &resource)));
-    followed
-        .follow(&session, |change| {
+    session
+        .follow(&followed, |change| {
             let seen = match change {
                 // The selector leaves one object. A server that ignores the selector is not trusted.
                 WatchChange::Listed(objects) => objects
@@ -118,10 +118,8 @@ async fn watch_object(
                 WatchChange::Applied(value) if name_of(&value) == object.name => present(value),
                 WatchChange::Gone(value) if name_of(&value) == object.name => ObjectSeen::Absent,
                 WatchChange::Applied(_) | WatchChange::Gone(_) => return Vec::new(),
-                WatchChange::Failed {
-                    not_found: true, ..
-                } => ObjectSeen::Absent,
-                WatchChange::Failed { why, .. } => ObjectSeen::Unknown { why },
+                WatchChange::Failed(failure) if failure.is_not_found() => ObjectSeen::Absent,
+                WatchChange::Failed(failure) => ObjectSeen::Unknown { why: failure.why },
             };
             vec![ClusterEvent::Object(object.clone(), seen)]
         })
@@ -151,8 +149,8 @@ async fn watch_addons(session: Arc<ApiSession>) {
         detail: Detail::Full,
         fields: None,
     };
-    followed
-        .follow(&session, |change| {
+    session
+        .follow(&followed, |change| {
             let event = match change {
                 WatchChange::Listed(addons) => ClusterEvent::Addons(
                     addons
@@ -165,8 +163,8 @@ async fn watch_addons(session: Arc<ApiSession>) {
                 }
                 WatchChange::Gone(addon) => ClusterEvent::Addon(name_of(&addon).into(), None),
                 // RKE2 registers the kind while it starts. Addons listed before stay known.
-                WatchChange::Failed { why, .. } => {
-                    tracing::trace!("RKE2's Addons cannot be listed: {why}");
+                WatchChange::Failed(failure) => {
+                    tracing::trace!("RKE2's Addons cannot be listed: {}", failure.why);
                     return Vec::new();
                 }
             };
@@ -191,14 +189,14 @@ async fn watch_failures(session: Arc<ApiSession>) {
         detail: Detail::Full,
         fields: Some("involvedObject.kind=Addon,type=Warning".to_owned()),
     };
-    followed
-        .follow(&session, |change| {
+    session
+        .follow(&followed, |change| {
             let events = match change {
                 WatchChange::Listed(events) => events,
                 WatchChange::Applied(event) => vec![event],
                 WatchChange::Gone(_) => return Vec::new(),
-                WatchChange::Failed { why, .. } => {
-                    tracing::trace!("RKE2's events cannot be listed: {why}");
+                WatchChange::Failed(failure) => {
+                    tracing::trace!("RKE2's events cannot be listed: {}", failure.why);
                     return Vec::new();
                 }
             };

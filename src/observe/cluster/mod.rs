@@ -24,7 +24,6 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 pub(in crate::observe) use self::discovery::group_resources;
-pub(in crate::observe) use self::session::explain;
 use windrow_decide::{ClusterEvent, Interests};
 
 use self::connect::SessionEnd;

@@ -9,8 +9,8 @@ use windrow_model::manifest::GroupKind;
 use super::item::{complete, leave_out_unread};
 use super::pages::{ListFailure, ListForm, PATIENCE, every_page, get, late};
 use crate::apiserver::ApiServer;
+use crate::apiserver::explain;
 use crate::kubeconfig::KubeconfigFiles;
-use crate::observe::cluster::explain;
 
 /// How much more memory the objects of one look may take, in bytes, by an estimate. It is the only bound: a list may have
 /// any number of objects.

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use windrow_harvester::objects::text;
 use windrow_model::redact;
 
-use crate::observe::cluster::explain;
+use crate::apiserver::explain;
 
 /// How long a page may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);

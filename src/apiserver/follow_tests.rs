@@ -10,7 +10,6 @@ use kube::api::ApiResource;
 use kube::client::Body;
 
 use super::*;
-use crate::apiserver::Connection;
 
 const LIST: &str = r#"{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
     "metadata": {"resourceVersion": "5"}, "items": []}"#;
@@ -37,46 +36,44 @@ fn client(status: u16, body: String, watches: Arc<AtomicUsize>) -> Client {
     Client::new(tower::service_fn(answer), "default")
 }
 
-/// The events up to the second list.
+/// What is said of the changes, up to the second list.
+struct InWords {
+    watches: Arc<AtomicUsize>,
+    said: Vec<String>,
+}
+
+impl WatchSink for InWords {
+    async fn take(&mut self, change: WatchChange) -> bool {
+        self.said.push(match change {
+            WatchChange::Listed(_) => {
+                let watches = self.watches.load(Ordering::Relaxed);
+                format!("listed after {watches} watches")
+            }
+            WatchChange::Failed(failure) => failure.why,
+            WatchChange::Applied(_) | WatchChange::Gone(_) => "a change".to_owned(),
+        });
+        let lists = self.said.iter().filter(|said| said.starts_with("listed"));
+        lists.count() < 2
+    }
+}
+
 async fn seen(status: u16, body: &str) -> Vec<String> {
     let watches = Arc::new(AtomicUsize::new(0));
     let client = client(status, body.to_owned(), watches.clone());
-    let (events, mut received) = tokio::sync::mpsc::channel(8);
     let resource = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
     let followed = Followed {
         api: Api::all_with(client.clone(), &resource),
         detail: Detail::Metadata,
         fields: None,
     };
-    let task = tokio::spawn(async move {
-        let session = ApiSession::new(Connection::with_client(client), events);
-        let in_words = |change| match change {
-            WatchChange::Listed(_) => {
-                let watches = watches.load(Ordering::Relaxed);
-                format!("listed after {watches} watches")
-            }
-            WatchChange::Failed { why, .. } => why,
-            WatchChange::Applied(_) | WatchChange::Gone(_) => "a change".to_owned(),
-        };
-        let meaning = |change| {
-            vec![ClusterEvent::ApiUnreachable {
-                why: in_words(change),
-            }]
-        };
-        followed.follow(&session, meaning).await;
-    });
-    let mut seen = Vec::new();
-    while seen.len() < 2
-        || !seen
-            .last()
-            .is_some_and(|last: &String| last.starts_with("listed"))
-    {
-        if let ClusterEvent::ApiUnreachable { why } = received.recv().await.unwrap() {
-            seen.push(why);
-        }
-    }
-    task.abort();
-    seen
+    let mut sink = InWords {
+        watches,
+        said: Vec::new(),
+    };
+    followed
+        .follow(&Connection::with_client(client), &mut sink)
+        .await;
+    sink.said
 }
 
 const LISTED_AGAIN: [&str; 2] = ["listed after 0 watches", "listed after 1 watches"];
