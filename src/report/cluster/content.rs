@@ -1,4 +1,4 @@
-//! The Node's condition and events for a status. Pure.
+//! The Node's condition, its annotation and events for a status. Pure.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -6,19 +6,23 @@ use windrow_decide::{Pace, Readiness, Status};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 
+use super::annotation::{ANNOTATION, annotation};
+
 /// The condition's type.
 pub(super) const CONDITION: &str = "WindrowBootstrap";
 /// Longest message, in characters: a core/v1 Event takes 1024 bytes at most, and people read it as one line of `kubectl
 /// describe`.
 const LONGEST: usize = 256;
 
-/// The condition, without its times.
+/// The condition, without its times, and the annotation that is written with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeCondition {
     /// `True`, `False` or `Unknown`.
     pub(super) status: &'static str,
     pub(super) reason: String,
     pub(super) message: String,
+    /// `None`: nothing is known that it could say.
+    pub(super) annotation: Option<String>,
 }
 
 impl NodeCondition {
@@ -32,6 +36,7 @@ impl NodeCondition {
             },
             reason: camel(status.reason.code),
             message: line(&format!("{}: {}", status.headline, status.reason.message)),
+            annotation: Some(annotation(status)),
         }
     }
 
@@ -41,12 +46,14 @@ impl NodeCondition {
             status: "Unknown",
             reason: camel(Code::Stopping),
             message: "Windrow was stopped: nothing is known of this node's bootstrap".to_owned(),
+            annotation: None,
         }
     }
 
-    /// The patch of the Node's status. Conditions are merged by their type, so that the kubelet's stay.
+    /// The patch of the Node's status. Conditions are merged by their type, so that the kubelet's stay. The annotation goes with
+    /// it, as the kubelet writes its own: kube-apiserver takes a Node's metadata with its status.
     pub(super) fn patch(&self, heartbeat: Timestamp, transition: Timestamp) -> Value {
-        json!({"status": {"conditions": [{
+        json!({"metadata": {"annotations": {ANNOTATION: self.annotation}}, "status": {"conditions": [{
             "type": CONDITION,
             "status": self.status,
             "reason": self.reason,
@@ -56,9 +63,9 @@ impl NodeCondition {
         }]}})
     }
 
-    /// The patch that removes it.
+    /// The patch that removes both.
     pub(super) fn removal() -> Value {
-        json!({"status": {"conditions": [{"$patch": "delete", "type": CONDITION}]}})
+        json!({"metadata": {"annotations": {ANNOTATION: null}}, "status": {"conditions": [{"$patch": "delete", "type": CONDITION}]}})
     }
 }
 

@@ -1,12 +1,14 @@
-//! The cluster: condition `WindrowBootstrap` on the node's own Node, and Events about it, for `kubectl describe node`.
+//! The cluster: condition `WindrowBootstrap` on the node's own Node, with an annotation that says more, and Events about it,
+//! for `kubectl describe node`.
 //!
 //! [`NodeOutletPolicy`] decides what is written and when; here it is sent.
 //!
-//! A change of status or reason is written at once, a change of the message alone at most every 30 seconds, and an
-//! unchanged condition every ten minutes (the kubelet writes its own every five). An older heartbeat shows a reader
+//! A change of status or reason is written at once, a change of the message or the annotation alone at most every 30
+//! seconds, and an unchanged condition every ten minutes (the kubelet writes its own every five). An older heartbeat shows a reader
 //! that Windrow no longer keeps the condition true. When Windrow stops it writes `Unknown` itself. Whichever credential
 //! is used, all requests are ones that a node identity may make.
 
+mod annotation;
 mod content;
 mod policy;
 
