@@ -31,6 +31,13 @@ pub(crate) fn usable_addresses() -> Vec<(IpAddr, String)> {
     addresses
 }
 
+/// What a server's own certificate is for: the host's name, the addresses of the machine, and this machine for itself.
+pub(crate) fn certificate_names(host: Option<String>) -> Vec<String> {
+    let addresses = usable_addresses().into_iter().map(|(ip, _)| ip.to_string());
+    let here = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    host.into_iter().chain(addresses).chain(here).collect()
+}
+
 fn reachable(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),

@@ -1,5 +1,6 @@
 //! `windrow rack`: many nodes on one page. Runs on any machine; needs no node.
 
+mod prepared;
 mod running;
 
 use std::net::SocketAddr;
@@ -13,26 +14,27 @@ use windrow_plan::readiness::node::Pace;
 use windrow_plan::rules::parse_duration;
 use windrow_rack::{Inventory, RackView, RackWord};
 
+use self::prepared::Prepared;
 use self::running::running;
 use super::document::now;
-use super::inputs::{name_of, text_of};
 use super::out::{complain, print_whole, style};
 use super::output::Output;
 use super::{Context, Exit};
+use crate::addresses::certificate_names;
 use crate::apiserver::ApiServer;
 use crate::console::Theme;
 use crate::console::terminal::ConsoleSignals;
+use crate::observe::management::own_host_name;
+use crate::rack::announced::{Announced, AskAnnounced};
 use crate::rack::ask::{self, AskWith, AskedServer};
 use crate::rack::server::{Access, RackServer};
 use crate::rack::store::{Store, StoreError};
 use crate::rack::{Hub, cluster, terminal};
 use crate::render::rack_table;
-use crate::report::server::shared::SharedToken;
+use crate::report::server::shared::{Certificate, SharedToken};
 
 /// Where it listens by default.
 const LISTEN: &str = "127.0.0.1:9347";
-/// The token that systemd gives the unit.
-const CREDENTIAL: &str = "windrow-rack.token";
 /// How long `--once` waits for those whom it asks.
 const ONCE: Duration = Duration::from_secs(20);
 /// How often `--wait` looks.
@@ -41,7 +43,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Show many nodes on one page: from their webhooks, their status servers, and Kubernetes
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Take events (POST /events) and serve the page here; with another address than loopback's, a token is needed
+    /// Take events (POST /events) and serve the page here: over HTTP on loopback, else over HTTPS and with a token
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: SocketAddr,
     /// Who is expected: a list in YAML or CSV with name, mac, serial, host, role, rack, url, fingerprint; or Inventory
@@ -57,12 +59,28 @@ pub(super) struct Args {
     /// Whom to trust for their certificates, where no fingerprint is given
     #[arg(long, value_name = "FILE")]
     ask_authority: Option<PathBuf>,
-    /// Look at the Nodes of this cluster: their condition WindrowBootstrap
+    /// Ask the status servers that nodes announce in their events, too: never another machine than the sender
+    #[arg(long, value_name = "WHICH", value_enum, requires = "ask_token_file")]
+    ask_announced: Option<AskAnnounced>,
+    /// Watch the Nodes of this cluster: their condition WindrowBootstrap and their annotation windrow.dev/bootstrap
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The token to show: as a bearer token, or as the password in a browser
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Serve over HTTPS with this certificate (PEM), here and on loopback; read again when it changes. Without it: a
+    /// self-signed one, kept in --state
+    #[arg(long, value_name = "FILE", requires = "key")]
+    certificate: Option<PathBuf>,
+    /// The certificate's key (PEM)
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
+    /// Serve over HTTP on any address: where a proxy speaks HTTPS, or nobody else can listen
+    #[arg(long, conflicts_with = "certificate")]
+    plain_http: bool,
+    /// With --once and --wait: the SHA-256 of the certificate of a rack on another machine
+    #[arg(long, value_name = "SHA256", value_parser = fingerprint)]
+    fingerprint: Option<String>,
     /// Keep what comes in here, over restarts
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -97,91 +115,13 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
     serve(&args, rack)
 }
 
-/// What the command line and its files say.
-struct Prepared {
-    inventory: Inventory,
-    asked: Vec<AskedServer>,
-    with: AskWith,
-    token: Option<PathBuf>,
-}
-
-impl Args {
-    fn prepare(&self) -> Result<Prepared, Vec<String>> {
-        let mut errors = Vec::new();
-        let inventory = match &self.nodes {
-            None => Inventory::default(),
-            Some(path) => {
-                let read = text_of(path).map_err(|why| vec![why]);
-                let read = read.and_then(|text| {
-                    Inventory::read(&name_of(path), &text)
-                        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
-                });
-                read.unwrap_or_else(|wrong| {
-                    errors.extend(wrong);
-                    Inventory::default()
-                })
-            }
-        };
-        let mut asked: Vec<AskedServer> = Vec::new();
-        for node in inventory.nodes().iter().filter(|node| !node.url.is_empty()) {
-            asked.push(AskedServer {
-                url: node.url.clone(),
-                fingerprint: node.fingerprint.clone(),
-                identity: Some(node.identity.clone()),
-            });
-        }
-        for url in &self.from {
-            match url.parse::<reqwest::Url>() {
-                Ok(url) if matches!(url.scheme(), "https" | "http") => asked.push(AskedServer {
-                    url: url.into(),
-                    ..AskedServer::default()
-                }),
-                _ => errors.push(format!("--from {url}: write https://node:9346/status")),
-            }
-        }
-        let with = AskWith::read(
-            self.ask_token_file.as_deref(),
-            self.ask_authority.as_deref(),
-        );
-        let with = with.unwrap_or_else(|why| {
-            errors.push(why);
-            AskWith::default()
-        });
-        let token = self.token_file.clone().or_else(credential);
-        if token.is_none() && !self.listen.ip().is_loopback() {
-            errors.push(format!(
-                "--listen {}: other machines can reach it: give it a token with --token-file (openssl rand -hex 32)",
-                self.listen
-            ));
-        }
-        if let Some(path) = &token
-            && let Err(why) = SharedToken::new(path.clone()).get()
-        {
-            errors.push(why);
-        }
-        match errors.is_empty() {
-            true => Ok(Prepared {
-                inventory,
-                asked,
-                with,
-                token,
-            }),
-            false => Err(errors),
-        }
-    }
-
-    /// Where it is kept: as asked, or where systemd says, or nowhere.
-    fn state(&self) -> Option<PathBuf> {
-        let asked = self.state.clone();
-        asked.or_else(|| std::env::var_os("STATE_DIRECTORY").map(PathBuf::from))
-    }
-}
-
-/// The token in the unit's credentials.
-fn credential() -> Option<PathBuf> {
-    let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
-    let path = PathBuf::from(directory).join(CREDENTIAL);
-    path.exists().then_some(path)
+/// A fingerprint in the one form.
+fn fingerprint(text: &str) -> Result<String, String> {
+    let digits = text.replace(':', "").to_ascii_lowercase();
+    let is_digest = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_digest
+        .then_some(digits)
+        .ok_or_else(|| "write 64 hexadecimal digits".to_owned())
 }
 
 /// Makes the hub, and what was kept; or says how the verb ends.
@@ -212,8 +152,13 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 /// Prints what is known.
 fn once(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     let runtime = runtime()?;
-    if let Some(view) = runtime.block_on(running(args.listen, prepared.token.as_deref())) {
-        return show(args.output, &view);
+    match runtime.block_on(running(&args.running(), prepared.token.as_deref())) {
+        Ok(Some(view)) => return show(args.output, &view),
+        Ok(None) => {}
+        Err(why) => {
+            eprintln!("windrow: {why}");
+            return Ok(Exit::Failure);
+        }
     }
     let hub = match hub(args, prepared.inventory)? {
         Ok(hub) => hub,
@@ -264,22 +209,46 @@ async fn ask_all(
     servers.into_iter().flatten().chain(nodes).collect()
 }
 
+/// Where a rack serves, and under which certificate.
+struct Serving {
+    address: String,
+    /// For people: its fingerprint, and what they should know of it.
+    certificate: Option<String>,
+}
+
 /// Everything that goes on beside what is shown.
-async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Result<String> {
+async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Result<Serving> {
     let listener = TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("--listen {}", args.listen))?;
-    let address = format!("http://{}", listener.local_addr().unwrap_or(args.listen));
     let access = match &prepared.token {
         Some(path) => Access::Token(SharedToken::new(path.clone())),
         None => Access::Loopback,
     };
-    tokio::spawn(RackServer::new(hub.clone(), access).run(listener));
+    let announced = args
+        .ask_announced
+        .map(|who| Announced::new(who, prepared.with.clone(), &prepared.inventory));
+    let files = prepared.certificate.clone();
+    let certificate =
+        files.map(|files| Certificate::new(files, Arc::new(|| certificate_names(own_host_name()))));
+    let server = RackServer::new(hub.clone(), access, certificate, announced);
+    let serving = server.certificate().map_err(anyhow::Error::msg)?;
+    let scheme = if serving.is_some() { "https" } else { "http" };
+    let listen = listener.local_addr().unwrap_or(args.listen);
+    let serving = Serving {
+        address: format!("{scheme}://{listen}"),
+        certificate: serving.map(|with| {
+            let source = with.source.in_words();
+            format!("{source}, SHA-256 {}{}", with.fingerprint, with.note)
+        }),
+    };
+    tokio::spawn(server.run(listener));
     for server in &prepared.asked {
         tokio::spawn(ask::follow(
             hub.clone(),
             server.clone(),
             prepared.with.clone(),
+            None,
         ));
     }
     if let Some(kubeconfig) = args.kubeconfig.as_deref() {
@@ -289,7 +258,7 @@ async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Resu
             kubeconfig.into(),
         ));
     }
-    Ok(address)
+    Ok(serving)
 }
 
 /// Runs until it is ended: full-screen on a terminal, else silently.
@@ -308,14 +277,16 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
         .worker_threads(1)
         .enable_all()
         .build()?;
-    let address = runtime.block_on(start(args, &prepared, &hub))?;
+    let serving = runtime.block_on(start(args, &prepared, &hub))?;
+    let address = &serving.address;
+    println!("windrow rack: events to {address}/events, the page at {address}/");
+    if let Some(certificate) = &serving.certificate {
+        println!("windrow rack: with {certificate}");
+    }
     match is_terminal {
-        true => terminal::show(&signals, theme, &address, || hub.view())
+        true => terminal::show(&signals, theme, address, || hub.view())
             .context("the terminal is gone")?,
-        false => {
-            println!("windrow rack: events to {address}/events, the page at {address}/");
-            while !signals.wait() {}
-        }
+        false => while !signals.wait() {},
     }
     let exit = exit_of(&hub.view());
     runtime.shutdown_background();
@@ -332,7 +303,15 @@ fn wait(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     runtime.block_on(async {
         let token = prepared.token.clone();
         let mut own: Option<Arc<Hub>> = None;
-        if running(args.listen, token.as_deref()).await.is_none() {
+        let at = args.running();
+        let there = match running(&at, token.as_deref()).await {
+            Ok(there) => there.is_some(),
+            Err(why) => {
+                eprintln!("windrow: {why}");
+                return Ok(Exit::Failure);
+            }
+        };
+        if !there {
             let hub = match hub(args, prepared.inventory.clone())? {
                 Ok(hub) => hub,
                 Err(exit) => return Ok(exit),
@@ -343,7 +322,11 @@ fn wait(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
         loop {
             let view = match &own {
                 Some(hub) => Some(hub.view()),
-                None => running(args.listen, token.as_deref()).await.map(Arc::new),
+                // It may be starting again.
+                None => {
+                    let there = running(&at, token.as_deref()).await;
+                    there.ok().flatten().map(Arc::new)
+                }
             };
             if let Some(view) = &view {
                 if view.counts.expected == 0 {

@@ -10,7 +10,7 @@ use windrow_decide::settings::{STATUS_TOKEN, Webhook};
 use windrow_decide::{CertificateSource, Status, WebhookStatus};
 
 use super::background::Background;
-use crate::addresses::usable_addresses;
+use crate::addresses::{certificate_names, usable_addresses};
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::management::{management, own_host_name, serial_number, uptime};
@@ -51,7 +51,7 @@ pub(super) fn open(
     let served = ServerContext {
         status,
         metrics,
-        names: Arc::new(certificate_names),
+        names: Arc::new(|| certificate_names(own_host_name())),
         state,
     };
     background.start("status over HTTPS", follow(configured, served, hooks));
@@ -165,7 +165,7 @@ fn server_of(configuration: &Configuration) -> Option<server::ServerSettings> {
         certificates: CertificateFiles {
             source,
             pairs,
-            own: configuration.root().status_certificate(),
+            own: Some(configuration.root().status_certificate()),
         },
     })
 }
@@ -176,12 +176,4 @@ fn default_tokens(layout: &Layout) -> Vec<PathBuf> {
     let credential = credentials.map(|directory| directory.join(TOKEN_CREDENTIAL));
     let own = layout.path(STATUS_TOKEN);
     std::iter::once(own).chain(credential).collect()
-}
-
-/// What the server's own certificate is for.
-fn certificate_names() -> Vec<String> {
-    let addresses = usable_addresses().into_iter().map(|(ip, _)| ip.to_string());
-    let names = own_host_name().into_iter().chain(addresses);
-    let here = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    names.chain(here).collect()
 }

@@ -5,23 +5,20 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::crypto::ring;
 use serde_json::Value;
-use windrow_model::manifest::sha256_hex;
 use windrow_rack::{NodeIdentity, NodeReport, read_document};
 
 use super::{Hub, NotTaken};
 use crate::backoff::Backoff;
 use crate::causes;
 use crate::files::read_text;
+use crate::pinned::pinned;
 
 /// How long a server is asked to wait for a change, and how much longer its answer may take.
 const WAIT: Duration = Duration::from_secs(120);
@@ -94,15 +91,22 @@ struct Answered {
     bytes: usize,
 }
 
-/// Asks a server again and again, until the hub is gone.
-pub(crate) async fn follow(hub: Arc<Hub>, server: AskedServer, with: AskWith) {
+/// Asks a server again and again; with `patience`, until it has not answered for so long.
+pub(crate) async fn follow(
+    hub: Arc<Hub>,
+    server: AskedServer,
+    with: AskWith,
+    patience: Option<Duration>,
+) {
     let mut pauses = Backoff::new(PAUSES.0, PAUSES.1);
     let mut last: Option<NodeReport> = None;
+    let mut answered_at = Instant::now();
+    let about = About(&hub, format!("url {}", server.url));
     loop {
         let from = last.as_ref().and_then(|report| report.generation);
         let asked = ask(&hub, &server, &with, from).await;
         hub.note(
-            &server.url,
+            &about.1,
             asked
                 .as_ref()
                 .err()
@@ -111,9 +115,11 @@ pub(crate) async fn follow(hub: Arc<Hub>, server: AskedServer, with: AskWith) {
         match asked {
             Ok(answered) => {
                 pauses.reset();
+                answered_at = Instant::now();
                 take(&hub, answered, &mut last).await;
                 tokio::time::sleep(BETWEEN).await;
             }
+            Err(_) if patience.is_some_and(|most| answered_at.elapsed() > most) => break,
             Err(_) => pauses.wait().await,
         }
     }
@@ -128,6 +134,15 @@ pub(crate) async fn once(hub: &Hub, server: &AskedServer, with: &AskWith) -> Res
     let answered = ask(hub, server, with, None).await?;
     take(hub, answered, &mut None).await;
     Ok(())
+}
+
+/// What is said of a server ends with asking it.
+struct About<'h>(&'h Hub, String);
+
+impl Drop for About<'_> {
+    fn drop(&mut self) {
+        self.0.note(&self.1, None);
+    }
 }
 
 async fn take(hub: &Hub, answered: Option<Answered>, last: &mut Option<NodeReport>) {
@@ -223,70 +238,4 @@ fn shown(url: &str) -> String {
         |_| "a status server".to_owned(),
         |url| url.origin().ascii_serialization(),
     )
-}
-
-/// TLS that trusts one certificate.
-fn pinned(fingerprint: &str) -> Result<ClientConfig, String> {
-    let provider = Arc::new(ring::default_provider());
-    let pinned = PinnedCertificate {
-        fingerprint: fingerprint.to_owned(),
-        provider: provider.clone(),
-    };
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    Ok(builder
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(pinned))
-        .with_no_client_auth())
-}
-
-/// Takes the one certificate with this digest, whoever has signed it, and only from who has its key.
-#[derive(Debug)]
-struct PinnedCertificate {
-    fingerprint: String,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for PinnedCertificate {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        match sha256_hex(certificate) == self.fingerprint {
-            true => Ok(ServerCertVerified::assertion()),
-            false => Err(rustls::Error::General(
-                "the server's certificate is not the one of the inventory".to_owned(),
-            )),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
-    }
 }

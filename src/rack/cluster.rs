@@ -1,36 +1,43 @@
-//! The Nodes of a cluster: the condition that Windrow keeps on each. They are listed in pages, every half minute, and
-//! whatever the answer is, the rack goes on.
+//! The Nodes of a cluster: the condition and the annotation that Windrow keeps on each. They are watched, and whatever
+//! kube-apiserver does, the rack goes on: what it does not answer is said, and a node of which nothing else is heard is
+//! silent before long.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::{Api, ListParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use tokio::time::timeout;
-use windrow_rack::read_node;
+use kube::api::{Api, DynamicObject};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use windrow_decide::Detail;
+use windrow_rack::{Heartbeat, read_node};
 
 use super::Hub;
-use crate::apiserver::ApiServer;
-use crate::causes;
+use crate::apiserver::{ApiServer, Connection, Followed, WatchChange, WatchSink, name_of};
+use crate::backoff::Backoff;
 use crate::kubeconfig::KubeconfigFiles;
 
-/// How often the Nodes are listed.
-const EVERY: Duration = Duration::from_secs(30);
-/// Longest wait for a page.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Nodes in a page, and most pages.
-const PAGE: u32 = 250;
-const MOST_PAGES: usize = 40;
+/// Pauses while the kubeconfig cannot be used.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// What its notice is about.
+const ABOUT: &str = "cluster";
 
-/// Lists the Nodes again and again.
+/// Watches the Nodes, without an end.
 pub(crate) async fn follow(hub: Arc<Hub>, api: ApiServer, kubeconfig: KubeconfigFiles) {
+    let mut pauses = Backoff::new(PAUSES.0, PAUSES.1);
+    let mut nodes = Nodes::new(&hub);
     loop {
-        let listed = once(&hub, &api, &kubeconfig).await;
-        let note = listed
-            .err()
-            .map(|why| format!("the cluster's Nodes cannot be listed: {why}"));
-        hub.note("cluster", note);
-        tokio::time::sleep(EVERY).await;
+        match api.connection(kubeconfig.clone()).await {
+            Ok(connection) => {
+                pauses.reset();
+                let followed = all(&connection);
+                nodes.connection = Some(connection.clone());
+                followed.follow(&connection, &mut nodes).await;
+            }
+            Err(why) => nodes.unwatched(&why),
+        }
+        // The credential has changed, or cannot be used.
+        pauses.wait().await;
     }
 }
 
@@ -44,27 +51,125 @@ pub(crate) async fn once(
     api: &ApiServer,
     kubeconfig: &KubeconfigFiles,
 ) -> Result<(), String> {
-    let client = api.client(kubeconfig.clone()).await?;
+    let connection = api.connection(kubeconfig.clone()).await?;
+    let mut first = First(Nodes::new(hub), Ok(()));
+    all(&connection).follow(&connection, &mut first).await;
+    first.1
+}
+
+fn all(connection: &Connection) -> Followed {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
-    let nodes: Api<DynamicObject> = Api::all_with(client, &kind);
-    let mut parameters = ListParams::default().limit(PAGE);
-    for _ in 0..MOST_PAGES {
-        let page = timeout(PATIENCE, nodes.list(&parameters)).await;
-        let page = page.map_err(|_| "kube-apiserver does not answer".to_owned())?;
-        let page = page.map_err(|error| causes::in_words(&error))?;
-        for node in page.items {
-            let Ok(node) = serde_json::to_value(&node) else {
-                continue;
-            };
-            if let Some(report) = read_node(&node, hub.now()) {
-                // There may be no room for it, which a notice says.
-                let _ = hub.take(report).await;
-            }
-        }
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => parameters = parameters.continue_token(&token),
-            None => break,
+    Followed {
+        api: Api::<DynamicObject>::all_with(connection.client().clone(), &kind),
+        detail: Detail::Full,
+        fields: None,
+    }
+}
+
+/// Takes what is said of the Nodes into the hub.
+struct Nodes<'h> {
+    hub: &'h Hub,
+    /// By which they are watched.
+    connection: Option<Connection>,
+    /// What each said last. The kubelet writes its Node far more often than Windrow does.
+    known: BTreeMap<String, Value>,
+}
+
+impl<'h> Nodes<'h> {
+    fn new(hub: &'h Hub) -> Self {
+        Self {
+            hub,
+            connection: None,
+            known: BTreeMap::new(),
         }
     }
-    Ok(())
+
+    async fn hear(&mut self, node: &Value, is_watched: bool) {
+        let now = said(node);
+        let name = name_of(node);
+        let before = self.known.get(name);
+        if before == Some(&now) {
+            return;
+        }
+        // One that changes before our eyes is kept true, whatever the node's clock shows.
+        let beats =
+            is_watched && before.is_some_and(|before| before["condition"] != now["condition"]);
+        let heartbeat = match beats {
+            true => Heartbeat::Seen,
+            false => Heartbeat::ByItsClock,
+        };
+        self.known.insert(name.to_owned(), now);
+        if let Some(report) = read_node(node, self.hub.now(), heartbeat) {
+            // There may be no room for it, which a notice says.
+            let _ = self.hub.take(report).await;
+        }
+    }
+
+    fn unwatched(&self, why: &str) {
+        let text = format!(
+            "the cluster's Nodes cannot be watched: {why}; what is known by them alone gets old"
+        );
+        self.hub.note(ABOUT, Some(text));
+    }
 }
+
+impl WatchSink for Nodes<'_> {
+    async fn take(&mut self, change: WatchChange) -> bool {
+        match change {
+            WatchChange::Listed(nodes) => {
+                self.hub.note(ABOUT, None);
+                let there: Vec<&str> = nodes.iter().map(name_of).collect();
+                self.known.retain(|name, _| there.contains(&name.as_str()));
+                for node in &nodes {
+                    self.hear(node, false).await;
+                }
+            }
+            WatchChange::Applied(node) => self.hear(&node, true).await,
+            WatchChange::Gone(node) => {
+                self.known.remove(name_of(&node));
+            }
+            WatchChange::Failed(failure) => {
+                self.unwatched(&failure.why);
+                let connection = self.connection.as_ref();
+                return connection.is_some_and(Connection::is_current);
+            }
+        }
+        true
+    }
+}
+
+/// Takes the first list, and what came of it.
+struct First<'h>(Nodes<'h>, Result<(), String>);
+
+impl WatchSink for First<'_> {
+    async fn take(&mut self, change: WatchChange) -> bool {
+        match change {
+            WatchChange::Failed(failure) => self.1 = Err(failure.why),
+            listed => {
+                self.0.take(listed).await;
+            }
+        }
+        false
+    }
+}
+
+/// What of a Node is Windrow's, or is shown beside it.
+fn said(node: &Value) -> Value {
+    let conditions = node["status"]["conditions"].as_array();
+    let own = conditions.and_then(|all| {
+        all.iter()
+            .find(|one| one["type"] == windrow_rack::CONDITION)
+    });
+    json!({
+        "condition": own,
+        "annotation": node["metadata"]["annotations"][windrow_rack::ANNOTATION],
+        "labels": node["metadata"]["labels"],
+        "boot": node["status"]["nodeInfo"]["bootID"],
+        "version": node["status"]["nodeInfo"]["kubeletVersion"],
+        "addresses": node["status"]["addresses"],
+    })
+}
+
+#[cfg(test)]
+#[path = "cluster_tests.rs"]
+mod tests;

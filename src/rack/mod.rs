@@ -9,6 +9,7 @@
 //! What is known and how it is judged is in the crate `rack`; this is where it comes from and where it goes. May know:
 //! `apiserver`, `kubeconfig`, `files`, `render`, and of `report` the server's token and limits.
 
+pub(crate) mod announced;
 pub(crate) mod ask;
 pub(crate) mod cluster;
 pub(crate) mod server;
@@ -30,6 +31,8 @@ use crate::locked::lock;
 const VIEW_SECONDS: i64 = 5;
 /// Most status documents that are kept, in bytes.
 const MOST_DOCUMENTS: usize = 64 << 20;
+/// Most notices that are shown: a network that is down is one thing, not one for each node.
+const MOST_NOTICES: usize = 20;
 /// Most reports that are remembered to tell those that come twice.
 const MOST_RECENT: usize = 8_192;
 
@@ -202,11 +205,13 @@ impl Hub {
         }
         let mut view = lock(&self.rack).view(now);
         let notices = lock(&self.notices);
-        view.notices.extend(
-            notices
-                .values()
-                .map(|text| RackNotice { text: text.clone() }),
-        );
+        let shown = notices.values().take(MOST_NOTICES);
+        view.notices
+            .extend(shown.map(|text| RackNotice { text: text.clone() }));
+        if let Some(more) = notices.len().checked_sub(MOST_NOTICES + 1) {
+            let text = format!("… and {} more of the kind", more + 1);
+            view.notices.push(RackNotice { text });
+        }
         drop(notices);
         let view = Arc::new(view);
         *known = Some((generation, view.clone()));

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use windrow_model::manifest::sha256_hex;
 use windrow_rack::{Inventory, RackWord};
 
+use super::announced::{Announced, AskAnnounced};
 use super::ask::{AskWith, AskedServer};
 use super::server::{Access, RackServer};
 use super::*;
@@ -53,7 +54,7 @@ impl Served {
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let task = tokio::spawn(RackServer::new(hub.clone(), access).run(listener));
+        let task = tokio::spawn(RackServer::new(hub.clone(), access, None, None).run(listener));
         Self {
             hub,
             url: format!("http://127.0.0.1:{port}"),
@@ -351,7 +352,7 @@ async fn a_node_is_asked_under_its_own_certificate_alone() {
     );
     assert_eq!(hub.document("n1").unwrap()["generation"], 7);
     // Asked again and again, with the generation that it has.
-    let following = tokio::spawn(ask::follow(hub.clone(), server, with));
+    let following = tokio::spawn(ask::follow(hub.clone(), server, with, None));
     let mut heads = Vec::new();
     while heads.len() < 2 {
         heads.push(
@@ -384,4 +385,143 @@ async fn an_answer_that_is_none_is_told_and_not_kept() {
         assert!(hub.view().nodes.is_empty());
         task.abort();
     }
+}
+
+/// An event of a node that announces this server.
+fn announcement(host: &str, sequence: u64, server: &AskedServer) -> NodeReport {
+    let event = json!({
+        "specversion": "1.0", "id": format!("{host}-{sequence}"), "type": "dev.windrow.node.seen",
+        "data": {"hostname": host, "readiness": "SettingUp", "phase": "api", "sequence": sequence,
+            "statusServer": {"url": server.url, "certificate": "selfSigned", "fingerprint": server.fingerprint}},
+    });
+    windrow_rack::read_event(event.to_string().as_bytes(), Timestamp::now()).unwrap()
+}
+
+#[tokio::test]
+async fn a_server_that_a_node_announces_is_asked_where_that_is_allowed_and_nobody_else_gets_the_token()
+ {
+    let document = json!({"kind": "Status", "host": "n1", "generation": 7, "readiness": "Ready", "phase": "ready"});
+    let (ours, mut requests, _task) = node(document.clone()).await;
+    let (theirs, mut caught, _other) = node(document).await;
+    let with = AskWith {
+        token: Some(Arc::new(TOKEN.to_owned())),
+        authority: None,
+    };
+    let list = format!(
+        "- {{name: a, host: n1, fingerprint: '{}'}}\n",
+        ours.fingerprint
+    );
+    let inventory = Inventory::read("nodes.yaml", &list).unwrap();
+    let here = "10.0.0.7".parse().unwrap();
+    let hub = Hub::new(inventory.clone(), None, Timestamp::now).unwrap();
+
+    // As it is in the world: another address than the sender's is not asked.
+    let strict = Announced::new(AskAnnounced::Any, with.clone(), &inventory);
+    strict.hear(&hub, &announcement("n1", 1, &ours), here);
+    assert_eq!(strict.asked(), 0);
+
+    let known = Announced::new(AskAnnounced::Known, with.clone(), &inventory).on_this_machine();
+    known.hear(&hub, &announcement("n1", 2, &theirs), here);
+    // Our node's certificate, which the other server has not.
+    let liar = AskedServer {
+        url: theirs.url.clone(),
+        ..ours.clone()
+    };
+    known.hear(&hub, &announcement("n2", 1, &liar), here);
+    assert_eq!(known.asked(), 1);
+    let refused = async {
+        let mut changes = hub.changes();
+        while !hub
+            .view()
+            .notices
+            .iter()
+            .any(|one| one.text.contains("another one than the fingerprint"))
+        {
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(DEADLINE, refused).await.unwrap();
+    assert!(
+        caught.try_recv().is_err(),
+        "the token went to who announces it"
+    );
+    drop(known);
+    let silent = async {
+        let mut changes = hub.changes();
+        while !hub.view().notices.is_empty() {
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(DEADLINE, silent).await.unwrap();
+
+    let known = Announced::new(AskAnnounced::Known, with.clone(), &inventory).on_this_machine();
+    // Whatever name the event has: the certificate says who it is.
+    known.hear(&hub, &announcement("n9", 1, &ours), here);
+    known.hear(&hub, &announcement("n9", 2, &ours), here);
+    let request = tokio::time::timeout(DEADLINE, requests.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(request.to_lowercase().contains(&format!("bearer {TOKEN}")));
+    let shown = async {
+        let mut changes = hub.changes();
+        while hub
+            .view()
+            .node("a")
+            .is_none_or(|row| row.word != RackWord::Ready)
+        {
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(DEADLINE, shown).await.unwrap();
+    assert_eq!(known.asked(), 1);
+    drop(known);
+
+    // Where every node may be asked, one address has a bound.
+    let any = Announced::new(AskAnnounced::Any, with, &inventory).on_this_machine();
+    for number in 0..40 {
+        any.hear(&hub, &announcement(&format!("x{number}"), 1, &theirs), here);
+    }
+    assert_eq!(any.asked(), 16);
+    let request = tokio::time::timeout(DEADLINE, caught.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(request.to_lowercase().contains(&format!("bearer {TOKEN}")));
+}
+
+/// A server with a certificate of its own, in memory.
+async fn https() -> (u16, JoinHandle<()>) {
+    let hub = Hub::new(Inventory::default(), None, Timestamp::now).unwrap();
+    let files = crate::report::server::CertificateFiles {
+        source: windrow_decide::CertificateSource::Configured,
+        pairs: Vec::new(),
+        own: None,
+    };
+    let names = Arc::new(|| vec!["127.0.0.1".to_owned()]);
+    let certificate = crate::report::server::shared::Certificate::new(files, names);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = RackServer::new(hub, Access::Loopback, Some(certificate), None);
+    (port, tokio::spawn(server.run(listener)))
+}
+
+#[tokio::test]
+async fn a_handshake_that_never_ends_is_ended_and_holds_up_nobody() {
+    let (port, task) = https().await;
+    let mut hanging = Vec::new();
+    // Nothing at all, and the beginning of a handshake that goes no further.
+    for begun in [&b""[..], &b"\x16"[..], &b"\x16\x03\x01\x02\x00\x01"[..]] {
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .unwrap();
+        stream.write_all(begun).await.unwrap();
+        hanging.push(stream);
+    }
+    for mut stream in hanging {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+        assert!(!String::from_utf8_lossy(&rest).contains("HTTP"));
+    }
+    task.abort();
 }

@@ -297,7 +297,7 @@ async fn a_real_prometheus_scrapes_a_daemon_and_fires_the_alert_of_its_boot_that
         certificates: CertificateFiles {
             source: CertificateSource::Rke2,
             pairs: Vec::new(),
-            own: file("own.pem"),
+            own: Some(file("own.pem")),
         },
         metrics: Some(ServedMetrics {
             token: Some(scrape.clone()),

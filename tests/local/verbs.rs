@@ -196,6 +196,8 @@ const NOT_READ: &[(&str, &str)] = &[
     ("repair", "kubeconfig"),
     ("upgrade-check", "kubeconfig"),
     ("rack", "kubeconfig"),
+    ("rack", "certificate"),
+    ("rack", "key"),
     ("rack", "token_file"),
     ("rack", "ask_token_file"),
     ("rack", "ask_authority"),

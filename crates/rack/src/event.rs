@@ -82,7 +82,8 @@ pub fn read_event(bytes: &[u8], received: Timestamp) -> Result<NodeReport, Vec<S
     }
 }
 
-fn state(data: &mut Fields<'_>) -> NodeState {
+/// The state that the data of an event describes.
+pub(crate) fn state(data: &mut Fields<'_>) -> NodeState {
     let mut addresses: Vec<String> = Vec::new();
     for value in data.list("addresses", MOST_ADDRESSES) {
         match value.as_str().map(str::parse::<std::net::IpAddr>) {

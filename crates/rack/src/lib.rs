@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails so"))]
 
+mod announced;
 mod event;
 mod fields;
 mod group;
@@ -33,10 +34,11 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use announced::{AnnouncedServer, announced_server};
 pub use event::read_event;
 pub use identity::NodeIdentity;
 pub use inventory::{ExpectedNode, Inventory, InventoryError};
-pub use node_object::read_node;
+pub use node_object::{ANNOTATION, CONDITION, Heartbeat, read_node};
 pub use rack::{MOST_UNKNOWN, Rack, Refused};
 pub use record::NodeRecord;
 pub use report::{

@@ -1,29 +1,44 @@
-//! A Node of Kubernetes, with the condition that Windrow keeps on it, becomes a report.
+//! A Node of Kubernetes, with the condition and the annotation that Windrow keeps on it, becomes a report.
 
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_plan::readiness::node::Readiness;
 
+use crate::event;
+use crate::fields::Fields;
 use crate::identity::NodeIdentity;
 use crate::report::{MOST_ADDRESSES, NodeReport, NodeState, ReportSource};
 use crate::text::{MESSAGE, NAME, WORD, clean};
 
 /// The condition's type (`docs/outlets.md`).
-const CONDITION: &str = "WindrowBootstrap";
+pub const CONDITION: &str = "WindrowBootstrap";
+/// The annotation's name.
+pub const ANNOTATION: &str = "windrow.dev/bootstrap";
+/// Largest annotation that is read: twice what Windrow writes.
+const LARGEST: usize = 4096;
 /// A condition is written again every ten minutes. One that is older is no longer kept true.
 const STALE: i64 = 15 * 60;
 
+/// How it is known whether a condition is kept true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heartbeat {
+    /// By the time that it shows, which is of the node's clock.
+    ByItsClock,
+    /// It has just been written: the receiver has seen it change.
+    Seen,
+}
+
 /// Reads a Node that came at this time; `None` where it has no name or no condition of Windrow.
-pub fn read_node(node: &Value, received: Timestamp) -> Option<NodeReport> {
+pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Option<NodeReport> {
     let name = node["metadata"]["name"].as_str()?;
     let conditions = node["status"]["conditions"].as_array()?;
     let own = conditions.iter().find(|one| one["type"] == CONDITION)?;
     let time = |key: &str| own[key].as_str()?.parse::<Timestamp>().ok();
     let text = |value: &Value, longest| clean(value.as_str().unwrap_or_default(), longest);
-    let heartbeat = time("lastHeartbeatTime");
-    // The heartbeat is the node's clock, the time of receipt is not: a clock that is ahead makes no condition stale.
-    let is_stale =
-        heartbeat.is_some_and(|heartbeat| received.duration_since(heartbeat).as_secs() > STALE);
+    // A clock that is ahead makes no condition stale.
+    let is_stale = heartbeat == Heartbeat::ByItsClock
+        && time("lastHeartbeatTime")
+            .is_some_and(|beat| received.duration_since(beat).as_secs() > STALE);
     let message = text(&own["message"], MESSAGE);
     let (headline, blocker) = message.split_once(": ").unwrap_or((&message, ""));
     let readiness = match own["status"].as_str() {
@@ -54,6 +69,26 @@ pub fn read_node(node: &Value, received: Timestamp) -> Option<NodeReport> {
         "" => name,
         host => host,
     };
+    // What says nothing of now says nothing.
+    let more = annotation(node).filter(|_| readiness != Readiness::Unknown);
+    let state = NodeState {
+        readiness,
+        headline: match is_stale {
+            true => "Unknown (the condition is stale)".to_owned(),
+            false => headline.to_owned(),
+        },
+        reason: text(&own["reason"], WORD),
+        message: blocker.to_owned(),
+        role: if is_server { "server" } else { "agent" }.to_owned(),
+        node_name: clean(name, NAME),
+        addresses: addresses.collect(),
+        rke2_version: text(&info["kubeletVersion"], WORD),
+        ..more.unwrap_or_else(|| NodeState {
+            phase: phase(headline),
+            since: time("lastTransitionTime"),
+            ..NodeState::unknown()
+        })
+    };
     Some(NodeReport {
         received,
         source: ReportSource::Condition,
@@ -64,30 +99,18 @@ pub fn read_node(node: &Value, received: Timestamp) -> Option<NodeReport> {
         generation: None,
         uptime: None,
         sent: None,
-        state: NodeState {
-            readiness,
-            phase: phase(headline),
-            pace: None,
-            since: time("lastTransitionTime"),
-            phase_since: None,
-            headline: match is_stale {
-                true => "Unknown (the condition is stale)".to_owned(),
-                false => headline.to_owned(),
-            },
-            reason: text(&own["reason"], WORD),
-            message: blocker.to_owned(),
-            first_blocker: None,
-            role: if is_server { "server" } else { "agent" }.to_owned(),
-            node_name: clean(name, NAME),
-            addresses: addresses.collect(),
-            version: String::new(),
-            rke2_version: text(&info["kubeletVersion"], WORD),
-            files: None,
-            findings: Vec::new(),
-            phases: Vec::new(),
-            server: None,
-        },
+        state,
     })
+}
+
+/// What the annotation says; `None` where there is none that can be read.
+fn annotation(node: &Value) -> Option<NodeState> {
+    let text = node["metadata"]["annotations"][ANNOTATION].as_str();
+    let text = text.filter(|text| text.len() <= LARGEST)?;
+    let value: Value = serde_json::from_str(text).ok().filter(Value::is_object)?;
+    let mut fields = Fields::new(&value, "");
+    let state = event::state(&mut fields);
+    fields.wrong().is_empty().then_some(state)
 }
 
 /// The host name that the kubelet gives; not always the Node's name.

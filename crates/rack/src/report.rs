@@ -180,6 +180,32 @@ pub struct StatusServer {
     pub fingerprint: String,
 }
 
+impl NodeState {
+    /// One of which nothing is known.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            readiness: Readiness::Unknown,
+            phase: String::new(),
+            pace: None,
+            since: None,
+            phase_since: None,
+            headline: String::new(),
+            reason: String::new(),
+            message: String::new(),
+            first_blocker: None,
+            role: String::new(),
+            node_name: String::new(),
+            addresses: Vec::new(),
+            version: String::new(),
+            rke2_version: String::new(),
+            files: None,
+            findings: Vec::new(),
+            phases: Vec::new(),
+            server: None,
+        }
+    }
+}
+
 impl NodeReport {
     /// A moment of the node's clock, by the receiver's. `None` where the node's clock has been set since: the moment would lie
     /// before the boot or after the report.

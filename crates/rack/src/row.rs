@@ -16,6 +16,8 @@ use crate::text::span;
 const CLOCK_OFF: u64 = 60;
 /// A node that is on its way reports a stall after 20 minutes, and tries for five more: later, it is silent.
 const SILENT_SECONDS: u64 = 30 * 60;
+/// A condition is written every ten minutes at the latest (`docs/outlets.md`).
+const SILENT_CONDITION_SECONDS: u64 = 15 * 60;
 /// Of a node that is asked, an answer comes within five minutes.
 const SILENT_ASKED_SECONDS: u64 = 10 * 60;
 
@@ -346,9 +348,9 @@ impl NodeRow {
             .find(|addresses| !addresses.is_empty())
             .cloned()
             .unwrap_or_default();
-        let findings = all
-            .iter()
-            .filter(|report| report.source != ReportSource::Condition);
+        let findings = all.iter().filter(|report| {
+            report.source != ReportSource::Condition || !report.state.findings.is_empty()
+        });
         self.findings = findings
             .map(|report| &report.state.findings)
             .next()
@@ -448,7 +450,7 @@ fn is_silent(boot: &BootRecord, newest: &NodeReport, now: Timestamp) -> bool {
     let longest = match (boot.period(), newest.source) {
         (Some(period), _) => 3 * period + 30,
         (None, ReportSource::Document) => SILENT_ASKED_SECONDS,
-        (None, ReportSource::Condition) => SILENT_SECONDS,
+        (None, ReportSource::Condition) => SILENT_CONDITION_SECONDS,
         // What hangs has said so, and a node that is Ready has nothing more to say.
         (None, ReportSource::Event { .. }) if on_its_way && !hangs => SILENT_SECONDS,
         (None, ReportSource::Event { .. }) => return false,

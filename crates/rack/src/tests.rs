@@ -7,6 +7,7 @@ use windrow_model::hidden::is_hidden;
 use crate::*;
 
 mod order;
+mod sources;
 
 /// When the tests take place, by the receiver's clock.
 fn start() -> Timestamp {
@@ -505,81 +506,6 @@ fn strangers_are_bounded_and_those_who_are_expected_are_taken_all_the_same() {
             .is_ok()
     });
     assert_eq!(taken.count(), 31);
-}
-
-#[test]
-fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
-    let mut rack = rack("- {name: a, mac: '52:54:00:00:00:01', host: n1}\n");
-    let document = json!({
-        "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 7, "host": "n1", "readiness": "SettingUp",
-        "phase": "api", "since": at(40).to_string(), "phaseSince": at(40).to_string(), "pace": "slow",
-        "reason": {"code": "api-down", "message": "127.0.0.1:6443 refuses connections"},
-        "phases": [{"name": "network", "state": "done", "done": 1, "total": 1, "began": at(10).to_string(), "seconds": 30},
-            {"name": "api", "state": "current", "done": 0, "total": 1, "began": at(40).to_string()},
-            {"name": "node", "state": "pending", "done": 0, "total": 1}],
-        "staging": {"total": 2, "held": [{"file": "vm.yaml", "why": "waits for kind VirtualMachine"}], "released": [], "applied": [{}], "failed": []},
-        "findings": [{"code": "image-missing", "severity": "warning", "message": "m", "at": [{"file": "x.yaml"}]}],
-        "versions": {"windrow": "0.1.0"}, "writer": {"pid": 1, "startTicks": 1, "bootId": "boot-1"},
-    });
-    let asked = NodeIdentity::new("52:54:00:00:00:01", "", "");
-    let report = read_document(&document, at(100), None, Some(&asked)).unwrap();
-    rack.take(&report).unwrap();
-    let row = rack.view(at(110)).nodes[0].clone();
-    assert_eq!(
-        (row.name.as_str(), row.word, row.attention),
-        ("a", RackWord::SettingUp, Attention::Slow)
-    );
-    assert_eq!(row.blocker, "vm.yaml: waits for kind VirtualMachine");
-    assert_eq!(row.since, Some(at(40)));
-    let names: Vec<&str> = row.phases.iter().map(|phase| phase.name.as_str()).collect();
-    assert_eq!(names, ["network", "api"]);
-    assert_eq!(row.findings[0].subject, "x.yaml");
-    assert_eq!(row.source, "document");
-    assert!(read_document(&json!({"kind": "Pod"}), at(1), None, None).is_err());
-
-    let node = |status: &str, message: &str, heartbeat: i64| {
-        json!({"metadata": {"name": "n1", "labels": {"node-role.kubernetes.io/control-plane": "true"}}, "status": {
-            "nodeInfo": {"bootID": "boot-1", "kubeletVersion": "v1.33.1+rke2r1"},
-            "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "n1"}],
-            "conditions": [{"type": "Ready", "status": "True"}, {"type": "WindrowBootstrap", "status": status, "reason": "NodeReady",
-                "message": message, "lastHeartbeatTime": at(heartbeat).to_string(), "lastTransitionTime": at(90).to_string()}]}})
-    };
-    let ready = read_node(
-        &node("True", "Ready: every required probe passes", 1000),
-        at(1000),
-    )
-    .unwrap();
-    rack.take(&ready).unwrap();
-    let row = rack.view(at(1010)).nodes[0].clone();
-    assert_eq!(
-        (row.word, row.source.as_str()),
-        (RackWord::Ready, "condition")
-    );
-    assert_eq!(
-        (row.version.as_str(), row.rke2_version.as_str()),
-        ("0.1.0", "v1.33.1+rke2r1")
-    );
-    let hangs = read_node(
-        &node("False", "Setting up (api, 20+ min, stalled): refused", 1000),
-        at(1000),
-    )
-    .unwrap();
-    assert_eq!(
-        (hangs.state.readiness, hangs.state.phase.as_str()),
-        (windrow_plan::readiness::node::Readiness::SettingUp, "api")
-    );
-    let stale = read_node(&node("True", "Ready: fine", 0), at(901)).unwrap();
-    assert_eq!(
-        stale.state.readiness,
-        windrow_plan::readiness::node::Readiness::Unknown
-    );
-    assert_eq!(
-        read_node(
-            &json!({"metadata": {"name": "n"}, "status": {"conditions": []}}),
-            at(1)
-        ),
-        None
-    );
 }
 
 #[test]

@@ -1,11 +1,15 @@
-//! The rack that runs on this machine already.
+//! The rack that runs already, most likely on this machine.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
+use reqwest::redirect::Policy;
+use reqwest::{Client, StatusCode};
 use windrow_rack::RackView;
 
+use crate::causes;
+use crate::pinned::pinned;
 use crate::report::server::shared::SharedToken;
 
 /// It is on this machine, and answers at once.
@@ -13,32 +17,109 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest answer.
 const LARGEST: usize = 64 << 20;
 
-/// What the rack that listens there knows; `None` where none does.
-pub(super) async fn running(listen: SocketAddr, token: Option<&Path>) -> Option<RackView> {
-    // An unspecified address is served on loopback as well.
-    let mut address = listen;
-    if address.ip().is_unspecified() {
-        address.set_ip(match address.is_ipv4() {
-            true => std::net::Ipv4Addr::LOCALHOST.into(),
-            false => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
+/// How a rack that runs is asked.
+#[derive(Debug, Clone)]
+pub(super) struct RunningRack {
+    /// Where it listens.
+    pub(super) listen: SocketAddr,
+    /// Over HTTP, not HTTPS.
+    pub(super) plain: bool,
+    /// SHA-256 of its certificate, where that is known.
+    pub(super) fingerprint: Option<String>,
+}
+
+impl RunningRack {
+    /// Where it is asked: an unspecified address is served on loopback as well.
+    fn address(&self) -> SocketAddr {
+        let mut address = self.listen;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address.is_ipv4() {
+                true => Ipv4Addr::LOCALHOST.into(),
+                false => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        address
     }
-    // The client brings TLS, whether it is used or not.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().build().ok()?;
-    let mut request = client
-        .get(format!("http://{address}/rack.json"))
+
+    fn client(&self) -> Result<Client, String> {
+        // The client brings TLS, whether it is used or not.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = Client::builder().no_proxy().redirect(Policy::none());
+        let builder = match &self.fingerprint {
+            Some(fingerprint) => builder.tls_backend_preconfigured(pinned(fingerprint)?),
+            // What is sent to an address of this machine never leaves it: there is nobody to be told from.
+            None => builder.tls_danger_accept_invalid_certs(is_own(self.address())),
+        };
+        builder.build().map_err(|error| causes::in_words(&error))
+    }
+}
+
+/// Has this machine the address? Only such a one can be listened on.
+fn is_own(address: SocketAddr) -> bool {
+    UdpSocket::bind(SocketAddr::new(address.ip(), 0)).is_ok()
+}
+
+/// What the rack that listens there knows; `None` where nobody listens.
+///
+/// # Errors
+///
+/// Why whoever listens there does not say it, and what to do.
+pub(super) async fn running(
+    rack: &RunningRack,
+    token: Option<&Path>,
+) -> Result<Option<RackView>, String> {
+    let mut answer = asked(rack, rack.plain, token).await?;
+    if rack.plain && matches!(answer, Answer::SpeaksHttps) {
+        // It has a certificate.
+        answer = asked(rack, false, token).await?;
+    }
+    Ok(match answer {
+        Answer::View(view) => Some(*view),
+        Answer::Nobody | Answer::SpeaksHttps => None,
+    })
+}
+
+/// What comes of asking.
+enum Answer {
+    Nobody,
+    SpeaksHttps,
+    View(Box<RackView>),
+}
+
+async fn asked(rack: &RunningRack, plain: bool, token: Option<&Path>) -> Result<Answer, String> {
+    let scheme = if plain { "http" } else { "https" };
+    let at = format!("{scheme}://{}", rack.address());
+    let failed = |error: reqwest::Error| format!("{at}: {}", causes::in_words(&error));
+    let mut request = rack
+        .client()?
+        .get(format!("{at}/rack.json"))
         .timeout(PATIENCE);
     if let Some(token) = token {
-        request = request.bearer_auth(SharedToken::new(token.to_owned()).get().ok()?);
+        request = request.bearer_auth(SharedToken::new(token.to_owned()).get()?);
     }
-    let mut answer = request.send().await.ok()?.error_for_status().ok()?;
+    let mut answer = match request.send().await {
+        Ok(answer) => answer,
+        Err(error) if error.is_connect() && causes::is_refused(&error) => {
+            return Ok(Answer::Nobody);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    match answer.status() {
+        StatusCode::OK => {}
+        StatusCode::UNAUTHORIZED => {
+            return Err(format!("{at} wants its token: --token-file FILE"));
+        }
+        StatusCode::PERMANENT_REDIRECT => return Ok(Answer::SpeaksHttps),
+        status => return Err(format!("{at} answers HTTP {}", status.as_u16())),
+    }
     let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.ok()? {
+    while let Some(chunk) = answer.chunk().await.map_err(failed)? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > LARGEST {
-            return None;
+            return Err(format!("{at} answers with more than 64 MiB"));
         }
     }
-    serde_json::from_slice(&bytes).ok()
+    let view = serde_json::from_slice(&bytes);
+    view.map(|view| Answer::View(Box::new(view)))
+        .map_err(|_| format!("{at} is no rack of this version"))
 }

@@ -336,6 +336,7 @@ pub(crate) mod shared {
     use std::sync::Arc;
 
     pub(crate) use super::limits::{ConnectionBounds, ConnectionLimits, Peer};
+    pub(crate) use super::secrets::{Certificate, ServingCertificate, check_pair};
 
     /// A token in a file, read again when that changes.
     pub(crate) struct SharedToken(super::secrets::Token);

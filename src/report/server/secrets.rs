@@ -24,22 +24,22 @@ pub struct CertificateFiles {
     pub source: CertificateSource,
     /// Pairs of certificate and key; the first that is there counts.
     pub pairs: Vec<(PathBuf, PathBuf)>,
-    /// The file with the server's own, used until one of those is there.
-    pub own: PathBuf,
+    /// The file with the server's own, used until one of those is there; `None`: it is in memory alone.
+    pub own: Option<PathBuf>,
 }
 
 /// A certificate that can be served with.
-pub(super) struct ServingCertificate {
-    pub(super) config: Arc<ServerConfig>,
-    pub(super) source: CertificateSource,
+pub(crate) struct ServingCertificate {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) source: CertificateSource,
     /// SHA-256 of the certificate, in hexadecimal.
-    pub(super) fingerprint: String,
+    pub(crate) fingerprint: String,
     /// What a person should know of it.
-    pub(super) note: String,
+    pub(crate) note: String,
 }
 
 /// The certificate.
-pub(super) struct Certificate {
+pub(crate) struct Certificate {
     files: CertificateFiles,
     kept: Kept<ServingCertificate>,
     /// The server's own, once it was needed.
@@ -49,7 +49,7 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    pub(super) fn new(
+    pub(crate) fn new(
         files: CertificateFiles,
         names: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     ) -> Self {
@@ -62,13 +62,14 @@ impl Certificate {
     }
 
     /// The current certificate. While a new one is half written, the old one is used; before the first one, the
-    /// server's own.
-    pub(super) fn current(&self) -> Result<Arc<ServingCertificate>, String> {
+    /// server's own. One that a person has configured is never replaced by it once it was there: readers know it.
+    pub(crate) fn current(&self) -> Result<Arc<ServingCertificate>, String> {
         let mut pairs = self.files.pairs.iter();
-        let Some((certificate, key)) = pairs.find(|(certificate, _)| certificate.exists()) else {
-            return self.own();
-        };
         let source = self.files.source;
+        let Some((certificate, key)) = pairs.find(|(certificate, _)| certificate.exists()) else {
+            let configured = (source == CertificateSource::Configured).then(|| self.kept.last());
+            return configured.flatten().map_or_else(|| self.own(), Ok);
+        };
         let now = self
             .kept
             .get(&[certificate, key], || read_pair(source, certificate, key));
@@ -87,9 +88,12 @@ impl Certificate {
         if let Some(own) = &*own {
             return Ok(own.clone());
         }
-        let path = &self.files.own;
+        let path = self.files.own.as_deref();
         let source = CertificateSource::SelfSigned;
-        let kept = read_text(path).map_err(|error| error.to_string());
+        let kept = path.map_or_else(
+            || Err(String::new()),
+            |path| read_text(path).map_err(|error| error.to_string()),
+        );
         // One that cannot be used is replaced.
         let found = match kept.and_then(|pem| serving(source, &pem, &pem)) {
             Ok(found) => found,
@@ -107,6 +111,15 @@ impl Certificate {
         };
         Ok(own.insert(Arc::new(found)).clone())
     }
+}
+
+/// Can it be served with these?
+///
+/// # Errors
+///
+/// Why not, with the file, in a line.
+pub(crate) fn check_pair(certificate: &Path, key: &Path) -> Result<(), String> {
+    read_pair(CertificateSource::Configured, certificate, key).map(|_| ())
 }
 
 fn read_pair(

@@ -16,22 +16,24 @@ pub(super) struct MadeCertificate {
     pub(super) unsaved: Option<String>,
 }
 
-/// Makes a certificate for these names and addresses, and keeps it in `path`.
+/// Makes a certificate for these names and addresses, and keeps it in `path`, where there is one.
 ///
 /// # Errors
 ///
 /// When the machine has no random numbers to give.
-pub(super) fn make(path: &Path, names: &[String]) -> Result<MadeCertificate, String> {
+pub(super) fn make(path: Option<&Path>, names: &[String]) -> Result<MadeCertificate, String> {
     let pem = pem(names).map_err(|error| format!("no certificate can be made: {error}"))?;
-    let keep = || {
+    let keep = |path: &Path| {
         path.parent().map_or(Ok(()), make_private)?;
         replace(path, pem.as_bytes(), 0o600, Durability::Durable)
     };
-    let unsaved = keep().err();
-    Ok(MadeCertificate {
-        unsaved: unsaved.map(|error| format!("{}: {error}", path.display())),
-        pem,
-    })
+    let unsaved = match path {
+        None => Some("no directory to keep it in".to_owned()),
+        Some(path) => keep(path)
+            .err()
+            .map(|error| format!("{}: {error}", path.display())),
+    };
+    Ok(MadeCertificate { unsaved, pem })
 }
 
 fn pem(names: &[String]) -> Result<String, rcgen::Error> {

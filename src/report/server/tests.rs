@@ -109,7 +109,7 @@ impl Served {
                     (file("none.crt"), file("none.key")),
                     (file("serving.crt"), file("serving.key")),
                 ],
-                own: file("state/own.pem"),
+                own: Some(file("state/own.pem")),
             },
             metrics: Some(ServedMetrics {
                 token: Some(file("metrics-token")),
@@ -428,7 +428,7 @@ async fn one_that_cannot_be_kept_is_served_all_the_same_and_a_broken_one_is_made
     let files = CertificateFiles {
         source: CertificateSource::Rke2,
         pairs: Vec::new(),
-        own: served.directory.path().join("state/own.pem"),
+        own: Some(served.directory.path().join("state/own.pem")),
     };
     let names = || Arc::new(Vec::new) as Arc<dyn Fn() -> Vec<String> + Send + Sync>;
     let unsaved = Certificate::new(files.clone(), names()).current().unwrap();
@@ -437,7 +437,11 @@ async fn one_that_cannot_be_kept_is_served_all_the_same_and_a_broken_one_is_made
 
     fs::remove_file(served.directory.path().join("state")).unwrap();
     fs::create_dir(served.directory.path().join("state")).unwrap();
-    write(&files.own, "-----BEGIN CERTIFICATE-----\nhalf", 0o600);
+    write(
+        files.own.as_deref().unwrap(),
+        "-----BEGIN CERTIFICATE-----\nhalf",
+        0o600,
+    );
     let made = Certificate::new(files.clone(), names()).current().unwrap();
     assert_eq!(made.note, "");
     let again = Certificate::new(files, names()).current().unwrap();

@@ -1,0 +1,151 @@
+//! What status documents and Nodes of Kubernetes say.
+
+use windrow_plan::readiness::node::{Pace, Readiness};
+
+use super::*;
+
+#[test]
+fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
+    let mut rack = rack("- {name: a, mac: '52:54:00:00:00:01', host: n1}\n");
+    let document = json!({
+        "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 7, "host": "n1", "readiness": "SettingUp",
+        "phase": "api", "since": at(40).to_string(), "phaseSince": at(40).to_string(), "pace": "slow",
+        "reason": {"code": "api-down", "message": "127.0.0.1:6443 refuses connections"},
+        "phases": [{"name": "network", "state": "done", "done": 1, "total": 1, "began": at(10).to_string(), "seconds": 30},
+            {"name": "api", "state": "current", "done": 0, "total": 1, "began": at(40).to_string()},
+            {"name": "node", "state": "pending", "done": 0, "total": 1}],
+        "staging": {"total": 2, "held": [{"file": "vm.yaml", "why": "waits for kind VirtualMachine"}], "released": [], "applied": [{}], "failed": []},
+        "findings": [{"code": "image-missing", "severity": "warning", "message": "m", "at": [{"file": "x.yaml"}]}],
+        "versions": {"windrow": "0.1.0"}, "writer": {"pid": 1, "startTicks": 1, "bootId": "boot-1"},
+    });
+    let asked = NodeIdentity::new("52:54:00:00:00:01", "", "");
+    let report = read_document(&document, at(100), None, Some(&asked)).unwrap();
+    rack.take(&report).unwrap();
+    let row = rack.view(at(110)).nodes[0].clone();
+    assert_eq!(
+        (row.name.as_str(), row.word, row.attention),
+        ("a", RackWord::SettingUp, Attention::Slow)
+    );
+    assert_eq!(row.blocker, "vm.yaml: waits for kind VirtualMachine");
+    assert_eq!(row.since, Some(at(40)));
+    let names: Vec<&str> = row.phases.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(names, ["network", "api"]);
+    assert_eq!(row.findings[0].subject, "x.yaml");
+    assert_eq!(row.source, "document");
+    assert!(read_document(&json!({"kind": "Pod"}), at(1), None, None).is_err());
+
+    let node = |status: &str, message: &str, heartbeat: i64| {
+        json!({"metadata": {"name": "n1", "labels": {"node-role.kubernetes.io/control-plane": "true"}}, "status": {
+            "nodeInfo": {"bootID": "boot-1", "kubeletVersion": "v1.33.1+rke2r1"},
+            "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "n1"}],
+            "conditions": [{"type": "Ready", "status": "True"}, {"type": "WindrowBootstrap", "status": status, "reason": "NodeReady",
+                "message": message, "lastHeartbeatTime": at(heartbeat).to_string(), "lastTransitionTime": at(90).to_string()}]}})
+    };
+    let ready = read_node(
+        &node("True", "Ready: every required probe passes", 1000),
+        at(1000),
+        Heartbeat::ByItsClock,
+    )
+    .unwrap();
+    rack.take(&ready).unwrap();
+    let row = rack.view(at(1010)).nodes[0].clone();
+    assert_eq!(
+        (row.word, row.source.as_str()),
+        (RackWord::Ready, "condition")
+    );
+    assert_eq!(
+        (row.version.as_str(), row.rke2_version.as_str()),
+        ("0.1.0", "v1.33.1+rke2r1")
+    );
+    let hangs = read_node(
+        &node("False", "Setting up (api, 20+ min, stalled): refused", 1000),
+        at(1000),
+        Heartbeat::ByItsClock,
+    )
+    .unwrap();
+    assert_eq!(
+        (hangs.state.readiness, hangs.state.phase.as_str()),
+        (Readiness::SettingUp, "api")
+    );
+    let stale = read_node(
+        &node("True", "Ready: fine", 0),
+        at(901),
+        Heartbeat::ByItsClock,
+    )
+    .unwrap();
+    assert_eq!(stale.state.readiness, Readiness::Unknown);
+    // A clock that is hours behind: it has been written before our eyes.
+    let behind = read_node(&node("True", "Ready: fine", 0), at(901), Heartbeat::Seen).unwrap();
+    assert_eq!(behind.state.readiness, Readiness::Ready);
+    assert_eq!(
+        read_node(
+            &json!({"metadata": {"name": "n"}, "status": {"conditions": []}}),
+            at(1),
+            Heartbeat::Seen
+        ),
+        None
+    );
+}
+
+/// A Node with a condition of this time and an annotation.
+fn annotated(annotation: &str, heartbeat: i64) -> Value {
+    json!({"metadata": {"name": "n1", "annotations": {ANNOTATION: annotation}}, "status": {
+        "nodeInfo": {"bootID": "boot-1", "kubeletVersion": "v1.33.1+rke2r1"},
+        "conditions": [{"type": CONDITION, "status": "False", "reason": "ApiNotReady",
+            "message": "Setting up (api, 20+ min, stalled): 127.0.0.1:6443 refuses connections",
+            "lastHeartbeatTime": at(heartbeat).to_string(), "lastTransitionTime": at(10).to_string()}]}})
+}
+
+#[test]
+fn the_annotation_says_what_the_condition_has_no_room_for() {
+    let annotation = json!({
+        "readiness": "SettingUp", "phase": "api", "phaseSince": at(40).to_string(), "since": at(40).to_string(), "pace": "stalled",
+        "firstBlocker": {"file": "vm.yaml", "why": "waits for kind VirtualMachine"},
+        "staging": {"total": 3, "held": 1, "applied": 2, "failed": 0},
+        "findingCount": 1, "findings": [{"code": "image-missing", "severity": "warning", "subject": "x.yaml"}],
+        "version": "0.1.0", "later": {"more": [1]},
+    });
+    let mut rack = rack("");
+    let node = annotated(&annotation.to_string(), 1000);
+    let report = read_node(&node, at(1000), Heartbeat::ByItsClock).unwrap();
+    rack.take(&report).unwrap();
+    let row = rack.view(at(1010)).nodes[0].clone();
+    assert_eq!(
+        (row.word, row.pace),
+        (RackWord::SettingUp, Some(Pace::Stalled))
+    );
+    assert_eq!(row.attention, Attention::Stalled);
+    assert_eq!((row.since, row.version.as_str()), (Some(at(40)), "0.1.0"));
+    assert_eq!(row.blocker, "vm.yaml: waits for kind VirtualMachine");
+    assert_eq!(row.findings[0].code, "image-missing");
+    assert_eq!(row.files.unwrap().held, 1);
+    // Once it is no longer written, nothing is known.
+    assert_eq!(rack.view(at(1000 + 901)).nodes[0].word, RackWord::Silent);
+}
+
+#[test]
+fn an_annotation_that_cannot_be_read_takes_nothing_from_the_condition() {
+    let long = json!({"phase": "x".repeat(5_000)}).to_string();
+    for bad in [
+        "",
+        "null",
+        "[]",
+        "{",
+        "{\"phase\": 7}",
+        "{\"findings\": {}}",
+        &long,
+    ] {
+        let node = annotated(bad, 1000);
+        let report = read_node(&node, at(1000), Heartbeat::ByItsClock).unwrap();
+        assert_eq!(report.state.readiness, Readiness::SettingUp, "{bad}");
+        assert_eq!(report.state.phase, "api", "{bad}");
+        assert!(report.state.findings.is_empty());
+    }
+    // What is no longer kept true says nothing of the present.
+    let stalled = json!({"pace": "stalled", "phase": "api"}).to_string();
+    let report = read_node(&annotated(&stalled, 0), at(901), Heartbeat::ByItsClock).unwrap();
+    assert_eq!(
+        (report.state.readiness, report.state.pace),
+        (Readiness::Unknown, None)
+    );
+}

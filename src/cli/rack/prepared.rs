@@ -1,0 +1,147 @@
+//! What the command line of `windrow rack` and the files that it names say.
+
+use std::path::PathBuf;
+
+use windrow_decide::CertificateSource;
+use windrow_rack::Inventory;
+
+use super::Args;
+use super::running::RunningRack;
+use crate::cli::inputs::{name_of, text_of};
+use crate::rack::ask::{AskWith, AskedServer};
+use crate::report::server::CertificateFiles;
+use crate::report::server::shared::{SharedToken, check_pair};
+
+/// What systemd gives the unit: the token, and a certificate with its key.
+const TOKEN: &str = "windrow-rack.token";
+const CERTIFICATE: &str = "windrow-rack.crt";
+const KEY: &str = "windrow-rack.key";
+/// The certificate of its own, in the directory of `--state`.
+const OWN_CERTIFICATE: &str = "certificate.pem";
+
+/// What the command line and its files say.
+pub(super) struct Prepared {
+    pub(super) inventory: Inventory,
+    pub(super) asked: Vec<AskedServer>,
+    pub(super) with: AskWith,
+    pub(super) token: Option<PathBuf>,
+    /// HTTPS is spoken with these; without them, HTTP.
+    pub(super) certificate: Option<CertificateFiles>,
+}
+
+impl Args {
+    /// Reads and checks everything that the command line names.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with it.
+    pub(super) fn prepare(&self) -> Result<Prepared, Vec<String>> {
+        let mut errors = Vec::new();
+        let inventory = match &self.nodes {
+            None => Inventory::default(),
+            Some(path) => {
+                let read = text_of(path).map_err(|why| vec![why]);
+                let read = read.and_then(|text| {
+                    Inventory::read(&name_of(path), &text)
+                        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+                });
+                read.unwrap_or_else(|wrong| {
+                    errors.extend(wrong);
+                    Inventory::default()
+                })
+            }
+        };
+        let mut asked: Vec<AskedServer> = Vec::new();
+        for node in inventory.nodes().iter().filter(|node| !node.url.is_empty()) {
+            asked.push(AskedServer {
+                url: node.url.clone(),
+                fingerprint: node.fingerprint.clone(),
+                identity: Some(node.identity.clone()),
+            });
+        }
+        for url in &self.from {
+            match url.parse::<reqwest::Url>() {
+                Ok(url) if matches!(url.scheme(), "https" | "http") => asked.push(AskedServer {
+                    url: url.into(),
+                    ..AskedServer::default()
+                }),
+                _ => errors.push(format!("--from {url}: write https://node:9346/status")),
+            }
+        }
+        let with = AskWith::read(
+            self.ask_token_file.as_deref(),
+            self.ask_authority.as_deref(),
+        );
+        let with = with.unwrap_or_else(|why| {
+            errors.push(why);
+            AskWith::default()
+        });
+        let token = self.token_file.clone().or_else(|| credential(TOKEN));
+        if token.is_none() && !self.listen.ip().is_loopback() {
+            errors.push(format!(
+                "--listen {}: other machines can reach it: give it a token with --token-file (openssl rand -hex 32)",
+                self.listen
+            ));
+        }
+        if let Some(path) = &token
+            && let Err(why) = SharedToken::new(path.clone()).get()
+        {
+            errors.push(why);
+        }
+        let certificate = self.certificate_files();
+        // One that a person has configured is used, or named as wrong; nothing else takes its place.
+        if let Some(files) = &certificate
+            && let Some((certificate, key)) = files.pairs.first()
+            && let Err(why) = check_pair(certificate, key)
+        {
+            errors.push(why);
+        }
+        match errors.is_empty() {
+            true => Ok(Prepared {
+                certificate,
+                inventory,
+                asked,
+                with,
+                token,
+            }),
+            false => Err(errors),
+        }
+    }
+
+    /// Where it is kept: as asked, or where systemd says, or nowhere.
+    pub(super) fn state(&self) -> Option<PathBuf> {
+        let asked = self.state.clone();
+        asked.or_else(|| std::env::var_os("STATE_DIRECTORY").map(PathBuf::from))
+    }
+
+    /// With what HTTPS is spoken: with files of one's own, or on every other address than loopback's.
+    fn certificate_files(&self) -> Option<CertificateFiles> {
+        let own = self.certificate.clone().zip(self.key.clone());
+        let pair = own.or_else(|| credential(CERTIFICATE).zip(credential(KEY)));
+        let speaks = pair.is_some() || !self.listen.ip().is_loopback();
+        (speaks && !self.plain_http).then(|| CertificateFiles {
+            source: CertificateSource::Configured,
+            pairs: pair.into_iter().collect(),
+            own: self
+                .state()
+                .map(|directory| directory.join(OWN_CERTIFICATE)),
+        })
+    }
+
+    /// How the rack that runs already is asked.
+    pub(super) fn running(&self) -> RunningRack {
+        RunningRack {
+            listen: self.listen,
+            plain: self.plain_http
+                || (self.listen.ip().is_loopback() && self.certificate.is_none()),
+            fingerprint: self.fingerprint.clone(),
+        }
+    }
+}
+
+/// A file in the unit's credentials.
+fn credential(name: &str) -> Option<PathBuf> {
+    let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
+    let path = PathBuf::from(directory).join(name);
+    path.exists().then_some(path)
+}

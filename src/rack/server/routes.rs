@@ -1,0 +1,268 @@
+//! What is answered to which path. Nothing here is reached before [`Access`](super::access::Access) has let it in, but for
+//! `/healthz`.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Extension, Path, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{get, post};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, LOCATION, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::uri::Authority;
+use http::{HeaderValue, Method, StatusCode};
+use tokio::time::timeout;
+use windrow_rack::{LARGEST_REPORT, read_event};
+
+use super::{AGES, BETWEEN, HEAD, RackServer};
+use crate::printable::json_pretty;
+use crate::rack::NotTaken;
+use crate::render::{ChainFile, ChainLink, NodePage, node_page, policy, rack_page, rack_part};
+use crate::report::why;
+
+type Server = State<Arc<RackServer>>;
+
+/// The peer of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PeerAddress(pub(super) IpAddr);
+
+/// All paths. A layer holds for the paths that stand before it, and for those that there are not.
+pub(super) fn routes(server: &Arc<RackServer>) -> Router {
+    Router::new()
+        .route("/", get(home))
+        .route("/part", get(part))
+        .route("/live", get(live))
+        .route("/rack.json", get(document))
+        .route("/nodes/{id}", get(node))
+        .route("/nodes/{id}/part", get(node_part))
+        .route("/events", post(event))
+        .fallback(async || {
+            plain(
+                StatusCode::NOT_FOUND,
+                "there are /, /rack.json, /nodes/… and /events",
+            )
+        })
+        .layer(from_fn_with_state(server.clone(), guard))
+        // It shows only that the program runs.
+        .route("/healthz", get(async || plain(StatusCode::OK, "ok")))
+        .with_state(server.clone())
+}
+
+/// Says where HTTPS is spoken to who speaks HTTP there. A browser is sent on; it has shown no token yet.
+pub(super) async fn speak_https(request: Request) -> Response {
+    const WHY: &str = "this rack speaks HTTPS here: write https://";
+    let host = request
+        .headers()
+        .get(HOST)
+        .and_then(|host| host.to_str().ok());
+    let host = host.and_then(|host| host.parse::<Authority>().ok());
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |path| path.as_str());
+    let there = host.filter(|host| reads && !host.as_str().contains('@'));
+    let there = there.and_then(|host| HeaderValue::from_str(&format!("https://{host}{path}")).ok());
+    let Some(there) = there else {
+        return plain(StatusCode::UPGRADE_REQUIRED, WHY);
+    };
+    let mut response = plain(StatusCode::PERMANENT_REDIRECT, WHY);
+    response.headers_mut().insert(LOCATION, there);
+    response
+}
+
+async fn guard(State(server): Server, request: Request, next: Next) -> Response {
+    match server.access.refusal(request.headers()) {
+        None => next.run(request).await,
+        Some(refusal) => refusal,
+    }
+}
+
+async fn home(State(server): Server) -> Response {
+    html(rack_page(&server.hub.view()))
+}
+
+async fn part(State(server): Server) -> Response {
+    html(rack_part(&server.hub.view()))
+}
+
+async fn document(State(server): Server) -> Response {
+    match json_pretty(&*server.hub.view()) {
+        Ok(text) => answer(StatusCode::OK, "application/json", Body::from(text + "\n")),
+        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
+async fn node(State(server): Server, Path(id): Path<String>) -> Response {
+    one_node(&server, &id, false)
+}
+
+async fn node_part(State(server): Server, Path(id): Path<String>) -> Response {
+    one_node(&server, &id, true)
+}
+
+fn one_node(server: &RackServer, id: &str, part_alone: bool) -> Response {
+    let view = server.hub.view();
+    let Some(row) = view.node(id) else {
+        return plain(StatusCode::NOT_FOUND, "there is no such node");
+    };
+    let document = server.hub.document(&row.host);
+    let page = NodePage {
+        row,
+        view: &view,
+        chain: document.as_deref().map(chain).unwrap_or_default(),
+        document: document.and_then(|document| json_pretty(&*document).ok()),
+    };
+    html(node_page(&page, part_alone))
+}
+
+/// The files of a node that wait, and for what. A newer node's document may not be read here: then there are none.
+fn chain(document: &serde_json::Value) -> Vec<ChainFile> {
+    /// Most files that are shown.
+    const MOST: usize = 50;
+    let Ok(status) = serde_json::from_value::<windrow_decide::Status>(document.clone()) else {
+        return Vec::new();
+    };
+    let held = status.staging.held.iter().map(|file| file.file.as_str());
+    let failed = status.staging.failed.iter().map(|file| file.file.as_str());
+    let mut files: Vec<ChainFile> = Vec::new();
+    for asked in failed.chain(held).take(MOST) {
+        let Some(answer) = why::explain(&status, asked, std::path::Path::new("")) else {
+            continue;
+        };
+        files.extend(
+            answer
+                .files
+                .into_iter()
+                .filter(|file| file.file.as_str() == asked)
+                .map(|file| ChainFile {
+                    file: file.file.to_string(),
+                    state: file.state.to_owned(),
+                    why: file.why,
+                    links: file
+                        .waits_for
+                        .into_iter()
+                        .map(|one| ChainLink {
+                            what: format!("{} {}", one.blocker.what, one.blocker.condition),
+                            message: one.blocker.message,
+                            root: one.root,
+                            brought_by: one
+                                .blocker
+                                .brought_by
+                                .map(|file| file.to_string())
+                                .unwrap_or_default(),
+                        })
+                        .collect(),
+                }),
+        );
+    }
+    files
+}
+
+async fn event(
+    State(server): Server,
+    Extension(peer): Extension<PeerAddress>,
+    request: Request,
+) -> Response {
+    // A form of another page can send no JSON without the browser asking first.
+    let kind = request.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    if !matches!(
+        kind.as_str(),
+        "application/cloudevents+json" | "application/json"
+    ) {
+        return plain(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "send a CloudEvent in structured JSON: application/cloudevents+json",
+        );
+    }
+    let body = match timeout(HEAD, to_bytes(request.into_body(), LARGEST_REPORT)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "an event has 64 KiB at most"),
+        Err(_) => {
+            return plain(
+                StatusCode::REQUEST_TIMEOUT,
+                "the event did not come within 10 s",
+            );
+        }
+    };
+    let report = match read_event(&body, server.hub.now()) {
+        Ok(report) => report,
+        Err(wrong) => return plain(StatusCode::BAD_REQUEST, &wrong.join("\n")),
+    };
+    let announced = server
+        .announced
+        .as_ref()
+        .map(|asked| (asked, report.clone()));
+    match server.hub.take(report).await {
+        Ok(()) => {
+            if let Some((asked, report)) = announced {
+                asked.hear(&server.hub, &report, peer.0);
+            }
+            plain(StatusCode::ACCEPTED, "taken")
+        }
+        Err(NotTaken::Full(why)) => plain(StatusCode::TOO_MANY_REQUESTS, &why),
+        Err(NotTaken::NotKept(why)) => plain(StatusCode::SERVICE_UNAVAILABLE, &why),
+    }
+}
+
+/// Server-sent events: a message whenever there is something new to fetch.
+async fn live(State(server): Server) -> Response {
+    let mut changes = server.hub.changes();
+    changes.mark_unchanged();
+    let messages = futures::stream::unfold((changes, true), |(mut changes, first)| async move {
+        if !first {
+            tokio::time::sleep(BETWEEN).await;
+            match timeout(AGES, changes.changed()).await {
+                Ok(Ok(())) | Err(_) => {}
+                Ok(Err(_)) => return None,
+            }
+        }
+        let generation = *changes.borrow_and_update();
+        let message = Bytes::from(format!("retry: 2000\ndata: {generation}\n\n"));
+        Some((Ok::<_, Infallible>(message), (changes, false)))
+    });
+    answer(
+        StatusCode::OK,
+        "text/event-stream",
+        Body::from_stream(messages),
+    )
+}
+
+fn html(page: String) -> Response {
+    answer(StatusCode::OK, "text/html; charset=utf-8", Body::from(page))
+}
+
+pub(super) fn plain(status: StatusCode, text: &str) -> Response {
+    answer(
+        status,
+        "text/plain; charset=utf-8",
+        Body::from(format!("{text}\n")),
+    )
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    if let Ok(policy) = HeaderValue::from_str(&policy()) {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
