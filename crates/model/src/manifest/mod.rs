@@ -37,7 +37,7 @@ pub use paths::{
     APPLIED_BY_IMAGE_BUILDER, AddonName, BaseName, MARKER_SUFFIX, ManifestPath, MarkerPath,
     is_manifest_name,
 };
-pub use read::nodes;
+pub use read::{nodes, nodes_and_problems};
 pub use read::{read, read_each};
 
 use crate::reasons::{Code, Severity};

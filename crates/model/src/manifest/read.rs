@@ -276,12 +276,21 @@ const MOST_BAD_LINES: usize = 100;
 
 /// The documents of a file as values, whatever they declare; without those that are no YAML.
 pub fn nodes(text: &str, limits: &ReadLimits) -> Vec<Node> {
+    nodes_and_problems(text, limits).0
+}
+
+/// The same, and why the others are no YAML.
+pub fn nodes_and_problems(text: &str, limits: &ReadLimits) -> (Vec<Node>, Vec<Problem>) {
     let (chunks, _) = split::split(text, limits.documents);
     let mut reader = yaml::YamlReader::default();
-    chunks
-        .iter()
-        .filter_map(|chunk| document(text, chunk, &[], limits, &mut reader).ok()?)
-        .collect()
+    let (mut nodes, mut problems) = (Vec::new(), Vec::new());
+    for chunk in &chunks {
+        match document(text, chunk, &[], limits, &mut reader) {
+            Ok(node) => nodes.extend(node),
+            Err(wrong) => problems.extend(wrong),
+        }
+    }
+    (nodes, problems)
 }
 
 fn document<'t>(

@@ -6,6 +6,11 @@ use super::{Complaints, ExpectedNode, KEYS, MOST, entry};
 
 /// The fields of a line, by their columns.
 pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode> {
+    // The reader would take all that follows into one field, and the nodes in it would be missed by nobody.
+    if let Some(line) = open_quote(text) {
+        complaints.add(line, "a quotation mark is not closed");
+        return Vec::new();
+    }
     let mut reader = csv::ReaderBuilder::new()
         .flexible(true)
         .comment(Some(b'#'))
@@ -58,7 +63,25 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode>
     nodes
 }
 
+/// The first line with a quotation mark that is not closed in it. No name has a line break.
+fn open_quote(text: &str) -> Option<u32> {
+    let mut lines = (1..).zip(text.lines());
+    let found =
+        lines.find(|(_, line)| !line.starts_with('#') && line.matches('"').count() % 2 == 1);
+    found.map(|(number, _)| number)
+}
+
 fn check_columns(columns: &[String], line: u32, complaints: &mut Complaints) {
+    if let [only] = columns
+        && let Some(other) = only.chars().find(|one| [';', '\t', '|'].contains(one))
+    {
+        let message = format!(
+            "separate the columns by `,`, not by `{}`",
+            other.escape_default()
+        );
+        complaints.add(line, message);
+        return;
+    }
     for (at, column) in columns.iter().enumerate() {
         if columns[..at].contains(column) {
             complaints.add(line, format!("the column `{column}` is there twice"));

@@ -1,7 +1,9 @@
 //! Inventory objects of Harvester's Seeder (`metal.harvesterhci.io/v1alpha1`, harvester/seeder
 //! `pkg/api/v1alpha1/inventory_types.go`), as `kubectl get inventories.metal.harvesterhci.io -A -o yaml` writes them.
 
-use windrow_model::manifest::{Node, ReadLimits, nodes};
+use std::collections::BTreeMap;
+
+use windrow_model::manifest::{Node, ReadLimits, nodes_and_problems};
 
 use super::{Complaints, ExpectedNode, MOST, entry};
 
@@ -13,7 +15,7 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Option<Vec<Expect
     if !text.contains(GROUP) {
         return None;
     }
-    let documents = nodes(text, &ReadLimits::default());
+    let (documents, problems) = nodes_and_problems(text, &ReadLimits::default());
     let objects: Vec<&Node> = documents
         .iter()
         .flat_map(|document| match document.get("items") {
@@ -26,8 +28,23 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Option<Vec<Expect
     if objects.is_empty() {
         return None;
     }
-    let expected = objects.iter().map(|object| one(object, complaints));
+    // What cannot be read may have been a node.
+    for problem in problems {
+        complaints.add(problem.line.unwrap_or(1), problem.message);
+    }
+    // Of all namespaces (`-A`) two may have one name.
+    let mut names: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+    for object in &objects {
+        *names.entry(name_of(object)).or_default() += 1;
+    }
+    let expected = objects
+        .iter()
+        .map(|object| one(object, names[&name_of(object)] == 1, complaints));
     Some(expected.collect())
+}
+
+fn name_of(object: &Node) -> Option<&str> {
+    object.str_at(&["metadata", "name"])
 }
 
 fn is_inventory(object: &Node) -> bool {
@@ -35,24 +52,35 @@ fn is_inventory(object: &Node) -> bool {
     group.starts_with(GROUP) && object.str_at(&["kind"]) == Some("Inventory")
 }
 
-fn one(object: &Node, complaints: &mut Complaints) -> ExpectedNode {
+/// The Node of a machine that is in the cluster already (`metal.harvesterhci.io/local-inventory`).
+const LOCAL_NODE: &str = "metal.harvesterhci.io/local-node-name";
+
+fn one(object: &Node, is_only: bool, complaints: &mut Complaints) -> ExpectedNode {
     let at = |path: &[&str]| {
         let line = object.at(path).map_or(object.line, |found| found.line);
         let text = object.str_at(path).unwrap_or_default();
         (line, text.to_owned())
     };
+    let name = at(&["metadata", "name"]);
+    let name = match object.str_at(&["metadata", "namespace"]) {
+        Some(namespace) if !is_only => (name.0, format!("{namespace}/{}", name.1)),
+        _ => name,
+    };
     let field = |key: &str| match key {
-        "name" => at(&["metadata", "name"]),
+        "name" => name.clone(),
         "mac" => at(&["spec", "managementInterfaceMacAddress"]),
+        "host" => at(&["metadata", "annotations", LOCAL_NODE]),
         // The cluster that has taken it is the nearest thing to a rack.
         "rack" => at(&["status", "ownerCluster", "name"]),
         _ => (object.line, String::new()),
     };
-    let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
-    if field("mac").1.is_empty() {
+    if field("mac").1.is_empty() && field("host").1.is_empty() {
         complaints.add(
             object.line,
-            format!("Inventory {name} has no spec.managementInterfaceMacAddress"),
+            format!(
+                "Inventory {} has no spec.managementInterfaceMacAddress",
+                name.1
+            ),
         );
     }
     entry(object.line, field, complaints)

@@ -67,6 +67,36 @@ fn everything_that_is_wrong_is_said_at_once_with_its_line() {
         ]
     );
     assert_eq!(read("x.csv", "role\n").unwrap_err().len(), 1);
+    assert_eq!(
+        read("x.csv", "name,mac\na,\n\"b,52:54:00:00:00:02\nc,\n").unwrap_err(),
+        ["x.csv:3: a quotation mark is not closed"]
+    );
+    assert_eq!(
+        read("x.csv", "name,role\n\"a\",\"x, y\"\n").unwrap()[0].role,
+        "x, y"
+    );
+    assert_eq!(
+        read("x.csv", "name;mac\na;x\n").unwrap_err(),
+        ["x.csv:1: separate the columns by `,`, not by `;`"]
+    );
+    // A serial number is a text, whatever it looks like.
+    assert_eq!(
+        read(
+            "x.yaml",
+            "- {serial: 4711}\n- {serial: 007}\n- serial: 1e5\n"
+        )
+        .unwrap_err(),
+        [
+            "x.yaml:2: serial: YAML reads this as the number 7: put it into quotation marks",
+            "x.yaml:3: serial: YAML reads this as the number 100000: put it into quotation marks",
+        ]
+    );
+    assert_eq!(
+        read("x.yaml", "- {serial: 4711}\n").unwrap()[0]
+            .identity
+            .serial,
+        "4711"
+    );
     for nothing in ["", "nodes: []\n", "# none\n"] {
         assert_eq!(
             read("x.yaml", nothing).unwrap_err(),
@@ -105,5 +135,29 @@ fn the_objects_of_seeder_are_a_list() {
     assert_eq!(
         read("seeder.yaml", &without).unwrap_err(),
         ["seeder.yaml:1: Inventory n1 has no spec.managementInterfaceMacAddress"]
+    );
+    // One that cannot be read may have been a node: the list is not used.
+    let broken = format!(
+        "{}---\nkind: Inventory\nspec: {{\n",
+        object("n1", "52:54:00:00:00:01")
+    );
+    let why = read("seeder.yaml", &broken).unwrap_err();
+    assert!(why[0].starts_with("seeder.yaml:1"), "{why:?}");
+    // Two namespaces may have one name; a machine that is in the cluster already has the name of its Node.
+    let other = object("n1", "52:54:00:00:00:02")
+        .replace("namespace: default}\nspec", "namespace: west}\nspec");
+    let both = format!("{}---\n{other}", object("n1", "52:54:00:00:00:01"));
+    let nodes = read("seeder.yaml", &both).unwrap();
+    assert_eq!(
+        (nodes[0].name.as_str(), nodes[1].name.as_str()),
+        ("default/n1", "west/n1")
+    );
+    let local = object("n1", "''").replace(
+        "namespace: default}\nspec",
+        "namespace: default, annotations: {metal.harvesterhci.io/local-inventory: 'true', metal.harvesterhci.io/local-node-name: Host-1}}\nspec",
+    );
+    assert_eq!(
+        read("seeder.yaml", &local).unwrap()[0].identity.host,
+        "host-1"
     );
 }

@@ -48,10 +48,13 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode>
         complaints.add(list.line, message);
     }
     let items = list.items().iter().take(MOST + 1);
-    items.filter_map(|item| one(item, complaints)).collect()
+    let lines: Vec<&str> = text.lines().collect();
+    items
+        .filter_map(|item| one(&lines, item, complaints))
+        .collect()
 }
 
-fn one(item: &Node, complaints: &mut Complaints) -> Option<ExpectedNode> {
+fn one(lines: &[&str], item: &Node, complaints: &mut Complaints) -> Option<ExpectedNode> {
     if let Some(name) = item.as_str() {
         let field = |key: &str| match key {
             "name" => (item.line, name.to_owned()),
@@ -74,6 +77,16 @@ fn one(item: &Node, complaints: &mut Complaints) -> Option<ExpectedNode> {
                 field.line,
                 format!("{}: write a text, not {kind}", field.key),
             );
+        } else if let NodeValue::Number(number) = &field.value.value
+            && !is_written_so(lines, field.value.line, &number.to_string())
+        {
+            complaints.add(
+                field.value.line,
+                format!(
+                    "{}: YAML reads this as the number {number}: put it into quotation marks",
+                    field.key
+                ),
+            );
         }
     }
     let field = |key: &str| match item.entry(key) {
@@ -81,6 +94,14 @@ fn one(item: &Node, complaints: &mut Complaints) -> Option<ExpectedNode> {
         None => (item.line, String::new()),
     };
     Some(entry(item.line, field, complaints))
+}
+
+/// Does a number stand in its line as it is read? `007` is read as 7, and no machine has that serial number.
+fn is_written_so(lines: &[&str], line: u32, number: &str) -> bool {
+    let line = lines.get(line.saturating_sub(1) as usize);
+    let line = line.copied().unwrap_or_default();
+    let mut words = line.split([' ', ',', '{', '}', '[', ']', ':', '\t']);
+    words.any(|word| word == number)
 }
 
 /// A text; a serial number may look like a number.
