@@ -21,6 +21,8 @@ const TIMES_USUAL: i64 = 4;
 const STEPS: [i64; 12] = [
     60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400, 604_800,
 ];
+/// Up to where a mark has its text, in percent: there is room for it behind that, on a telephone too.
+const LAST_TEXT: f64 = 86.0;
 /// Height of a bar.
 const HEIGHT: u32 = 16;
 
@@ -95,9 +97,16 @@ impl Scale {
             let x = self.percent(at);
             let _ = write!(
                 out,
-                "<line x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"0\" y2=\"16\"/><text x=\"{x:.2}%\" dx=\"3\" y=\"12\">{}</text>",
-                short(at)
+                "<line x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"0\" y2=\"16\"/>"
             );
+            // A text that would be cut off at the end is worse than none.
+            if x < LAST_TEXT {
+                let _ = write!(
+                    out,
+                    "<text x=\"{x:.2}%\" dx=\"3\" y=\"12\">{}</text>",
+                    short(at)
+                );
+            }
         }
         out.push_str("</svg>");
         out

@@ -97,6 +97,16 @@ pub(super) fn heard(row: &NodeRow, now: Timestamp) -> String {
     }
 }
 
+/// By what it was heard of.
+pub(super) fn source(row: &NodeRow) -> &'static str {
+    match row.source.as_str() {
+        "event" => "by its webhook",
+        "document" => "from its status server",
+        "condition" => "through Kubernetes",
+        _ => "",
+    }
+}
+
 /// What keeps it, and what else is worth knowing.
 pub(super) fn remarks(row: &NodeRow) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
