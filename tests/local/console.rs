@@ -1,20 +1,18 @@
 //! `windrow console` on a terminal: a real pseudo-terminal with the test at its other end.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::pty::{Winsize, openpty};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use rustix::termios::{LocalModes, tcgetattr, tcsetwinsize};
+use nix::poll::PollTimeout;
+use nix::sys::signal::Signal;
+use rustix::termios::tcsetwinsize;
 use serde_json::{Value, json};
 use windrow::observe::process;
+
+use crate::support::person::Person;
 
 /// Far longer than anything takes here: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -73,97 +71,6 @@ impl Drop for Node {
     fn drop(&mut self) {
         let _ = self.daemon.kill();
         let _ = self.daemon.wait();
-    }
-}
-
-/// A person before a terminal.
-struct Person {
-    console: Child,
-    master: File,
-    /// Kept open, so that its modes can be read after the console has ended.
-    slave: File,
-    /// The bytes since the last screen that was waited for.
-    seen: String,
-}
-
-impl Person {
-    fn sits_down(mut command: Command, columns: u16, rows: u16) -> Self {
-        let size = Winsize {
-            ws_row: rows,
-            ws_col: columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        let pty = openpty(&size, None).unwrap();
-        let slave = File::from(pty.slave);
-        let console = command
-            .stdin(slave.try_clone().unwrap())
-            .stdout(slave.try_clone().unwrap())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self {
-            console,
-            master: File::from(pty.master),
-            slave,
-            seen: String::new(),
-        }
-    }
-
-    /// Reads what arrives within a moment; false when nothing does.
-    fn looks(&mut self, patience: PollTimeout) -> bool {
-        let mut fds = [PollFd::new(self.master.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut fds, patience).unwrap() == 0 {
-            return false;
-        }
-        let mut bytes = [0; 65_536];
-        let read = self.master.read(&mut bytes).unwrap();
-        self.seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
-        true
-    }
-
-    /// Waits until the terminal was sent this text, and drops everything up to it.
-    fn sees(&mut self, text: &str) {
-        let until = Instant::now() + DEADLINE;
-        while !self.seen.contains(text) {
-            assert!(Instant::now() < until, "no {text:?} in {}", self.seen);
-            self.looks(PollTimeout::from(200_u8));
-        }
-        let at = self.seen.find(text).unwrap() + text.len();
-        self.seen.drain(..at);
-    }
-
-    fn types(&mut self, keys: &str) {
-        self.master.write_all(keys.as_bytes()).unwrap();
-    }
-
-    fn signals(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.console.id().try_into().unwrap());
-        kill(pid, signal).unwrap();
-    }
-
-    /// Waits for the console's end; returns its exit code.
-    fn waits(&mut self) -> Option<i32> {
-        let until = Instant::now() + DEADLINE;
-        loop {
-            if let Some(status) = self.console.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(Instant::now() < until, "the console does not end");
-            self.looks(PollTimeout::from(20_u8));
-        }
-    }
-
-    fn terminal_is_as_before(&self) -> bool {
-        let modes = tcgetattr(&self.slave).unwrap().local_modes;
-        modes.contains(LocalModes::ICANON | LocalModes::ECHO)
-    }
-}
-
-impl Drop for Person {
-    fn drop(&mut self) {
-        let _ = self.console.kill();
-        let _ = self.console.wait();
     }
 }
 

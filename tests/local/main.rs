@@ -34,6 +34,7 @@ mod metrics;
 mod outlets;
 mod pipeline;
 mod preflight;
+mod rack;
 mod rack_of_daemons;
 mod reading_manifests;
 mod recipes_of_distributions;

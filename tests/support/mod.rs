@@ -24,6 +24,7 @@ pub(crate) mod markdown;
 pub(crate) mod messages_page;
 pub(crate) mod objects;
 pub(crate) mod pages;
+pub(crate) mod person;
 pub(crate) mod qemu;
 pub(crate) mod receiver;
 pub(crate) mod rest_of_rke2;
