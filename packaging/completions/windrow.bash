@@ -1787,7 +1787,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__rack)
-            opts="-o -h --listen --nodes --from --ask-token-file --ask-authority --kubeconfig --token-file --state --once --output --wait --timeout --root --help"
+            opts="-o -h --listen --nodes --from --ask-token-file --ask-authority --ask-announced --kubeconfig --token-file --certificate --key --plain-http --fingerprint --state --once --output --wait --timeout --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1813,11 +1813,27 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --ask-announced)
+                    COMPREPLY=($(compgen -W "known any" -- "${cur}"))
+                    return 0
+                    ;;
                 --kubeconfig)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --certificate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fingerprint)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -312,13 +312,18 @@ complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_se
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "diff" -d 'Compare two knowledge files'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "explain" -d 'Tell what is known of a kind, an object, a chart, an operator or a phase'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l listen -d 'Take events (POST /events) and serve the page here; with another address than loopback\'s, a token is needed' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l listen -d 'Take events (POST /events) and serve the page here: over HTTP on loopback, else over HTTPS and with a token' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l nodes -d 'Who is expected: a list in YAML or CSV with name, mac, serial, host, role, rack, url, fingerprint; or Inventory objects of Harvester\'s Seeder' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l from -d 'Ask this status server (https://node:9346/status); again and again' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-token-file -d 'The token of the nodes\' status servers' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-authority -d 'Whom to trust for their certificates, where no fingerprint is given' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l kubeconfig -d 'Look at the Nodes of this cluster: their condition WindrowBootstrap' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-announced -d 'Ask the status servers that nodes announce in their events, too: never another machine than the sender' -r -f -a "known\t'Servers whose certificate is in the list of expected nodes'
+any\t'Every server: whoever may send events gets the token of the nodes\' status servers, too'"
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l kubeconfig -d 'Watch the Nodes of this cluster: their condition WindrowBootstrap and their annotation windrow.dev/bootstrap' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l token-file -d 'The token to show: as a bearer token, or as the password in a browser' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l certificate -d 'Serve over HTTPS with this certificate (PEM), here and on loopback; read again when it changes. Without it: a self-signed one, kept in --state' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l key -d 'The certificate\'s key (PEM)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l fingerprint -d 'With --once and --wait: the SHA-256 of the certificate of a rack on another machine' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l state -d 'Keep what comes in here, over restarts' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -s o -l output -d 'Output format, with --once' -r -f -a "table\t''
 json\t''
@@ -326,8 +331,9 @@ yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l wait -d 'End when every expected node is Ready; with --timeout, or then' -r -f -a "ready\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l timeout -d 'How long to wait (90s, 15m, 2h); without it, without an end' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l plain-http -d 'Serve over HTTP on any address: where a proxy speaks HTTPS, or nobody else can listen'
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l once -d 'Print what is known and end: of the rack that listens at that address, or else by asking once'
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'Where to write it; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F

@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -166,6 +166,7 @@ async fn a_node_sends_to_a_rack_that_it_knows_by_its_certificate_and_nothing_is_
         ),
     );
     let daemon = node.start_with(Command::new(WINDROW), false);
+    daemon.hear("READY=1");
     daemon.eventually("the rack to have taken the event", || {
         node.status()["webhooks"][0]["state"] == "delivered"
     });
@@ -267,7 +268,7 @@ fn everything_that_is_wrong_with_a_command_line_is_said_at_once() {
     }
 }
 
-/// Starts to wait, and says once it listens.
+/// Starts to wait.
 fn wait(site: &Site, arguments: &str) -> Child {
     let mut command = site.rack(arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -359,7 +360,7 @@ async fn a_hostile_node_is_bounded_and_harms_no_other_row() {
     let data = json!({"readiness": "Failed", "headline": evil, "reason": {"code": evil, "message": evil},
         "firstBlocker": {"file": evil, "why": evil}, "version": evil, "rke2Version": evil, "role": evil, "serial": evil,
         "addresses": ["10.0.0.1"], "findings": [{"code": evil, "severity": evil, "subject": evil}],
-        "statusServer": {"url": "javascript:alert(1)", "fingerprint": evil}, "sentAt": "9999-12-31T00:00:00Z"});
+        "statusServer": {"url": "javascript:alert(1)", "fingerprint": evil}, "sentAt": "9998-12-31T00:00:00Z"});
     assert_eq!(post(rack.port, event(evil, u64::MAX, data)).await, 202);
     for (body, status) in [
         ("{".to_owned(), 400),
@@ -389,8 +390,8 @@ async fn a_hostile_node_is_bounded_and_harms_no_other_row() {
         "{page}"
     );
     assert!(!page.contains('\u{1b}') && page.contains("good"));
-    let text_of = client.get(format!("{at}/rack.json")).send().await.unwrap();
-    let view: Value = serde_json::from_str(&text_of.text().await.unwrap()).unwrap();
+    let document = client.get(format!("{at}/rack.json")).send().await.unwrap();
+    let view: Value = serde_json::from_str(&document.text().await.unwrap()).unwrap();
     assert_eq!(view["counts"]["total"], 2);
     for node in view["nodes"].as_array().unwrap() {
         let id = node["id"].as_str().unwrap();
@@ -418,7 +419,7 @@ fn a_state_that_was_cut_off_in_a_write_is_set_aside_and_said() {
             text(&shown.stdout).contains("could not be read"),
             "{cut}: {shown:?}"
         );
-        assert!(Path::new(&store).exists());
+        assert!(store.exists());
     }
     // Another process has it.
     let first = start();
