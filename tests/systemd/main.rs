@@ -13,6 +13,7 @@ mod journal;
 mod node;
 mod outlets_in_machine;
 mod package;
+mod rack_in_machine;
 mod rancherd_in_machine;
 mod recipes;
 mod seen_in_machine;
