@@ -263,6 +263,8 @@ async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Resu
 
 /// Runs until it is ended: full-screen on a terminal, else silently.
 fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
+    // Before any thread, the store's too: what it starts inherits that these signals wait.
+    let signals = ConsoleSignals::take().context("signals cannot be taken")?;
     let hub = match hub(args, prepared.inventory.clone())? {
         Ok(hub) => hub,
         Err(exit) => return Ok(exit),
@@ -271,8 +273,6 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     let is_terminal = theme.screen
         && rustix::termios::isatty(std::io::stdin())
         && rustix::termios::isatty(std::io::stdout());
-    // Before any thread: what it starts inherits that these signals wait.
-    let signals = ConsoleSignals::take().context("signals cannot be taken")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

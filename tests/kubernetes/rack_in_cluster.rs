@@ -94,7 +94,7 @@ impl NodeOutletContext for Writer {
 }
 
 fn status(readiness: &str, phase: &str, findings: usize) -> Option<Arc<Status>> {
-    let finding = json!({"code": "image-missing", "severity": "warning", "message": "m", "at": [{"file": "x.yaml", "line": 3}]});
+    let finding = json!({"code": "image-not-bundled", "severity": "warning", "message": "m", "at": [{"file": "x.yaml", "line": 3}]});
     let status = json!({
         "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 1, "readiness": readiness, "phase": phase,
         "since": "2026-11-21T20:15:00Z", "pace": if readiness == "Ready" { Value::Null } else { json!("stalled") },
