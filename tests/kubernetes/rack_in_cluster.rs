@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
@@ -73,7 +74,10 @@ impl Drop for Rack {
     }
 }
 
-struct Writer(NodeWriter);
+struct Writer {
+    api: ApiServer,
+    writer: NodeWriter,
+}
 
 impl NodeOutletContext for Writer {
     fn switches(&self) -> NodeOutletSwitches {
@@ -84,8 +88,13 @@ impl NodeOutletContext for Writer {
     }
 
     fn writer(&self) -> BoxFuture<'_, NodeWriter> {
-        let writer = self.0.clone();
+        let writer = self.writer.clone();
         async { writer }.boxed()
+    }
+
+    fn client(&self, kubeconfig: &Path) -> BoxFuture<'_, Result<Client, String>> {
+        let kubeconfig = kubeconfig.to_owned();
+        async move { self.api.client(&kubeconfig).await }.boxed()
     }
 
     fn now(&self) -> Timestamp {
@@ -128,12 +137,8 @@ async fn what_a_nodes_own_identity_writes_is_on_the_page_and_a_refusal_is_said_u
     };
     let (publish, published) = watch::channel(status("SettingUp", "manifests", 2));
     let (_reload, reloads) = watch::channel(());
-    let writing = tokio::spawn(serve(
-        ApiServer::new(),
-        Arc::new(Writer(writer)),
-        reloads,
-        published,
-    ));
+    let api = ApiServer::new();
+    let writing = tokio::spawn(serve(Arc::new(Writer { api, writer }), reloads, published));
 
     let rack = Rack::start(&cluster.kubeconfig(Who::Admin));
     let row = rack

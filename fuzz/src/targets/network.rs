@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use windrow_harvester::network::neighbours;
 use windrow_harvester::who_has;
 use windrow_host::{dns, ntp, smbios, sockets};
-use windrow_rack::{read_document, read_event, read_node};
+use windrow_rack::{Heartbeat, read_document, read_event, read_node};
 
 use crate::{check_messages, text};
 
@@ -22,7 +22,9 @@ pub(super) fn event(bytes: &[u8]) {
     if let Err(errors) = read_document(&document, received, None, None) {
         check_messages(&errors);
     }
-    read_node(&document, received);
+    for heartbeat in [Heartbeat::ByItsClock, Heartbeat::Seen] {
+        read_node(&document, received, heartbeat);
+    }
 }
 
 /// Packets and tables: of name servers, time servers, neighbours, the firmware.
