@@ -108,7 +108,7 @@ pub fn write_event(event: &Event) {
 /// is about the change, shows it too.
 pub fn write_readiness_change(change: &ReadinessChange) {
     let reason = change.code.reason();
-    let (readiness, phase) = (change.readiness.to_string(), name_of(change.phase));
+    let (readiness, phase) = (change.readiness.as_str(), name_of(change.phase));
     macro_rules! entry {
         ($level:expr) => {
             tracing::event!(

@@ -2,17 +2,18 @@
 //! `journalctl -x -u windrow` reads as the story of a bootstrap.
 //!
 //! The states are already judged, with every answer counted, so nothing flaps here that does not flap there. Everything
-//! starts as Unknown and passes through it with a new role, so Unknown is written only when it lasts.
+//! starts as Unknown and passes through it with a new role, and what a new manifest waits for is not known at first, so
+//! both are written only when they last.
 
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_decide::sentence::{expected_time, word};
+use windrow_decide::sentence::{expected_time, word, word_inside};
 use windrow_decide::{Pace, Phase, ProbeStatus, Readiness, Status};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::{ProbeId, ProbeState};
 
-/// How long the node has to be Unknown before that is written.
+/// How long something has to be unknown before that is written.
 const LASTING: SignedDuration = SignedDuration::from_secs(30);
 
 /// Reasons that are news in a step that goes on: what all else in it waits for, or what fails again and again.
@@ -69,10 +70,29 @@ pub struct StatusChanges {
     pub probes: Vec<ProbeChange>,
 }
 
+/// Where the node stood when that was reported.
+#[derive(Debug, Clone, Copy)]
+struct Reported {
+    readiness: Readiness,
+    phase: Phase,
+    /// The readiness as people read it.
+    word: &'static str,
+}
+
+impl Reported {
+    fn of(status: &Status) -> Self {
+        Self {
+            readiness: status.readiness,
+            phase: status.phase,
+            word: word_inside(status),
+        }
+    }
+}
+
 /// Compares each status with what was reported before.
 #[derive(Debug, Default)]
 pub struct Transitions {
-    reported: Option<(Readiness, Phase)>,
+    reported: Option<Reported>,
     /// The reasons that were reported with it. One that comes again is no news: two may take turns.
     reasons: Vec<Code>,
     unknown_since: Option<Timestamp>,
@@ -85,7 +105,7 @@ impl Transitions {
     /// Continues where an earlier process of the same boot ended: what it reported is not new.
     pub fn after(earlier: Option<&Status>) -> Self {
         Self {
-            reported: earlier.map(|status| (status.readiness, status.phase)),
+            reported: earlier.map(Reported::of),
             reasons: earlier
                 .map(|status| vec![status.reason.code])
                 .unwrap_or_default(),
@@ -119,22 +139,26 @@ impl Transitions {
     }
 
     fn node(&mut self, status: &Status, now: Timestamp) -> Option<ReadinessChange> {
-        let stands = (status.readiness, status.phase);
+        let stands = Reported::of(status);
         let was = self.reported;
-        let was_unknown = was.is_some_and(|(readiness, _)| readiness == Readiness::Unknown);
-        if status.readiness == Readiness::Unknown && !was_unknown {
+        let was_unknown = was.is_some_and(|was| was.readiness == Readiness::Unknown);
+        // A change in which part is unknown is no news.
+        let still = |was: Reported| (was.readiness, was.phase) == (stands.readiness, stands.phase);
+        let same =
+            was.is_some_and(still) || (was_unknown && stands.readiness == Readiness::Unknown);
+        let reason = status.reason.code;
+        if same && !self.is_worse_news(stands.readiness, reason) {
+            self.unknown_since = None;
+            return None;
+        }
+        // Of a manifest that is new, what it waits for is known as soon as kube-apiserver has answered.
+        if stands.readiness == Readiness::Unknown || reason == Code::WaitsForCluster {
             let since = *self.unknown_since.get_or_insert(now);
             if lasting_from(since) > now {
                 return None;
             }
         }
         self.unknown_since = None;
-        // A change in which part is unknown is no news.
-        let same = was == Some(stands) || (was_unknown && stands.0 == Readiness::Unknown);
-        let reason = status.reason.code;
-        if same && !self.is_worse_news(stands.0, reason) {
-            return None;
-        }
         if !same {
             self.reasons.clear();
         }
@@ -142,9 +166,7 @@ impl Transitions {
         self.reported = Some(stands);
         let code = readiness_code(status.readiness);
         let was = match was {
-            Some((readiness, _)) if readiness != status.readiness => {
-                format!(" (was {readiness})")
-            }
+            Some(was) if was.readiness != status.readiness => format!(" (was {})", was.word),
             _ => String::new(),
         };
         let message = code.say(&[

@@ -25,13 +25,26 @@ const DAY: i64 = 1440;
 /// The word for where a node stands; Harvester's own, where its console has one. A node that was lost is not ready and may
 /// come back: only of what is proved not to get there people read *Failed*.
 pub fn word(status: &Status) -> &'static str {
-    match status.readiness {
+    word_of(status.readiness, status.pace)
+}
+
+/// The same, where there is no document.
+pub(crate) fn word_of(readiness: Readiness, pace: Option<Pace>) -> &'static str {
+    match readiness {
         Readiness::Ready => "Ready",
         Readiness::Degraded => "Ready, degraded",
         Readiness::SettingUp => "Setting up",
-        Readiness::Failed if status.pace == Some(Pace::Stuck) => "Failed",
+        Readiness::Failed if pace == Some(Pace::Stuck) => "Failed",
         Readiness::Failed => "NotReady",
         Readiness::Unknown => "Unknown",
+    }
+}
+
+/// The same word inside a sentence.
+pub fn word_inside(status: &Status) -> &'static str {
+    match word(status) {
+        "Setting up" => "setting up",
+        name => name,
     }
 }
 

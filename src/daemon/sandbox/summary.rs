@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_decide::{Cause, Readiness, Status};
+use windrow_decide::{Cause, Readiness, Status, sentence};
 use windrow_simulate::{BootstrapVerdict, without_windrow};
 
 use super::Sandbox;
@@ -78,9 +78,10 @@ impl Sandbox {
 
 /// The readiness, and the reason where there is one to give.
 fn last_word(status: &Status) -> String {
+    let word = sentence::word(status);
     match status.readiness {
-        Readiness::Ready => status.readiness.to_string(),
-        other => format!("{other}: {}", status.reason.message),
+        Readiness::Ready => word.to_owned(),
+        _ => format!("{word}: {}", status.reason.message),
     }
 }
 

@@ -167,6 +167,51 @@ fn unknown_is_told_when_it_lasts_and_a_moment_of_it_never_was() {
 }
 
 #[test]
+fn what_a_new_manifest_waits_for_is_written_once_it_is_known() {
+    let new = status(
+        Readiness::SettingUp,
+        Phase::Manifests,
+        Code::WaitsForCluster,
+    );
+    let known = status(Readiness::SettingUp, Phase::Manifests, Code::WaitsForKind);
+    let mut transitions = Transitions::after(Some(&ready()));
+    assert!(reported(&mut transitions, &[(0, &new)]).is_empty());
+    assert_eq!(transitions.due(), Some(at(30)));
+    let told = transitions.changes(&known, at(1)).node.unwrap();
+    assert_eq!(told.reason, Code::WaitsForKind);
+    assert_eq!(transitions.due(), None);
+    // One that kube-apiserver does not answer about is written all the same.
+    let mut transitions = Transitions::after(Some(&ready()));
+    assert!(reported(&mut transitions, &[(0, &new), (29, &new)]).is_empty());
+    let told = transitions.changes(&new, at(30)).node.unwrap();
+    assert_eq!(told.reason, Code::WaitsForCluster);
+}
+
+#[test]
+fn the_journal_has_the_words_of_the_other_outlets() {
+    let mut transitions = Transitions::default();
+    let degraded = status(
+        Readiness::Degraded,
+        Phase::Ready,
+        Code::ClockNotSynchronised,
+    );
+    let setting_up = status(Readiness::SettingUp, Phase::Api, Code::ApiNotReady);
+    let said: Vec<String> = [setting_up, degraded, ready()]
+        .iter()
+        .filter_map(|status| transitions.changes(status, at(0)).node)
+        .map(|change| change.message)
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "the node is setting up, step \"kube-apiserver\": because",
+            "the node is Ready, degraded (was setting up): because",
+            "the node is Ready (was Ready, degraded): because",
+        ]
+    );
+}
+
+#[test]
 fn a_clock_that_is_set_makes_nothing_last() {
     let mut transitions = Transitions::default();
     assert!(reported(&mut transitions, &[(0, &unknown())]).is_empty());

@@ -1,26 +1,26 @@
 //! The words of the outlets that are no name of a file, an object or a probe: steps, reason codes, states.
 
-use windrow_decide::{Pace, Phase, ProbeStatus, Status};
+use windrow_decide::{Pace, Phase, ProbeStatus, Status, sentence};
 use windrow_model::reasons::{Code, REASONS};
 use windrow_plan::readiness::node::{BUILTIN, ProbeState};
 
 use super::{ExplainedStep, ExplainedWord, until_applied};
 
-/// The states that outlets show, and what each says.
+/// The states that outlets show, and what each says. The first word of each is how outlets write it.
 const STATES: &[(&[&str], &str)] = &[
     (
         &["Ready"],
         "Every required check passes and every manifest is applied.",
     ),
     (
-        &["Degraded", "Ready, degraded"],
+        &["Ready, degraded", "Degraded"],
         "The node works, and something is wrong that a person should mend. It counts as ready for `windrow wait`, for \
          windrow-ready.target and for the exit code.",
     ),
     (
         &[
-            "SettingUp",
             "Setting up",
+            "SettingUp",
             "Setting up node",
             "Setting up Harvester",
         ],
@@ -114,7 +114,7 @@ pub(super) fn word(status: &Status, asked: &str) -> Option<ExplainedWord> {
             word: words[0].to_owned(),
             means: (*means).to_owned(),
             advice: None,
-            shown: shown_as_state(status, words[0]),
+            shown: shown_as_state(status, words),
         });
     }
     let reason = REASONS.iter().find(|reason| reason.id == asked)?;
@@ -141,10 +141,11 @@ fn without_fields(template: &str) -> String {
     text
 }
 
-fn shown_as_state(status: &Status, word: &str) -> Vec<String> {
+fn shown_as_state(status: &Status, words: &[&str]) -> Vec<String> {
+    let word = words[0];
     let staging = &status.staging;
     let mut shown = Vec::new();
-    if status.readiness.to_string() == word {
+    if words.contains(&sentence::word(status)) {
         shown.push(format!("the node: {}", status.reason.message));
     }
     if status.pace.map(word_of_pace) == Some(word) {

@@ -128,7 +128,7 @@ fn steady(text: &str) -> String {
             r"every manifest is applied$",
             "every manifest is applied; every required probe passes",
         ),
-        (r" \(was SettingUp\)", ""),
+        (r" \(was setting up\)", ""),
     ];
     let mut text = text.trim().to_owned();
     for (pattern, instead) in CHANGES {

@@ -19,8 +19,9 @@ use super::{
     FlightLine, RecordedConfiguration, RecordedDecision, RecordedFiles, RecordedStage, Segment,
     facts, file_stages, marker_changes, recorded_actions,
 };
+use crate::sentence::word_of;
 use crate::settings::{self, Settings};
-use crate::{Action, Decision, FileStage, Ledger, Marker, Observation, decide};
+use crate::{Action, Decision, FileStage, Ledger, Marker, Observation, Phase, decide};
 
 /// At most this many decisions may follow from deadlines alone between two recorded ones.
 const ROUNDS: usize = 100;
@@ -300,7 +301,10 @@ impl<'s> Replay<'s> {
             list(marker_changes(&recorded_actions(decision))),
         );
         let status = &decision.status;
-        let stand = |readiness, phase, code: Code| format!("{readiness:?}, {phase:?}, {code}");
+        let stand = |readiness, phase: Phase, code: Code| {
+            let word = word_of(readiness, None);
+            format!("{word}, step: {} ({code})", phase.title())
+        };
         compare(
             "readiness",
             stand(recorded.readiness, recorded.phase, recorded.reason.code),

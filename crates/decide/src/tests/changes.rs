@@ -31,7 +31,7 @@ fn why_a_file_waits_is_said_again_when_kube_apiserver_goes_and_when_it_comes_bac
     assert!(why(&mut node).contains("does not answer yet"));
     node.api();
     let asked = why(&mut node);
-    assert!(asked.contains("was not asked for yet"), "{asked}");
+    assert!(asked.contains("kube-apiserver is being asked"), "{asked}");
     let refused = "connection refused".to_owned();
     node.observe(ClusterEvent::ApiUnreachable { why: refused });
     let gone = why(&mut node);

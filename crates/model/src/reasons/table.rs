@@ -869,7 +869,7 @@ reasons! {
             "It is on its way, or a transition (an upgrade, a drain, a restart) explains what does not work. Wait; `windrow status` shows how far it is and whether it moves."
             "af03ffc959473d487d8dc8dfd98cc548";
         BecameDegraded "became-degraded" Warning
-            "the node is Degraded{was}: {why}"
+            "the node is {word}{was}: {why}"
             "It works, and something is wrong that should be mended."
             "4335426c07ae4ad95c26495c638dd228";
         BecameFailed "became-failed" Error

@@ -6,6 +6,7 @@ use windrow_model::manifest::{GroupKind, ObjectRef};
 use super::fields::{
     FieldResult, condition, failed, has_status, progressing, ready, text, unknown,
 };
+use super::need::BEING_ASKED;
 use super::{Judgement, KindSeen, ObjectSeen, ObservedCluster, Related, Verdict, workloads};
 
 /// Kinds whose objects work as soon as they exist: no status says more.
@@ -248,7 +249,7 @@ fn definition(object: &Value, seen: &dyn ObservedCluster) -> FieldResult<Judgeme
         ),
         KindSeen::NotAsked => unknown(
             "EstablishedNotAsked",
-            format!("established; whether {kind} is served was not asked yet"),
+            format!("established; {BEING_ASKED} whether {kind} is served"),
         ),
         KindSeen::Unknown { why } => unknown(
             "EstablishedNotAsked",
@@ -297,7 +298,7 @@ fn helm_chart(
         });
     };
     Ok(match seen.object(&job) {
-        ObjectSeen::NotAsked => unknown("JobNotAsked", format!("{job} was not asked for yet")),
+        ObjectSeen::NotAsked => unknown("JobNotAsked", format!("{job}: {BEING_ASKED}")),
         ObjectSeen::Unknown { why } => unknown("JobNotAsked", format!("{job}: {why}")),
         ObjectSeen::Absent => progressing(
             "JobMissing",

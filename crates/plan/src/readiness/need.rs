@@ -7,6 +7,9 @@ use super::judge::{is_terminating, judge};
 use super::{KindSeen, ObjectSeen, ObservedCluster, Verdict};
 use crate::rules::{NeedCondition, NeedTarget, RuleSet};
 
+/// What is said of something that has to be known, as long as there was no answer at all.
+pub(super) const BEING_ASKED: &str = "kube-apiserver is being asked";
+
 /// The answer. Only `Met` is a yes; `Unknown` is neither a yes nor a no.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NeedState {
@@ -51,7 +54,7 @@ fn served(kind: &GroupKind, seen: &dyn ObservedCluster) -> NeedState {
         KindSeen::Served => NeedState::Met,
         KindSeen::NotServed => not_served(kind),
         KindSeen::NotAsked => NeedState::Unknown {
-            message: format!("the kind {kind} was not asked for yet"),
+            message: format!("the kind {kind}: {BEING_ASKED}"),
         },
         KindSeen::Unknown { why } => NeedState::Unknown {
             message: format!("the kind {kind}: {why}"),
@@ -81,7 +84,7 @@ fn object(
             not_served(&kind)
         }
         ObjectSeen::NotAsked => NeedState::Unknown {
-            message: format!("{id} was not asked for yet"),
+            message: format!("{id}: {BEING_ASKED}"),
         },
         ObjectSeen::Unknown { why } => NeedState::Unknown {
             message: format!("{id}: {why}"),

@@ -62,14 +62,15 @@ pub enum Readiness {
     Unknown,
 }
 
-impl std::fmt::Display for Readiness {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl Readiness {
+    /// Its name in documents and in the journal's fields. What people read has other words: `windrow_decide::sentence::word`.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Readiness::Ready => "Ready",
             Readiness::SettingUp => "SettingUp",
             Readiness::Degraded => "Degraded",
             Readiness::Failed => "Failed",
             Readiness::Unknown => "Unknown",
-        })
+        }
     }
 }
