@@ -124,6 +124,8 @@ pub(super) struct BootStep<'a> {
     pub(super) entered: Timestamp,
     pub(super) readiness: Readiness,
     pub(super) phase: Phase,
+    /// Has every probe of the phases before it been asked often enough to count?
+    pub(super) is_certain: bool,
     /// Was the node Ready in this boot, as far as it was remembered without its times?
     pub(super) was_ready: bool,
     pub(super) installed: bool,
@@ -134,8 +136,9 @@ impl BootTimes {
     /// The times after one more judgement; `None` as long as nothing is known of this boot.
     pub(super) fn after(before: Option<&Self>, step: &BootStep<'_>) -> Option<Self> {
         let known = before.filter(|times| times.boot == step.boot);
-        // Unknown is no phase: the node stays where it was seen last.
-        if step.boot.is_empty() || step.readiness == Readiness::Unknown {
+        // Unknown is no phase, and neither is one behind which an earlier one may show: the node stays where it was seen last.
+        let is_known = step.readiness != Readiness::Unknown && step.is_certain;
+        if step.boot.is_empty() || !is_known {
             return known.cloned();
         }
         let arrived = matches!(step.readiness, Readiness::Ready | Readiness::Degraded);

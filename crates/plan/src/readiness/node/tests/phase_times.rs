@@ -107,6 +107,35 @@ fn a_node_learns_from_its_boots_what_is_usual() {
 }
 
 #[test]
+fn a_boot_teaches_the_same_whichever_of_its_probes_has_failed_often_enough_first() {
+    let mut node = boots(&[]);
+    node.boots(NodeRole::FirstServer, "earlier");
+    let begun = node.now;
+    let refused = ProbeOutcome::failed("refuses connections");
+    node.answer("rke2-installed", ProbeOutcome::Passed);
+    // The kubelet's third answer comes before the second of what it waits for.
+    node.answer("apiserver", refused.clone());
+    node.settles("kubelet", &refused);
+    assert_eq!(node.judge().phase, Phase::Node);
+    node.passes_but(&["apiserver", "kubelet", "node"]);
+    node.settles("apiserver", &refused);
+    let judged = node.judge();
+    assert_eq!(
+        (judged.phase, judged.phase_since),
+        (Phase::Api, Some(begun))
+    );
+    node.later(3);
+    node.passes_but(&[]);
+    node.judge();
+    node.boots(NodeRole::FirstServer, "now");
+    node.passes_but(&["apiserver"]);
+    node.settles("apiserver", &refused);
+    let expected = phase(&node.judge(), Phase::Api).expected.unwrap();
+    assert_eq!(expected.from, ExpectationSource::EarlierBoots);
+    assert_eq!(expected.usual.map(|usual| usual.median), Some(180));
+}
+
+#[test]
 fn a_node_that_has_booted_once_or_never_expects_the_default_of_its_platform() {
     let mut first = Node::new(NodeRole::FirstServer, Platform::Rke2);
     first.passes_but(&["apiserver"]);
