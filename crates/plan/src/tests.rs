@@ -1,10 +1,12 @@
 //! What a plan must say about small directories.
 
+mod cycles;
 mod installers;
 mod learned;
 mod limits;
 mod names;
 mod pass;
+mod unusable_names;
 
 use std::sync::{Arc, LazyLock};
 
@@ -152,14 +154,6 @@ fn a_missing_namespace_is_required_and_a_built_in_one_is_not() {
 }
 
 #[test]
-fn a_kind_and_its_object_in_one_file_cannot_be_ordered_and_that_is_said() {
-    let plan = plan(&[("all.yaml", &format!("{CRD}---\n{WIDGET}"))]);
-    assert_eq!(codes(&plan), [Code::SameFile]);
-    let requirement = plan.files[0].requirements().next().unwrap();
-    assert!(!requirement.takes_part(), "a file must not wait for itself");
-}
-
-#[test]
 fn a_namespace_behind_its_objects_fails_the_first_pass_and_before_them_does_not() {
     let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: t}\n";
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: t}\n";
@@ -167,110 +161,6 @@ fn a_namespace_behind_its_objects_fails_the_first_pass_and_before_them_does_not(
     assert_eq!(codes(&before), []);
     let behind = plan(&[("a.yaml", &format!("{secret}---\n{namespace}"))]);
     assert_eq!(codes(&behind), [Code::SameFile]);
-}
-
-#[test]
-fn a_cycle_is_reported_once_as_the_shortest_one_with_every_edge_and_it_yields() {
-    let plan = plan(&[
-        (
-            "a.yaml",
-            &depends_on("a", "/namespaces/default/ConfigMap/b (exists)"),
-        ),
-        (
-            "b.yaml",
-            &depends_on(
-                "b",
-                "/namespaces/default/ConfigMap/a (exists), /namespaces/default/ConfigMap/c (exists)",
-            ),
-        ),
-        (
-            "c.yaml",
-            &depends_on("c", "/namespaces/default/ConfigMap/d (exists)"),
-        ),
-        (
-            "d.yaml",
-            &depends_on("d", "/namespaces/default/ConfigMap/b (exists)"),
-        ),
-        (
-            "e.yaml",
-            &depends_on("e", "/namespaces/default/ConfigMap/a (exists)"),
-        ),
-    ]);
-    assert_eq!(codes(&plan), [Code::RequiredCycle, Code::RequiredCycle]);
-    let first = &plan.findings[0];
-    assert_eq!(
-        first.at,
-        [Location::line("a.yaml", 5), Location::line("b.yaml", 5)]
-    );
-    assert!(
-        first
-            .message
-            .contains("ConfigMap default/a (a.yaml) needs ConfigMap default/b"),
-        "{}",
-        first.message
-    );
-    assert!(
-        !first.message.contains("e.yaml"),
-        "what hangs on a cycle is not part of it"
-    );
-    // What stands in the cycle yields, what only hangs on it still waits.
-    assert!(plan.files[0].requirements().all(|one| one.yields));
-    assert!(plan.files[4].requirements().all(Requirement::takes_part));
-    assert_eq!(order(&plan).len(), 5);
-}
-
-#[test]
-fn files_that_wait_for_each_other_through_different_documents_are_no_deadlock_but_must_be_split() {
-    let one = format!(
-        "{}---\n{}",
-        config_map("a1", ""),
-        depends_on("a2", "/namespaces/default/ConfigMap/b1 (exists)")
-    );
-    let two = format!(
-        "{}---\n{}",
-        config_map("b1", ""),
-        depends_on("b2", "/namespaces/default/ConfigMap/a1 (exists)")
-    );
-    let plan = plan(&[("a.yaml", &one), ("b.yaml", &two)]);
-    assert_eq!(codes(&plan), [Code::FileCycle]);
-    assert!(
-        plan.findings[0]
-            .message
-            .contains("Split a.yaml: put ConfigMap default/a2 (line 7)"),
-        "{}",
-        plan.findings[0].message
-    );
-}
-
-#[test]
-fn advice_orders_and_yields_where_it_would_close_a_cycle() {
-    let deployment = "\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  template:
-    spec:
-      volumes: [{name: c, configMap: {name: settings}}]
-";
-    let free = plan(&[
-        ("a.yaml", deployment),
-        ("b.yaml", &config_map("settings", "")),
-    ]);
-    assert_eq!(order(&free), ["b.yaml", "a.yaml"]);
-    assert_eq!(
-        free.files[0].requirements().next().unwrap().tier,
-        Tier::Advisory
-    );
-
-    let settings = depends_on(
-        "settings",
-        "apps/namespaces/default/Deployment/web (exists)",
-    );
-    let closed = plan(&[("a.yaml", deployment), ("b.yaml", &settings)]);
-    assert_eq!(order(&closed), ["a.yaml", "b.yaml"]);
-    assert!(closed.files[0].requirements().next().unwrap().yields);
-    assert_eq!(codes(&closed), [], "advice that yields is no finding");
 }
 
 #[test]
@@ -305,74 +195,6 @@ fn a_namespace_that_is_written_with_a_cluster_scoped_object_is_left_out() {
         panic!("{:?}", plan.needs[requirement.need]);
     };
     assert_eq!(asked.namespace, None);
-}
-
-#[test]
-fn names_that_collide_and_names_rke2_cannot_use_are_errors() {
-    let map = config_map("a", "");
-    let plan = plan(&[
-        ("foo.yaml", &map),
-        ("foo.bar.yml", &config_map("b", "")),
-        ("Upper.yaml", &config_map("c", "")),
-        ("sub/foo.yaml", &config_map("d", "")),
-    ]);
-    let mut found = codes(&plan);
-    found.sort_unstable();
-    assert_eq!(
-        found,
-        [
-            Code::AddonNameInvalid,
-            Code::AddonCollision,
-            Code::SameBaseName
-        ]
-    );
-    let invalid = plan
-        .findings
-        .iter()
-        .find(|one| one.code == Code::AddonNameInvalid);
-    assert_eq!(
-        invalid.map(|one| one.message.as_str()),
-        Some(
-            "RKE2 cannot use this file name: its Addon would be called `Upper`, and a name may have only lower-case letters, \
-             digits and `-` (RFC 1123); rename the file, for example to upper.yaml"
-        )
-    );
-    let upper = plan
-        .files
-        .iter()
-        .find(|file| file.path == "Upper.yaml")
-        .unwrap();
-    assert!(upper.refused.is_some());
-}
-
-#[test]
-fn a_name_that_no_api_server_takes_is_an_error_at_its_line_and_holds_nothing() {
-    let text = "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  namespace: Team_A
-  name: A_b
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {generateName: A_}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: 'system:A_b'}
-";
-    let plan = plan(&[("a.yaml", text)]);
-    let found = plan.findings.iter();
-    let names: Vec<(Option<u32>, Severity)> = found
-        .filter(|finding| finding.code == Code::ObjectNameInvalid)
-        .map(|finding| (finding.at[0].line, finding.severity))
-        .collect();
-    assert_eq!(
-        names,
-        [(Some(4), Severity::Error), (Some(5), Severity::Error)]
-    );
-    assert!(plan.files[0].refused.is_none());
 }
 
 #[test]
@@ -496,38 +318,6 @@ fn switching_rancher_s_feature_harvester_off_waits_for_what_switching_it_on_wait
 }
 
 #[test]
-fn an_object_that_two_files_bring_is_told_and_generated_names_are_not() {
-    let twice = plan(&[
-        ("a.yaml", &config_map("same", "")),
-        ("b.yaml", &config_map("same", "")),
-        ("c.yaml", &config_map("other", "")),
-    ]);
-    let told: Vec<_> = twice
-        .findings
-        .iter()
-        .filter(|finding| finding.code == Code::DuplicateObject)
-        .collect();
-    assert_eq!(told.len(), 1);
-    assert!(told[0].message.contains("same"), "{}", told[0].message);
-    assert_eq!(told[0].at.len(), 2);
-    let many: Vec<String> = (0..26).map(|n| config_map(&format!("c{n}"), "")).collect();
-    let many = many.join("---\n");
-    let pair = plan(&[("a.yaml", &many), ("b.yaml", &many)]);
-    let found = pair.findings.iter();
-    let found: Vec<_> = found
-        .filter(|finding| finding.code == Code::DuplicateObject)
-        .collect();
-    assert_eq!(found.len(), 1, "one finding for a pair of files: {found:?}");
-    assert!(
-        found[0].message.contains("like 25 other objects"),
-        "{found:?}"
-    );
-    let generated = "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: c-}\n";
-    let both = plan(&[("a.yaml", generated), ("b.yaml", generated)]);
-    assert!(!codes(&both).contains(&Code::DuplicateObject));
-}
-
-#[test]
 fn that_no_marker_keeps_a_file_from_rke2_is_said_with_its_reason() {
     for (trouble, words) in [
         (FileObstacle::Dangling, Some("leads nowhere")),
@@ -570,15 +360,6 @@ fn what_holds_a_file_at_the_first_boot_is_said_and_rke2s_own_files_are_not_held(
     assert_eq!(why.len(), 1, "{why:?}");
     assert!(why[0].contains("Widget"), "{why:?}");
     assert_eq!(held[1..], [None, None]);
-}
-
-#[test]
-fn files_of_one_addon_are_labelled_as_such_and_no_others() {
-    let (a, b) = (config_map("a", ""), config_map("b", ""));
-    let plan = plan(&[("a.yaml", &a), ("b.yaml", &b), ("sub/a.yaml", &b)]);
-    let labels: Vec<Option<FileObstacle>> = plan.files.iter().map(|file| file.trouble).collect();
-    let shared = Some(FileObstacle::Collides);
-    assert_eq!(labels, [shared, None, shared]);
 }
 
 #[test]

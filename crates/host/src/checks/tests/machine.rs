@@ -1,0 +1,206 @@
+//! Processors, memory, firmware, disks and heat.
+
+use super::*;
+
+#[test]
+fn too_few_processors_fail_and_fewer_than_for_production_end_an_automatic_installation() {
+    let by_hand = WantedNode {
+        automatic: false,
+        ..wanted()
+    };
+    let skipping = WantedNode {
+        skip_checks: true,
+        ..wanted()
+    };
+    let production = WantedNode {
+        production: true,
+        ..by_hand.clone()
+    };
+    for (cpus, wanted, expected) in [
+        (7, &by_hand, Fails),
+        (7, &skipping, Look),
+        (8, &by_hand, Look),
+        (8, &skipping, Look),
+        (8, &wanted(), Fails),
+        (8, &production, Fails),
+        (16, &wanted(), Fine),
+        (1, &rke2(), Fails),
+        (2, &rke2(), Look),
+        (4, &rke2(), Fine),
+    ] {
+        assert_eq!(
+            outcome("cpus", &with_cpus(cpus), wanted),
+            expected,
+            "{cpus}"
+        );
+    }
+    let (_, said) = row("cpus", &with_cpus(8), &around(), &wanted());
+    assert!(said.contains("install.skipchecks"), "{said}");
+}
+
+#[test]
+fn what_the_kernel_keeps_of_the_memory_is_allowed_for_and_what_the_firmware_says_is_exact() {
+    let with = |total: u64, installed: Reading<u64>| {
+        let mut host = machine();
+        if let Reading::Known(memory) = &mut host.memory {
+            (memory.total, memory.installed) = (total, installed);
+        }
+        host
+    };
+    let unknown = || Reading::unknown("no right to read it");
+    let by_hand = WantedNode {
+        automatic: false,
+        ..wanted()
+    };
+    // A host of 32 GiB reports 31.3 (harvester-installer's own figures).
+    for (host, expected) in [
+        (with(32_856_636 << 10, unknown()), Look),
+        (with(28 * GIB, unknown()), Fails),
+        (with(65_758_888 << 10, unknown()), Fine),
+        (with(62 * GIB, Reading::Known(63 * GIB)), Look),
+        (with(62 * GIB, Reading::Known(64 * GIB)), Fine),
+    ] {
+        assert_eq!(outcome("memory", &host, &by_hand), expected, "{host:?}");
+    }
+}
+
+#[test]
+fn a_legacy_bios_is_judged_by_release() {
+    let mut host = machine();
+    host.machine.firmware = Reading::Known(Firmware::Bios);
+    for (version, expected) in [("v1.6.1", Fine), ("v1.7.1", Fails), ("v1.8.1", Fails)] {
+        assert_eq!(
+            outcome("firmware", &host, &of(version)),
+            expected,
+            "{version}"
+        );
+    }
+    let skipping = |version| WantedNode {
+        skip_checks: true,
+        ..of(version)
+    };
+    assert_eq!(outcome("firmware", &host, &skipping("v1.7.1")), Look);
+    assert_eq!(outcome("firmware", &host, &skipping("v1.8.1")), Fails);
+    assert_eq!(outcome("firmware", &host, &rke2()), NotAsked);
+}
+
+#[test]
+fn without_kvm_a_node_fails_and_a_virtual_one_only_looks_odd() {
+    let mut host = machine();
+    host.machine.kvm = Reading::Known(false);
+    assert_eq!(outcome("virtualisation", &host, &wanted()), Fails);
+    assert_eq!(outcome("virtualisation", &host, &rke2()), NotAsked);
+    let witness = WantedNode {
+        role: PlannedRole::Witness,
+        automatic: false,
+        ..wanted()
+    };
+    assert_eq!(outcome("virtualisation", &host, &witness), Look);
+    host.machine.hypervisor = known("kvm");
+    assert_eq!(outcome("bare-metal", &host, &wanted()), Fails);
+    assert_eq!(outcome("bare-metal", &host, &witness), Look);
+    assert_eq!(outcome("bare-metal", &host, &rke2()), NotAsked);
+}
+
+#[test]
+fn a_disk_is_found_by_each_of_its_names_and_measured_by_its_use_role_and_release() {
+    let with = |device: &str, data: Option<&str>, version: &str| {
+        let value = |text: &str| crate::ConfiguredValue {
+            text: text.to_owned(),
+            at: windrow_model::findings::Location::line("node.yaml", 5),
+        };
+        let mut wanted = of(version);
+        wanted.disks.device = Some(value(device));
+        wanted.disks.data = data.map(value);
+        wanted
+    };
+    let mut host = machine();
+    host.disks = Reading::Known(vec![disk("sda", 200), disk("sdb", 60), disk("sdc", 900)]);
+    let witness = |version| WantedNode {
+        role: PlannedRole::Witness,
+        ..with("/dev/sda", None, version)
+    };
+    let skipping = |version| WantedNode {
+        skip_checks: true,
+        ..with("/dev/sda", None, version)
+    };
+    for (wanted, expected) in [
+        (with("/dev/sdc", None, "v1.8.1"), Fine),
+        (with("/dev/disk/by-id/sdc", None, "v1.8.1"), Fine),
+        (with("/dev/sda", None, "v1.8.1"), Fails),
+        (with("/dev/sda", Some("/dev/sdc"), "v1.8.1"), Fine),
+        (with("/dev/sda", Some("/dev/sdb"), "v1.8.1"), Look),
+        (with("/dev/sdd", None, "v1.8.1"), Fails),
+        (with("/dev/mapper/mpatha", None, "v1.8.1"), Unknown),
+        (witness("v1.5.2"), Fails),
+        (witness("v1.6.0"), Fine),
+        (skipping("v1.7.1"), Fails),
+        (skipping("v1.8.0"), Look),
+    ] {
+        let seen = row("install-disk", &host, &around(), &wanted);
+        assert_eq!(seen.0, expected, "{wanted:?}: {}", seen.1);
+    }
+    let (_, said) = row(
+        "install-disk",
+        &host,
+        &around(),
+        &with("/dev/sdd", None, "v1.8.1"),
+    );
+    assert!(
+        said.contains("/dev/sdd (node.yaml:5): there is no such disk; there are sda 200 GiB"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_disk_is_as_fast_as_its_slowest_writes_and_a_worker_needs_none() {
+    let around = |fsync| Surroundings { fsync, ..around() };
+    let seen = |fsync, wanted: &WantedNode| row("etcd-disk", &machine(), &around(fsync), wanted);
+    assert_eq!(seen(Some(Reading::Known(fsync(9_999))), &wanted()).0, Fine);
+    let (outcome, said) = seen(Some(Reading::Known(fsync(10_000))), &wanted());
+    assert_eq!(outcome, Fails);
+    assert!(said.contains("99% within 10 ms"), "{said}");
+    assert_eq!(seen(Some(Reading::unknown("full")), &wanted()).0, Unknown);
+    let (outcome, said) = seen(None, &wanted());
+    assert_eq!(outcome, Unknown);
+    assert!(said.contains("--disk-test"), "{said}");
+    let worker = WantedNode {
+        role: PlannedRole::Worker,
+        ..wanted()
+    };
+    assert_eq!(seen(None, &worker).0, NotAsked);
+}
+
+#[test]
+fn heat_fails_and_a_placeholder_for_a_serial_number_is_worth_a_look() {
+    let mut host = machine();
+    host.temperatures = Reading::Known(vec![sensor(60.0), sensor(91.0)]);
+    assert_eq!(outcome("temperature", &host, &wanted()), Fails);
+    host.temperatures = Reading::unknown("none");
+    assert_eq!(outcome("temperature", &host, &wanted()), NotAsked);
+    host.machine.serial = known("To be filled by O.E.M.");
+    assert_eq!(outcome("identity", &host, &wanted()), Look);
+    host.machine.serial = Reading::unknown("no right to read it");
+    assert_eq!(outcome("identity", &host, &wanted()), Unknown);
+    let verdict = judged(&host, &around(), &wanted()).verdict;
+    assert_eq!(
+        verdict,
+        PreflightVerdict::Fine,
+        "a serial number decides nothing"
+    );
+}
+
+#[test]
+fn little_room_fails_where_the_file_systems_are_there_already() {
+    let mut host = machine();
+    host.directories[0].free = 9 * GIB;
+    let (outcome_now, said) = row("space", &host, &around(), &rke2());
+    assert_eq!(outcome_now, Fails);
+    assert!(said.contains("9% of the space free"), "{said}");
+    assert_eq!(outcome("space", &host, &wanted()), NotAsked);
+    host.directories[0].free = 50 * GIB;
+    (host.directories[0].inodes, host.directories[0].free_inodes) = (1000, 40);
+    assert_eq!(outcome("space", &host, &rke2()), Fails);
+    host.directories.clear();
+    assert_eq!(outcome("space", &host, &rke2()), Unknown);
+}

@@ -1,0 +1,241 @@
+//! Links, addresses, ports, names and the servers that a node asks.
+
+use super::*;
+
+#[test]
+fn links_are_found_by_name_and_by_hardware_address_and_one_that_is_down_is_not_known() {
+    let mut host = machine();
+    let by_mac = |mac: &str| {
+        let text =
+            format!("install: {{managementInterface: {{interfaces: [{{hwAddr: '{mac}'}}]}}}}\n");
+        harvester_node("n", &yaml::parse_configuration(&text).unwrap().unwrap())
+    };
+    assert_eq!(outcome("links", &host, &wanted()), Fine);
+    assert_eq!(outcome("links", &host, &by_mac("52:54:00:00:00:01")), Fine);
+    assert_eq!(outcome("links", &host, &by_mac("52:54:00:00:00:02")), Fails);
+    assert_eq!(outcome("links", &host, &by_mac("52:54")), Fails);
+    for (state, expected) in [(LinkState::NoCarrier, Fails), (LinkState::Down, Unknown)] {
+        let mut down = link("ens3", 10_000);
+        down.state = Reading::Known(state);
+        host.links = Reading::Known(vec![down]);
+        assert_eq!(outcome("links", &host, &wanted()), expected, "{state:?}");
+    }
+    host.links = Reading::Known(vec![link("ens4", 10_000)]);
+    let (_, said) = row("links", &host, &around(), &wanted());
+    assert!(
+        said.contains("ens3 (node.yaml:8): there is no such link; there are ens4"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_slow_link_fails_and_one_that_tells_no_speed_is_not_known() {
+    let with = |speed: Reading<u32>| {
+        let mut one = link("ens3", 0);
+        one.speed = speed;
+        HostFacts {
+            links: Reading::Known(vec![one]),
+            ..machine()
+        }
+    };
+    let by_hand = WantedNode {
+        automatic: false,
+        ..wanted()
+    };
+    for (speed, expected) in [
+        (Reading::Known(100), Fails),
+        (Reading::Known(1_000), Look),
+        (Reading::Known(2_500), Look),
+        (Reading::Known(10_000), Fine),
+        (Reading::unknown("virtio"), Unknown),
+    ] {
+        assert_eq!(
+            outcome("link-speed", &with(speed.clone()), &by_hand),
+            expected,
+            "{speed:?}"
+        );
+    }
+    assert_eq!(
+        outcome("link-speed", &with(Reading::Known(10)), &rke2()),
+        NotAsked
+    );
+}
+
+#[test]
+fn an_mtu_is_one_that_the_installer_takes() {
+    let with = |mtu: &str| {
+        let text = format!(
+            "install: {{managementInterface: {{mtu: {mtu}, interfaces: [{{name: ens3}}]}}}}\n"
+        );
+        harvester_node("n", &yaml::parse_configuration(&text).unwrap().unwrap())
+    };
+    for (mtu, expected) in [
+        ("0", NotAsked),
+        ("500", Fails),
+        ("9001", Fails),
+        ("1500", Fine),
+        ("9000", Look),
+    ] {
+        assert_eq!(outcome("mtu", &machine(), &with(mtu)), expected, "{mtu}");
+    }
+}
+
+#[test]
+fn an_address_in_use_and_a_port_in_use_are_named_with_who_has_them() {
+    let claim = AddressClaim {
+        mac: "02:00:00:00:00:07".to_owned(),
+        probes: false,
+    };
+    let taken = Surroundings {
+        addresses: vec![vip(Reading::Known(vec![claim]))],
+        ports: Reading::Known(vec![PortHolder {
+            port: 6443,
+            protocol: Protocol::Tcp,
+            address: "0.0.0.0".parse().unwrap(),
+            process: Some("k3s (pid 7)".to_owned()),
+        }]),
+        ..around()
+    };
+    let seen = |check, wanted: &WantedNode| row(check, &machine(), &taken, wanted);
+    assert_eq!(
+        seen("addresses-free", &wanted()),
+        (Fails, "10.0.0.10: 02:00:00:00:00:07 has it".to_owned())
+    );
+    let (outcome, said) = seen("ports-free", &wanted());
+    assert_eq!(outcome, Fails);
+    assert!(
+        said.contains("TCP 6443 (kube-apiserver) is taken by k3s (pid 7) on 0.0.0.0"),
+        "{said}"
+    );
+    let witness = WantedNode {
+        role: PlannedRole::Witness,
+        ..wanted()
+    };
+    assert_eq!(seen("ports-free", &witness).0, Fine);
+    let unheard = Surroundings {
+        addresses: vec![vip(Reading::unknown("no right"))],
+        ..around()
+    };
+    assert_eq!(
+        row("addresses-free", &machine(), &unheard, &wanted()).0,
+        Unknown
+    );
+}
+
+#[test]
+fn one_name_server_that_answers_is_enough_and_none_fails() {
+    let server = |server: &str, answer: Reading<Vec<std::net::IpAddr>>| DnsReading {
+        server: server.to_owned(),
+        name: "time.example".to_owned(),
+        answer,
+    };
+    let right = || Reading::Known(vec!["10.0.0.3".parse().unwrap()]);
+    let silent = || Reading::unknown("does not answer within 6 s");
+    for (servers, expected) in [
+        (vec![server("a", right())], Fine),
+        (vec![server("a", right()), server("b", silent())], Look),
+        (vec![server("a", silent()), server("b", silent())], Fails),
+        (vec![server("a", Reading::Known(Vec::new()))], Fails),
+        (
+            vec![
+                server("a", right()),
+                server("b", Reading::Known(Vec::new())),
+            ],
+            Look,
+        ),
+        (Vec::new(), Fails),
+    ] {
+        let around = Surroundings {
+            name_servers: servers.clone(),
+            ..around()
+        };
+        let seen = row("name-servers", &machine(), &around, &wanted());
+        assert_eq!(seen.0, expected, "{servers:?}: {}", seen.1);
+    }
+}
+
+#[test]
+fn a_clock_that_is_off_is_worth_a_look_and_silent_time_servers_fail() {
+    let with = |times: Vec<Reading<i64>>| Surroundings {
+        time_servers: times
+            .into_iter()
+            .map(|behind_millis| NtpReading {
+                server: "t".to_owned(),
+                behind_millis,
+            })
+            .collect(),
+        ..around()
+    };
+    let seen = |times| row("time-servers", &machine(), &with(times), &wanted());
+    assert_eq!(seen(vec![Reading::Known(900)]).0, Fine);
+    let (outcome, said) = seen(vec![Reading::Known(-7_200_000)]);
+    assert_eq!(outcome, Look);
+    assert!(said.contains("2 h ahead"), "{said}");
+    assert_eq!(seen(vec![Reading::unknown("silent")]).0, Fails);
+    assert_eq!(
+        seen(vec![Reading::unknown("silent"), Reading::Known(1)]).0,
+        Look
+    );
+    assert_eq!(seen(Vec::new()).0, NotAsked);
+}
+
+#[test]
+fn names_that_kubernetes_refuses_are_refused() {
+    for (name, expected) in [
+        ("node1", Fine),
+        ("node-1.rack.example", Fine),
+        ("Node1", Fails),
+        ("node_1", Fails),
+        ("-node", Fails),
+        ("node-", Fails),
+        ("localhost", Fails),
+        ("localhost.localdomain", Fails),
+        ("a..b", Fails),
+        ("", Fails),
+    ] {
+        let mut host = machine();
+        host.machine.hostname = known(name);
+        assert_eq!(outcome("hostname", &host, &rke2()), expected, "{name:?}");
+    }
+    let long = "a".repeat(64);
+    let mut host = machine();
+    host.machine.hostname = known(&long);
+    assert_eq!(outcome("hostname", &host, &rke2()), Fails);
+    // An installation names the node itself.
+    assert_eq!(outcome("hostname", &host, &wanted()), Fine);
+}
+
+#[test]
+fn a_link_that_loses_packets_is_worth_a_look_once_it_has_carried_enough_to_tell() {
+    let with = |packets: u64, errors: u64| {
+        let mut one = link("ens3", 10_000);
+        (one.packets, one.errors) = (packets, errors);
+        HostFacts {
+            links: Reading::Known(vec![one]),
+            ..machine()
+        }
+    };
+    assert_eq!(
+        outcome("link-errors", &with(1_000_000, 50), &wanted()),
+        Fine
+    );
+    assert_eq!(
+        outcome("link-errors", &with(1_000_000, 500), &wanted()),
+        Look
+    );
+    assert_eq!(outcome("link-errors", &with(10, 5), &wanted()), Fine);
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_cannot_be_joined() {
+    let with = |answers| Surroundings {
+        join: Some(JoinReading {
+            server: "vip.example port 443".to_owned(),
+            answers,
+        }),
+        ..around()
+    };
+    let seen = |answers| row("join", &machine(), &with(answers), &wanted()).0;
+    assert_eq!(seen(Reading::Known(true)), Fine);
+    assert_eq!(seen(Reading::unknown("it refuses the connection")), Fails);
+}
