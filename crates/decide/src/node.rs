@@ -1,6 +1,10 @@
 //! The node's part of the status: its probes are judged together with what staging says.
+//!
+//! Where nothing else is wrong, the line says that something of Windrow's own is: nobody would look for it on a node that is
+//! Ready. It changes neither the readiness nor the code.
 
 use jiff::Timestamp;
+use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::readiness::node::{
     self, KnownProblem, Manifests, NodeInputs, NodeMemory, NodeSeen,
@@ -38,9 +42,13 @@ pub(super) fn judge(
     status.phase = judged.phase;
     status.phase_since = judged.phase_since;
     status.first_ready = judged.first_ready;
+    let own = own_trouble(context).filter(|_| judged.readiness == Readiness::Ready);
     status.reason = StatusReason {
         code: judged.code,
-        message: judged.message,
+        message: match own {
+            Some(own) => format!("{own}; {}", judged.message),
+            None => judged.message,
+        },
     };
     status.role = seen.role;
     status.phases = judged.phases;
@@ -69,6 +77,34 @@ fn probes(seen: &NodeSeen, memory: &NodeMemory, now: Timestamp) -> Vec<ProbeStat
             }
         })
         .collect()
+}
+
+/// What is wrong with Windrow's own configuration and messages, and which verb says more.
+fn own_trouble(context: &DecisionContext<'_>) -> Option<String> {
+    let found = || context.observation.found.values().flatten();
+    let count = |codes: &[Code]| found().filter(|one| codes.contains(&one.code)).count();
+    let errors = match count(&[Code::ConfigurationInvalid]) {
+        0 => None,
+        // The last of very many has no place: it says how many more there are.
+        many if found().any(is_rest_of_many) => Some(format!("{}+ errors", many - 1)),
+        1 => Some("1 error".to_owned()),
+        few => Some(format!("{few} errors")),
+    };
+    let errors =
+        errors.map(|errors| format!("the configuration has {errors} (windrow config check)"));
+    let undelivered = match count(&[Code::WebhookFailing, Code::WebhookGivenUp]) {
+        0 => None,
+        1 => Some("1 webhook is not delivered (windrow status)".to_owned()),
+        more => Some(format!(
+            "{more} webhooks are not delivered (windrow status)"
+        )),
+    };
+    let parts: Vec<String> = [errors, undelivered].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn is_rest_of_many(finding: &Finding) -> bool {
+    finding.code == Code::ConfigurationInvalid && finding.at.is_empty()
 }
 
 /// What staging says, in the words of the node's judgement. An agent reads no manifests, so there is nothing to wait

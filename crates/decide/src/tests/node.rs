@@ -1,6 +1,6 @@
 //! A probed node: staging and probes make one status.
 
-use windrow_model::findings::Finding;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Severity;
 use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, specs};
 use windrow_plan::rules::Platform;
@@ -108,7 +108,7 @@ fn finding(severity: Severity) -> Finding {
         code: Code::GateLocked,
         severity,
         message: "the gate is locked".to_owned(),
-        at: vec![windrow_model::findings::Location::line("windrow.yaml", 3)],
+        at: vec![Location::line("windrow.yaml", 3)],
     }
 }
 
@@ -132,6 +132,75 @@ fn an_error_that_others_found_degrades_a_node_that_works_until_it_is_mended() {
     assert_eq!(status.reason.message, "windrow.yaml:3: the gate is locked");
     node.state.set_findings("gates", &[]);
     assert_eq!(node.tick().status.readiness, Readiness::Ready);
+}
+
+fn own_finding(code: Code, at: &[Location]) -> Finding {
+    Finding {
+        incident: None,
+        code,
+        severity: Severity::Warning,
+        message: "what is wrong".to_owned(),
+        at: at.to_vec(),
+    }
+}
+
+#[test]
+fn a_node_on_which_nothing_else_is_wrong_says_in_its_line_what_is_wrong_with_windrow_itself() {
+    let mut node = Node::new(&[]);
+    node.api();
+    healthy(&mut node, NodeRole::FirstServer);
+    let line = Location::line("windrow.yaml", 3);
+    let error = own_finding(Code::ConfigurationInvalid, std::slice::from_ref(&line));
+    let rest = own_finding(Code::ConfigurationInvalid, &[]);
+    let webhook = own_finding(Code::WebhookGivenUp, std::slice::from_ref(&line));
+    let says = |node: &mut Node, found: &[Finding], webhooks: &[Finding]| {
+        node.state.set_findings("configuration", found);
+        node.state.set_findings("webhooks", webhooks);
+        let status = node.tick().status;
+        assert!(status.summary.chars().count() <= 65, "{}", status.summary);
+        assert_eq!(status.readiness, Readiness::Ready);
+        assert_eq!(status.reason.code, Code::NodeReady);
+        assert!(
+            status
+                .reason
+                .message
+                .ends_with("every required probe passes")
+        );
+        status.summary
+    };
+    let one = says(
+        &mut node,
+        std::slice::from_ref(&error),
+        std::slice::from_ref(&webhook),
+    );
+    assert_eq!(
+        one,
+        "Ready: the configuration has 1 error (windrow config check)"
+    );
+    let mut many = vec![error.clone(); 20];
+    let twenty = says(&mut node, &many, &[]);
+    assert_eq!(
+        twenty,
+        "Ready: the configuration has 20 errors (windrow config check)"
+    );
+    many.push(rest);
+    let more = says(&mut node, &many, &[]);
+    assert_eq!(
+        more,
+        "Ready: the configuration has 20+ errors (windrow config check)"
+    );
+    let undelivered = says(&mut node, &[], &[webhook.clone(), webhook]);
+    assert_eq!(
+        undelivered,
+        "Ready: 2 webhooks are not delivered (windrow status)"
+    );
+    assert!(says(&mut node, &[], &[]).starts_with("Ready: every manifest"));
+    // What is wrong with the node comes first.
+    node.state.set_findings("configuration", &[error]);
+    node.state
+        .set_findings("gates", &[finding(Severity::Error)]);
+    let status = node.tick().status;
+    assert_eq!(status.reason.message, "windrow.yaml:3: the gate is locked");
 }
 
 #[test]
