@@ -33,6 +33,11 @@ impl Layout {
         &self.root
     }
 
+    /// Is it the machine on which this runs, and not a directory that stands for another one?
+    pub fn is_this_machine(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
     /// An absolute path of the node, below the root.
     pub fn path(&self, absolute: &str) -> PathBuf {
         below(&self.root, absolute)

@@ -25,7 +25,7 @@ pub(super) struct ObjectSource {
     /// directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`
     #[arg(long, value_name = "REPORT")]
     from: Option<PathBuf>,
-    /// The admin credential; when not given, what KUBECONFIG names, or else RKE2's own
+    /// The admin credential; when not given, what KUBECONFIG names (not beside --root), or else RKE2's own
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; when not given, its current one
@@ -85,11 +85,15 @@ impl ObjectSource {
             })
         });
         Ok(looked.map_err(|why| {
-            complain_of_cluster(&why, self.kubeconfig.as_deref());
+            complain_of_cluster(&why, self.kubeconfig.as_deref(), context);
             if !self.has_credential(context) {
+                let variable = match context.layout.is_this_machine() {
+                    true => " or in KUBECONFIG",
+                    false => "",
+                };
                 eprintln!(
                     "The admin credential is needed: run it as root on a server, or name one with \
-                     --kubeconfig or in KUBECONFIG; or look at saved objects with --from"
+                     --kubeconfig{variable}; or look at saved objects with --from"
                 );
             }
             NoObjects::NotAsked(why)
@@ -131,7 +135,7 @@ impl ObjectSource {
             Ok::<_, String>(ask(&client).await)
         });
         Ok(looked.map_err(|why| {
-            complain_of_cluster(&why, self.kubeconfig.as_deref());
+            complain_of_cluster(&why, self.kubeconfig.as_deref(), context);
             Exit::Unknown
         }))
     }
@@ -147,7 +151,9 @@ impl ObjectSource {
 pub(super) fn kubeconfig(named: Option<&Path>, context: &Context) -> KubeconfigFiles {
     match named {
         Some(path) => path.into(),
-        None => chosen_by_variable(named).unwrap_or_else(|| own_or_kubectls(&context.layout)),
+        None => {
+            chosen_by_variable(named, context).unwrap_or_else(|| own_or_kubectls(&context.layout))
+        }
     }
 }
 
@@ -155,7 +161,7 @@ pub(super) fn kubeconfig(named: Option<&Path>, context: &Context) -> KubeconfigF
 fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
     let own = layout.admin_kubeconfig();
     let can_be_read = |path: &Path| File::open(path).is_ok();
-    if layout.root() == Path::new("/")
+    if layout.is_this_machine()
         && !can_be_read(&own)
         && let Some(home) = std::env::home_dir()
     {
@@ -167,19 +173,27 @@ fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
     (&own).into()
 }
 
-/// The file that `$KUBECONFIG` names, where it decides.
-pub(super) fn chosen_by_variable(named: Option<&Path>) -> Option<KubeconfigFiles> {
+/// The file that `$KUBECONFIG` names, where it decides. It names the cluster of the machine on which one types: who names another
+/// root (a sandbox, a mounted disk) does not mean that one.
+pub(super) fn chosen_by_variable(
+    named: Option<&Path>,
+    context: &Context,
+) -> Option<KubeconfigFiles> {
     match named {
-        Some(_) => None,
-        None => KubeconfigFiles::from_environment(),
+        None if context.layout.is_this_machine() => KubeconfigFiles::from_environment(),
+        _ => None,
     }
 }
 
-/// Prints why the cluster cannot be asked, and which kubeconfig was used when `$KUBECONFIG` chose it.
-pub(super) fn complain_of_cluster(why: &str, named: Option<&Path>) {
+/// Prints why the cluster cannot be asked, and what `$KUBECONFIG` has to do with it.
+pub(super) fn complain_of_cluster(why: &str, named: Option<&Path>, context: &Context) {
     eprintln!("windrow: the cluster cannot be asked: {why}");
-    if let Some(files) = chosen_by_variable(named) {
-        eprintln!("The kubeconfig is what KUBECONFIG names: {files}");
+    match (chosen_by_variable(named, context), named) {
+        (Some(files), _) => eprintln!("The kubeconfig is what KUBECONFIG names: {files}"),
+        (None, None) if KubeconfigFiles::from_environment().is_some() => {
+            eprintln!("KUBECONFIG does not count beside --root; --kubeconfig does");
+        }
+        _ => {}
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Args {
     /// Do not ask
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
-    /// The admin credential; when not given, what KUBECONFIG names, or else RKE2's own
+    /// The admin credential; when not given, what KUBECONFIG names (not beside --root), or else RKE2's own
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; when not given, its current one
@@ -76,7 +76,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         match reach(api, &kubeconfig).await {
             Ok(client) => {
                 // The changed cluster need not be this node's.
-                if let Some(files) = chosen_by_variable(args.kubeconfig.as_deref()) {
+                if let Some(files) = chosen_by_variable(args.kubeconfig.as_deref(), context) {
                     eprintln!("windrow: the cluster is the one that KUBECONFIG names: {files}");
                 }
                 let repair = Repair {
@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
                 }
             }
             Err(why) => {
-                complain_of_cluster(&why, args.kubeconfig.as_deref());
+                complain_of_cluster(&why, args.kubeconfig.as_deref(), context);
                 eprintln!("A repair needs the admin credential: run it as root on a server.");
                 Ok(Exit::Unknown)
             }

@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+pub(super) use crate::support::daemon::kept_by_this_test;
 
 const MANIFESTS: &str = "var/lib/rancher/rke2/server/manifests";
 
@@ -65,10 +67,14 @@ impl Node {
 
     /// Runs it with one more environment variable.
     fn run_in(&self, args: &[&str], input: &str, variable: &str, value: &str) -> Ran {
+        let root = self.root.path().to_str().unwrap();
+        self.run_here(&[&["--root", root], args].concat(), input, variable, value)
+    }
+
+    /// The same in the node's directory, and on this machine unless `--root` is among the words.
+    fn run_here(&self, args: &[&str], input: &str, variable: &str, value: &str) -> Ran {
         use std::io::Write as _;
         let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
-            .arg("--root")
-            .arg(self.root.path())
             .args(args)
             .current_dir(self.root.path())
             .env("SUDO_USER", "ada")
@@ -726,22 +732,6 @@ fn mark(on_failure: &str) -> String {
     )
 }
 
-/// The document, as if this process were the daemon.
-pub(super) fn kept_by_this_test(status: &str) -> String {
-    let mut status: Value = serde_json::from_str(status).unwrap();
-    let stat = fs::read_to_string(Path::new("/proc/self/stat")).unwrap();
-    let ticks: u64 = stat
-        .rsplit_once(')')
-        .and_then(|(_, rest)| rest.split_whitespace().nth(19))
-        .and_then(|field| field.parse().ok())
-        .unwrap();
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    status["writer"] = serde_json::json!({
-        "pid": std::process::id(), "startTicks": ticks, "bootId": boot.trim(),
-    });
-    status.to_string()
-}
-
 pub(super) const STATUS: &str = r#"{
   "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 7,
   "readiness": "SettingUp", "phase": "staging", "since": "2026-01-01T00:00:00Z",
@@ -1107,8 +1097,7 @@ fn kubectls_variable_names_the_cluster_unless_a_flag_does_and_the_file_of_an_err
     node.write("second", "kind: Config\ncurrent-context: 7\n");
     node.write("named", "current-context: [there]\n");
     for (args, variable, place) in [
-        (&["diagnose"][..], "", "rke2.yaml:1: "),
-        (&["diagnose"], "gone:first:second", "second:2: "),
+        (&["diagnose"][..], "gone:first:second", "second:2: "),
         (
             &["repair", "addon-stuck", "--dry-run"],
             "second",
@@ -1121,7 +1110,7 @@ fn kubectls_variable_names_the_cluster_unless_a_flag_does_and_the_file_of_an_err
             "named:1: ",
         ),
     ] {
-        let ran = node.run_in(args, "", "KUBECONFIG", variable);
+        let ran = node.run_here(args, "", "KUBECONFIG", variable);
         assert_eq!(ran.code, 5, "{args:?}: {ran:?}");
         assert!(ran.err.contains(place), "{args:?}: {ran:?}");
         let by_variable = place.starts_with("second");
@@ -1172,6 +1161,28 @@ fn on_a_workstation_the_file_in_which_kubectl_looks_counts_and_a_context_is_name
         assert_eq!(ran.code, 5, "{ran:?}");
         let said = format!("{place}: no context is called \"south\": --context takes east, west");
         assert!(ran.err.contains(&said), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_root_that_is_named_is_the_whole_world_and_kubectls_variable_names_no_cluster_in_it() {
+    let node = Node::new();
+    node.write("etc/rancher/rke2/rke2.yaml", "kind: own\n");
+    node.write("other", "kind: Config\ncurrent-context: 7\n");
+    for args in [
+        &["diagnose"][..],
+        &["repair", "addon-stuck", "--yes"],
+        &["drain-check", "n1"],
+        &["upgrade-check"],
+    ] {
+        let ran = node.run_in(args, "", "KUBECONFIG", "other");
+        assert_eq!(ran.code, 5, "{args:?}: {ran:?}");
+        assert!(ran.err.contains("rke2.yaml:1: "), "{args:?}: {ran:?}");
+        let said = "KUBECONFIG does not count beside --root";
+        assert!(ran.err.contains(said), "{args:?}: {ran:?}");
+        let named = [args, &["--kubeconfig", "other"]].concat();
+        let ran = node.run_in(&named, "", "KUBECONFIG", "gone");
+        assert!(ran.err.contains("other:2: "), "{named:?}: {ran:?}");
     }
 }
 
