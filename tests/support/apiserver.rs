@@ -4,7 +4,7 @@
 //! something changes here, and then ends: the client lists again.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -33,6 +33,8 @@ pub(crate) enum Answer {
 struct State {
     faults: Vec<(String, Answer)>,
     objects: BTreeMap<String, Value>,
+    /// Objects of any kind by their path, which may be written.
+    kept: BTreeMap<String, Value>,
     token: Option<String>,
     asked: Vec<String>,
     /// Rises with every change.
@@ -118,6 +120,11 @@ users: [{{name: default, user: {{token: {token}}}}}]
         });
     }
 
+    /// The object exists at this path from now on. Who asks for it or its list gets it, and who writes it changes it.
+    pub(crate) fn keep(&self, path: &str, object: Value) {
+        self.change(|state| drop(state.kept.insert(path.to_owned(), object)));
+    }
+
     /// From now on only requests with this token are answered.
     pub(crate) fn only(&self, token: &str) {
         self.change(|state| state.token = Some(token.to_owned()));
@@ -178,23 +185,32 @@ impl Shared {
     }
 
     fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
-        let mut address = String::new();
-        let mut token = String::new();
-        for line in BufReader::new(stream.try_clone()?).lines() {
+        let (mut method, mut address) = (String::new(), String::new());
+        let (mut token, mut length) = (String::new(), 0);
+        let mut reader = BufReader::new(stream.try_clone()?);
+        for line in reader.by_ref().lines() {
             let line = line?;
             if line.is_empty() {
                 break;
             }
             if address.is_empty() {
-                let path = line.split(' ').nth(1).unwrap_or_default();
+                let mut words = line.split(' ');
+                words.next().unwrap_or_default().clone_into(&mut method);
+                let path = words.next().unwrap_or_default();
                 address = path.replace("%3D", "=").replace("%2C", ",") + "&";
             }
-            if let Some((name, value)) = line.split_once(": ")
-                && name.eq_ignore_ascii_case("authorization")
-            {
-                token = value.trim_start_matches("Bearer ").to_owned();
+            match line.split_once(": ") {
+                Some((name, value)) if name.eq_ignore_ascii_case("authorization") => {
+                    value.trim_start_matches("Bearer ").clone_into(&mut token);
+                }
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                    length = value.trim().parse().unwrap_or_default();
+                }
+                _ => {}
             }
         }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
         let (answer, version) = {
             let mut state = self.lock();
             state.asked.push(address.clone());
@@ -207,6 +223,7 @@ impl Shared {
                     Answer::Refuse(401, "Unauthorized", "Unauthorized")
                 }
                 (_, Some((_, answer))) => answer.clone(),
+                (_, None) if method != "GET" => state.write(&method, &address, &body),
                 (_, None) => state.well(&address),
             };
             (answer, version_of(&address).unwrap_or(state.version))
@@ -236,9 +253,39 @@ impl Shared {
 }
 
 impl State {
+    /// What a good server does with an object that it is sent.
+    fn write(&mut self, method: &str, address: &str, body: &[u8]) -> Answer {
+        let path = address.split(['?', '&']).next().unwrap_or_default();
+        let sent: Value = serde_json::from_slice(body).unwrap_or_default();
+        let name = sent["metadata"]["name"].as_str().unwrap_or_default();
+        let (path, mut written) = match method {
+            "POST" => (format!("{path}/{name}"), sent),
+            "PUT" => (path.to_owned(), sent),
+            _ => match self.kept.get(path) {
+                Some(found) => (path.to_owned(), replaced(found.clone(), &sent)),
+                None => return Answer::Refuse(404, "NotFound", "the server could not find it"),
+            },
+        };
+        self.version += 1;
+        written["metadata"]["resourceVersion"] = self.version.to_string().into();
+        if !address.contains("dryRun=All") {
+            self.kept.insert(path, written.clone());
+        }
+        Answer::Body(written.to_string())
+    }
+
     /// How a good server answers.
     fn well(&self, address: &str) -> Answer {
         let path = address.split(['?', '&']).next().unwrap_or_default();
+        if let Some(found) = self.kept.get(path) {
+            return Answer::Body(found.to_string());
+        }
+        let inside = |key: &str| key.rsplit_once('/').is_some_and(|(list, _)| list == path);
+        let kept = self.kept.iter().filter(|(key, _)| inside(key));
+        let kept: Vec<Value> = kept.map(|(_, object)| object.clone()).collect();
+        if !kept.is_empty() {
+            return Answer::Body(list(&kept, self.version).to_string());
+        }
         let kind = |kind: &str, name: &str| json!({"kind": kind, "name": name, "namespaced": true, "singularName": "", "verbs": []});
         let kinds = |version: &str, resources: Vec<Value>| json!({"kind": "APIResourceList", "groupVersion": version, "resources": resources});
         let answer = match path {
@@ -268,6 +315,18 @@ impl State {
         };
         Answer::Body(answer.to_string())
     }
+}
+
+/// An object after the steps of a JSON patch that replace something.
+fn replaced(mut object: Value, patch: &Value) -> Value {
+    let steps = patch.as_array().into_iter().flatten();
+    for step in steps.filter(|step| step["op"] == "replace") {
+        let path = step["path"].as_str().unwrap_or_default();
+        if let Some(field) = object.pointer_mut(path) {
+            *field = step["value"].clone();
+        }
+    }
+    object
 }
 
 fn contains(address: &str, words: &str) -> bool {

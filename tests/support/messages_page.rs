@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use jiff::{SignedDuration, Timestamp};
@@ -16,6 +16,8 @@ use windrow_plan::readiness::node::{BUILTIN, Pace, Phase, PhaseStatus, ProbeSeve
 use windrow_plan::readiness::{KindSeen, ObjectSeen, ObservedCluster, Verdict, judge};
 use windrow_plan::rules::RuleSet;
 
+use super::apiserver::ApiServer;
+use super::daemon::kept_by_this_test;
 use super::machine::repository;
 
 const EXAMPLES: &str = include_str!("message_examples.txt");
@@ -56,7 +58,7 @@ pub(crate) fn messages_page() -> String {
     let mut page = String::from(
         "# Messages\n\nWhat Windrow says, each message with an example. `journalctl -x` and `windrow why CODE` say what to \
          do; so does [reasons.md](reasons.md).\nMade by `tests/support/messages_page.rs`: the fields of reason codes come from \
-         `message_examples.txt` beside it, all other lines are the\nprogram's own: the answers of verbs, each with its exit code, are those on a node on which nothing runs.\n`tests/local/forms.rs` holds all of them to \
+         `message_examples.txt` beside it, all other lines are the\nprogram's own: the answers of verbs, each with its exit code, are those on a node on which nothing runs, and then\nthose of verbs that succeed.\n`tests/local/forms.rs` holds all of them to \
          one form: one subject, one reason, no text of a library.\n",
     );
     for (part, messages) in messages() {
@@ -284,7 +286,7 @@ fn probe_texts() -> Vec<Message> {
     texts
 }
 
-/// What somebody types on a node on which neither Windrow nor RKE2 runs.
+/// What somebody types on a node on which neither Windrow nor RKE2 runs, and whose answer says so.
 const ORDERS: &[&[&str]] = &[
     &["status", "--console"],
     &["hold", "web.yaml", "--reason", "not tonight"],
@@ -311,40 +313,104 @@ const ORDERS: &[&[&str]] = &[
     &["cleanup"],
 ];
 
-/// The first lines of the program's answers, with its exit code.
+/// The same where Windrow runs, or where a cluster can be asked; and which line of the answer comes first.
+const SUCCESSES: &[(&[&str], &str)] = &[
+    (&["wait", "--for", "ready", "--timeout", "1m"], "the node"),
+    (&["wait", "--for", "staged", "--timeout", "1m"], "every"),
+    (
+        &["wait", "--for", "released=ns.yaml", "--timeout", "1m"],
+        "ns.yaml",
+    ),
+    (
+        &["wait", "--for", "applied=ns.yaml", "--timeout", "1m"],
+        "ns.yaml",
+    ),
+    (&["repair", "addon-stuck", "--yes"], "Nothing"),
+    (&["repair", DRIVER, "--dry-run"], "Feature harvester: tried"),
+    (&["repair", DRIVER, "--yes"], "saved in"),
+    (&["repair", "--undo", "--yes"], "undone"),
+];
+const DRIVER: &str = "driver-without-feature";
+
+/// The program's answers, with its exit code.
 fn answers() -> Vec<Message> {
-    const LINES: usize = 3;
     let node = tempfile::tempdir().expect("a node");
-    let root = node.path().display().to_string();
     let manifests = node.path().join("var/lib/rancher/rke2/server/manifests");
     std::fs::create_dir_all(&manifests).expect("its manifests");
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n";
     for path in [manifests.join("web.yaml"), node.path().join("new.yaml")] {
         std::fs::write(path, manifest).expect("a manifest");
     }
-    let mut messages = Vec::new();
-    for order in ORDERS {
-        let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
-            .args(["--root", &root])
-            .args(*order)
-            .current_dir(node.path())
-            .env_remove("KUBECONFIG")
-            .env("SUDO_USER", "ada")
-            .stdin(Stdio::null())
-            .output()
-            .expect("the program");
-        let said = [output.stdout, output.stderr]
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let said = said.concat().replace(&root, "");
-        let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-        let code = output.status.code().unwrap_or_default();
-        messages.extend(lines.take(LINES).map(|line| Message {
-            from: format!("windrow {}: {code}", order.join(" ")),
-            text: line.strip_prefix("windrow: ").unwrap_or(line).to_owned(),
-            advice: "",
-        }));
-    }
+    let failures = ORDERS
+        .iter()
+        .flat_map(|order| answer(node.path(), order, ""));
+    let mut messages: Vec<Message> = failures.collect();
+    let node = tempfile::tempdir().expect("a node");
+    let _api = make_well(node.path());
+    let well = SUCCESSES.iter();
+    messages.extend(well.flat_map(|(order, first)| answer(node.path(), order, first)));
     messages
+}
+
+/// A node on which Windrow runs, with an API of Rancher that has something to repair.
+fn make_well(node: &Path) -> ApiServer {
+    let write = |path: &str, text: String| {
+        let path = node.join(path);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    };
+    let mut status = serde_json::to_value(self::node()).expect("JSON");
+    status["readiness"] = "Ready".into();
+    let applied = json!({"file": "ns.yaml", "since": "2026-01-01T00:00:00Z", "cause": "free"});
+    status["staging"]["total"] = json!(1);
+    status["staging"]["applied"] = json!([applied]);
+    status["staging"]["settled"] = json!(true);
+    write(
+        "run/windrow/status.json",
+        kept_by_this_test(&status.to_string()),
+    );
+    let api = ApiServer::start();
+    let rancher = "/apis/management.cattle.io/v3";
+    let object = |kind: &str, spec: Value| {
+        json!({"apiVersion": "management.cattle.io/v3", "kind": kind, "spec": spec,
+            "metadata": {"name": "harvester", "uid": "1", "resourceVersion": "1"}})
+    };
+    let feature = object("Feature", json!({"value": false}));
+    api.keep(&format!("{rancher}/features/harvester"), feature);
+    let url = "https://releases.example/driver.tar.gz";
+    let driver = object("NodeDriver", json!({"active": true, "url": url}));
+    api.keep(&format!("{rancher}/nodedrivers/harvester"), driver);
+    write("etc/rancher/rke2/rke2.yaml", api.kubeconfig("admin"));
+    api
+}
+
+/// Some lines of one answer, from the first that begins like this.
+fn answer(node: &Path, order: &[&str], first: &str) -> Vec<Message> {
+    const LINES: usize = 3;
+    let root = node.display().to_string();
+    let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["--root", &root])
+        .args(order)
+        .current_dir(node)
+        .env("SUDO_USER", "ada")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program");
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let said = said.concat().replace(&root, "");
+    // A record is named by its time.
+    let time = regex::Regex::new(r"-\d{10}\b").expect("a pattern");
+    let said = time.replace_all(&said, "-TIME");
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = lines.skip_while(|line| !line.starts_with(first));
+    let code = output.status.code().unwrap_or_default();
+    let message = |line: &str| Message {
+        from: format!("windrow {}: {code}", order.join(" ")),
+        text: line.strip_prefix("windrow: ").unwrap_or(line).to_owned(),
+        advice: "",
+    };
+    lines.take(LINES).map(message).collect()
 }
 
 /// Nothing else is known.
