@@ -4,6 +4,8 @@
 //! probe is never asked twice at a time. A probe that keeps passing is asked less and less often, down to its rest.
 //! When one stops passing, all of them are asked at once, and as often as in the beginning, so that the trouble is seen
 //! as soon and as fully as if no probe had ever rested.
+//!
+//! Probes are asked on a common beat: what is due within a few seconds is asked together, and wakes the machine once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +24,8 @@ use super::role::role_and_name;
 use crate::backoff::spread;
 use crate::causes::plain;
 
+/// The time between two beats.
+const BEAT: Duration = Duration::from_secs(5);
 /// How often the role is read: a node can be promoted.
 const ROLE_EVERY: Duration = Duration::from_secs(20);
 
@@ -35,6 +39,7 @@ pub async fn probe(
     let mut probed: Option<ProbedNode> = None;
     let mut tasks = JoinSet::new();
     let unrest = Unrest::default();
+    let beat = Beat::new();
     loop {
         let interest = interests.borrow_and_update().probes.clone();
         let now = match interest {
@@ -68,7 +73,7 @@ pub async fn probe(
             }
             if let Some(node) = &now {
                 for spec in wanted.into_iter().filter(|spec| spec.off.is_none()) {
-                    let pace = ProbePace::for_spec(&spec);
+                    let pace = ProbePace::for_spec(&spec, beat);
                     let (prober, node) = (prober.clone(), node.clone());
                     let (unrest, events) = (unrest.clone(), events.clone());
                     tasks.spawn(repeat_probe(prober, node, (spec, pace), unrest, events));
@@ -77,7 +82,7 @@ pub async fn probe(
             probed = now;
         }
         tokio::select! {
-            () = tokio::time::sleep(ROLE_EVERY) => {}
+            () = sleep_until(beat.after(ROLE_EVERY)) => {}
             changed = interests.changed() => if changed.is_err() { return },
             () = events.closed() => return,
             Some(Err(ended)) = tasks.join_next() => if ended.is_panic() { return },
@@ -114,6 +119,35 @@ fn in_plain_words(outcome: ProbeOutcome) -> ProbeOutcome {
 /// Tells every probe that one has stopped passing.
 pub(super) type Unrest = Arc<watch::Sender<()>>;
 
+/// The moments at which probes are asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Beat {
+    first: Instant,
+}
+
+impl Beat {
+    /// A beat that is this process's own: nodes that start together do not ask together.
+    pub(super) fn new() -> Self {
+        Self {
+            first: Instant::now() + spread(BEAT),
+        }
+    }
+
+    /// The beat that is nearest to the end of a pause which begins now. A short pause ends when it ends.
+    pub(super) fn after(self, pause: Duration) -> Instant {
+        self.nearest(Instant::now(), pause)
+    }
+
+    pub(super) fn nearest(self, begin: Instant, pause: Duration) -> Instant {
+        let end = begin + pause;
+        if pause < BEAT * 2 {
+            return end;
+        }
+        let beats = (end.duration_since(self.first) + BEAT / 2).as_millis() / BEAT.as_millis();
+        self.first + BEAT * u32::try_from(beats).unwrap_or(u32::MAX)
+    }
+}
+
 /// How long to wait before a probe is asked again.
 pub(super) struct ProbePace {
     pub(super) period: Duration,
@@ -121,14 +155,17 @@ pub(super) struct ProbePace {
     pub(super) rest: Duration,
     /// The pause after the next pass.
     pub(super) next: Duration,
+    /// When it is asked.
+    pub(super) beat: Beat,
 }
 
 impl ProbePace {
-    pub(super) fn for_spec(spec: &ProbeSpec) -> Self {
+    pub(super) fn for_spec(spec: &ProbeSpec, beat: Beat) -> Self {
         Self {
             period: spec.period,
             rest: spec.rest(),
             next: spec.period,
+            beat,
         }
     }
 
@@ -175,7 +212,7 @@ pub(super) async fn repeat_probe(
                 return;
             }
         }
-        let earliest = Instant::now() + spread(pace.period);
+        let earliest = pace.beat.after(pace.period);
         if !passed {
             pace.hurry();
             sleep_until(earliest).await;
@@ -183,7 +220,7 @@ pub(super) async fn repeat_probe(
         }
         // One pause, not a period and then the rest of it: each timer wakes the daemon up to three times.
         tokio::select! {
-            () = sleep_until(earliest + spread(pace.extra_pause())) => {}
+            () = sleep_until(pace.beat.after(pace.period + pace.extra_pause())) => {}
             // Its sender lives as long as this.
             _ = disturbed.changed() => {
                 pace.hurry();

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use windrow_plan::rules::Platform;
 
 use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::ask::{ProbedNode, Prober};
-use crate::observe::probes::schedule::{ProbePace, Unrest, probe, repeat_probe};
+use crate::observe::probes::schedule::{Beat, ProbePace, Unrest, probe, repeat_probe};
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -147,7 +148,7 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
             .unwrap();
         spec.period = Duration::from_millis(5);
         spec.timeout = timeout;
-        let paced = (spec.clone(), ProbePace::for_spec(&spec));
+        let paced = (spec.clone(), ProbePace::for_spec(&spec, Beat::new()));
         let (prober, probed) = (prober.clone(), probed.clone());
         let repeated = repeat_probe(prober, probed, paced, Unrest::default(), events.clone());
         tokio::spawn(repeated)
@@ -177,11 +178,26 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
 }
 
 #[test]
+fn probes_that_are_due_within_a_few_seconds_are_asked_together() {
+    let beat = Beat::new();
+    let (ms, seconds) = (Duration::from_millis, Duration::from_secs);
+    let start = beat.nearest(Instant::now(), seconds(60));
+    for pause in [10, 20, 30, 40, 3600].map(seconds) {
+        for answered in [0, 40, 2_400].map(ms) {
+            let due = beat.nearest(start + answered, pause);
+            assert_eq!(due, start + pause, "{answered:?} after the beat");
+        }
+    }
+    let short = beat.nearest(start + ms(40), seconds(2));
+    assert_eq!(short, start + ms(2_040));
+}
+
+#[test]
 fn what_goes_on_passing_is_asked_ever_less_often_down_to_its_rest() {
     let specs = specs(NodeRole::FirstServer, Some(Platform::Harvester));
     let pauses = |name: &str| -> Vec<u64> {
         let spec = specs.iter().find(|spec| spec.id.as_str() == name).unwrap();
-        let mut pace = ProbePace::for_spec(spec);
+        let mut pace = ProbePace::for_spec(spec, Beat::new());
         let mut pauses: Vec<u64> = (0..4)
             .map(|_| (pace.period + pace.extra_pause()).as_secs())
             .collect();
@@ -223,6 +239,7 @@ async fn a_probe_that_rests_is_asked_at_once_when_another_one_stops_passing() {
             period,
             rest,
             next: rest,
+            beat: Beat::new(),
         };
         let (prober, probed) = (prober.clone(), probed.clone());
         tokio::spawn(repeat_probe(
