@@ -108,7 +108,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         configured.clone(),
         api.clone(),
         Timestamp::now,
-        daemon.status(),
+        (daemon.status(), daemon.plans()),
         found,
     );
     let probe_context = Arc::new(ProbeContext::new(

@@ -8,6 +8,7 @@
 //! An agent never asks, and no server asks before kube-apiserver has answered. Of several servers one looks at the whole
 //! cluster ([`look_turn`](super::look_turn)), and each at its own node. What a look could not judge keeps its last judgement.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +17,18 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use windrow_decide::settings::Settings;
-use windrow_decide::{Event, NodeRole, Readiness, Status};
-use windrow_harvester::incidents::{DetectorResult, OwnNode, look_at_own, rules_for};
+use windrow_decide::{Event, NodeRole, Phase, Readiness, Status};
+use windrow_harvester::incidents::{DetectorResult, OwnManifest, OwnNode, look_at_own, rules_for};
 use windrow_harvester::objects::Objects;
 use windrow_model::findings::Finding;
+use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
+use windrow_plan::Plan;
 use windrow_plan::rules::FindingRule;
 
 use super::incident_look::{look_at_cluster, look_at_own_node, look_by_rules_at_cluster};
 use super::look_turn::{LookBasis, LookTurn, LookTurns};
-use super::node_findings::read_own_node;
+use super::node_findings::read_without_manifests;
 use super::repairs::Repairer;
 use super::sightings::Sightings;
 use crate::apiserver::ApiServer;
@@ -37,7 +40,7 @@ use crate::report::journal;
 
 /// How long a look may take; what it has not seen by then is not judged.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How many times as often it looks while the node is not Ready.
+/// How many times as often it looks while the node is not Ready; less and less often where nothing new is seen.
 const SOONER: u32 = 5;
 
 /// Looks for known incidents while the daemon runs.
@@ -46,8 +49,12 @@ pub struct Diagnoser {
     api: ApiServer,
     now: fn() -> Timestamp,
     status: watch::Receiver<Option<Arc<Status>>>,
+    plans: watch::Receiver<Arc<Plan>>,
     view: watch::Sender<Vec<Finding>>,
     known: Sightings,
+    /// Where the node stood at the last looks, and how many of them in a row have shown nothing new.
+    stands: Option<(Readiness, Phase, Code)>,
+    quiet: u32,
     turns: LookTurns,
     repairer: Repairer,
 }
@@ -58,7 +65,10 @@ impl Diagnoser {
         configured: Published,
         api: ApiServer,
         now: fn() -> Timestamp,
-        status: watch::Receiver<Option<Arc<Status>>>,
+        (status, plans): (
+            watch::Receiver<Option<Arc<Status>>>,
+            watch::Receiver<Arc<Plan>>,
+        ),
         view: watch::Sender<Vec<Finding>>,
     ) -> Self {
         Self {
@@ -66,8 +76,11 @@ impl Diagnoser {
             api,
             now,
             status,
+            plans,
             view,
             known: Sightings::default(),
+            stands: None,
+            quiet: 0,
             turns: LookTurns::new(now),
             repairer: Repairer::new(now),
         }
@@ -127,11 +140,17 @@ impl Diagnoser {
         if !settings.diagnosis.enabled || !may_ask(configuration.layout(), status.role) {
             return None;
         }
+        let stands = Some((status.readiness, status.phase, status.reason.code));
+        if self.stands != stands {
+            (self.stands, self.quiet) = (stands, 0);
+        }
+        let longest = settings.diagnosis.interval;
         let pause = match status.readiness {
-            Readiness::Ready if !self.known.is_undecided() && !self.turns.is_running_out() => {
-                settings.diagnosis.interval
-            }
-            _ => settings.diagnosis.interval / SOONER,
+            _ if self.known.is_undecided() || self.turns.is_running_out() => longest / SOONER,
+            Readiness::Ready => longest,
+            _ => (longest / SOONER)
+                .saturating_mul(1 << self.quiet.min(SOONER))
+                .min(longest),
         };
         Some(last.map_or_else(Instant::now, |last| last + pause))
     }
@@ -139,7 +158,7 @@ impl Diagnoser {
     /// Looks, and reports what is new.
     async fn diagnose(&mut self, configuration: &Configuration, rules: &[FindingRule]) {
         let (settings, layout) = (configuration.settings(), configuration.layout());
-        let own = self.own_node(layout, settings).await;
+        let own = self.own_node(layout).await;
         let Ok(client) = reach(&self.api, &layout.admin_kubeconfig()).await else {
             // Probes report that kube-apiserver does not answer. The node's own files may say why.
             return self.report(look_at_own(&own, &Objects::default(), (self.now)()));
@@ -186,15 +205,39 @@ impl Diagnoser {
     }
 
     /// The findings from the node's own files. The plan and the gate controller report two of these themselves.
-    async fn own_node(&self, layout: &Layout, settings: &Settings) -> OwnNode {
+    async fn own_node(&self, layout: &Layout) -> OwnNode {
         OwnNode {
             gate: None,
-            ..read_own_node(layout, &settings.staging.limits, (self.now)()).await
+            manifests: self.manifests(),
+            ..read_without_manifests(layout, (self.now)()).await
         }
     }
 
+    /// The manifests that RKE2 reads, as the daemon has read them: reading each once more would wake its watch.
+    fn manifests(&self) -> Vec<OwnManifest> {
+        let status = self.status.borrow();
+        let held = status.iter().flat_map(|status| &status.staging.held);
+        let held: BTreeSet<&ManifestPath> = held.map(|one| &one.file).collect();
+        let plan = self.plans.borrow();
+        let read = plan.files.iter().filter(|file| {
+            let is_ours = file.owner.is_none() && file.skipped.is_none();
+            is_ours && !file.sha256.is_empty() && !held.contains(&file.path)
+        });
+        read.map(|file| OwnManifest {
+            addon: file.addon.clone(),
+            sha256: file.sha256.to_string(),
+            path: file.path.clone(),
+        })
+        .collect()
+    }
+
     fn report(&mut self, looked: Vec<DetectorResult>) {
-        for event in self.take_findings(looked) {
+        let events = self.take_findings(looked);
+        self.quiet = match events.is_empty() {
+            true => self.quiet.saturating_add(1),
+            false => 0,
+        };
+        for event in events {
             journal::write_event(&event);
         }
         self.publish();
@@ -251,14 +294,19 @@ mod tests {
     use windrow_harvester::objects::Unlisted;
     use windrow_model::manifest::GroupKind;
 
+    use super::super::clock::Clock;
+    use super::super::{Daemon, link};
     use super::*;
+    use crate::report::publish::sample;
 
     fn diagnoser() -> Diagnoser {
         let configuration = Configuration::load(&Layout::new("/nowhere"));
         let configured = watch::channel(Arc::new(configuration)).1;
         let status = watch::channel(None).1;
         let view = watch::channel(Vec::new()).0;
-        Diagnoser::new(configured, ApiServer::new(), Timestamp::now, status, view)
+        let plans = watch::channel(Arc::default()).1;
+        let ends = (status, plans);
+        Diagnoser::new(configured, ApiServer::new(), Timestamp::now, ends, view)
     }
 
     fn looked(found: Result<Vec<IncidentFinding>, Unlisted>) -> Vec<DetectorResult> {
@@ -313,6 +361,78 @@ mod tests {
         }
         diagnoser.publish();
         assert_eq!(diagnoser.view.borrow().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_manifests_that_rke2_reads_are_known_without_being_read_again() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Layout::new(place.path());
+        let manifests = root.manifests();
+        std::fs::create_dir_all(&manifests).unwrap();
+        let free = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        let held = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n";
+        for (name, text) in [
+            ("free.yaml", free),
+            ("held.yaml", held),
+            ("rke2-coredns.yaml", free),
+        ] {
+            std::fs::write(manifests.join(name), text).unwrap();
+        }
+        let configuration = Arc::new(Configuration::load(&root));
+        let mut daemon = Daemon::new(watch::channel(configuration).0, Clock::real(), link().0);
+        daemon.start();
+        let diagnoser = Diagnoser {
+            status: daemon.status(),
+            plans: daemon.plans(),
+            ..diagnoser()
+        };
+        let read: Vec<(String, String)> = diagnoser
+            .manifests()
+            .into_iter()
+            .map(|one| (one.path.to_string(), one.sha256))
+            .collect();
+        let sha256 = windrow_model::manifest::sha256_hex(free.as_bytes());
+        assert_eq!(read, [("free.yaml".to_owned(), sha256)]);
+    }
+
+    #[test]
+    fn a_node_that_hangs_is_looked_at_less_and_less_often_until_something_moves() {
+        let (said, status) = watch::channel(None);
+        let mut diagnoser = Diagnoser {
+            status,
+            ..diagnoser()
+        };
+        let configuration = Configuration::load(&Layout::new("/nowhere"));
+        let stands = |readiness, phase| {
+            let status = Status {
+                role: NodeRole::FirstServer,
+                readiness,
+                phase,
+                ..sample("it hangs")
+            };
+            said.send_replace(Some(Arc::new(status)));
+        };
+        let last = Instant::now();
+        let pause = |diagnoser: &mut Diagnoser| {
+            let due = diagnoser.due(&configuration, Some(last)).unwrap();
+            (due - last).as_secs()
+        };
+        stands(Readiness::SettingUp, Phase::Rancher);
+        let mut pauses = Vec::new();
+        for _ in 0..5 {
+            pauses.push(pause(&mut diagnoser));
+            diagnoser.report(looked(Ok(vec![])));
+        }
+        assert_eq!(pauses, [60, 120, 240, 300, 300]);
+        stands(Readiness::SettingUp, Phase::Settings);
+        assert_eq!(pause(&mut diagnoser), 60, "it moved");
+        diagnoser.report(looked(Ok(vec![])));
+        diagnoser.report(looked(Ok(vec![stuck("a")])));
+        assert_eq!(pause(&mut diagnoser), 60, "one look more decides");
+        diagnoser.report(looked(Ok(vec![stuck("a")])));
+        assert_eq!(pause(&mut diagnoser), 60, "that was news");
+        stands(Readiness::Ready, Phase::Ready);
+        assert_eq!(pause(&mut diagnoser), 300);
     }
 
     #[test]

@@ -26,10 +26,20 @@ const RECENT: SignedDuration = SignedDuration::from_mins(30);
 /// Harvester's configuration, as the installer leaves it.
 const CONFIGURATION: &str = "/oem/harvester.config";
 
-/// Reads what the incidents need of the node: its files, and how its server starts.
+/// Reads what the incidents need of the node: its files, the manifests among them, and how its server starts.
 pub async fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
     let (files, limits) = (layout.clone(), limits.clone());
-    let read = tokio::task::spawn_blocking(move || read_files(&files, &limits, now));
+    let read = tokio::task::spawn_blocking(move || manifests(&files, &limits, now));
+    OwnNode {
+        manifests: read.await.unwrap_or_default(),
+        ..read_without_manifests(layout, now).await
+    }
+}
+
+/// The same without the manifests, for who knows them.
+pub async fn read_without_manifests(layout: &Layout, now: Timestamp) -> OwnNode {
+    let files = layout.clone();
+    let read = tokio::task::spawn_blocking(move || read_files(&files, now));
     OwnNode {
         webhook_breaks: webhook_breaks(layout).await,
         server_starts: server_starts(layout).await,
@@ -37,7 +47,7 @@ pub async fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp)
     }
 }
 
-fn read_files(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
+fn read_files(layout: &Layout, now: Timestamp) -> OwnNode {
     let kubelet = layout.kubelet_kubeconfig();
     let certificate = layout.data_dir().join("agent/client-kubelet.crt");
     let configuration = read_text(&layout.path(CONFIGURATION)).ok();
@@ -58,7 +68,7 @@ fn read_files(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
             .ok()
             .and_then(|at| Timestamp::from_second(at).ok()),
         gate: gate(layout, now),
-        manifests: manifests(layout, limits, now),
+        manifests: Vec::new(),
         missing_files,
         missing_under,
         network: own_network(layout),
@@ -161,7 +171,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
         let now: Timestamp = "2026-11-22T00:10:00Z".parse().unwrap();
-        let look = || read_files(&layout, &ReadLimits::default(), now);
+        let look = || OwnNode {
+            manifests: manifests(&layout, &ReadLimits::default(), now),
+            ..read_files(&layout, now)
+        };
         let nothing = look();
         assert_eq!(nothing.port_68_refused, None);
         assert_eq!((nothing.kubelet_until, nothing.gate), (None, None));
@@ -233,7 +246,7 @@ mod tests {
             directory_bytes: 100,
             ..ReadLimits::default()
         };
-        let seen = read_files(&layout, &limits, Timestamp::now()).manifests;
+        let seen = super::manifests(&layout, &limits, Timestamp::now());
         let paths: Vec<&str> = seen.iter().map(|one| one.path.as_str()).collect();
         assert_eq!(paths, ["a.yaml", "b.yaml", "c.yaml"]);
     }

@@ -17,6 +17,7 @@ use windrow_decide::{
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{BaseName, ManifestPath};
 use windrow_model::reasons::Code;
+use windrow_plan::Plan;
 
 use super::appearances::{AppearanceEnds, AppearanceWatch};
 use super::clock::Clock;
@@ -87,6 +88,8 @@ pub struct Daemon {
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     pub(super) server: watch::Receiver<ServerState>,
     pub(super) counters: DaemonCounters,
+    /// The plan in force, for who looks at the manifests without reading them again.
+    plans: watch::Sender<Arc<Plan>>,
     flight: FlightRecorder,
     pub(super) appearances: AppearanceWatch,
     /// Harvester's version, once its file says it.
@@ -134,6 +137,7 @@ impl Daemon {
             counters: counters.clone(),
             to_loop,
         };
+        let plans = watch::channel(state.shared_plan()).0;
         let mut publisher = Publisher::new(layout.status(), process::this_process().ok());
         let transitions = Transitions::after(publisher.take_earlier().as_deref());
         Self {
@@ -165,6 +169,7 @@ impl Daemon {
             webhooks: watch::channel(Vec::new()).1,
             server: watch::channel(ServerState::default()).1,
             counters,
+            plans,
             flight,
             appearances: AppearanceWatch::new().0,
             harvester: None,
@@ -205,6 +210,11 @@ impl Daemon {
     /// The status, for those who follow it.
     pub fn status(&self) -> watch::Receiver<Option<Arc<windrow_decide::Status>>> {
         self.publisher.subscribe()
+    }
+
+    /// The plan in force.
+    pub fn plans(&self) -> watch::Receiver<Arc<Plan>> {
+        self.plans.subscribe()
     }
 
     /// What it counts, for those who show it.

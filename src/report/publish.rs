@@ -115,7 +115,7 @@ fn stands_as(last: &Status, status: &Status) -> bool {
 
 /// A status for tests.
 #[cfg(test)]
-pub(super) fn sample(message: &str) -> Status {
+pub(crate) fn sample(message: &str) -> Status {
     use windrow_decide::{Phase, ProgramVersions, Readiness, StatusReason};
     use windrow_model::reasons::Code;
 

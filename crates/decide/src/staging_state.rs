@@ -407,6 +407,11 @@ impl StagingState {
         marker.is_some_and(|marker| marker.mark.is_some())
     }
 
+    /// The plan in force, for who keeps it.
+    pub fn shared_plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.plan)
+    }
+
     /// The plan in force.
     pub fn plan(&self) -> &Plan {
         &self.plan

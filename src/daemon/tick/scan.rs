@@ -1,5 +1,6 @@
 //! A tick scans: the manifests directory, in parts if it is large, and the spools.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_decide::Directory;
@@ -63,11 +64,22 @@ impl Daemon {
         }
     }
 
+    /// Looking a directory through makes no new plan where nothing has changed in it.
+    fn publish_plan(&self) {
+        let plan = self.state.shared_plan();
+        self.plans.send_if_modified(|known| {
+            let is_new = !Arc::ptr_eq(known, &plan);
+            *known = plan;
+            is_new
+        });
+    }
+
     fn scan_part(&mut self, limits: &manifest::ReadLimits, rescan: Duration, path: &str) {
         match self.scanner.scan(limits, rescan, self.clock.now()) {
             ScanOutcome::Directory(directory) => {
                 self.flight.scanned(&directory, self.clock.now());
                 self.state.take_directory(directory);
+                self.publish_plan();
                 if let Some(event) = self.state.set_cluster(platform::cluster(&self.layout)) {
                     journal::write_event(&event);
                 }
