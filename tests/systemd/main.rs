@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod before_installer;
 mod boot;
 mod day2;
 mod gates_apply;
