@@ -196,11 +196,12 @@ fn headline(out: &mut String, status: &Status, now: Timestamp, style: Style) {
         Readiness::Degraded | Readiness::Failed => style.bad(word),
         Readiness::SettingUp | Readiness::Unknown => style.waiting(word),
     };
-    let _ = writeln!(
-        out,
-        "{word} for {}{step}",
-        age(sentence::since(status), now)
-    );
+    // A state that nobody keeps has no age.
+    let lasted = match status.writer {
+        Some(_) => format!(" for {}", age(sentence::since(status), now)),
+        None => String::new(),
+    };
+    let _ = writeln!(out, "{word}{lasted}{step}");
     if let Some(note) = sentence::pace_note(status) {
         let _ = writeln!(out, "{}", style.waiting(&note));
     }

@@ -50,9 +50,11 @@ fn headline(out: &mut String, timeline: &BootTimeline, style: Style) {
             let _ = writeln!(out, "{line}");
         }
     }
-    let boot = timeline.boot.as_deref().unwrap_or("not recorded");
     let began = timeline.began.strftime("%Y-%m-%d %H:%M:%S UTC");
-    let about = format!("boot {boot}, Windrow began at {began}");
+    let about = match timeline.boot.as_deref() {
+        Some(boot) => format!("boot {boot}, Windrow began at {began}"),
+        None => format!("Windrow began at {began}; which boot that was is not recorded"),
+    };
     let _ = writeln!(out, "{}\n", style.dim(&printable(&about)));
 }
 

@@ -75,7 +75,7 @@ pub(super) fn rollback(args: &RollbackArgs, context: &Context) -> anyhow::Result
 fn without_daemon(context: &Context) -> Option<Exit> {
     daemon_runs(context).err()?;
     eprintln!(
-        "windrow: nothing was changed: the daemon does not run, and it is the one who does this (systemctl start windrow)"
+        "windrow: nothing was changed: only the daemon does this, and it does not run (systemctl start windrow)"
     );
     Some(Exit::Failure)
 }
