@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An agent never asks, and no server asks before kube-apiserver has answered. Of several servers one looks at the whole
-//! cluster ([`look_turn`](super::look_turn)), and each at its own node. What a look could not judge keeps its last judgement.
+//! cluster (`look_turn.rs`), and each at its own node. What a look could not judge keeps its last judgement.
 
 use std::collections::BTreeSet;
 use std::path::Path;
