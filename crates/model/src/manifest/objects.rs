@@ -28,7 +28,7 @@ pub(super) fn of_document(
         return (Vec::new(), problems);
     }
     if node.entry("items").is_none() {
-        let object = object(node, keys, &mut problems);
+        let object = object(node, keys, Code::FileRefused, &mut problems);
         return (object.into_iter().collect(), problems);
     }
     let objects = list(node, keys, most, &mut problems);
@@ -36,7 +36,7 @@ pub(super) fn of_document(
 }
 
 fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Problem>) -> Vec<Object> {
-    let Some((list_version, list_kind)) = type_of(&node, problems) else {
+    let Some((list_version, list_kind)) = type_of(&node, Code::FileRefused, problems) else {
         return Vec::new();
     };
     let NodeValue::Mapping(entries) = &mut node.value else {
@@ -91,7 +91,7 @@ fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Proble
             ));
             continue;
         }
-        objects.extend(object(item, keys, problems));
+        objects.extend(object(item, keys, Code::ObjectRefused, problems));
     }
     objects
 }
@@ -120,11 +120,20 @@ fn inherit(item: &mut Node, version: &str, kind: &str) {
     }
 }
 
-/// `apiVersion` and `kind`, when both are there and can be used.
-fn type_of(node: &Node, problems: &mut Vec<Problem>) -> Option<(String, String)> {
+/// `apiVersion` and `kind`, when both are there and can be used. A document without a kind has RKE2 refuse the whole file
+/// (apimachinery's `UnstructuredJSONScheme.Decode`: *Object 'Kind' is missing*), an item of a List only itself: `without_kind`.
+fn type_of(
+    node: &Node,
+    without_kind: Code,
+    problems: &mut Vec<Problem>,
+) -> Option<(String, String)> {
     let before = problems.len();
     let version = required(node, "apiVersion", node.line, problems);
     let kind = required(node, "kind", node.line, problems);
+    let has_kind = node.str_at(&["kind"]).is_some_and(|kind| !kind.is_empty());
+    if let Some(problem) = problems.last_mut().filter(|_| !has_kind) {
+        problem.code = without_kind;
+    }
     if let Some(version) = &version
         && version.matches('/').count() > 1
     {
@@ -181,8 +190,13 @@ fn text(entry: &MapEntry, name: &str, problems: &mut Vec<Problem>) -> Option<Str
     None
 }
 
-fn object(node: Node, keys: &[ReadKey], problems: &mut Vec<Problem>) -> Option<Object> {
-    let typed = type_of(&node, problems);
+fn object(
+    node: Node,
+    keys: &[ReadKey],
+    without_kind: Code,
+    problems: &mut Vec<Problem>,
+) -> Option<Object> {
+    let typed = type_of(&node, without_kind, problems);
     let named = names(&node, keys, problems);
     let (api_version, kind) = typed?;
     let (namespace, name) = named?;

@@ -278,11 +278,6 @@ fn objects_that_rke2_refuses_are_refused_with_a_line() {
             1,
             "`apiVersion` is missing",
         ),
-        (
-            "apiVersion: v1\nmetadata: {name: a}\n",
-            1,
-            "`kind` is missing",
-        ),
         ("apiVersion: v1\nkind: A\n", 1, "`metadata.name` is missing"),
         (
             "apiVersion: v1\nkind: A\nmetadata: {labels: {}}\n",
@@ -315,11 +310,6 @@ fn objects_that_rke2_refuses_are_refused_with_a_line() {
             "group/version",
         ),
         (
-            "apiVersion: v1\nkind: no\nmetadata: {name: a}\n",
-            2,
-            "is a boolean",
-        ),
-        (
             "apiVersion: v1\nkind: List\nmetadata: {name: a}\n",
             1,
             "without `items`",
@@ -336,6 +326,28 @@ fn objects_that_rke2_refuses_are_refused_with_a_line() {
     let all =
         "kind: 1\nmetadata:\n  name: yes\n  namespace: 5\n  annotations: text\n---\nkind: A\n";
     assert_eq!(lines(all).len(), 7);
+}
+
+#[test]
+fn a_document_without_a_kind_has_rke2_refuse_the_whole_file_and_an_item_of_a_list_only_itself() {
+    let other = map("a");
+    for (kind, line, words) in [
+        ("", 6, "`kind` is missing"),
+        ("kind: no\n", 7, "is a boolean"),
+        ("kind: ''\n", 7, "`kind` is empty"),
+        ("kind:\nitems: []\n", 7, "`kind` is empty"),
+    ] {
+        let text = format!("{other}---\napiVersion: v1\n{kind}metadata: {{name: b}}\n");
+        let told = located_problems(&text);
+        assert_eq!(
+            (told[0].0, told[0].1),
+            (Code::FileRefused, line),
+            "{told:?}"
+        );
+        assert!(told[0].2.contains(words), "{told:?}");
+    }
+    let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, metadata: {name: a}}\n";
+    assert_eq!(lines(list), [(Code::ObjectRefused, 4)]);
 }
 
 #[test]
