@@ -200,7 +200,7 @@ async fn ask_all(
     });
     let nodes = async {
         let kubeconfig = args.kubeconfig.as_deref()?;
-        let listed = cluster::once(hub, &ApiServer::new(), &kubeconfig.into()).await;
+        let listed = cluster::once(hub, &ApiServer::for_person(), &kubeconfig.into()).await;
         listed
             .err()
             .map(|why| format!("the cluster cannot be asked: {why}"))
@@ -252,11 +252,10 @@ async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Resu
         ));
     }
     if let Some(kubeconfig) = args.kubeconfig.as_deref() {
-        tokio::spawn(cluster::follow(
-            hub.clone(),
-            ApiServer::new(),
-            kubeconfig.into(),
-        ));
+        let api = ApiServer::for_person();
+        // The screen has it. A command that wants to ask fails, which stands among the rack's notices.
+        api.leave_terminal();
+        tokio::spawn(cluster::follow(hub.clone(), api, kubeconfig.into()));
     }
     Ok(serving)
 }
