@@ -23,7 +23,8 @@
     if (busy) { again = true; return; }
     if (marks()) { if (!later) later = setTimeout(function () { later = 0; load(); }, 2000); return; }
     busy = true;
-    fetch(main.dataset.part, { credentials: "same-origin", cache: "no-store" })
+    // A page that was opened as http://user:TOKEN@host/ has them in its base, and fetch refuses such an address.
+    fetch(location.origin + main.dataset.part, { credentials: "same-origin", cache: "no-store" })
       .then(function (answer) { return answer.ok ? answer.text() : Promise.reject(answer.status); })
       .then(function (text) {
         put(text);
@@ -32,7 +33,7 @@
       .catch(function () { say("not current", "off"); })
       .then(function () { busy = false; if (again) { again = false; load(); } });
   }
-  var events = new EventSource("/live");
+  var events = new EventSource(location.origin + "/live");
   events.onopen = function () { say("live", "on"); };
   events.onmessage = load;
   events.onerror = function () { say("connection lost, trying again", "off"); };
