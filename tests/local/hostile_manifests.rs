@@ -141,7 +141,7 @@ fn shapes() -> Vec<Shape> {
         ("dashes", BEYOND, || {
             filled(&format!("{HEAD}data:\n"), "- \n", "")
         }),
-        ("documents", BEYOND, || filled("", "---\n{}\n", "")),
+        ("documents", BEYOND, || filled("", "---\nkind: A\n", "")),
         ("values that cannot be read", "file-refused", || {
             filled(&format!("{HEAD}data:\n"), "- !!int x\n", "")
         }),
