@@ -176,7 +176,7 @@ async fn a_node_sends_to_a_rack_that_it_knows_by_its_certificate_and_nothing_is_
     );
     let view: Value = serde_json::from_slice(&site.run(&once).stdout).unwrap();
     assert_eq!(view["nodes"][0]["source"], "event", "{view:#}");
-    // However it ends: the same certificate, and all that it was told.
+    // However it ends: the same certificate, and all that it heard.
     assert_eq!(rack.end(Signal::SIGKILL), None);
     let (mut again, same) = start();
     assert_eq!(same, fingerprint);
