@@ -426,7 +426,7 @@ fn without_a_daemon_the_gates_of_a_trial_are_put_back_before_rke2_starts_again()
     );
 
     let refused = said(&gates(&machine, &["apply", "--yes"]), 1);
-    assert!(refused.contains("the daemon does not run"), "{refused}");
+    assert!(refused.contains("it does not run"), "{refused}");
     machine.sh("systemctl unmask --runtime windrow; systemctl daemon-reload; systemctl reset-failed windrow; systemctl start windrow");
     wait_outcome(&machine, "rolled-back");
     assert!(!machine.exists(DROP_IN));

@@ -104,7 +104,7 @@ fn webhook(machine: &Machine) -> String {
 
 /// The text without what differs from run to run.
 fn steady(text: &str) -> String {
-    const CHANGES: [(&str, &str); 13] = [
+    const CHANGES: [(&str, &str); 14] = [
         (r"\b\d+(m\d+s|h\d+m|d\d+h)\b", "AGE"),
         (
             r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?( UTC|Z)?",
@@ -127,6 +127,10 @@ fn steady(text: &str) -> String {
         (
             r"every manifest is applied$",
             "every manifest is applied; every required probe passes",
+        ),
+        (
+            r"^Setting up: no default route",
+            "Setting up (api): no default route",
         ),
         (r" \(was setting up\)", ""),
     ];
