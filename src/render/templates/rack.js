@@ -23,7 +23,7 @@
     if (busy) { again = true; return; }
     if (marks()) { if (!later) later = setTimeout(function () { later = 0; load(); }, 2000); return; }
     busy = true;
-    // A page that was opened as http://user:TOKEN@host/ has them in its base, and fetch refuses such an address.
+    // A page whose address has a user and a token before the host has them in its base, and fetch refuses that.
     fetch(location.origin + main.dataset.part, { credentials: "same-origin", cache: "no-store" })
       .then(function (answer) { return answer.ok ? answer.text() : Promise.reject(answer.status); })
       .then(function (text) {
