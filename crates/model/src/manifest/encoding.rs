@@ -32,6 +32,16 @@ pub fn decode_base64(text: &[u8]) -> Result<Vec<u8>, String> {
         })
 }
 
+/// The bytes as text, each one that is not UTF-8 as U+FFFD, as Go writes it into JSON.
+pub(super) fn lossy(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    text
+}
+
 /// Does it begin as gzip does (RFC 1952)?
 pub(super) fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
@@ -73,6 +83,14 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn every_byte_that_is_not_utf_8_is_one_replacement() {
+        // The first two bytes of three, and a surrogate.
+        assert_eq!(lossy(b"a\xe2\x82b"), "a\u{fffd}\u{fffd}b");
+        assert_eq!(lossy(b"\xed\xa0\x80"), "\u{fffd}\u{fffd}\u{fffd}");
+        assert_eq!(lossy("é".as_bytes()), "é");
     }
 
     #[test]

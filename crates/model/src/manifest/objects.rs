@@ -36,9 +36,11 @@ pub(super) fn of_document(
 }
 
 fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Problem>) -> Vec<Object> {
-    let Some((list_version, list_kind)) = type_of(&node, Code::FileRefused, problems) else {
+    // Of a List itself RKE2 asks for no more than a kind.
+    let Some(list_kind) = kind_of(&node, Code::FileRefused, problems) else {
         return Vec::new();
     };
+    let list_version = node.str_at(&["apiVersion"]).unwrap_or_default().to_owned();
     let NodeValue::Mapping(entries) = &mut node.value else {
         return Vec::new();
     };
@@ -72,7 +74,11 @@ fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Proble
         }
         if !matches!(item.value, NodeValue::Mapping(_)) {
             problems.push(Problem {
-                code: Code::FileRefused,
+                // RKE2 makes an object without a name of an item that is empty.
+                code: match item.is_null() {
+                    true => Code::ObjectRefused,
+                    false => Code::FileRefused,
+                },
                 line: Some(item.line),
                 message: format!(
                     "an item of the List is {}, not an object; write an object",
@@ -120,33 +126,43 @@ fn inherit(item: &mut Node, version: &str, kind: &str) {
     }
 }
 
-/// `apiVersion` and `kind`, when both are there and can be used. A document without a kind has RKE2 refuse the whole file
-/// (apimachinery's `UnstructuredJSONScheme.Decode`: *Object 'Kind' is missing*), an item of a List only itself: `without_kind`.
+/// `apiVersion` and `kind`, when both are there and can be used.
 fn type_of(
     node: &Node,
     without_kind: Code,
     problems: &mut Vec<Problem>,
 ) -> Option<(String, String)> {
-    let before = problems.len();
     let version = required(node, "apiVersion", node.line, problems);
+    let kind = kind_of(node, without_kind, problems);
+    version.zip(kind)
+}
+
+/// A document without a kind has RKE2 refuse the whole file (apimachinery's `UnstructuredJSONScheme.Decode`: *Object 'Kind'
+/// is missing*), an item of a List only itself: `without_kind`. Behind an `apiVersion` that is none there is no kind either.
+fn kind_of(node: &Node, without_kind: Code, problems: &mut Vec<Problem>) -> Option<String> {
+    let before = problems.len();
     let kind = required(node, "kind", node.line, problems);
-    let has_kind = node.str_at(&["kind"]).is_some_and(|kind| !kind.is_empty());
-    if let Some(problem) = problems.last_mut().filter(|_| !has_kind) {
-        problem.code = without_kind;
-    }
-    if let Some(version) = &version
-        && version.matches('/').count() > 1
+    if node
+        .str_at(&["kind"])
+        .is_some_and(|kind| kind.len() > LONGEST)
     {
-        let line = node.entry("apiVersion").map_or(node.line, |at| at.line);
+        return None;
+    }
+    if let Some(version) = node.entry("apiVersion")
+        && version
+            .value
+            .as_str()
+            .is_some_and(|text| text.matches('/').count() > 1)
+    {
         problems.push(refused(
-            line,
+            version.line,
             "`apiVersion` has more than one `/`; write group/version",
         ));
     }
-    if problems.len() > before {
-        return None;
+    for problem in &mut problems[before..] {
+        problem.code = without_kind;
     }
-    version.zip(kind)
+    kind.filter(|_| problems.len() == before)
 }
 
 /// A string that must be there. Says what is wrong with it if it is not.

@@ -6,8 +6,8 @@ use super::split::{self, AfterSeparator, BadSeparator, Chunk};
 use super::template;
 use super::yaml::ReadKey;
 use super::{
-    Document, FileContent, ManifestFile, Node, NodeValue, Object, Problem, ReadLimits, json,
-    objects, yaml,
+    Document, FileContent, ManifestFile, Node, NodeValue, Object, Problem, ReadLimits, encoding,
+    json, objects, yaml,
 };
 use crate::reasons::Code;
 
@@ -227,7 +227,7 @@ impl<'v> ManifestReader<'v> {
         }
         let replaced: usize = bytes
             .utf8_chunks()
-            .map(|chunk| chunk.valid().len() + 3 * usize::from(!chunk.invalid().is_empty()))
+            .map(|chunk| chunk.valid().len() + 3 * chunk.invalid().len())
             .sum();
         if replaced as u64 > self.limits.file_bytes {
             let limit = budget::shown(self.limits.file_bytes);
@@ -236,7 +236,7 @@ impl<'v> ManifestReader<'v> {
                 format!("the text is not UTF-8 here, and read as RKE2 reads it the file has {replaced} bytes, more than {limit}; save the file as UTF-8"),
             );
         }
-        self.documents(&String::from_utf8_lossy(bytes), &bad_lines);
+        self.documents(&encoding::lossy(bytes), &bad_lines);
     }
 
     /// RKE2's line reader takes UTF-16 apart at single bytes. Only big-endian text that ends in a line
@@ -307,7 +307,8 @@ fn document<'t>(
             .map(Some)
             .map_err(|problem| vec![problem]);
     }
-    let last = chunk.line + split::count_lines(content);
+    // The separator behind it is none of its lines.
+    let last = chunk.line + split::count_lines(content) - u32::from(content.ends_with('\n'));
     let bad = bad_lines
         .iter()
         .filter(|line| (chunk.line..=last).contains(line));

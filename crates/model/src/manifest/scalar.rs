@@ -68,6 +68,24 @@ impl Scalar {
     }
 }
 
+impl Scalar {
+    /// As RKE2 prints it into an argument.
+    pub(super) fn printed(&self) -> String {
+        match self {
+            Scalar::Int(value) => value.to_string(),
+            Scalar::Uint(value) => value.to_string(),
+            Scalar::Float(value) if value.is_nan() => "NaN".to_owned(),
+            Scalar::Float(value) if value.is_infinite() => {
+                if *value > 0.0 { "+Inf" } else { "-Inf" }.to_owned()
+            }
+            Scalar::Float(value) => shortest(&value.to_string(), &format!("{value:e}")),
+            Scalar::Null => String::new(),
+            Scalar::Bool(value) => value.to_string(),
+            Scalar::Text(text) => text.clone(),
+        }
+    }
+}
+
 /// A float as JSON writes it and Kubernetes reads it back: whole numbers become integers. Large ones
 /// are written with the shortest digits that mean them, and so read back as other integers.
 fn float(value: f64) -> Result<NodeValue, String> {
@@ -87,8 +105,7 @@ fn float(value: f64) -> Result<NodeValue, String> {
     })
 }
 
-/// A float as a key: the shortest digits that single precision needs, with an exponent below 1e-4
-/// and from 1e6 on, as the reader's own formatting has it.
+/// A float as a key: the shortest digits that single precision needs.
 fn float_key(value: f64) -> String {
     let narrow = value as f32;
     if narrow.is_nan() {
@@ -97,11 +114,15 @@ fn float_key(value: f64) -> String {
     if narrow.is_infinite() {
         return if narrow > 0.0 { ".inf" } else { "-.inf" }.to_owned();
     }
-    let scientific = format!("{narrow:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    shortest(&narrow.to_string(), &format!("{narrow:e}"))
+}
+
+/// Of two ways to write a number the one that Go's `%g` takes: with an exponent below 1e-4 and from 1e6 on.
+fn shortest(decimal: &str, scientific: &str) -> String {
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..6).contains(&exponent) {
-        return narrow.to_string();
+        return decimal.to_owned();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
@@ -120,7 +141,7 @@ fn tagged(text: String, tag: &str) -> Result<Scalar, String> {
     match name {
         "str" => Ok(Scalar::Text(text)),
         "binary" => match super::encoding::decode_base64(text.as_bytes()) {
-            Ok(bytes) => Ok(Scalar::Text(String::from_utf8_lossy(&bytes).into_owned())),
+            Ok(bytes) => Ok(Scalar::Text(super::encoding::lossy(&bytes))),
             Err(why) => Err(format!("!!binary is not valid base64: {why}")),
         },
         "timestamp" if is_timestamp(&text) => Ok(Scalar::Text(text)),
@@ -278,14 +299,15 @@ fn is_timestamp(text: &str) -> bool {
         return false;
     };
     let parts: Vec<&str> = date.split('-').collect();
-    let number = |text: &str| text.parse::<u32>().ok();
+    let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.len() <= 4);
+    let short = |text: &str| number(text).filter(|_| text.len() <= 2);
     let [year, month, day] = parts[..] else {
         return false;
     };
     let date_fits = year.len() == 4
         && number(year).is_some()
-        && number(month).is_some_and(|month| (1..=12).contains(&month))
-        && number(day).is_some_and(|day| (1..=31).contains(&day));
+        && short(month).is_some_and(|month| (1..=12).contains(&month))
+        && short(day).is_some_and(|day| (1..=31).contains(&day));
     let time_fits = time.is_none_or(|time| {
         time.split(':').count() >= 3
             && time

@@ -305,11 +305,6 @@ fn objects_that_rke2_refuses_are_refused_with_a_line() {
             "is a number",
         ),
         (
-            "apiVersion: a/b/c\nkind: A\nmetadata: {name: a}\n",
-            1,
-            "group/version",
-        ),
-        (
             "apiVersion: v1\nkind: List\nmetadata: {name: a}\n",
             1,
             "without `items`",
@@ -336,6 +331,7 @@ fn a_document_without_a_kind_has_rke2_refuse_the_whole_file_and_an_item_of_a_lis
         ("kind: no\n", 7, "is a boolean"),
         ("kind: ''\n", 7, "`kind` is empty"),
         ("kind:\nitems: []\n", 7, "`kind` is empty"),
+        ("kind: A\napiVersion: a/b/c\n", 8, "write group/version"),
     ] {
         let text = format!("{other}---\napiVersion: v1\n{kind}metadata: {{name: b}}\n");
         let told = located_problems(&text);
@@ -348,6 +344,35 @@ fn a_document_without_a_kind_has_rke2_refuse_the_whole_file_and_an_item_of_a_lis
     }
     let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, metadata: {name: a}}\n";
     assert_eq!(lines(list), [(Code::ObjectRefused, 4)]);
+    let list =
+        "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: a/b/c, kind: A, metadata: {name: a}}\n";
+    assert_eq!(lines(list), [(Code::ObjectRefused, 4)]);
+}
+
+#[test]
+fn of_a_list_itself_rke2_asks_for_no_more_than_a_kind() {
+    let items = "items:\n- {apiVersion: v1, kind: A, metadata: {name: a}}\n";
+    for head in ["kind: List\n", "apiVersion: 1\nkind: List\n"] {
+        assert_eq!(names(format!("{head}{items}")), ["A a"]);
+    }
+    // An item that is empty is an object without a name.
+    let read = file(format!("apiVersion: v1\nkind: List\n{items}-\n"));
+    assert_eq!(read.objects().count(), 1);
+    let said: Vec<_> = read.problems.iter().map(|problem| problem.code).collect();
+    assert_eq!(said, [Code::ObjectRefused]);
+    assert_eq!(
+        lines(format!("apiVersion: a/b/c\nkind: List\n{items}")),
+        [(Code::FileRefused, 1)]
+    );
+}
+
+#[test]
+fn bytes_behind_a_separator_are_none_of_the_document_before() {
+    let (a, b) = (map("a"), map("b"));
+    let mut text = format!("{a}--- # ").into_bytes();
+    text.extend(b"\xff\n");
+    text.extend(b.as_bytes());
+    assert_eq!(names(text), ["ConfigMap a", "ConfigMap b"]);
 }
 
 #[test]

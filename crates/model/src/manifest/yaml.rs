@@ -143,10 +143,29 @@ impl<'t> YamlReader<'t> {
         first_line: u32,
         limits: &ReadLimits,
     ) -> Result<Option<Node>, Vec<Problem>> {
-        self.aside = DocumentNotes::default();
         if text.contains(MARK) {
-            return self.read_marked(text, first_line, limits);
+            return self.read_replaced(text, first_line, limits);
         }
+        match self.read_plainly(text, first_line, limits) {
+            Err(problems) if self.is_rke2s() && problems.iter().any(source::is_of_colon) => {
+                self.read_replaced(text, first_line, limits)
+            }
+            read => read,
+        }
+    }
+
+    /// Is it read as RKE2 reads it? Other programs have other readers.
+    fn is_rke2s(&self) -> bool {
+        !self.whole && !self.written_binary
+    }
+
+    fn read_plainly(
+        &mut self,
+        text: &'t str,
+        first_line: u32,
+        limits: &ReadLimits,
+    ) -> Result<Option<Node>, Vec<Problem>> {
+        self.aside = DocumentNotes::default();
         let lines = Lines::new(text, first_line);
         self.parser.reset();
         self.parser.set_encoding(Encoding::Utf8);
@@ -178,12 +197,13 @@ impl<'t> YamlReader<'t> {
 /// A byte-order mark. In front of the text it is taken off before.
 const MARK: char = '\u{feff}';
 
-/// Stands for a mark while the text is parsed: as long, and no character of any text.
-const STAND_IN: char = '\u{fdd0}';
+/// What the parser reads otherwise than RKE2's, and what stands for it while the text is parsed: no character of any text.
+const STAND_INS: [(char, char); 2] = [(MARK, '\u{fdd0}'), (':', '\u{fdd1}')];
 
 impl YamlReader<'_> {
-    /// The parser skips a mark at the beginning of every line, RKE2's only in front of the text.
-    fn read_marked(
+    /// The parser skips a mark at the beginning of every line, RKE2's only in front of the text. And where a text between
+    /// brackets ends in a colon, the parser refuses what RKE2's takes.
+    fn read_replaced(
         &mut self,
         text: &str,
         first_line: u32,
@@ -199,12 +219,13 @@ impl YamlReader<'_> {
         }
         let mut reader = YamlReader {
             whole: self.whole,
+            pairs: self.pairs,
             taken: self.taken,
             written_binary: self.written_binary,
             ..YamlReader::default()
         };
-        let text = text.replace(MARK, STAND_IN.encode_utf8(&mut [0; 4]));
-        let read = reader.read(&text, first_line, limits);
+        let text = replaced(text, self.is_rke2s());
+        let read = reader.read_plainly(&text, first_line, limits);
         self.aside = std::mem::take(&mut reader.aside);
         let mut node = read?;
         if let Some(node) = &mut node {
@@ -214,10 +235,32 @@ impl YamlReader<'_> {
     }
 }
 
+/// The text with stand-ins; those of colons where `colons` says so.
+fn replaced(text: &str, colons: bool) -> String {
+    let stand_in = |ch: char| STAND_INS.iter().find(|(real, _)| *real == ch);
+    let mut before = ' ';
+    let mut all = text.chars().peekable();
+    let mut replaced = String::with_capacity(text.len());
+    while let Some(ch) = all.next() {
+        let ends = |next: &char| ",?[]{}".contains(*next);
+        let is_text = ch != ':'
+            || (colons
+                && !before.is_whitespace()
+                && !"\"'[]{},".contains(before)
+                && all.peek().is_some_and(ends));
+        let put = stand_in(ch).filter(|_| is_text);
+        replaced.push(put.map_or(ch, |(_, stand_in)| *stand_in));
+        before = ch;
+    }
+    replaced
+}
+
 fn put_back(node: &mut Node) {
     let restore = |text: &mut String| {
-        if text.contains(STAND_IN) {
-            *text = text.replace(STAND_IN, MARK.encode_utf8(&mut [0; 4]));
+        for (real, stand_in) in STAND_INS {
+            if text.contains(stand_in) {
+                *text = text.replace(stand_in, real.encode_utf8(&mut [0; 4]));
+            }
         }
     };
     match &mut node.value {

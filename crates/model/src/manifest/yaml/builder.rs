@@ -5,7 +5,7 @@ mod anchors;
 
 use std::collections::HashMap;
 
-use libyaml_safer::EventData;
+use libyaml_safer::{EventData, MappingStyle, ScalarStyle, SequenceStyle};
 
 use self::anchor::Anchor;
 use super::aliases::Aliases;
@@ -48,6 +48,8 @@ enum Items {
 struct OpenCollection {
     line: u32,
     anchor: Option<String>,
+    /// Is it written in brackets, or in braces?
+    flow: bool,
     items: Items,
     /// Values in it, itself included, aliases expanded.
     nodes: usize,
@@ -141,20 +143,33 @@ impl<'l> NodeBuilder<'l> {
                 tag,
                 value,
                 plain_implicit,
+                style,
                 ..
             } => {
                 self.decoded += 1;
+                let is_rke2s = !self.unique && !self.written_binary;
+                if is_rke2s
+                    && style == ScalarStyle::Plain
+                    && value.contains('?')
+                    && self.is_in_flow()
+                {
+                    self.problem(line, QUESTION_MARK.to_owned());
+                }
                 let tag = tag.as_deref().filter(|tag| !tag.is_empty());
                 self.weigh(&value, tag)?;
                 self.scalar(anchor, tag, value, plain_implicit, line)
             }
             EventData::Alias { anchor } => self.take_alias(&anchor, line),
-            EventData::SequenceStart { anchor, .. } => {
-                self.open(anchor, line, Items::Sequence(Vec::new()))
-            }
-            EventData::MappingStart { anchor, .. } => self.open(
+            EventData::SequenceStart { anchor, style, .. } => self.open(
                 anchor,
                 line,
+                style == SequenceStyle::Flow,
+                Items::Sequence(Vec::new()),
+            ),
+            EventData::MappingStart { anchor, style, .. } => self.open(
+                anchor,
+                line,
+                style == MappingStyle::Flow,
                 Items::Mapping {
                     entries: Vec::new(),
                     key: None,
@@ -174,6 +189,10 @@ impl<'l> NodeBuilder<'l> {
                 ..
             })
         )
+    }
+
+    fn is_in_flow(&self) -> bool {
+        self.stack.last().is_some_and(|frame| frame.flow)
     }
 
     /// Counts a text. Base64 that is no UTF-8 becomes larger than it was.
@@ -240,7 +259,11 @@ impl<'l> NodeBuilder<'l> {
                 let value = resolved.clone().into_value().unwrap_or(NodeValue::Null);
                 self.keep_anchor(anchor, &Node { line, value }, (1, 0))?;
             }
-            let key = match resolved.into_key() {
+            let key = match self.pairs {
+                true => Ok(resolved.printed()),
+                false => resolved.into_key(),
+            };
+            let key = match key {
                 Ok(key) => key,
                 Err(message) => {
                     self.problem(line, message);
@@ -257,7 +280,14 @@ impl<'l> NodeBuilder<'l> {
             }
             return self.key(PendingKey::Name { key, line });
         }
-        let value = match resolved.into_value() {
+        let value = match resolved {
+            // They never become JSON there.
+            Scalar::Uint(_) | Scalar::Float(_) if self.pairs => {
+                Ok(NodeValue::String(resolved.printed()))
+            }
+            _ => resolved.into_value(),
+        };
+        let value = match value {
             Ok(value) => value,
             Err(message) => {
                 self.problem(line, message);
@@ -299,6 +329,7 @@ impl<'l> NodeBuilder<'l> {
         &mut self,
         anchor: Option<String>,
         line: u32,
+        flow: bool,
         items: Items,
     ) -> Result<(), DocumentRefusal> {
         self.decoded += 1;
@@ -318,6 +349,7 @@ impl<'l> NodeBuilder<'l> {
         self.stack.push(OpenCollection {
             line,
             anchor,
+            flow,
             items,
             nodes: 1,
             height: 1,
@@ -350,7 +382,11 @@ impl<'l> NodeBuilder<'l> {
             line: frame.line,
             value,
         };
-        self.keep_anchor(frame.anchor, &node, (frame.nodes, frame.height))?;
+        // An anchor of the same name inside it came later.
+        let anchor = frame
+            .anchor
+            .filter(|name| matches!(self.anchors.get(name), Some(Anchor::Open)));
+        self.keep_anchor(anchor, &node, (frame.nodes, frame.height))?;
         self.value(node, frame.nodes, frame.height, false)
     }
 
@@ -389,6 +425,7 @@ impl<'l> NodeBuilder<'l> {
         if grown.is_err() {
             return Err(self.spent());
         }
+        let is_outermost = self.stack.len() == 1;
         let Some(frame) = self.stack.last_mut() else {
             return Ok(());
         };
@@ -406,7 +443,11 @@ impl<'l> NodeBuilder<'l> {
                 }),
                 _ => {
                     *merged = true;
-                    merge(entries, node, by_alias)?;
+                    match self.pairs && is_outermost {
+                        // RKE2 reads pairs, and drops those that are merged into them.
+                        true => merge(&mut Vec::new(), node, by_alias)?,
+                        false => merge(entries, node, by_alias)?,
+                    }
                 }
             },
         }
@@ -464,6 +505,10 @@ fn may_be_no_text(text: &str) -> bool {
     let truths = text.len() <= "false".len() && b"yYnNoOtTfF".contains(&first);
     truths || first.is_ascii_digit() || b"+-.".contains(&first)
 }
+
+/// RKE2's reader takes a question mark for the beginning of a key there, wherever in a text it stands.
+const QUESTION_MARK: &str =
+    "not valid YAML: between brackets or braces a text with a question mark must be quoted";
 
 fn key_is_no_scalar() -> String {
     "a list or map cannot be a key; quote the key if it is text like `{{ name }}`".to_owned()

@@ -152,6 +152,11 @@ pub(super) fn syntax(error: &Error, text: &str, lines: &Lines<'_>) -> Problem {
     refused(line, format!("not valid YAML; {hint} ({problem}{began})"))
 }
 
+/// Is it the parser's refusal of a colon at the end of a text between brackets?
+pub(super) fn is_of_colon(problem: &Problem) -> bool {
+    problem.message.contains("found unexpected ':'")
+}
+
 fn refused(line: u32, message: String) -> Problem {
     Problem {
         code: Code::FileRefused,

@@ -120,6 +120,7 @@ fn tags_say_what_a_scalar_is() {
         "!!float yes",
         "!!null x",
         "!!timestamp soon",
+        "!!timestamp 2026-11-021",
         "!!binary '*'",
     ] {
         assert_eq!(
@@ -189,6 +190,8 @@ fn anchors_aliases_and_merges_work_within_a_document() {
     assert_eq!(read["d"], json!({"x": 1, "y1": 2}));
     assert_eq!(read["e"], json!({"q": 1}));
     assert_eq!(read["f"], json!({"<<": 1}));
+    // An anchor inside another one of its name came later.
+    assert_eq!(value("v: &a [&a [x]]\nw: *a\n")["w"], json!(["x"]));
     assert!(message("a: *nowhere\n").contains("no anchor"));
     assert!(message("a: &a [*a]\n").contains("of its own anchor"));
     assert!(message("a: {<<: 1}\n").contains("`<<` takes a map"));
@@ -343,6 +346,32 @@ fn a_byte_order_mark_inside_the_text_is_a_character_of_it() {
     assert_eq!(
         value("a: \u{feff}x\n\u{feff}b: 1"),
         json!({"a": "\u{feff}x", "\u{feff}b": 1})
+    );
+}
+
+#[test]
+fn between_brackets_a_colon_ends_a_text_and_a_question_mark_none() {
+    assert_eq!(
+        value("a: [x:, y:]\nb: {c:, 'd:[': \"e:]\"}\n# f:,\n"),
+        json!({"a": ["x:", "y:"], "b": {"c:": null, "d:[": "e:]"}})
+    );
+    // What stands for the colon is put back in front of any number.
+    assert_eq!(value("a: [9:, \u{feff}]\n")["a"], json!(["9:", "\u{feff}"]));
+    for text in [
+        "a: [b?]\n",
+        "a: {b: http://c/?d=e}\n",
+        "a: [b?c: d]\n",
+        "a: [b:?c]\n",
+    ] {
+        assert!(message(text).contains("must be quoted"), "{text}");
+    }
+    // Windrow's own files, and those of other programs, have other readers.
+    assert!(parse_configuration("a: [b?]\n").is_ok());
+    assert!(input("a: [b?]\n", &ReadLimits::default()).is_ok());
+    assert!(input("a: [b:]\n", &ReadLimits::default()).is_err());
+    assert_eq!(
+        value("a: b?c\nd: [\"e?\"]\nf: [? g]\n"),
+        json!({"a": "b?c", "d": ["e?"], "f": [{"g": null}]})
     );
 }
 
