@@ -237,9 +237,9 @@ fn take(
     held: &mut BTreeMap<String, HeldValue>,
     effective: &mut MergedConfig,
 ) {
-    let (key, appends) = match entry.key.strip_suffix('+') {
+    let (key, appends) = match entry.key.trim().strip_suffix('+') {
         Some(key) => (key, true),
-        None => (entry.key.as_str(), false),
+        None => (entry.key.trim(), false),
     };
     if !key.ends_with("-arg") {
         return;
@@ -304,13 +304,24 @@ fn take(
 }
 
 fn is_no_text(node: &Node) -> bool {
-    matches!(node.value, NodeValue::Mapping(_) | NodeValue::Sequence(_))
+    match &node.value {
+        NodeValue::Sequence(items) => match &items[..] {
+            [item] => matches!(item.value, NodeValue::Mapping(_) | NodeValue::Sequence(_)),
+            _ => true,
+        },
+        value => matches!(value, NodeValue::Mapping(_)),
+    }
 }
 
-/// A scalar as RKE2 writes it into an argument. A list or map makes no argument that works.
+/// An item as RKE2 writes it into an argument (wrangler's `convert.ToString`): without white space around it, and of a list
+/// its first text. Another list or a map makes no argument that works.
 fn text(node: &Node) -> String {
+    let node = match &node.value {
+        NodeValue::Sequence(items) => items.first().unwrap_or(node),
+        _ => node,
+    };
     match &node.value {
-        NodeValue::String(text) => text.clone(),
+        NodeValue::String(text) => text.trim().to_owned(),
         NodeValue::Bool(value) => value.to_string(),
         NodeValue::Number(number) => number.to_string(),
         NodeValue::Null | NodeValue::Sequence(_) | NodeValue::Mapping(_) => String::new(),

@@ -170,6 +170,33 @@ fn what_is_no_configuration_is_tolerated_and_only_the_first_document_counts() {
 }
 
 #[test]
+fn an_item_is_the_text_that_rke2_makes_of_it() {
+    let text =
+        "\" kube-apiserver-arg \": [' a=b ', [c=d], 1e3, 1e6, 12345678901234567890, .inf, yes]\n";
+    let merged = merge(&[main_file(text)]);
+    assert_eq!(
+        texts(&merged, API),
+        [
+            "a=b",
+            "c=d",
+            "1000",
+            "1e+06",
+            "12345678901234567890",
+            "+Inf",
+            "true"
+        ]
+    );
+    assert_eq!(merged.findings, []);
+    let merged = merge(&[main_file("kube-apiserver-arg: [[a=b, c=d]]\n")]);
+    assert_eq!(texts(&merged, API), ["a=b"]);
+    assert_eq!(merged.findings.len(), 1, "the rest of the list is lost");
+    // RKE2 reads pairs, and merges none into them.
+    let merged = merge(&[main_file("x: &x {kube-apiserver-arg: [a]}\n<<: *x\n~: b\n")]);
+    assert_eq!(texts(&merged, API), [""; 0]);
+    assert_eq!(merged.findings, []);
+}
+
+#[test]
 fn every_empty_item_is_named_at_its_line_and_once() {
     let text = "kube-apiserver-arg:\n- ''\n- a\n- ''\nkubelet-arg:\n- ~\n";
     let merged = merge(&[main_file(text)]);
@@ -184,7 +211,7 @@ fn every_empty_item_is_named_at_its_line_and_once() {
 #[test]
 fn items_that_are_no_texts_are_named() {
     let merged = merge(&[main_file(
-        "kube-apiserver-arg:\n- feature-gates: A=true\n- [x]\nkubelet-arg: {a: b}\n",
+        "kube-apiserver-arg:\n- feature-gates: A=true\n- [x, y]\nkubelet-arg: {a: b}\n",
     )]);
     let lines: Vec<Option<u32>> = merged
         .findings

@@ -12,7 +12,7 @@ pub fn data_dir(files: &[Rke2ConfigFile]) -> Option<ConfigItem> {
         let entry = entries
             .into_iter()
             .rev()
-            .find(|entry| entry.key.trim_end_matches('+') == "data-dir")?;
+            .find(|entry| entry.key.trim().trim_end_matches('+') == "data-dir")?;
         let said = last_text(&entry.value)?;
         Some(ConfigItem {
             text: said.to_owned(),
@@ -23,7 +23,7 @@ pub fn data_dir(files: &[Rke2ConfigFile]) -> Option<ConfigItem> {
 
 fn last_text(node: &Node) -> Option<&str> {
     match &node.value {
-        NodeValue::String(text) if !text.is_empty() => Some(text),
+        NodeValue::String(text) if !text.trim().is_empty() => Some(text.trim()),
         // A flag that is given twice: the last one counts.
         NodeValue::Sequence(items) => last_text(items.last()?),
         _ => None,
@@ -59,6 +59,8 @@ mod tests {
         assert_eq!(said_by(&[]), None);
         assert_eq!(said_by(&[silent]), None);
         assert_eq!(said_by(&[main, silent]), at("/a", "/c/config.yaml", 2));
+        let spaced = (ConfigLayer::DropIn, "/c/d/90.yaml", "data-dir: ' /d '\n");
+        assert_eq!(said_by(&[spaced]), at("/d", "/c/d/90.yaml", 1));
         assert_eq!(
             said_by(&[broken, unread, silent, drop_in, main]),
             at("/b", "/c/d/50.yaml", 1)
