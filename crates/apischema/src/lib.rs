@@ -36,6 +36,7 @@ pub use kinds::{
 };
 pub use minors::Minors;
 pub use problem::{Problem, ProblemKind};
+pub use schedule::error as schedule_problem;
 
 use windrow_model::manifest::Object;
 

@@ -31,8 +31,8 @@ const WORDS: [&str; 7] = [
     "@hourly",
 ];
 
-/// Why this is no schedule.
-pub(crate) fn error(text: &str) -> Option<String> {
+/// Why this is no schedule of a CronJob.
+pub fn error(text: &str) -> Option<String> {
     if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
         return Some("write the time zone into `timeZone`".to_owned());
     }
@@ -77,7 +77,8 @@ fn is_part(part: &str, field: &(&str, u32, u32, &[&str])) -> bool {
     }) {
         return false;
     }
-    if matches!(range, "*" | "?") {
+    // What stands behind a star is not read.
+    if matches!(range.split('-').next(), Some("*" | "?")) {
         return true;
     }
     let (from, to) = match range.split_once('-') {
@@ -103,6 +104,7 @@ mod tests {
             "@daily",
             "@every 1h",
             "5/15 * * * *",
+            "*-x * * * *",
         ] {
             assert_eq!(error(text), None, "{text}");
         }

@@ -83,8 +83,10 @@ impl FromStr for Version {
             text: text.to_owned(),
         };
         let number = |part: &str| match part.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => part.parse::<u16>().map_err(|_| refuse()),
-            false => Err(refuse()),
+            true if part == "0" || !part.starts_with('0') => {
+                part.parse::<u16>().map_err(|_| refuse())
+            }
+            _ => Err(refuse()),
         };
         let release = text.trim();
         let release = release.strip_prefix('v').unwrap_or(release);
@@ -232,7 +234,7 @@ mod tests {
             assert_eq!((version.minor, version.patch), (Minor::v1(minor), patch));
         }
         for text in [
-            "", "v", "1", "1.", "1.x", "1.35.6.7", "latest", "1.+3", "v1.99999", "1.35.x",
+            "", "v", "1", "1.", "1.x", "1.35.6.7", "latest", "1.+3", "v1.99999", "1.35.x", "1.035",
         ] {
             let error = text.parse::<Version>().unwrap_err().to_string();
             assert!(error.contains("write it like v1.35"), "{error}");
