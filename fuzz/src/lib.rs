@@ -3,12 +3,14 @@
 //! A target is a function of bytes. It must not panic, hang or take much memory, and what it brings must stay within
 //! bounds. `cargo test` gives each target its corpus (`fuzz/corpus/TARGET/`); `fuzz/run` lets libFuzzer look for more.
 
+mod draw;
 mod targets;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Display;
 
+pub use self::draw::Draw;
 pub use self::targets::TARGETS;
 
 /// A reader, or several of the same bytes.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{TARGETS, target};
+use super::{Draw, TARGETS, target};
 
 /// The largest file of a corpus.
 const LARGEST: u64 = 16 << 10;
@@ -91,42 +91,6 @@ const PIECES: [&str; 24] = [
     "1e-2147483648",
 ];
 
-/// Numbers from a seed (splitmix64).
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let number = usize::try_from((mixed ^ (mixed >> 31)) >> 1).expect("63 bits");
-        number % bound.max(1)
-    }
-}
-
-/// Other bytes, near one of these.
-fn near(corpus: &[Vec<u8>], draw: &mut Draw) -> Vec<u8> {
-    let mut bytes = corpus[draw.below(corpus.len())].clone();
-    for _ in 0..=draw.below(4) {
-        let at = draw.below(bytes.len() + 1);
-        let until = (at + draw.below(6)).min(bytes.len());
-        let put: Vec<u8> = match draw.below(5) {
-            0 => Vec::new(),
-            1 => vec![u8::try_from(draw.below(256)).expect("a byte")],
-            2 => {
-                let other = &corpus[draw.below(corpus.len())];
-                let from = draw.below(other.len() + 1);
-                let most = (from + draw.below(64)).min(other.len());
-                other[from..most].to_vec()
-            }
-            _ => PIECES[draw.below(PIECES.len())].as_bytes().to_vec(),
-        };
-        bytes.splice(at..until, put);
-    }
-    bytes
-}
-
 /// `WINDROW_FUZZ_ROUNDS` is how many inputs each target gets, `WINDROW_FUZZ` the one target that does.
 #[test]
 fn every_target_takes_what_is_near_its_corpus() {
@@ -144,7 +108,7 @@ fn every_target_takes_what_is_near_its_corpus() {
             .map(|file| fs::read(file).expect("a file"))
             .collect();
         for seed in 0..rounds {
-            let bytes = near(&corpus, &mut Draw(seed));
+            let bytes = Draw::new(seed).near(&corpus, &PIECES);
             if std::panic::catch_unwind(|| (target.run)(&bytes)).is_err() {
                 broken.push(format!(
                     "{} {seed}: {:?}",

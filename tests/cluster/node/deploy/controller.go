@@ -118,7 +118,7 @@ func (c *Controller) applyFile(path string, evenIfKnown bool) error {
 	if !evenIfKnown && addon.Spec.Checksum == digest {
 		return nil
 	}
-	declared, err := parse(content)
+	declared, err := Parse(content)
 	if err != nil {
 		return fail("ParseManifestFailed", "Parse", err)
 	}
@@ -204,8 +204,8 @@ func formerKinds(addon *addonv1.Addon) []schema.GroupVersionKind {
 	return kinds
 }
 
-// parse turns a file into objects. One bad document refuses the whole file; a list is opened once, not deeper.
-func parse(content []byte) ([]runtime.Object, error) {
+// Parse turns a file into objects. One bad document refuses the whole file; a list is opened once, not deeper.
+func Parse(content []byte) ([]runtime.Object, error) {
 	var objects []runtime.Object
 	documents := yaml.NewYAMLReader(bufio.NewReaderSize(bytes.NewReader(content), 4096))
 	for {

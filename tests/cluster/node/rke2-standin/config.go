@@ -7,15 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"gopkg.in/yaml.v2"
+	"windrow.dev/tests/cluster/node/config"
 )
 
 // settings is the merged configuration: key to values, in the order of the files.
 type settings map[string][]string
 
-// readSettings merges config.yaml and config.yaml.d in byte order as RKE2 does: a plain key replaces what earlier files
-// gave, "key+" appends to it. Dot files count; only the endings .yaml and .yml do. yaml.v2 is RKE2's reader here, so
-// what it refuses stops RKE2 too.
+// readSettings merges config.yaml and config.yaml.d in byte order as RKE2 does. Dot files count; only the endings .yaml
+// and .yml do.
 func readSettings(path string) (settings, error) {
 	var files []string
 	if _, err := os.Stat(path); err == nil {
@@ -31,41 +30,17 @@ func readSettings(path string) (settings, error) {
 			files = append(files, filepath.Join(path+".d", e.Name()))
 		}
 	}
-	merged := settings{}
+	var merged config.Merged
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
-		var pairs yaml.MapSlice
-		if err := yaml.Unmarshal(content, &pairs); err != nil {
+		if err := merged.Add(content); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		for _, pair := range pairs {
-			key, adds := strings.CutSuffix(fmt.Sprint(pair.Key), "+")
-			if !adds {
-				merged[key] = nil
-			}
-			merged[key] = append(merged[key], texts(pair.Value)...)
-		}
 	}
-	return merged, nil
-}
-
-// texts gives a value as the flags' texts: a scalar is one, a list one per item, nothing is an empty one.
-func texts(value any) []string {
-	switch value := value.(type) {
-	case nil:
-		return []string{""}
-	case []any:
-		all := []string{}
-		for _, item := range value {
-			all = append(all, texts(item)[0])
-		}
-		return all
-	default:
-		return []string{fmt.Sprint(value)}
-	}
+	return merged.Flags(), nil
 }
 
 // arguments joins a component's defaults with the user's `…-arg` items: "name=value" drops the default, "name+=value"
