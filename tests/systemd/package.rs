@@ -1,5 +1,6 @@
 //! The packages as users get them, in a booted machine: `packaging/build` packs the program just built, dpkg and rpm install,
-//! upgrade and remove it, and systemd runs its units.
+//! upgrade and remove it, and systemd runs its units. `WINDROW_MACHINE_PACKAGES` names the directory of a release whose packages
+//! are taken instead, and `WINDROW_MACHINE_PACKAGES_BEFORE` that of the version that they replace.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +11,18 @@ use serde_json::Value;
 
 use crate::support::machine;
 
+const RELEASE: &str = "WINDROW_MACHINE_PACKAGES";
+const RELEASE_BEFORE: &str = "WINDROW_MACHINE_PACKAGES_BEFORE";
+const DEB: &str = if cfg!(target_arch = "aarch64") {
+    "_arm64.deb"
+} else {
+    "_amd64.deb"
+};
+const RPM: &str = if cfg!(target_arch = "aarch64") {
+    ".aarch64.rpm"
+} else {
+    ".x86_64.rpm"
+};
 const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
 const APPLIED: &str = "/var/lib/rancher/rke2/applied";
 const STATE: &str = "/var/lib/rancher/windrow";
@@ -42,17 +55,23 @@ const SHUTDOWN: &str = "rke2-shutdown.service";
 /// The packages of the program under test, made once: names by suffix.
 struct Packages {
     directory: PathBuf,
+    /// Those that are installed first; usually the same.
+    before: PathBuf,
 }
 
-impl Packages {
-    /// The package whose name ends like this.
-    fn named(&self, suffix: &str) -> PathBuf {
-        let entries = std::fs::read_dir(&self.directory).expect("a directory of packages");
-        let found = entries
-            .map(|entry| entry.expect("an entry").path())
-            .find(|path| path.to_string_lossy().ends_with(suffix));
-        found.unwrap_or_else(|| panic!("no {suffix} in {}", self.directory.display()))
-    }
+/// The package in a directory whose name ends like this.
+fn named(directory: &Path, suffix: &str) -> String {
+    let entries = std::fs::read_dir(directory).expect("a directory of packages");
+    let found = entries
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .find(|name| name.ends_with(suffix));
+    found.unwrap_or_else(|| panic!("no {suffix} in {}", directory.display()))
 }
 
 /// Builds them, or says why not.
@@ -62,6 +81,13 @@ fn packages() -> Option<&'static Packages> {
         return None;
     }
     let made = PACKAGES.get_or_init(|| {
+        if let Some(release) = std::env::var_os(RELEASE) {
+            let before = std::env::var_os(RELEASE_BEFORE).unwrap_or_else(|| release.clone());
+            return Some(Packages {
+                directory: release.into(),
+                before: before.into(),
+            });
+        }
         for tool in ["dpkg-deb", "rpmbuild", "strip", "python3"] {
             if Command::new(tool).arg("--version").output().is_err() {
                 assert!(
@@ -99,7 +125,10 @@ fn build() -> Packages {
             .arg("-o")
             .arg(&directory),
     );
-    Packages { directory }
+    Packages {
+        before: directory.clone(),
+        directory,
+    }
 }
 
 fn succeed(command: &mut Command) {
@@ -118,6 +147,7 @@ fn node(packages: &Packages) -> Machine {
             &format!("{shebang}\n# v1.36.3+rke2r1\n{rest}"),
         )
         .bind(packages.directory.clone(), "/packages")
+        .bind(packages.before.clone(), "/packages-before")
         .file(
             &format!("/etc/systemd/system/{SHUTDOWN}"),
             "[Service]\nExecStart=/bin/true\n",
@@ -132,9 +162,12 @@ fn node(packages: &Packages) -> Machine {
 
 /// The path of a package in the machine.
 fn inside(packages: &Packages, suffix: &str) -> String {
-    let path = packages.named(suffix);
-    let name = path.file_name().expect("a name").to_string_lossy();
-    format!("/packages/{name}")
+    format!("/packages/{}", named(&packages.directory, suffix))
+}
+
+/// The path of the package that it replaces.
+fn inside_before(packages: &Packages, suffix: &str) -> String {
+    format!("/packages-before/{}", named(&packages.before, suffix))
 }
 
 fn held(machine: &Machine, name: &str) -> Option<Value> {
@@ -208,8 +241,9 @@ fn assert_gone(machine: &Machine, said: &str) {
 fn the_deb_is_installed_upgraded_removed_and_purged() {
     let Some(packages) = packages() else { return };
     let machine = node(packages);
-    let deb = inside(packages, ".deb");
-    say_of(&machine, &["dpkg", "--install", &deb]);
+    let deb = inside(packages, DEB);
+    let before = inside_before(packages, DEB);
+    say_of(&machine, &["dpkg", "--install", &before]);
     assert_eq!(
         machine.ok(&["systemctl", "is-enabled", "windrow.service"]),
         "enabled"
@@ -250,9 +284,10 @@ fn the_rpm_is_installed_upgraded_and_erased() {
         "/etc/systemd/system-preset/99-default-disable.preset",
         "disable *\n",
     );
-    let rpm = inside(packages, ".rpm");
+    let rpm = inside(packages, RPM);
+    let before = inside_before(packages, RPM);
     // This machine's own packages are dpkg's; rpm does not know them.
-    say_of(&machine, &["rpm", "--install", "--nodeps", &rpm]);
+    say_of(&machine, &["rpm", "--install", "--nodeps", &before]);
     // As usual for packages of this family, nothing is started, and presets say what is enabled.
     let enabled = machine.run(&["systemctl", "is-enabled", "windrow.service"]);
     assert_eq!(String::from_utf8_lossy(&enabled.stdout).trim(), "disabled");
@@ -277,7 +312,7 @@ fn the_rpm_is_installed_upgraded_and_erased() {
 fn what_the_administrator_disabled_stays_so_and_no_preset_takes_a_terminal() {
     let Some(packages) = packages() else { return };
     let machine = node(packages);
-    let deb = inside(packages, ".deb");
+    let deb = inside(packages, DEB);
     say_of(&machine, &["dpkg", "--install", &deb]);
     machine.wait_unit("windrow.service", "active");
     machine.ok(&["systemctl", "disable", "--now", "windrow.service"]);
@@ -299,7 +334,7 @@ fn what_the_administrator_disabled_stays_so_and_no_preset_takes_a_terminal() {
 fn a_removal_takes_the_holds_away_even_when_the_program_cannot_be_executed() {
     let Some(packages) = packages() else { return };
     let machine = node(packages);
-    say_of(&machine, &["dpkg", "--install", &inside(packages, ".deb")]);
+    say_of(&machine, &["dpkg", "--install", &inside(packages, DEB)]);
     wait_at_work(&machine);
     machine
         .sh("systemctl stop windrow.service; printf '\\177ELF and then nothing' >/usr/bin/windrow");
@@ -315,10 +350,11 @@ fn a_package_that_cloud_init_installs_during_the_boot_neither_hangs_it_nor_comes
     let Some(packages) = packages() else { return };
     let user_data = format!(
         "#cloud-config\nbootcmd: [[dpkg, -i, {}]]\nwrite_files:\n- path: {MANIFESTS}/late.yaml\n  content: {WIDGET:?}\n",
-        inside(packages, ".deb")
+        inside(packages, DEB)
     );
     let machine = Builder::rke2()
         .bind(packages.directory.clone(), "/packages")
+        .bind(packages.before.clone(), "/packages-before")
         .enabled("rke2-server.service")
         .file(
             "/etc/cloud/cloud.cfg.d/99-zz-bootcmd.cfg",
@@ -348,7 +384,7 @@ const EXPOSURE: &[(&str, &str)] = &[
 fn every_unit_is_less_exposed_than_it_may_be_and_gives_its_reason_for_each_exception() {
     let Some(packages) = packages() else { return };
     let machine = node(packages);
-    say_of(&machine, &["dpkg", "--install", &inside(packages, ".deb")]);
+    say_of(&machine, &["dpkg", "--install", &inside(packages, DEB)]);
     machine.wait_unit("windrow.service", "active");
     let services = machine
         .sh("cd /usr/lib/systemd/system && ls -1 windrow*.service && cd ../../windrow && ls -1 *.service");
