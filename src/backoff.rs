@@ -48,3 +48,8 @@ pub(crate) fn random() -> u64 {
 pub(crate) fn spread(pause: Duration) -> Duration {
     pause - pause / 1024 * u32::try_from(random() % 256).unwrap_or_default()
 }
+
+/// A part of this time, at random.
+pub(crate) fn up_to(time: Duration) -> Duration {
+    time / 1024 * u32::try_from(random() % 1024).unwrap_or_default()
+}

@@ -13,16 +13,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
-use windrow_decide::Status;
+use windrow_decide::{Readiness, Status};
 
 use super::NodeOutletSwitches;
 use super::content::{NodeCondition, Notice, condition_on_node, notices};
-use crate::backoff::spread;
+use crate::backoff::{spread, up_to};
 
 /// How often an unchanged condition is written.
 const HEARTBEAT: Duration = Duration::from_secs(10 * 60);
 /// How long another message of the same reason waits.
 const MESSAGE: Duration = Duration::from_secs(30);
+/// The first write after a start is put off by up to this, where nothing is wrong: the daemons of many nodes may start in one second,
+/// after an upgrade of all of them.
+const FIRST: Duration = Duration::from_secs(5);
 /// First and longest pause while kube-apiserver, the credential or the Node is not there.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// Pause after a refusal.
@@ -115,6 +118,8 @@ pub struct NodeOutletPolicy {
     tokens: u32,
     refill: Instant,
     heartbeat: Duration,
+    /// When a node on which nothing is wrong writes for the first time.
+    first_write: Instant,
     /// Nothing is written before this time, after a failure.
     pause: Option<Instant>,
     next_pause: Duration,
@@ -134,6 +139,7 @@ impl NodeOutletPolicy {
             tokens: BURST,
             refill: now,
             heartbeat: spread(HEARTBEAT),
+            first_write: now + up_to(FIRST),
             pause: None,
             next_pause: PAUSES.0,
         }
@@ -173,28 +179,41 @@ impl NodeOutletPolicy {
 
     /// When something has to be written, if nothing changes until then.
     pub fn due(&self, now: Instant) -> Option<Instant> {
-        let condition = match (&self.wanted, &self.written) {
-            (_, Some(_)) if !self.switches.condition => Some(now),
-            (Some(_), None) if self.switches.condition => Some(now),
-            (Some(wanted), Some(written)) if self.switches.condition => Some(
-                if (wanted.status, &wanted.reason)
-                    != (written.condition.status, &written.condition.reason)
-                {
-                    now
-                } else if *wanted == written.condition {
-                    written.at + self.heartbeat
-                } else {
-                    written.at + MESSAGE
-                },
-            ),
-            _ => None,
-        };
         let events = (!self.waiting.is_empty()).then(|| match self.tokens {
             0 => self.refill + ONE_EVENT,
             _ => now,
         });
-        let due = [condition, events].into_iter().flatten().min()?;
+        let due = [self.condition_due(now), events]
+            .into_iter()
+            .flatten()
+            .min()?;
         Some(self.pause.map_or(due, |pause| due.max(pause)))
+    }
+
+    fn condition_due(&self, now: Instant) -> Option<Instant> {
+        if !self.switches.condition {
+            return self.written.is_some().then_some(now);
+        }
+        let wanted = self.wanted.as_ref()?;
+        let Some(written) = &self.written else {
+            return Some(match self.is_wrong() {
+                true => now,
+                false => now.max(self.first_write),
+            });
+        };
+        let is_same_reason =
+            wanted.status == written.condition.status && wanted.reason == written.condition.reason;
+        Some(match is_same_reason {
+            false => now,
+            true if *wanted == written.condition => written.at + self.heartbeat,
+            true => written.at + MESSAGE,
+        })
+    }
+
+    /// Does the node say that something is wrong?
+    fn is_wrong(&self) -> bool {
+        let readiness = self.last.as_ref().map(|last| last.readiness);
+        matches!(readiness, Some(Readiness::Failed | Readiness::Degraded))
     }
 
     /// The next request to send now. One at a time: its answer comes back before the next is asked for.
@@ -209,17 +228,13 @@ impl NodeOutletPolicy {
     }
 
     fn condition_work(&self, now: Instant, time: Timestamp) -> Option<Work> {
-        if !self.switches.condition {
-            return self.written.is_some().then_some(Work::RemoveCondition);
+        if self.condition_due(now).is_none_or(|due| due > now) {
+            return None;
         }
-        let wanted = self.wanted.as_ref()?;
-        let is_due = self.written.as_ref().is_none_or(|written| {
-            let age = now.saturating_duration_since(written.at);
-            (wanted.status, &wanted.reason) != (written.condition.status, &written.condition.reason)
-                || (*wanted != written.condition && age >= MESSAGE)
-                || age >= self.heartbeat
-        });
-        is_due.then(|| self.write(wanted.clone(), time))
+        match &self.wanted {
+            Some(wanted) if self.switches.condition => Some(self.write(wanted.clone(), time)),
+            _ => Some(Work::RemoveCondition),
+        }
     }
 
     /// The write of a condition, or what has to be known before.

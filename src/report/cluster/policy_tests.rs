@@ -41,8 +41,10 @@ fn seconds(number: u64) -> Duration {
 impl Node {
     fn new() -> Self {
         let began = Instant::now();
+        let mut policy = NodeOutletPolicy::new(SWITCHES, began);
+        policy.first_write = began;
         Self {
-            policy: NodeOutletPolicy::new(SWITCHES, began),
+            policy,
             began,
             sent: Vec::new(),
             answer: Ok(json!({})),
@@ -163,6 +165,46 @@ fn nodes_that_start_together_do_not_go_on_together() {
     assert!(most.unwrap() < 50, "{most:?}");
     let (first, last) = (second.iter().min().unwrap(), second.iter().max().unwrap());
     assert!(last - first > 100, "{first} {last}");
+}
+
+#[test]
+fn daemons_that_start_together_first_write_within_five_seconds_and_one_that_tells_of_a_failure_at_once()
+ {
+    let failed = status(Readiness::Failed, Code::NodeNotReady, "gone");
+    let mut second = Vec::new();
+    for _ in 0..500 {
+        let mut node = Node::new();
+        node.policy = NodeOutletPolicy::new(SWITCHES, node.began);
+        node.say(seconds(0), &ready(), seconds(6));
+        assert_eq!((node.sent.len(), node.writes()), (2, 1));
+        let (read, write) = (node.sent[0].0, node.sent[1].0);
+        assert_eq!(read, write, "the Node is not read before");
+        second.push(write.as_secs());
+
+        let mut node = Node::new();
+        node.policy = NodeOutletPolicy::new(SWITCHES, node.began);
+        node.say(seconds(0), &failed, seconds(0));
+        assert!(node.writes() > 0);
+    }
+    for at in 0..5 {
+        let number = second.iter().filter(|one| **one == at).count();
+        assert!((50..=200).contains(&number), "{number} in second {at}");
+    }
+}
+
+#[test]
+fn only_the_first_write_after_a_start_is_put_off() {
+    let mut node = Node::new();
+    node.policy.first_write = node.began + seconds(5);
+    let setting_up = status(Readiness::SettingUp, Code::Staging, "1 of 2");
+    node.say(seconds(0), &setting_up, seconds(4));
+    assert_eq!(node.sent.len(), 0);
+    node.say(seconds(4), &ready(), seconds(5));
+    node.say(seconds(6), &setting_up, seconds(6));
+    let is_condition = |work: &Work| matches!(work, Work::WriteCondition { .. });
+    let conditions = node.sent.iter().filter(|(_, one)| is_condition(&one.0));
+    let at: Vec<u64> = conditions.map(|(at, _)| at.as_secs()).collect();
+    assert_eq!(at, [5, 6]);
 }
 
 #[test]
