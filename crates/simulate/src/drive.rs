@@ -3,6 +3,7 @@
 //!
 //! The directory and the saved ledger are the disk: they outlive a crash, nothing else does.
 
+mod acting;
 mod daemon;
 mod disaster;
 mod oracle;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow_decide::flight::FlightLine;
-use windrow_decide::{Action, Decision, Ledger, Observation};
+use windrow_decide::{Decision, Ledger, Observation};
 
 use super::chance::Chance;
 use super::charts;
@@ -27,8 +28,8 @@ use super::run::{DueChanges, JoinedNode, Run, Setup};
 use super::scenario::JoinRole;
 use super::tape::Tape;
 use super::watch::Watch;
-use daemon::{RETRY, SimulatedDaemon, earliest};
-use oracle::Truth;
+use daemon::{SimulatedDaemon, earliest};
+use oracle::{JudgedServer, Truth};
 
 /// No bootstrap takes longer; one that does is reported as still under way.
 const LIMIT: Duration = Duration::from_secs(12 * 3600);
@@ -155,6 +156,8 @@ fn ended(seed: u64, mut node: SimulatedNode, mut disks: Vec<SimulatedDirectory>)
                 applied,
                 unapplied,
                 status: None,
+                releases: Vec::new(),
+                untrue: Vec::new(),
             }
         })
         .collect();
@@ -171,6 +174,7 @@ fn ended(seed: u64, mut node: SimulatedNode, mut disks: Vec<SimulatedDirectory>)
         ledger: Ledger::default(),
         status: None,
         releases: Vec::new(),
+        untrue: Vec::new(),
         joined,
         decisions: 0,
         restless: 0,
@@ -220,6 +224,8 @@ struct Drive<'a> {
     disks: Vec<SimulatedDirectory>,
     changes: DueChanges,
     daemons: Vec<SimulatedDaemon>,
+    /// When every file is whole that somebody was writing.
+    whole_at: Timestamp,
     /// A fault that the oracle has to find, in its own tests.
     planted: Option<Spoil>,
 }
@@ -238,6 +244,7 @@ impl<'a> Drive<'a> {
             daemons: (0..=setup.joins.len())
                 .map(|server| SimulatedDaemon::new(server, known, setup.scenario.start))
                 .collect(),
+            whole_at: setup.scenario.start,
             planted: None,
         }
     }
@@ -254,10 +261,7 @@ impl<'a> Drive<'a> {
         self.turns(now);
         let mut at_end = true;
         loop {
-            let daemons = self.daemons.iter();
-            let daemons = daemons
-                .flat_map(|daemon| [daemon.wake, daemon.relist])
-                .flatten();
+            let daemons = self.daemons.iter().filter_map(SimulatedDaemon::next_at);
             let next = earliest([
                 self.node.next_event_at(),
                 self.changes.next_at(),
@@ -301,10 +305,13 @@ impl<'a> Drive<'a> {
             run.status = first.status();
             run.ledger = Arc::unwrap_or_clone(first.saved);
             run.releases = first.oracle.releases;
+            run.untrue = first.oracle.untrue.into_iter().collect();
             lines = first.tape.map(Tape::into_lines).unwrap_or_default();
         }
         for (joined, mut daemon) in run.joined.iter_mut().zip(daemons) {
             joined.status = daemon.status();
+            joined.releases = daemon.oracle.releases;
+            joined.untrue = daemon.oracle.untrue.into_iter().collect();
         }
         (run, lines, at_end)
     }
@@ -330,20 +337,47 @@ impl<'a> Drive<'a> {
     /// Decides and acts until nothing changes any more.
     fn turn(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
+        if daemon.away.is_some_and(|until| now < until) {
+            return;
+        }
+        if daemon.away.is_some() {
+            self.restart_daemon(who, now);
+            self.daemons[who].wake = Some(now);
+        }
+        let daemon = &mut self.daemons[who];
         if daemon.relist.is_some_and(|at| at <= now) {
             daemon.relist = None;
             daemon.heard = None;
         }
         let mut again = daemon.wake.is_some_and(|wake| wake <= now);
         // Decisions change what is watched, and what is watched changes decisions: repeat.
-        for _ in 0..ROUNDS {
+        let mut rounds = 0;
+        while rounds < ROUNDS {
             let news = self.scan(who, now) | self.listen(who, now);
             if !news && !again {
-                return;
+                return self.judge_status(who);
             }
             again = self.decide(who, now);
+            // A process that died has not gone on acting.
+            let died = std::mem::take(&mut self.daemons[who].died);
+            rounds = if died { 0 } else { rounds + 1 };
         }
         self.daemons[who].restless += 1;
+    }
+
+    /// What it said last is published now.
+    fn judge_status(&mut self, who: usize) {
+        let daemon = &mut self.daemons[who];
+        let Some(status) = daemon.said.take() else {
+            return;
+        };
+        let truth = Truth::new(self.node.cluster(), daemon.state.rules());
+        let judged = JudgedServer {
+            disk: &self.disks[who],
+            state: &daemon.state,
+            troubles: &daemon.troubles,
+        };
+        daemon.oracle.judge_status(&truth, &judged, &status);
     }
 
     fn scan(&mut self, who: usize, now: Timestamp) -> bool {
@@ -383,6 +417,14 @@ impl<'a> Drive<'a> {
             daemon.listen_again(now);
             return false;
         }
+        if events.len() > 1 && self.dice.throw(self.faults.truncated) {
+            let first = 1 + self.dice.chance().below(events.len() as u64 - 1);
+            events.truncate(first as usize);
+            daemon.watch.cut();
+            daemon.listen_again(now);
+            self.record_fault(who, "a watch ends within a batch");
+        }
+        let daemon = &mut self.daemons[who];
         self.dice.disturb(&mut events, &self.faults);
         let news = !events.is_empty();
         let wall = daemon.wall(now);
@@ -415,93 +457,33 @@ impl<'a> Drive<'a> {
         daemon.wake = decision
             .next_wake
             .map(|wake| wake.saturating_sub(daemon.skew).unwrap_or(wake).max(now));
-        let acts = !decision.actions.is_empty();
+        let truth = Truth::new(self.node.cluster(), daemon.state.rules());
+        daemon
+            .oracle
+            .judge_decision(&truth, &self.disks[who], &daemon.state);
         let mut done = Vec::new();
-        let all_done = self.act(who, decision.actions, &mut done, now);
+        let lives = self.act(who, decision.actions, &mut done, now);
         if let Some(tape) = &mut self.daemons[who].tape {
             tape.acted(&done, &[]);
         }
-        if all_done {
-            let daemon = &mut self.daemons[who];
-            let rules = daemon.state.rules();
-            let truth = Truth::new(self.node.cluster(), rules);
-            daemon
-                .oracle
-                .judge_releases(&truth, &self.disks[who], &daemon.state, now);
+        if !lives {
+            return false;
         }
-        acts && all_done
-    }
-
-    /// Carries actions out; false when it was interrupted.
-    fn act(
-        &mut self,
-        who: usize,
-        actions: Vec<Action>,
-        done: &mut Vec<Action>,
-        now: Timestamp,
-    ) -> bool {
         let daemon = &mut self.daemons[who];
-        if std::mem::take(&mut daemon.unsaved) {
-            let save = Action::SaveLedger(Arc::clone(daemon.state.ledger()));
-            if !self.carry_out(who, &save, now) {
-                return false;
-            }
+        let news = daemon.state.set_marker_troubles(daemon.troubles.clone());
+        daemon.said = Some(decision.status);
+        // What the disk did not take is decided again at once.
+        if news {
+            return true;
         }
-        for action in actions {
-            if !self.carry_out(who, &action, now) {
-                return false;
-            }
-            done.push(action);
-        }
-        true
-    }
-
-    /// One action; false when it was not carried out and what follows it must wait.
-    fn carry_out(&mut self, who: usize, action: &Action, now: Timestamp) -> bool {
-        // Whether a marker that comes late is late by too much is a matter of RKE2's poll, not of
-        // Windrow: faults delay markers only while RKE2 does not run.
-        let racing = matches!(action, Action::Hold { .. }) && self.node.cluster().is_up_on(who);
-        if !racing && self.dice.throw(self.faults.crash) {
-            self.crash(who, now);
-            return false;
-        }
-        if !racing && self.dice.throw(self.faults.disk_full) {
-            self.record_fault(who, "the disk is full");
-            self.daemons[who].unsaved = true;
-            self.daemons[who].wake = Some(now + RETRY);
-            return false;
-        }
-        let (daemon, disk) = (&mut self.daemons[who], &mut self.disks[who]);
-        let before = disk.generation();
-        match action {
-            Action::Hold { path, mark } => {
-                if disk.is_foreign(path) {
-                    return true;
-                }
-                let held = HappeningKind::Held {
-                    marker: path.clone(),
-                    why: mark.why.to_string(),
-                };
-                self.node.record(who, held);
-                disk.hold(path, mark, now);
-            }
-            Action::SaveLedger(ledger) => daemon.saved = Arc::clone(ledger),
-            Action::Lift { path } => {
-                if disk.is_foreign(path) || !disk.remove(path) {
-                    return true;
-                }
-                let lifted = HappeningKind::Lifted {
-                    marker: path.clone(),
-                };
-                self.node.record(who, lifted);
-            }
-        }
-        daemon.state.record_done(action);
-        // What it did itself needs no look at the directory.
-        if daemon.seen == Some(before) {
-            daemon.seen = Some(disk.generation());
-        }
-        true
+        let truth = Truth::new(self.node.cluster(), daemon.state.rules());
+        let judged = JudgedServer {
+            disk: &self.disks[who],
+            state: &daemon.state,
+            troubles: &daemon.troubles,
+        };
+        daemon.oracle.judge_releases(&truth, &judged, now);
+        !done.is_empty()
     }
 
     /// A new process of Windrow begins. It knows only what is on the disk.
@@ -516,5 +498,7 @@ impl<'a> Drive<'a> {
         daemon.heard = None;
         daemon.seen = None;
         daemon.unsaved = false;
+        daemon.troubles.clear();
+        (daemon.again, daemon.away) = (None, None);
     }
 }

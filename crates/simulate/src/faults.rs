@@ -19,8 +19,16 @@ pub struct Faults {
     pub ledger_lost: u64,
     /// An action fails: the disk is full.
     pub disk_full: u64,
+    /// The disk is read-only for some minutes: no action succeeds.
+    pub read_only: u64,
+    /// Windrow does not run for up to half an hour, as after a `systemctl stop`.
+    pub away: u64,
+    /// Another version of Windrow takes over: it knows what can be read from the disk, byte by byte.
+    pub upgrade: u64,
     /// A batch of events is lost, until the watch is cut and lists again.
     pub lost: u64,
+    /// A watch ends within a batch: what came first is known, and the rest comes when it lists again.
+    pub truncated: u64,
     /// An event is reported twice.
     pub repeated: u64,
     /// The events of a batch come in another order.
@@ -31,9 +39,11 @@ pub struct Faults {
     pub clock: u64,
     /// The node restarts.
     pub reboot: u64,
+    /// The node restarts, and RKE2's unit is masked for up to an hour.
+    pub masked: u64,
     /// kube-apiserver takes long to establish a definition (once in this many definitions). It does so whenever the definition is created.
     pub slow_definitions: u64,
-    /// A file is written again, with the same bytes or others, or goes and comes back.
+    /// A file is written again, with the same bytes or others, is cut off for a while, or goes and comes back; or its marker is removed.
     pub files: u64,
 }
 
@@ -44,12 +54,17 @@ impl Faults {
         crash: 0,
         ledger_lost: 0,
         disk_full: 0,
+        read_only: 0,
+        away: 0,
+        upgrade: 0,
         lost: 0,
+        truncated: 0,
         repeated: 0,
         reordered: 0,
         refused: 0,
         clock: 0,
         reboot: 0,
+        masked: 0,
         slow_definitions: 0,
         files: 0,
     };
@@ -60,12 +75,17 @@ impl Faults {
         crash: 6,
         ledger_lost: 4,
         disk_full: 8,
+        read_only: 120,
+        away: 150,
+        upgrade: 100,
         lost: 8,
+        truncated: 8,
         repeated: 4,
         reordered: 4,
         refused: 12,
         clock: 25,
         reboot: 200,
+        masked: 400,
         slow_definitions: 6,
         files: 40,
     };
@@ -111,6 +131,11 @@ impl Dice {
             "no answer within 10 s",
         ];
         self.chance.pick(&REFUSALS).copied().unwrap_or(REFUSALS[0])
+    }
+
+    /// A time of up to this much.
+    pub(super) fn up_to(&mut self, most: Duration) -> Duration {
+        self.chance.between((Duration::ZERO, most))
     }
 
     /// Repeats and reorders. A watch never tells an object's older state after its newer one, and a

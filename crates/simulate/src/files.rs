@@ -48,6 +48,11 @@ impl DirectoryEntry {
         self.reading.get_or_init(read)
     }
 
+    /// Is it a marker that Windrow made?
+    pub(super) fn is_ours(&self) -> bool {
+        self.mark.is_some()
+    }
+
     /// Is it a symbolic link that leads nowhere?
     fn dangles(&self) -> bool {
         let content = self.content.get();

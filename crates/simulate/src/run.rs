@@ -111,6 +111,8 @@ pub struct Run {
     pub status: Option<Status>,
     /// Every release, in order.
     pub releases: Vec<FileRelease>,
+    /// What Windrow said and was not so, as the oracle saw it.
+    pub untrue: Vec<String>,
     /// What came of the nodes that joined, in their order.
     pub joined: Vec<JoinedNode>,
     /// How often Windrow decided.
@@ -129,6 +131,10 @@ pub struct JoinedNode {
     pub unapplied: Vec<ManifestPath>,
     /// Windrow's last word; none without Windrow.
     pub status: Option<Status>,
+    /// Every release there, in order.
+    pub releases: Vec<FileRelease>,
+    /// What Windrow said there and was not so.
+    pub untrue: Vec<String>,
 }
 
 impl Run {

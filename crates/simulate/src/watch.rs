@@ -112,11 +112,7 @@ impl Watch {
 
     /// The watch is cut: the next call lists and reports everything again.
     pub fn cut(&mut self) {
-        let reachable = self.reachable;
-        *self = Self {
-            reachable,
-            ..Self::for_server(self.server)
-        };
+        *self = Self::for_server(self.server);
     }
 
     /// Every request is answered with an error instead. The next call reports again what is true.

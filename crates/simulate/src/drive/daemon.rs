@@ -1,10 +1,12 @@
 //! One simulated daemon: its state, and what it has heard and saved.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_decide::{Interests, Ledger, StagingState, Status};
+use windrow_decide::{Action, Interests, Ledger, MarkerTrouble, StagingState, Status};
+use windrow_model::manifest::BaseName;
 
 use super::oracle::Oracle;
 use crate::prepared::PreparedSetup;
@@ -26,6 +28,16 @@ pub(super) struct SimulatedDaemon {
     pub(super) saved: Arc<Ledger>,
     /// The state's ledger is newer than the one on disk: saving it failed.
     pub(super) unsaved: bool,
+    /// Markers that could not be made or removed.
+    pub(super) troubles: BTreeMap<BaseName, MarkerTrouble>,
+    /// What failed is tried again then, and not before.
+    pub(super) again: Option<Timestamp>,
+    /// The disk is read-only until then.
+    pub(super) read_only: Option<Timestamp>,
+    /// It does not run until then.
+    pub(super) away: Option<Timestamp>,
+    /// It died, and the next decision is that of another process.
+    pub(super) died: bool,
     /// How much the wall clock is ahead of the true time.
     pub(super) skew: SignedDuration,
     /// The cluster's state and what was asked when the watch last reported all it could.
@@ -36,6 +48,8 @@ pub(super) struct SimulatedDaemon {
     pub(super) wake: Option<Timestamp>,
     /// When it last decided, by its wall clock.
     pub(super) decided: Option<Timestamp>,
+    /// What it said last.
+    pub(super) said: Option<Status>,
     pub(super) oracle: Oracle,
     pub(super) decisions: u64,
     pub(super) restless: u64,
@@ -51,11 +65,17 @@ impl SimulatedDaemon {
             seen: None,
             saved: Arc::default(),
             unsaved: false,
+            troubles: BTreeMap::new(),
+            again: None,
+            read_only: None,
+            away: None,
+            died: false,
             skew: SignedDuration::ZERO,
             heard: None,
             relist: None,
             wake: Some(start),
             decided: None,
+            said: None,
             oracle: Oracle::default(),
             decisions: 0,
             restless: 0,
@@ -65,7 +85,24 @@ impl SimulatedDaemon {
 
     /// Nothing but the disk can wake it.
     pub(super) fn is_quiet(&self) -> bool {
-        self.wake.is_none() && self.relist.is_none()
+        self.wake.is_none() && self.relist.is_none() && self.away.is_none()
+    }
+
+    /// When it does something though nothing happens.
+    pub(super) fn next_at(&self) -> Option<Timestamp> {
+        match self.away {
+            Some(away) => Some(away),
+            None => earliest([self.wake, self.relist]),
+        }
+    }
+
+    /// Has this failed, and is its pause not over?
+    pub(super) fn is_put_off(&self, is_trouble: bool, action: &Action, now: Timestamp) -> bool {
+        let failed = match action {
+            Action::Hold { .. } | Action::Lift { .. } => is_trouble,
+            Action::SaveLedger(_) => self.unsaved,
+        };
+        failed && self.again.is_some_and(|again| now < again)
     }
 
     /// Its last word. Deciding what is decided changes nothing, so this is what the last decision said.

@@ -1,13 +1,22 @@
 //! What goes wrong around Windrow, and Windrow's own death.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_model::manifest::FileContent;
+use windrow_decide::Ledger;
+use windrow_model::manifest::{FileContent, ManifestPath};
 
 use super::super::log::HappeningKind;
 use super::Drive;
 use super::daemon::RETRY;
+
+/// How long a disk stays read-only, Windrow stopped, and RKE2's unit masked, at most.
+const READ_ONLY: Duration = Duration::from_secs(5 * 60);
+const AWAY: Duration = Duration::from_secs(30 * 60);
+const MASKED: Duration = Duration::from_secs(60 * 60);
+/// How much of a file is there when its writing was cut off: no document that RKE2 takes is this short.
+const CUT: usize = 10;
 
 impl Drive<'_> {
     /// Windrow dies and is started again.
@@ -18,7 +27,8 @@ impl Drive<'_> {
             self.daemons[who].saved = Arc::default();
         }
         self.restart_daemon(who, now);
-        self.daemons[who].wake = Some(now + RETRY);
+        let daemon = &mut self.daemons[who];
+        (daemon.wake, daemon.died) = (Some(now + RETRY), true);
     }
 
     /// What goes wrong around Windrow.
@@ -34,19 +44,64 @@ impl Drive<'_> {
             daemon.wake = Some(now);
         }
         if self.dice.throw(self.faults.reboot) {
-            self.node.reboot(who);
-            self.crash(who, now);
-            // yip writes its files again at every boot. What a person took away stays away here.
-            let disk = &mut self.disks[who];
-            for (path, file) in self.known.disks[who].iter() {
-                if disk.get(path).is_some() {
-                    disk.put_again(path, file, now);
-                }
-            }
+            self.reboot(who, Duration::ZERO, now);
+        }
+        if self.dice.throw(self.faults.masked) {
+            let masked = self.dice.up_to(MASKED);
+            self.record_fault(who, &format!("RKE2's unit is masked for {masked:?}"));
+            self.reboot(who, masked, now);
+        }
+        // What RKE2 gets of a file while Windrow cannot hold it is no fault of Windrow's.
+        let is_held = now > self.whole_at && self.daemons[who].troubles.is_empty();
+        if is_held && self.dice.throw(self.faults.read_only) {
+            let until = now + self.dice.up_to(READ_ONLY);
+            self.record_fault(who, &format!("the disk is read-only until {until}"));
+            self.daemons[who].read_only = Some(until);
+        }
+        if is_held && self.dice.throw(self.faults.away) {
+            let until = now + self.dice.up_to(AWAY);
+            self.record_fault(who, &format!("Windrow is stopped until {until}"));
+            self.daemons[who].away = Some(until);
+        }
+        if self.dice.throw(self.faults.upgrade) {
+            self.upgrade(who, now);
         }
         if self.dice.throw(self.faults.files) {
             self.touch_a_file(who, now);
         }
+    }
+
+    fn reboot(&mut self, who: usize, masked: Duration, now: Timestamp) {
+        self.node.reboot_later(who, masked);
+        self.crash(who, now);
+        // yip writes its files again at every boot. What a person took away stays away here.
+        let disk = &mut self.disks[who];
+        for (path, file) in self.known.disks[who].iter() {
+            if disk.get(path).is_some() {
+                disk.put_again(path, file, now);
+            }
+        }
+    }
+
+    /// Another version takes over. It has the ledger and the markers as they were written, and nothing else.
+    fn upgrade(&mut self, who: usize, now: Timestamp) {
+        self.record_fault(who, "Windrow is upgraded");
+        let disk = &mut self.disks[who];
+        let ours = disk.iter().filter(|(_, file)| file.is_ours());
+        let written: Vec<(String, FileContent)> = ours
+            .map(|(path, file)| (path.to_owned(), FileContent::clone(file.content())))
+            .collect();
+        for (path, content) in written {
+            disk.put(path, content, now);
+        }
+        let saved = &mut self.daemons[who].saved;
+        let text = serde_json::to_vec(&**saved).unwrap_or_default();
+        // One that cannot be read is as good as none.
+        *saved = serde_json::from_slice::<Ledger>(&text)
+            .unwrap_or_default()
+            .into();
+        self.restart_daemon(who, now);
+        self.daemons[who].wake = Some(now);
     }
 
     fn touch_a_file(&mut self, who: usize, now: Timestamp) {
@@ -59,20 +114,43 @@ impl Drive<'_> {
             return;
         };
         let content = FileContent::clone(original.content());
-        match (self.dice.chance().below(3), content) {
-            (0, content) => {
-                self.record_fault(who, &format!("{path} is written again"));
-                self.disks[who].put(path, content, now);
-            }
-            (1, FileContent::Bytes(mut bytes)) => {
+        let daemon = &self.daemons[who];
+        let can_hold = daemon.away.is_none() && daemon.read_only.is_none_or(|until| until <= now);
+        match (self.dice.chance().below(5), content) {
+            // Servers whose files differ take an Addon from one another, over and over.
+            (1, FileContent::Bytes(mut bytes)) if self.disks.len() == 1 => {
                 self.record_fault(who, &format!("{path} gets a comment"));
                 bytes.extend_from_slice(b"\n# touched\n");
                 self.disks[who].write(path, bytes, now);
             }
-            (_, content) => {
+            (2, FileContent::Bytes(bytes)) if can_hold => {
+                self.whole_at = now + RETRY;
+                self.record_fault(who, &format!("{path} is cut off, and whole a little later"));
+                let cut = bytes.get(..CUT).unwrap_or_default().to_vec();
+                self.disks[who].write(path, cut, now);
+                let whole = Some(FileContent::Bytes(bytes));
+                self.changes.add(now + RETRY, who, path, whole);
+            }
+            (3, _) if can_hold => {
+                let marker = ManifestPath::from(path).marker();
+                let marker = marker.as_str();
+                if self.disks[who]
+                    .get(marker)
+                    .is_some_and(|file| file.is_ours())
+                {
+                    self.record_fault(who, &format!("somebody removes {marker}"));
+                    self.disks[who].remove(marker);
+                }
+            }
+            (4, content) if can_hold => {
+                self.whole_at = now + RETRY;
                 self.record_fault(who, &format!("{path} vanishes and comes back"));
                 self.disks[who].remove(path);
                 self.changes.add(now + RETRY, who, path, Some(content));
+            }
+            (_, content) => {
+                self.record_fault(who, &format!("{path} is written again"));
+                self.disks[who].put(path, content, now);
             }
         }
     }

@@ -3,12 +3,12 @@
 //! It judges in every build, by what lies on the disk and by what is in the simulated cluster. What Windrow has heard, decided or
 //! written down does not count, but for the reason that it gives for a release.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use windrow_decide::{Cause, Detail, FileStage, Observation, StagingState};
-use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
+use windrow_decide::{Cause, Detail, FileStage, MarkerTrouble, Observation, StagingState, Status};
+use windrow_model::manifest::{BaseName, GroupKind, ManifestPath, ObjectRef};
 use windrow_plan::readiness::{self, KindSeen, NeedState, ObjectSeen};
 use windrow_plan::rules::{NeedTarget, RuleSet, Tier};
 use windrow_plan::{Need, PlanFile, Requirement};
@@ -22,19 +22,53 @@ use crate::run::FileRelease;
 pub(super) struct Oracle {
     /// The content of every file that RKE2 may have, by path. A file that is gone stays: what was released stays released.
     let_through: BTreeMap<ManifestPath, SmolStr>,
+    /// Files whose release was right when it was decided, and whose marker is still there: a disk may take its time. By content.
+    granted: BTreeMap<ManifestPath, SmolStr>,
     /// Every release, in order.
     pub(super) releases: Vec<FileRelease>,
+    /// What Windrow said and was not so, each once.
+    pub(super) untrue: BTreeSet<String>,
+}
+
+/// A server whose directory is judged.
+pub(super) struct JudgedServer<'a> {
+    pub(super) disk: &'a SimulatedDirectory,
+    pub(super) state: &'a StagingState,
+    /// Markers that the disk did not take.
+    pub(super) troubles: &'a BTreeMap<BaseName, MarkerTrouble>,
 }
 
 impl Oracle {
-    /// Looks at the directory after a decision was carried out: which files may RKE2 have that it could not have before?
-    pub(super) fn judge_releases(
+    /// Looks at what was decided, before it is carried out.
+    pub(super) fn judge_decision(
         &mut self,
         truth: &Truth<'_>,
         disk: &SimulatedDirectory,
         state: &StagingState,
+    ) {
+        let (plan, ledger) = (state.plan(), state.ledger());
+        for file in plan.files.iter().filter(|file| file.owner.is_none()) {
+            let entry = ledger.files.get(&file.path);
+            if let Some(FileStage::Released { cause }) = entry.map(|entry| &entry.state)
+                && self.granted.get(&file.path) != Some(&file.digest)
+                && disk.is_hidden(&file.path)
+                && truth
+                    .unmet(&plan.needs, file, Some(*cause), disk)
+                    .is_empty()
+            {
+                self.granted.insert(file.path.clone(), file.digest.clone());
+            }
+        }
+    }
+
+    /// Looks at the directory after a decision was carried out: which files may RKE2 have that it could not have before?
+    pub(super) fn judge_releases(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
         now: Timestamp,
     ) {
+        let (disk, state) = (server.disk, server.state);
         let (plan, ledger) = (state.plan(), state.ledger());
         let hidden: Vec<&str> = disk.hidden().collect();
         for file in plan.files.iter().filter(|file| file.owner.is_none()) {
@@ -43,6 +77,10 @@ impl Oracle {
             }
             if hidden.contains(&file.name.as_str()) {
                 self.let_through.remove(&file.path);
+                continue;
+            }
+            // Windrow wanted to hold it, and could not.
+            if server.troubles.contains_key(&file.name) {
                 continue;
             }
             let known = self
@@ -62,7 +100,15 @@ impl Oracle {
             if was_let_through && !relies {
                 continue;
             }
-            let unmet = truth.unmet(&plan.needs, file, cause, disk);
+            // RKE2 has it: from before the ledger was lost, while Windrow did not run, or from another server.
+            if truth.has_applied(file) {
+                continue;
+            }
+            let is_granted = !relies && self.granted.get(&file.path) == Some(&file.digest);
+            let unmet = match is_granted {
+                true => Vec::new(),
+                false => truth.unmet(&plan.needs, file, cause, disk),
+            };
             if was_let_through && unmet.is_empty() {
                 continue;
             }
@@ -76,6 +122,52 @@ impl Oracle {
     }
 }
 
+impl Oracle {
+    /// Does the status say what is so? It is judged when Windrow has nothing more to do: then the disk is as it decided.
+    pub(super) fn judge_status(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
+        status: &Status,
+    ) {
+        let (disk, staging) = (server.disk, &status.staging);
+        let plan = server.state.plan();
+        let hidden: BTreeSet<&str> = disk.hidden().collect();
+        let is_hidden = |file: &ManifestPath| hidden.contains(file.name().as_str());
+        for held in &staging.held {
+            if !is_hidden(&held.file) {
+                let file = &held.file;
+                self.untrue
+                    .insert(format!("{file} is held: nothing hides it"));
+            }
+        }
+        let let_through = staging.released.iter().chain(&staging.applied);
+        for file in let_through.map(|file| &file.file) {
+            let stays = server.troubles.contains_key(&file.name());
+            if is_hidden(file) && !stays {
+                self.untrue
+                    .insert(format!("{file} is let through: a marker hides it"));
+            }
+        }
+        for applied in &staging.applied {
+            let file = &applied.file;
+            if !truth.has_addon(file) {
+                self.untrue
+                    .insert(format!("{file} is applied: RKE2 never took it"));
+            }
+        }
+        let ours = plan.files.iter().filter(|file| file.owner.is_none());
+        let mut lacks = ours.filter(|file| !is_hidden(&file.path) && !truth.has_addon(&file.path));
+        if staging.settled
+            && let Some(file) = lacks.next()
+        {
+            let file = &file.path;
+            self.untrue
+                .insert(format!("all is settled: RKE2 never took {file}"));
+        }
+    }
+}
+
 /// The cluster as it is, whatever anybody has heard of it, and whether kube-apiserver answers or not.
 pub(super) struct Truth<'a> {
     cluster: &'a SimulatedCluster,
@@ -85,6 +177,17 @@ pub(super) struct Truth<'a> {
 impl<'a> Truth<'a> {
     pub(super) fn new(cluster: &'a SimulatedCluster, rules: &'a RuleSet) -> Self {
         Self { cluster, rules }
+    }
+
+    /// Has RKE2 applied exactly these bytes?
+    fn has_applied(&self, file: &PlanFile) -> bool {
+        let addon = self.cluster.addons.get(&file.addon);
+        addon.is_some_and(|addon| addon.seen.checksum == file.sha256)
+    }
+
+    /// Has RKE2 applied this file, whatever was in it?
+    fn has_addon(&self, file: &ManifestPath) -> bool {
+        self.cluster.addons.contains_key(&file.addon())
     }
 
     /// What the file requires and lacks, so that this cause does not excuse its release.

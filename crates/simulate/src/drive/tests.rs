@@ -9,7 +9,10 @@ use windrow_plan::rules::NeedTarget;
 
 use super::oracle::is_brought_before;
 use super::{Drive, Spoil};
-use crate::{Faults, PreparedSetup, Run, Scenario, Setup, SimulatedDirectory};
+use crate::{
+    BootstrapVerdict, Faults, HappeningKind, PreparedSetup, Run, Scenario, Setup,
+    SimulatedDirectory,
+};
 
 /// A file of the example, which waits for Harvester's storage network.
 const MACHINE: &str = "00-registry.yaml";
@@ -67,6 +70,90 @@ fn a_marker_that_is_never_made_is_seen() {
     };
     let run = play(&first_vm(), Some(hold_nothing), 1);
     assert!(early(&run).contains(&MACHINE), "{:?}", run.releases);
+}
+
+#[test]
+fn what_windrow_says_and_is_not_so_is_seen() {
+    assert_eq!(play(&first_vm(), None, 1).untrue, [""; 0]);
+    let said = |spoil: Spoil, words: &str| {
+        let run = play(&first_vm(), Some(spoil), 1);
+        let is_seen = run.untrue.iter().any(|untrue| untrue.contains(words));
+        assert!(is_seen, "{words}: {:?}", run.untrue);
+    };
+    let hold_nothing: Spoil = |decision, _| {
+        let holds = |action: &Action| matches!(action, Action::Hold { .. });
+        decision.actions.retain(|action| !holds(action));
+    };
+    said(hold_nothing, "is held: nothing hides it");
+    let lift_nothing: Spoil = |decision, _| {
+        let lifts = |action: &Action| matches!(action, Action::Lift { .. });
+        decision.actions.retain(|action| !lifts(action));
+    };
+    said(lift_nothing, "is let through: a marker hides it");
+    let all_applied: Spoil = |decision, _| {
+        let staging = &mut decision.status.staging;
+        staging.applied.append(&mut staging.released);
+    };
+    said(all_applied, "is applied: RKE2 never took it");
+    let all_settled: Spoil = |decision, _| decision.status.staging.settled = true;
+    said(all_settled, "all is settled: RKE2 never took");
+}
+
+#[test]
+fn no_fault_does_harm_by_itself() {
+    let often = Faults {
+        until: Faults::ALL.until,
+        ..Faults::NONE
+    };
+    let faults = [
+        ("away", Faults { away: 20, ..often }),
+        (
+            "upgrade",
+            Faults {
+                upgrade: 5,
+                ..often
+            },
+        ),
+        (
+            "truncated",
+            Faults {
+                truncated: 2,
+                ..often
+            },
+        ),
+        (
+            "masked",
+            Faults {
+                masked: 40,
+                ..often
+            },
+        ),
+        (
+            "read-only",
+            Faults {
+                read_only: 10,
+                ..often
+            },
+        ),
+    ];
+    let setup = first_vm();
+    let known = PreparedSetup::read(&setup);
+    for (name, faults) in faults {
+        let mut happened = 0;
+        for seed in 0..10 {
+            let run = Drive::new(&setup, &known, faults, seed).run();
+            assert_eq!(
+                run.outcome.verdict,
+                BootstrapVerdict::Complete,
+                "{name} {seed}"
+            );
+            assert_eq!(early(&run), [""; 0], "{name} {seed}: {:?}", run.releases);
+            assert_eq!(run.untrue, [""; 0], "{name} {seed}");
+            let is_fault = |what: &HappeningKind| matches!(what, HappeningKind::Fault { .. });
+            happened += run.log.iter().filter(|one| is_fault(&one.what)).count();
+        }
+        assert!(happened > 0, "{name} never happened");
+    }
 }
 
 #[test]

@@ -265,6 +265,11 @@ impl SimulatedNode {
     /// A machine restarts now: what is in etcd stays, its deploy controller forgets everything and
     /// will apply every file again. When it is the only server, nothing else goes on.
     pub fn reboot(&mut self, server: usize) {
+        self.reboot_later(server, Duration::ZERO);
+    }
+
+    /// The same, and RKE2 starts only so long after the machine.
+    pub(super) fn reboot_later(&mut self, server: usize, masked: Duration) {
         let alone = self.servers.len() == 1;
         let cluster = &mut self.cluster;
         let Some(one) = self.servers.get_mut(server) else {
@@ -273,7 +278,8 @@ impl SimulatedNode {
         if one.role == Some(JoinRole::Agent) {
             cluster.on = server;
             cluster.record(HappeningKind::Reboot);
-            cluster.within(times::REBOOT, Timer::Joined(server));
+            let off = cluster.chance.between(times::REBOOT);
+            cluster.after(off + masked, Timer::Joined(server));
             return;
         }
         if !one.started {
@@ -283,7 +289,7 @@ impl SimulatedNode {
         cluster.on = server;
         cluster.record(HappeningKind::Reboot);
         cluster.set_up(server, false);
-        let off = cluster.chance.between(times::REBOOT);
+        let off = cluster.chance.between(times::REBOOT) + masked;
         let start = cluster.chance.between(times::API_READY);
         let delay = if alone { off + start } else { Duration::ZERO };
         cluster.agenda.outage(delay, |timer| {

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{FileContent, GroupKind, ObjectRef};
 use windrow_plan::rules::RuleSet;
-use windrow_simulate::{Arrival, Chance, DirectoryChange, Scenario, Setup, SimulatedDirectory};
+use windrow_simulate::{
+    Arrival, Chance, DirectoryChange, JoinRole, JoiningNode, Scenario, Setup, SimulatedDirectory,
+};
 
 /// A directory, and the files in it that stay held on purpose.
 pub(crate) struct Drawn {
@@ -78,7 +81,37 @@ pub(crate) fn draw(seed: u64, rules: &RuleSet, start: Timestamp) -> Drawn {
         texts[file].push_str(&text);
         earlier.push((file, reference));
     }
-    place(texts, arrivals, chance, rules, start)
+    let mut drawn = place(texts, arrivals, chance, rules, start);
+    draw_platform(&mut drawn.setup, &mut Chance::new(seed).branch(77));
+    drawn
+}
+
+/// One node in four is Harvester's, with a preset storage network or without, and one cluster in four has a second server with the same files.
+fn draw_platform(setup: &mut Setup, chance: &mut Chance) {
+    let (start, arrivals) = (setup.scenario.start, setup.scenario.arrivals.clone());
+    let is_harvester = chance.one_in(4);
+    if is_harvester {
+        let versions = [(1, 5, 0), (1, 5, 1), (1, 6, 1), (1, 7, 0)];
+        let (major, minor, patch) = versions[chance.below(4) as usize];
+        let preset = chance.one_in(2).then_some("{\"vlan\":1}");
+        let version = HarvesterVersion::new(major, minor, patch);
+        setup.scenario = Scenario::harvester(version, preset, start);
+        setup.scenario.arrivals = arrivals;
+    }
+    if chance.one_in(4) {
+        let role = match is_harvester {
+            true => JoinRole::Promoted,
+            false => JoinRole::Server,
+        };
+        setup.joins.push(JoiningNode {
+            name: "the second node".to_owned(),
+            role,
+            files: setup.files.clone(),
+            changes: setup.changes.clone(),
+            settings: Arc::clone(&setup.settings),
+            rules: Arc::clone(&setup.rules),
+        });
+    }
 }
 
 fn place(

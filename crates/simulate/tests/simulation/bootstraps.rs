@@ -1,8 +1,8 @@
 //! Whole bootstraps of a simulated node, with Windrow and without it, and with every possible fault: level 2 of
 //! `docs/testing.md`.
 //!
-//! A failing seed is printed with how to replay it. `WINDROW_SEEDS=20000` tries more seeds,
-//! `WINDROW_SEED=4711` just one.
+//! A failing seed is printed with how to replay it. `WINDROW_SEEDS=20000` tries more seeds, `WINDROW_SEEDS=20000..40000` these,
+//! and `WINDROW_SEED=4711` just one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{FileContent, GroupKind};
 use windrow_plan::rules::RuleSet;
 use windrow_simulate::{
-    Arrival, BootstrapVerdict, Faults, HappeningKind, Run, Scenario, Setup, SimulatedDirectory,
-    with_windrow, without_windrow,
+    Arrival, BootstrapVerdict, Faults, HappeningKind, JoinRole, JoiningNode, Run, Scenario, Setup,
+    SimulatedDirectory, with_windrow, without_windrow,
 };
 
-use crate::support::scenarios;
+use crate::scenarios::{self, Drawn};
 
 fn start() -> Timestamp {
     // 2026-01-01T00:00:00Z
@@ -374,7 +374,26 @@ fn fixed_scenarios() -> Vec<(&'static str, Setup)> {
         ("storm", late),
         ("rook-like", rook_like()),
         ("foreign-marker", foreign),
+        ("two-servers", two_servers(Setup::first_vm(start()))),
+        ("two-servers-storm", two_servers(rook_like())),
     ]
+}
+
+/// The same with a second server, which has the same files.
+fn two_servers(mut setup: Setup) -> Setup {
+    let role = match setup.scenario.harvester {
+        Some(_) => JoinRole::Promoted,
+        None => JoinRole::Server,
+    };
+    setup.joins.push(JoiningNode {
+        name: "the second node".to_owned(),
+        role,
+        files: setup.files.clone(),
+        changes: Vec::new(),
+        settings: Arc::clone(&setup.settings),
+        rules: Arc::clone(&setup.rules),
+    });
+    setup
 }
 
 /// What must hold at the end of every run, whatever faults occurred. `kept` are files that stay held on purpose.
@@ -385,11 +404,19 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
     if run.restless != 0 {
         return Err("goes on acting though nothing happens".to_owned());
     }
-    for release in &run.releases {
+    let joined = run.joined.iter();
+    let untrue = joined.clone().flat_map(|node| &node.untrue);
+    let untrue: Vec<&String> = run.untrue.iter().chain(untrue).collect();
+    if !untrue.is_empty() {
+        return Err(format!("said what is not so: {untrue:?}"));
+    }
+    let releases = joined.flat_map(|node| &node.releases);
+    for release in run.releases.iter().chain(releases) {
         if !release.unmet.is_empty() {
             return Err(format!("released too early: {release:?}"));
         }
     }
+    check_last_word(setup, kept, run)?;
     for (path, file) in setup
         .files
         .iter()
@@ -432,25 +459,76 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
     Ok(())
 }
 
-pub(crate) fn seeds() -> std::ops::Range<u64> {
-    let number = |name| {
-        std::env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
-    match number("WINDROW_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("WINDROW_SEEDS").unwrap_or(60),
+/// Everything is done: does every server's last word say so?
+fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
+    for server in 0..=setup.joins.len() {
+        let Some((_, _, Some(status))) = run.results_of(server) else {
+            return Err(format!("server {server} says nothing"));
+        };
+        let staging = &status.staging;
+        let is_kept = |file: &str| kept.iter().any(|kept| kept == file);
+        // A pipe is nothing that anybody wants to have there.
+        let is_settled = staging.settled != is_kept("pipe.yaml");
+        let is_done = staging.released.is_empty() && staging.failed.is_empty();
+        let foreign = |file: &str| setup.files.get(&format!("{file}.skip")).is_some();
+        let mut held = staging.held.iter().map(|held| &held.file);
+        if !is_settled || !is_done || !held.all(|file| is_kept(file) || foreign(file)) {
+            return Err(format!("server {server} says in the end: {status:#?}"));
+        }
     }
+    Ok(())
 }
 
-/// Runs with every fault, and prints how to replay a run that breaks a rule.
-pub(crate) fn try_seed(name: &str, setup: &Setup, kept: &[String], seed: u64) {
-    let run = with_windrow(setup, &Faults::ALL, seed);
-    if let Err(problem) = check(setup, kept, &run) {
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a test takes its seeds from whoever runs it"
+)]
+pub(crate) fn seeds() -> std::ops::Range<u64> {
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    if let Ok(seed) = std::env::var("WINDROW_SEED") {
+        let seed = number(&seed);
+        return seed..seed + 1;
+    }
+    let seeds = std::env::var("WINDROW_SEEDS").unwrap_or_else(|_| "60".to_owned());
+    let (from, to) = seeds.split_once("..").unwrap_or(("0", &seeds));
+    number(from)..number(to)
+}
+
+/// Runs with every fault.
+pub(crate) fn try_seed(
+    name: &str,
+    setup: &Setup,
+    kept: &[String],
+    seed: u64,
+) -> Result<(), BrokenRule> {
+    judge(name, setup, kept, with_windrow(setup, &Faults::ALL, seed))
+}
+
+fn judge(name: &str, setup: &Setup, kept: &[String], run: Run) -> Result<(), BrokenRule> {
+    let broken = |problem| BrokenRule {
+        problem: format!("{name}, seed {}: {problem}", run.seed),
+        timeline: timeline(&run),
+    };
+    check(setup, kept, &run).map_err(broken)
+}
+
+/// What a run broke, and how it came to that.
+pub(crate) struct BrokenRule {
+    problem: String,
+    timeline: String,
+}
+
+/// Tries every seed, and then tells of all that break a rule: how the first came to that, and how to replay it.
+pub(crate) fn for_all_seeds(mut test: impl FnMut(u64) -> Result<(), BrokenRule>) {
+    const MOST: usize = 20;
+    let broken = seeds().filter_map(|seed| test(seed).err());
+    let broken: Vec<BrokenRule> = broken.take(MOST).collect();
+    let problems: Vec<&str> = broken.iter().map(|one| one.problem.as_str()).collect();
+    if let Some(first) = broken.first() {
         panic!(
-            "{name}: {problem}\n{}\nreplay: WINDROW_SEED={seed} cargo test --test simulation",
-            timeline(&run)
+            "{}\n\nthe first:\n{}\nreplay: WINDROW_SEED=n cargo test -p windrow-simulate --test simulation",
+            problems.join("\n"),
+            first.timeline
         );
     }
 }
@@ -458,26 +536,19 @@ pub(crate) fn try_seed(name: &str, setup: &Setup, kept: &[String], seed: u64) {
 #[test]
 fn whatever_goes_wrong_on_the_way_every_bootstrap_completes_and_no_rule_is_broken() {
     for (name, setup) in fixed_scenarios() {
-        for seed in seeds() {
-            try_seed(name, &setup, &[], seed);
-        }
+        for_all_seeds(|seed| try_seed(name, &setup, &[], seed));
     }
 }
 
 #[test]
 fn whatever_lies_in_the_directory_what_can_work_works_in_the_end() {
     let rules = RuleSet::shipped();
-    for seed in seeds() {
-        let drawn = scenarios::draw(seed, &rules, start());
-        let run = with_windrow(&drawn.setup, &Faults::NONE, seed);
-        if let Err(problem) = check(&drawn.setup, &drawn.kept, &run) {
-            panic!(
-                "drawn: {problem}\n{}\nreplay: WINDROW_SEED={seed} cargo test --test simulation",
-                timeline(&run)
-            );
-        }
-        try_seed("drawn, with faults", &drawn.setup, &drawn.kept, seed);
-    }
+    for_all_seeds(|seed| {
+        let Drawn { setup, kept } = scenarios::draw(seed, &rules, start());
+        let run = with_windrow(&setup, &Faults::NONE, seed);
+        judge("drawn", &setup, &kept, run)?;
+        try_seed("drawn, with faults", &setup, &kept, seed)
+    });
 }
 
 #[test]

@@ -1,0 +1,135 @@
+//! What a simulated daemon does to its disk, and what the disk does not take.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use windrow_decide::{Action, MarkerTrouble};
+use windrow_model::manifest::BaseName;
+
+use super::super::log::HappeningKind;
+use super::Drive;
+use super::daemon::{RETRY, earliest};
+
+/// The name that an action's marker hides.
+fn marker_of(action: &Action) -> Option<BaseName> {
+    match action {
+        Action::Hold { path, .. } | Action::Lift { path } => Some(path.hides()),
+        Action::SaveLedger(_) => None,
+    }
+}
+
+impl Drive<'_> {
+    /// Carries actions out, as the daemon's executor does: one that fails does not stop those after it. False when Windrow died.
+    pub(super) fn act(
+        &mut self,
+        who: usize,
+        actions: Vec<Action>,
+        done: &mut Vec<Action>,
+        now: Timestamp,
+    ) -> bool {
+        let daemon = &self.daemons[who];
+        let saves = |action: &Action| matches!(action, Action::SaveLedger(_));
+        let left = daemon.unsaved && !actions.iter().any(saves);
+        let left = left.then(|| Action::SaveLedger(Arc::clone(daemon.state.ledger())));
+        let before = std::mem::take(&mut self.daemons[who].troubles);
+        let mut troubles = BTreeMap::new();
+        let mut failed = false;
+        for action in actions.into_iter().chain(left) {
+            let name = marker_of(&action);
+            let known = name.as_ref().and_then(|name| before.get(name));
+            if self.daemons[who].is_put_off(known.is_some(), &action, now) {
+                troubles.extend(name.zip(known.cloned()));
+                continue;
+            }
+            if !self.is_racing(who, &action) && self.dice.throw(self.faults.crash) {
+                self.crash(who, now);
+                return false;
+            }
+            match self.disk_error(who, &action, now) {
+                None => {
+                    self.carry_out(who, &action, now);
+                    done.push(action);
+                }
+                Some(why) => {
+                    failed = true;
+                    self.record_fault(who, why);
+                    let why = why.to_owned();
+                    match action {
+                        Action::Hold { path, .. } => {
+                            troubles.insert(path.hides(), MarkerTrouble::NotMade(why));
+                        }
+                        Action::Lift { path } => {
+                            troubles.insert(path.hides(), MarkerTrouble::NotRemoved(why));
+                        }
+                        Action::SaveLedger(_) => self.daemons[who].unsaved = true,
+                    }
+                }
+            }
+        }
+        let daemon = &mut self.daemons[who];
+        if failed {
+            daemon.again = Some(now + RETRY);
+        }
+        let fails = daemon.unsaved || !troubles.is_empty();
+        if !fails {
+            daemon.again = None;
+        }
+        daemon.troubles = troubles;
+        daemon.wake = earliest([daemon.wake, daemon.again]);
+        true
+    }
+
+    /// Whether a marker that comes late is late by too much is a matter of RKE2's poll, not of Windrow: while RKE2 runs, only a disk that
+    /// cannot be written delays one.
+    fn is_racing(&self, who: usize, action: &Action) -> bool {
+        matches!(action, Action::Hold { .. }) && self.node.cluster().is_up_on(who)
+    }
+
+    /// Why the disk does not take an action.
+    fn disk_error(&mut self, who: usize, action: &Action, now: Timestamp) -> Option<&'static str> {
+        let read_only = &mut self.daemons[who].read_only;
+        *read_only = read_only.filter(|until| now < *until);
+        if read_only.is_some() {
+            return Some("the disk is read-only");
+        }
+        let is_full = !self.is_racing(who, action) && self.dice.throw(self.faults.disk_full);
+        is_full.then_some("the disk is full")
+    }
+
+    fn carry_out(&mut self, who: usize, action: &Action, now: Timestamp) {
+        let (daemon, disk) = (&mut self.daemons[who], &mut self.disks[who]);
+        let before = disk.generation();
+        match action {
+            Action::Hold { path, mark } => {
+                if disk.is_foreign(path) {
+                    return;
+                }
+                let held = HappeningKind::Held {
+                    marker: path.clone(),
+                    why: mark.why.to_string(),
+                };
+                self.node.record(who, held);
+                disk.hold(path, mark, now);
+            }
+            Action::SaveLedger(ledger) => {
+                daemon.saved = Arc::clone(ledger);
+                daemon.unsaved = false;
+            }
+            Action::Lift { path } => {
+                if disk.is_foreign(path) || !disk.remove(path) {
+                    return;
+                }
+                let lifted = HappeningKind::Lifted {
+                    marker: path.clone(),
+                };
+                self.node.record(who, lifted);
+            }
+        }
+        daemon.state.record_done(action);
+        // What it did itself needs no look at the directory.
+        if daemon.seen == Some(before) {
+            daemon.seen = Some(disk.generation());
+        }
+    }
+}
