@@ -10,6 +10,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -272,9 +273,18 @@ impl From<redb::Error> for Broken {
 }
 
 fn open(path: &Path) -> Result<Database, Broken> {
+    // Its directory may be open to others.
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(Broken::Io)?;
     let opened = Database::builder()
         .set_cache_size(CACHE)
-        .create(path)
+        .create_file(file)
         .map_err(|error: DatabaseError| redb::Error::from(error))?;
     Ok(opened)
 }

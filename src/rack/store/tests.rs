@@ -54,6 +54,17 @@ async fn what_was_kept_is_there_again_and_one_process_has_it() {
     assert!(restored.notes.is_empty(), "{:?}", restored.notes);
 }
 
+#[test]
+fn nobody_else_reads_the_file_even_where_its_directory_is_open_to_all() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let directory = tempfile::tempdir().unwrap();
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(directory.path(), open).unwrap();
+    let (_opened, _) = Store::open(directory.path(), start()).unwrap();
+    let mode = fs::metadata(directory.path().join(FILE)).unwrap().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
 #[tokio::test]
 async fn what_there_is_too_much_of_is_folded_and_nothing_is_lost() {
     let directory = tempfile::tempdir().unwrap();
