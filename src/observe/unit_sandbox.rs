@@ -102,8 +102,12 @@ pub fn way_out(real: &Path, open: &Path) -> String {
 }
 
 /// The same for a process outside of the sandbox, from the units' files: why the manifests directory will be read-only
-/// to a unit. `None` where it will not be, or no unit is installed.
+/// to a unit. `None` where it will not be, or no unit is installed, or the tree is a part of a system, as an image's overlay is: what lies
+/// in the rest of it is not known.
 pub fn closed(layout: &Layout) -> Option<String> {
+    if !layout.path("/var/lib").is_dir() {
+        return None;
+    }
     let (real, missing) = real(&layout.manifests())?;
     let closed: Vec<&str> = UNITS
         .into_iter()
@@ -264,6 +268,15 @@ mod tests {
         symlink("../../elsewhere", root.path().join("data/rke2/other")).unwrap();
         let deeper = layout.with_data_dir("/var/lib/rancher/rke2/other");
         assert!(closed(&deeper).is_some());
+    }
+
+    #[test]
+    fn of_an_overlay_that_has_the_units_alone_nothing_is_said() {
+        let (root, layout) = node(SHIPPED);
+        let elsewhere = layout.with_data_dir("/data/rke2");
+        assert!(closed(&elsewhere).is_some());
+        fs::remove_dir_all(root.path().join("var")).unwrap();
+        assert_eq!(closed(&elsewhere), None);
     }
 
     #[test]
