@@ -82,7 +82,16 @@ fn write_row(out: &mut String, row: &PreflightRow, style: Style) {
         (PreflightOutcome::Fine, _) => style.good("fine   "),
         (PreflightOutcome::NotAsked, _) => style.dim("-      "),
     };
-    let _ = writeln!(out, "{outcome}  {}: {}", style.strong(&row.check), row.rule);
+    let should = match row.outcome {
+        PreflightOutcome::Fails => "should be so: ",
+        _ => "",
+    };
+    let _ = writeln!(
+        out,
+        "{outcome}  {}: {should}{}",
+        style.strong(&row.check),
+        row.rule
+    );
     for text in row.wrong.iter().chain(&row.look).chain(&row.found) {
         paragraph(out, text, 9, style);
     }
