@@ -89,6 +89,17 @@ async fn a_person_whose_credential_a_command_prints_asks_the_cluster_as_with_kub
     let document: Value = serde_json::from_slice(&checked.stdout).unwrap();
     assert_eq!(document["drain"], "finishes", "{document:#}");
 
+    // A rack's one file has all of it.
+    let whole = json!({"current-context": "admin", "clusters": admin["clusters"], "contexts": clusters["contexts"], "users": users["users"]});
+    write("whole", &whole.to_string());
+    let before = runs();
+    let listen = ["rack", "--once", "--listen", "127.0.0.1:1", "-o", "json"];
+    let file = format!("--kubeconfig={directory}/whole");
+    let rack = windrow("", place.path(), &[&listen[..], &[&file]].concat());
+    let shown: Value = serde_json::from_slice(&rack.stdout).unwrap();
+    assert_eq!(shown["nodes"][0]["host"], "n1", "{rack:?}");
+    assert_eq!(runs(), before + 1);
+
     // The real server refuses this one.
     put(json!({"token": "nobodys"}));
     let refused = windrow(
