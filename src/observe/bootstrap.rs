@@ -39,7 +39,8 @@ pub async fn webhook_breaks(layout: &Layout) -> Option<WebhookBreaks> {
     Some(WebhookBreaks { panic, ..breaks })
 }
 
-/// How rke2-server's last starts ended. `None`: systemd does not restart it all the time, or that is not known.
+/// How rke2-server's last starts ended. `None`: systemd does not restart it all the time, or that is not known. Once somebody
+/// has stopped it, its count of restarts stays, and it is not started again.
 pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
     if !is_this_machines(layout) {
         return None;
@@ -50,7 +51,7 @@ pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
         .unit(RKE2_SERVER)
         .await
         .ok()?;
-    if unit.is_active() || unit.restarts < MANY {
+    if unit.is_active() || unit.is_down() || unit.restarts < MANY {
         return None;
     }
     let journal = journal(RKE2_SERVER).await?;

@@ -94,10 +94,8 @@ pub fn webhook_panic(log: &str) -> Option<String> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerStarts {
-    /// How many ended while the bootstrap data was reconciled.
+    /// How many of the last, one after the other, ended while the bootstrap data was reconciled.
     pub at_reconcile: u32,
-    /// How many came further.
-    pub beyond: u32,
     /// How often systemd has restarted it.
     pub restarts: u32,
     /// Did it end because it lost an election?
@@ -107,8 +105,8 @@ pub struct ServerStarts {
 }
 
 impl ServerStarts {
-    /// Reads rke2-server's journal, whose lines name the process (`rke2[8569]: `): each is a start. The one that is under way is
-    /// not counted.
+    /// Reads rke2-server's journal, whose lines name the process (`rke2[8569]: `): each is a start. The newest is not counted: it
+    /// may be under way. One that came further, such as the one that lost the election, starts the count again.
     pub fn read(journal: &str) -> Self {
         const RECONCILING: &str = "msg=\"Reconciling bootstrap data between datastore and disk\"";
         const OPENING: &str = "msg=\"Opening etcd client connection";
@@ -123,8 +121,12 @@ impl ServerStarts {
                 continue;
             };
             if start.0 != process {
-                starts.at_reconcile += u32::from(start.1 && !start.2);
-                starts.beyond += u32::from(start.2);
+                starts.at_reconcile = match start {
+                    (_, true, false) => starts.at_reconcile + 1,
+                    (_, _, true) => 0,
+                    // It ended before, or began before what was read.
+                    (_, false, false) => starts.at_reconcile,
+                };
                 start = (process, false, false);
             }
             starts.lost_election |= said.contains("leaderelection lost");
@@ -180,9 +182,7 @@ pub(super) fn webhook(
 
 /// rke2-server was ended while its etcd stayed, and cannot read its bootstrap data from there any more (rke2#11056).
 pub(super) fn restart_loop(own: &OwnNode) -> Vec<IncidentFinding> {
-    let is_looping = |starts: &&ServerStarts| {
-        starts.at_reconcile >= MANY && starts.beyond == 0 && starts.etcd_answers
-    };
+    let is_looping = |starts: &&ServerStarts| starts.at_reconcile >= MANY && starts.etcd_answers;
     let Some(starts) = own.server_starts.as_ref().filter(is_looping) else {
         return Vec::new();
     };
