@@ -17,6 +17,7 @@ mod package;
 mod rack_in_machine;
 mod rancherd_in_machine;
 mod recipes;
+mod rke2_loop_in_machine;
 mod seen_in_machine;
 mod situations;
 mod told_in_machine;
