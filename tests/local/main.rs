@@ -45,4 +45,5 @@ mod sandbox;
 mod secrets;
 mod verbs;
 mod vip_check;
+mod vip_incidents;
 mod words;

@@ -34,3 +34,4 @@ pub(crate) mod verb_pages;
 pub(crate) mod versions_page;
 pub(crate) mod webhook;
 pub(crate) mod widgets;
+pub(crate) mod wire;
