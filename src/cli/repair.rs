@@ -113,7 +113,8 @@ struct Repair<'a> {
 impl Repair<'_> {
     async fn run(&self, code: Code, args: &Args) -> anyhow::Result<Exit> {
         let part = args.subject.as_deref().unwrap_or_default();
-        let mut begun = self.records.unfinished(code)?;
+        let unfinished = self.records.unfinished(code)?;
+        let mut begun = unfinished.clone();
         begun.retain(|record| record.subject.contains(part));
         let mut found = self.recognised(code).await?;
         found.retain(|one| one.subject.contains(part));
@@ -141,6 +142,13 @@ impl Repair<'_> {
         let Some(mut turn) = self.turn().await else {
             return Ok(Exit::Failed);
         };
+        if self.records.unfinished(code)? != unfinished {
+            turn.end().await;
+            eprintln!(
+                "windrow: nothing was changed: somebody else repaired meanwhile; look at it again"
+            );
+            return Ok(Exit::Failed);
+        }
         begun.extend(self.begin(&found)?);
         let cured = self.cure_all(&mut begun, &mut turn).await;
         turn.end().await;

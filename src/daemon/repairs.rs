@@ -115,7 +115,8 @@ impl Repairer {
                     records: &records,
                 };
                 let begun = match work {
-                    RepairWork::Resume(record) => Some(*record),
+                    // A person may have undone it just now.
+                    RepairWork::Resume(record) => records.is_current(&record).then_some(*record),
                     RepairWork::Begin(finding, of) => self.begin(&turn, &site, &finding, of).await,
                 };
                 let is_begun = begun.is_some();

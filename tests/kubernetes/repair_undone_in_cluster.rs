@@ -3,14 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-use std::path::Path;
-use std::process::Stdio;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 
 use kube::Client;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
-use support::objects::{ADDON, JOB, POLICY, POLICY_BINDING, VM};
+use support::objects::{ADDON, Gvk, JOB, POLICY, POLICY_BINDING, VM};
 use support::objects::{api, create, field, patch, serve_published, status};
 use windrow::act::repair::{RequestOutcome, try_out};
 use windrow_harvester::incidents::{CureGoal, CureRequest, CureStep, ObjectChange, WayBack};
@@ -19,40 +21,66 @@ use windrow_harvester::objects::ObjectKind;
 use crate::repair_in_cluster::{command, crash_harvester, run, two_machines};
 use crate::support;
 
+const LEASE: Gvk = ("coordination.k8s.io", "v1", "Lease");
 const REPAIR: [&str; 2] = ["repair", "machines-block-settings"];
 
-/// Refuses every change of a machine, and waits until that works.
-async fn refuse_changes_of_machines(client: &Client) {
+/// Lets only such changes of a machine through for which this is true, in the words of admission policies.
+async fn restrict_changes_of_machines(client: &Client, name: &str, expression: &str) {
     let group = "admissionregistration.k8s.io/v1";
     let policy = json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": "frozen"},
+        "metadata": {"name": name},
         "spec": {"failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [{"apiGroups": ["kubevirt.io"], "apiVersions": ["*"],
                 "operations": ["UPDATE"], "resources": ["virtualmachines"]}]},
-            "validations": [{"expression": "false", "message": "the site says not today"}]}});
+            "validations": [{"expression": expression, "message": "the site says not today"}]}});
     create(&api(client, POLICY, ""), policy).await;
     let binding = json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": "frozen"},
-        "spec": {"policyName": "frozen", "validationActions": ["Deny"]}});
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]}});
     create(&api(client, POLICY_BINDING, ""), binding).await;
+}
+
+/// Refuses every change of a machine, and waits until that works.
+async fn refuse_changes_of_machines(client: &Client) {
+    restrict_changes_of_machines(client, "frozen", "false").await;
     eventually("no machine can be changed", DEADLINE, async || {
         is_changeable(client).await.then_some(()).xor(Some(()))
     })
     .await;
 }
 
+/// Takes a restriction away, and waits until that works.
+async fn allow_changes_of_machines(client: &Client, name: &str) {
+    let bindings = api(client, POLICY_BINDING, "");
+    let at_once = DeleteParams::default();
+    bindings.delete(name, &at_once).await.unwrap();
+    eventually("machines can be changed again", DEADLINE, async || {
+        let is_free = is_changeable(client).await && is_changed(client).await;
+        is_free.then_some(())
+    })
+    .await;
+}
+
 /// Would kube-apiserver take a change of a machine?
 async fn is_changeable(client: &Client) -> bool {
+    takes_a_change(client, &PatchParams::default().dry_run()).await
+}
+
+/// Does it take one that does not matter?
+async fn is_changed(client: &Client) -> bool {
+    takes_a_change(client, &PatchParams::default()).await
+}
+
+async fn takes_a_change(client: &Client, how: &PatchParams) -> bool {
     let change = json!({"metadata": {"labels": {"tried": "to"}}});
-    let trial = PatchParams::default().dry_run();
     let machines = api(client, VM, "default");
-    let tried = machines.patch("db", &trial, &Patch::Merge(&change)).await;
+    let tried = machines.patch("web", how, &Patch::Merge(&change)).await;
     tried.is_ok()
 }
 
-/// Begins the repair and kills it once the first machine is asked to stop.
-async fn interrupted_repair(cluster: &Cluster, client: &Client, root: &Path) {
-    let mut repair = command(cluster, root, &[&REPAIR[..], &["--yes"]].concat())
+/// Begins the repair; the first machine is asked to stop.
+async fn begun_repair(cluster: &Cluster, client: &Client, root: &Path) -> Child {
+    let repair = command(cluster, root, &[&REPAIR[..], &["--yes"]].concat())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -61,6 +89,12 @@ async fn interrupted_repair(cluster: &Cluster, client: &Client, root: &Path) {
         (field(&machines, "db", "/spec/runStrategy").await == "Halted").then_some(())
     })
     .await;
+    repair
+}
+
+/// Begins it, and kills it there.
+async fn interrupted_repair(cluster: &Cluster, client: &Client, root: &Path) {
+    let mut repair = begun_repair(cluster, client, root).await;
     repair.kill().unwrap();
     repair.wait().unwrap();
 }
@@ -103,13 +137,8 @@ async fn a_refusal_is_known_before_anything_is_changed_and_a_repair_can_be_undon
     assert!(!root.join("var/lib/rancher/windrow/repairs").exists());
 
     // What may be changed is tried, and not changed by that.
-    let at_once = DeleteParams::default();
-    let bindings = api(&client, POLICY_BINDING, "");
-    bindings.delete("frozen", &at_once).await.unwrap();
-    eventually("machines can be changed again", DEADLINE, async || {
-        is_changeable(&client).await.then_some(())
-    })
-    .await;
+    allow_changes_of_machines(&client, "frozen").await;
+    let before = versions().await;
     let (code, said) = run(&cluster, root, &[&REPAIR[..], &["--dry-run"]].concat());
     assert_eq!(code, 0, "{said}");
     assert!(said.contains(" would be taken"), "{said}");
@@ -151,6 +180,165 @@ async fn a_refusal_is_known_before_anything_is_changed_and_a_repair_can_be_undon
         "{said}"
     );
     assert_eq!(field(&machines, "db", "/spec/runStrategy").await, "Manual");
+}
+
+/// The records of repairs, the oldest first.
+fn records(root: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root.join("var/lib/rancher/windrow/repairs")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    // One that is just written is no record yet.
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// Changes what was written down.
+fn edit(record: &Path, change: impl FnOnce(&mut Value)) {
+    let mut value = read(record);
+    change(&mut value);
+    fs::write(record, value.to_string()).unwrap();
+}
+
+fn read(record: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(record).unwrap()).unwrap()
+}
+
+/// What lies there for the daemon about repairs that were undone.
+fn told_to_the_daemon(root: &Path) -> Vec<String> {
+    let spool = root.join("var/lib/rancher/windrow/requests");
+    let entries = fs::read_dir(spool).into_iter().flatten().flatten();
+    let requests = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    requests
+        .filter(|one| one.contains("repair-undone"))
+        .collect()
+}
+
+#[tokio::test]
+async fn an_undo_asks_shows_what_it_would_do_and_ends_with_what_came_of_it() {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    two_machines(&client).await;
+    crash_harvester(&client).await;
+    let machines = api(&client, VM, "default");
+    let strategy = async || field(&machines, "db", "/spec/runStrategy").await;
+    let undo = |more: &[&str], exit: i32, says: &str| {
+        let (code, said) = run(&cluster, root, &[&["repair", "--undo"], more].concat());
+        assert_eq!(
+            (code, said.contains(says)),
+            (exit, true),
+            "{more:?}: {said}"
+        );
+        said
+    };
+    const STEP: &str = "stop VirtualMachine default/db";
+
+    interrupted_repair(&cluster, &client, root).await;
+    undo(&["nothing.json", "--yes"], 64, "there is no such record");
+    undo(&[], 64, "there is no terminal to ask on");
+    refuse_changes_of_machines(&client).await;
+    undo(&["--yes"], 6, "would be refused: ");
+    allow_changes_of_machines(&client, "frozen").await;
+    // It would be taken, and is not.
+    restrict_changes_of_machines(&client, "trials-alone", "request.dryRun").await;
+    eventually("no change is taken", DEADLINE, async || {
+        is_changed(&client).await.then_some(()).xor(Some(()))
+    })
+    .await;
+    let said = undo(&["--yes"], 4, &format!("not undone: {STEP}"));
+    assert!(!said.contains(&format!("undone: {STEP}\n")), "{said}");
+    allow_changes_of_machines(&client, "trials-alone").await;
+    assert_eq!(strategy().await, "Halted");
+    assert!(told_to_the_daemon(root).is_empty());
+
+    undo(&["--yes"], 0, &format!("\nundone: {STEP}\n"));
+    assert_eq!(strategy().await, "RerunOnFailure");
+    let told = told_to_the_daemon(root);
+    assert_eq!(
+        (told.len(), told[0].contains("all of it\"")),
+        (1, true),
+        "{told:?}"
+    );
+    let lease = api(&client, LEASE, "kube-system");
+    let holder = field(&lease, "windrow-repairs", "/spec/holderIdentity").await;
+    assert!(
+        holder.is_null() || holder == "",
+        "the next one need not wait: {holder}"
+    );
+
+    // Another one, under way while somebody wants to undo it. It goes a step further before it ends.
+    let mut repair = begun_repair(&cluster, &client, root).await;
+    let [first, second] = &records(root)[..] else {
+        panic!("{:?}", records(root))
+    };
+    eventually("the answer is written down", DEADLINE, async || {
+        let after = &read(second)["changed"][0]["after"];
+        after.is_object().then_some(())
+    })
+    .await;
+    let mut late = command(&cluster, root, &["repair", "--undo", "--yes"]);
+    let late = late.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut late = late.spawn().unwrap();
+    let said = BufReader::new(late.stderr.take().unwrap());
+    let mut said = said.lines().map(Result::unwrap);
+    assert!(said.any(|line| line.contains("waiting: another repair is under way")));
+    edit(second, |record| record["done"] = json!(1));
+    repair.kill().unwrap();
+    repair.wait().unwrap();
+    assert!(said.any(|line| line.contains("somebody went on with this repair meanwhile")));
+    assert_eq!(late.wait().unwrap().code(), Some(4));
+    assert_eq!(strategy().await, "Halted");
+
+    // The first is still known by its name and its path, and is not undone twice.
+    let name = first.file_name().unwrap().to_str().unwrap();
+    for named in [name, first.to_str().unwrap()] {
+        undo(&[named, "--yes"], 0, "It was undone at ");
+    }
+    assert_eq!(strategy().await, "Halted");
+
+    // What has changed meanwhile is told before anything is done.
+    let set = async |to: &str| {
+        let to = json!({"spec": {"runStrategy": to}});
+        patch(&client, VM, "default", "db", to).await;
+    };
+    set("RerunOnFailure").await;
+    undo(&["--dry-run"], 0, &format!("as before already: {STEP}"));
+    set("Manual").await;
+    undo(&["--dry-run"], 0, &format!("left as it is: {STEP}: "));
+    set("Halted").await;
+
+    // A step as those that delete: first it is all that was done, then one of two.
+    let way_back = read(second)["cure"]["steps"][0]["wayBack"].clone();
+    let gone = json!({"is": "none", "why": "it is gone"});
+    edit(second, |record| {
+        record["cure"]["steps"][0]["wayBack"] = gone.clone()
+    });
+    let said = undo(
+        &["--yes"],
+        4,
+        &format!("cannot be undone: {STEP}: it is gone"),
+    );
+    assert!(said.contains("nothing of it can be undone"), "{said}");
+    assert_eq!(read(second)["undone"], Value::Null);
+    edit(second, |record| {
+        record["cure"]["steps"][0]["wayBack"] = way_back;
+        record["cure"]["steps"][1]["wayBack"] = gone;
+        let changed = json!({"step": 1, "before": {}});
+        record["changed"].as_array_mut().unwrap().push(changed);
+    });
+    let said = undo(&["--yes"], 0, &format!("\nundone: {STEP}\n"));
+    assert!(said.contains("cannot be undone: "), "{said}");
+    assert_eq!(strategy().await, "RerunOnFailure");
+    let told = told_to_the_daemon(root).concat();
+    assert!(
+        told.contains("all of it but 0 changed since and 1 without a way back"),
+        "{told}"
+    );
 }
 
 /// kube-apiserver's answer to a request that is only tried.

@@ -132,6 +132,13 @@ impl Records {
         read(&self.directory.join(name))
     }
 
+    /// Is the record still as it was read? Whoever waited for its turn to repair asks: somebody else may have gone on with the
+    /// cure meanwhile, or undone it. One that cannot be read is not.
+    pub fn is_current(&self, record: &Record) -> bool {
+        let written = self.named(&self.name(record));
+        written.is_ok_and(|written| written == *record)
+    }
+
     /// The newest record of a cure that changed something and was not undone.
     ///
     /// # Errors

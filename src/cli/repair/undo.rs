@@ -92,10 +92,18 @@ impl Repair<'_> {
         let Some(mut turn) = self.turn().await else {
             return Ok(Exit::Failed);
         };
-        let mut left = 0;
+        if !self.records.is_current(record) {
+            turn.end().await;
+            eprintln!(
+                "windrow: nothing was changed: somebody went on with this repair meanwhile; look at it again"
+            );
+            return Ok(Exit::Failed);
+        }
+        let (mut left, mut lost) = (0, 0);
         let work = async {
             let undone = undo(&self.client, &self.records, record, now, |step, undone| {
                 left += usize::from(matches!(undone, UndoneStep::ChangedSince(_)));
+                lost += usize::from(matches!(undone, UndoneStep::NoWayBack(_)));
                 tell(step, undone);
             });
             undone.await.map_err(|error| error.to_string())
@@ -104,9 +112,11 @@ impl Repair<'_> {
         turn.end().await;
         match undone {
             Ok(true) => {
-                let what = match left {
-                    0 => "all of it".to_owned(),
-                    left => format!("{left} of its steps were changed since and stay"),
+                let what = match (left, lost) {
+                    (0, 0) => "all of it".to_owned(),
+                    _ => {
+                        format!("all of it but {left} changed since and {lost} without a way back")
+                    }
                 };
                 self.note(record, RequestAction::RepairUndone, &what);
                 Ok(if left == 0 { Exit::Ok } else { Exit::Failed })
