@@ -2,16 +2,17 @@ use std::os::unix::fs::PermissionsExt;
 
 use http::{Method as HttpMethod, StatusCode};
 use serde_json::{Value, json};
-use windrow_harvester::incidents::{Cure, CureGoal, IncidentFinding, ObjectChange, WayBack};
+use windrow_harvester::incidents::{Cure, CureGoal, IncidentFinding, ObjectChange};
 use windrow_harvester::objects::ObjectKind;
 use windrow_model::reasons::Code;
 
 use super::super::testing::ObjectStore;
 use super::*;
 
-const ADDON: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/addons/pci";
+pub(super) const ADDON: &str =
+    "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/addons/pci";
 
-fn finding() -> (IncidentFinding, Cure) {
+pub(super) fn finding() -> (IncidentFinding, Cure) {
     let cure = Cure {
         summary: "s".into(),
         changes: Vec::new(),
@@ -63,12 +64,12 @@ fn a_record_that_cannot_be_read_is_not_passed_over() {
 }
 
 /// The addon as it is diagnosed.
-fn addon() -> Value {
+pub(super) fn addon() -> Value {
     json!({"kind": "Addon", "metadata": {"name": "pci", "namespace": "harvester-system", "uid": "1"}, "spec": {}})
 }
 
 /// A step that sets a field of the addon. It has to be reached within `patience` seconds.
-fn sets(field: &str, patience: u32) -> CureStep {
+pub(super) fn sets(field: &str, patience: u32) -> CureStep {
     let pointer = format!("/spec/{field}");
     let goal = CureGoal::Field {
         path: ADDON.to_owned(),
@@ -82,7 +83,7 @@ fn sets(field: &str, patience: u32) -> CureStep {
 }
 
 /// A step that deletes the addon.
-fn deletes() -> CureStep {
+pub(super) fn deletes() -> CureStep {
     let goal = CureGoal::Gone {
         path: ADDON.to_owned(),
         uid: "1".to_owned(),
@@ -91,16 +92,16 @@ fn deletes() -> CureStep {
 }
 
 /// A node that has begun a cure of these steps; what is asked of kube-apiserver goes to `store`.
-struct Repair {
-    directory: tempfile::TempDir,
-    store: ObjectStore,
-    records: Records,
-    record: Record,
-    told: Vec<usize>,
+pub(super) struct Repair {
+    pub(super) directory: tempfile::TempDir,
+    pub(super) store: ObjectStore,
+    pub(super) records: Records,
+    pub(super) record: Record,
+    pub(super) told: Vec<usize>,
 }
 
 impl Repair {
-    fn of_steps(steps: Vec<CureStep>) -> Self {
+    pub(super) fn of_steps(steps: Vec<CureStep>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let records = Records::new(directory.path());
         let (finding, mut cure) = finding();
@@ -119,7 +120,7 @@ impl Repair {
         }
     }
 
-    async fn carry_out(&mut self) -> Result<(), String> {
+    pub(super) async fn carry_out(&mut self) -> Result<(), String> {
         let now = || Timestamp::from_second(60).unwrap();
         let client = self.store.client();
         let told = &mut self.told;
@@ -130,7 +131,7 @@ impl Repair {
         .map_err(|error| error.to_string())
     }
 
-    async fn undo(&mut self) -> (bool, Vec<UndoneStep>) {
+    pub(super) async fn undo(&mut self) -> (bool, Vec<UndoneStep>) {
         let mut told = Vec::new();
         let client = self.store.client();
         let now = || Timestamp::from_second(90).unwrap();
@@ -141,14 +142,14 @@ impl Repair {
     }
 
     /// Somebody else changes the addon's spec.
-    fn change(&self, spec: Value) {
+    pub(super) fn change(&self, spec: Value) {
         let mut addon = addon();
         addon["spec"] = spec;
         self.store.put(ADDON, addon);
     }
 
     /// The record as it is on the disk.
-    fn written(&self) -> Record {
+    pub(super) fn written(&self) -> Record {
         self.records
             .named(&self.records.name(&self.record))
             .unwrap()
@@ -207,41 +208,6 @@ async fn a_request_that_is_refused_for_a_moment_is_sent_again() {
     repair.carry_out().await.unwrap();
     assert_eq!(repair.store.changes().len(), 2);
     assert_eq!(repair.written().changed.len(), 1, "it is undone once");
-}
-
-#[tokio::test]
-async fn a_change_whose_answer_was_lost_can_be_undone() {
-    let mut repair = Repair::of_steps(vec![sets("a", 3600)]);
-    repair.store.lose_answer(HttpMethod::PATCH);
-    repair.carry_out().await.unwrap();
-    assert_eq!(repair.store.changes().len(), 1);
-    let changed = repair.written().changed;
-    assert_eq!((changed.len(), &changed[0].after), (1, &None));
-    assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
-    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
-}
-
-#[test]
-fn the_newest_repair_that_changed_something_and_still_stands_is_undone_first() {
-    let directory = tempfile::tempdir().unwrap();
-    let records = Records::new(directory.path());
-    let (finding, cure) = finding();
-    let begin = |second: i64, is_changed: bool| {
-        let at = Timestamp::from_second(second).unwrap();
-        let mut record = records.begin(&finding, &cure, Worker::Person, at).unwrap();
-        record.changed.extend(is_changed.then(|| ChangedObject {
-            step: 0,
-            before: addon(),
-            after: None,
-        }));
-        records.write(&record).unwrap();
-        record
-    };
-    let [first, mut second, _] = [begin(1, true), begin(2, true), begin(3, false)];
-    assert_eq!(records.newest_to_undo().unwrap(), Some(second.clone()));
-    second.undone = Some(Timestamp::UNIX_EPOCH);
-    records.write(&second).unwrap();
-    assert_eq!(records.newest_to_undo().unwrap(), Some(first));
 }
 
 #[tokio::test]
@@ -331,66 +297,64 @@ async fn a_trial_changes_nothing_and_tells_a_refusal_from_a_change_and_from_no_a
 }
 
 #[tokio::test]
-async fn what_a_step_changed_is_recorded_and_undone_with_the_last_step_first() {
-    let mut repair = Repair::of_steps(vec![sets("a", 0), sets("b", 0)]);
-    repair.carry_out().await.unwrap();
-    let changed = repair.written().changed;
-    assert_eq!(changed[1].before["spec"], json!({"a": true}));
-    let after = changed[1].after.as_ref().unwrap();
-    assert_eq!(after["spec"], json!({"a": true, "b": true}));
-    let newest = repair.records.newest_to_undo().unwrap();
-    assert_eq!(newest, Some(repair.record.clone()));
-
-    let steps = steps_to_undo(&repair.record);
-    let said: Vec<&str> = steps.iter().map(|(step, _)| step.say.as_str()).collect();
-    assert_eq!(said, ["set b", "set a"]);
-    let undone = repair.undo().await;
-    assert_eq!(undone, (true, vec![UndoneStep::Restored; 2]));
-    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
-    assert_eq!(repair.written().undone, Timestamp::from_second(90).ok());
-    assert_eq!(repair.records.newest_to_undo().unwrap(), None);
-}
-
-#[tokio::test]
-async fn undoing_leaves_alone_what_somebody_else_changed_since_and_says_what_has_no_way_back() {
-    let mut repair = Repair::of_steps(vec![sets("a", 0), sets("b", 0), deletes()]);
-    repair.carry_out().await.unwrap();
-    repair.change(json!({"a": true, "b": "else"}));
-    let (done, told) = repair.undo().await;
-    assert!(done);
-    assert_eq!(told[0], UndoneStep::NoWayBack("it is gone".to_owned()));
-    assert!(matches!(&told[1], UndoneStep::ChangedSince(why) if why.contains("/spec/b")));
-    assert_eq!(told[2], UndoneStep::Restored);
-    assert_eq!(repair.store.object(ADDON)["spec"], json!({"b": "else"}));
-}
-
-#[tokio::test]
-async fn an_undo_that_is_refused_can_be_made_again_and_the_cure_is_not_continued_after_it() {
-    // The second step never reaches its goal.
-    let mut waits = sets("b", 0);
-    waits.request = None;
-    let mut repair = Repair::of_steps(vec![sets("a", 0), waits]);
-    repair.carry_out().await.unwrap_err();
-    repair
-        .store
-        .refuse(HttpMethod::PATCH, StatusCode::FORBIDDEN);
-    let (done, told) = repair.undo().await;
-    assert!(!done && matches!(&told[0], UndoneStep::Failed(why) if why.contains("403")));
-    assert_eq!(repair.written().undone, None);
-    assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
-    let unfinished = repair.records.unfinished(Code::AddonStuck).unwrap();
-    assert_eq!(unfinished, []);
-}
-
-#[tokio::test]
-async fn a_request_that_was_refused_leaves_nothing_to_undo() {
+async fn nothing_is_sent_that_could_not_be_written_down() {
     let mut repair = Repair::of_steps(vec![sets("a", 0)]);
+    let records = repair.directory.path().join("repairs");
+    std::fs::remove_dir_all(&records).unwrap();
+    std::fs::write(&records, "no directory").unwrap();
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("cannot be written"), "{why}");
+    assert_eq!(repair.store.changes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn somebody_who_is_faster_by_a_moment_keeps_what_is_theirs_and_leaves_nothing_to_undo() {
+    let theirs = json!({"metadata": addon()["metadata"], "spec": {"a": "else"}});
+    let mut repair = Repair::of_steps(vec![sets("a", 3600)]);
+    repair.store.overtake(ADDON, Some(theirs));
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("diagnose again"), "{why}");
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": "else"}));
+    let written = repair.written();
+    assert_eq!(
+        (written.changed.len(), written.finished.is_some()),
+        (0, true)
+    );
+    // Deleted a moment before: that was to be.
+    let mut repair = Repair::of_steps(vec![deletes()]);
+    repair.store.overtake(ADDON, None);
+    repair.carry_out().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_quoted_in_a_refusal_is_not_handed_on() {
+    let repair = Repair::of_steps(Vec::new());
+    let words = "Secret \"s\" is invalid: data.password: Invalid value: \"hunter2\": too short";
     repair
         .store
-        .refuse(HttpMethod::PATCH, StatusCode::FORBIDDEN);
-    repair.carry_out().await.unwrap_err();
-    assert_eq!(repair.written().changed, []);
-    assert!(matches!(sets("a", 0).way_back, Some(WayBack::Request(_))));
+        .refuse_saying(HttpMethod::PATCH, StatusCode::FORBIDDEN, words);
+    let request = sets("a", 0).request.unwrap();
+    let outcome = try_out(&repair.store.client(), &request).await;
+    let RequestOutcome::Refused(why) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert!(
+        why.contains("too short") && !why.contains("hunter2"),
+        "{why}"
+    );
+}
+
+#[tokio::test]
+async fn a_record_that_somebody_else_has_gone_on_with_is_known_as_old() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0)]);
+    let read = repair.record.clone();
+    assert!(repair.records.is_current(&read));
+    repair.carry_out().await.unwrap();
+    assert!(!repair.records.is_current(&read));
+    let read = repair.written();
+    assert!(repair.records.is_current(&read));
+    repair.undo().await;
+    assert!(!repair.records.is_current(&read));
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ struct State {
     version: u64,
     refused: Vec<(Method, StatusCode, String)>,
     lost: Vec<Method>,
+    overtaking: Option<(String, Option<Value>)>,
     requests: Vec<String>,
 }
 
@@ -56,6 +57,12 @@ impl ObjectStore {
         self.state().lost.push(method);
     }
 
+    /// Another client is faster: right before the next request that would change something, it puts this at the path, or
+    /// takes away what is there.
+    pub(crate) fn overtake(&self, path: &str, object: Option<Value>) {
+        self.state().overtaking = Some((path.to_owned(), object));
+    }
+
     /// The requests that would change something, in their order.
     pub(crate) fn changes(&self) -> Vec<String> {
         let state = self.state();
@@ -93,6 +100,14 @@ impl State {
         if let Some(at) = self.refused.iter().position(|(one, ..)| one == method) {
             let (_, status, words) = self.refused.remove(at);
             return refusal_saying(status, &words);
+        }
+        if method != Method::GET
+            && let Some((path, object)) = self.overtaking.take()
+        {
+            match object {
+                Some(object) => drop(self.store(&path, object)),
+                None => drop(self.objects.remove(&path)),
+            }
         }
         let known = self.objects.get(path).cloned();
         match (method.as_str(), known) {

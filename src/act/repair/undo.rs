@@ -74,3 +74,7 @@ async fn undo_step(client: &Client, way_back: &WayBack) -> io::Result<UndoneStep
         RequestOutcome::Refused(why) | RequestOutcome::Unanswered(why) => UndoneStep::Failed(why),
     })
 }
+
+#[cfg(test)]
+#[path = "undo_tests.rs"]
+mod tests;

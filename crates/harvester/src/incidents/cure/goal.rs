@@ -157,7 +157,9 @@ mod tests {
             value: 1,
         };
         assert!(least.is_reached(Some(&json!({"status": {"n": 2}}))));
+        assert!(least.is_reached(Some(&json!({"status": {"n": 1}}))));
         assert!(!least.is_reached(Some(&json!({"status": {"n": 0}}))));
+        assert!(!least.is_reached(Some(&json!({"status": {}}))));
         assert!(
             least.is_reached(None),
             "a budget that is gone blocks nothing"
