@@ -69,10 +69,12 @@ fn file(draw: &mut Draw) -> String {
 
 const NO_KEY: &str = "a key that is no text";
 const NO_PAIRS: &str = "a list of nothing in the place of pairs";
+const MARKS: &str = "two byte-order marks";
+const DIGIT: &str = "the last of seventeen digits";
 const NO_TEXT: &str = "an item that is no text";
 
 /// What of this is read differently.
-const LISTED: [Listed; 5] = [
+const LISTED: [Listed; 7] = [
     Listed {
         name: NO_KEY,
         example: "? [a]\n: b\n",
@@ -87,6 +89,16 @@ const LISTED: [Listed; 5] = [
         name: NO_TEXT,
         example: "kubelet-arg: [{a: b}]\n",
         _why: "of a list or map in the place of a text Go prints its inside; no component starts with it, and Windrow says so",
+    },
+    Listed {
+        name: MARKS,
+        example: "\u{feff}\u{feff}kubelet-arg: a\n",
+        _why: "behind two byte-order marks Go's reader loses a letter",
+    },
+    Listed {
+        name: DIGIT,
+        example: "kubelet-arg: 18446744073709551616101e-7\n",
+        _why: "of two shortest texts for one number Go takes the even one",
     },
     manifests::TAG,
     manifests::COLON,
@@ -105,6 +117,15 @@ fn refusal(texts: &[String]) -> Option<&'static str> {
         Ok(Some(node)) => matches!(node.value, NodeValue::Sequence(_)).then_some(NO_PAIRS),
         Ok(None) => None,
     })
+}
+
+/// The texts, those of numbers as the numbers that they are.
+fn numbers(lists: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
+    let shown = |text: &&str| {
+        text.parse::<f64>()
+            .map_or((*text).to_owned(), |number| number.to_string())
+    };
+    lists.values().flatten().map(shown).collect()
 }
 
 fn opinions(texts: &[String], go: &mut SecondOpinion) -> Opinions {
@@ -127,6 +148,12 @@ fn opinions(texts: &[String], go: &mut SecondOpinion) -> Opinions {
     let differ = |ours: &dyn Debug, theirs: &dyn Debug| {
         Opinions::Differ(format!("{texts:?}\nours {ours:?}\nGo's {theirs:?}"))
     };
+    if texts
+        .iter()
+        .any(|text| text.starts_with("\u{feff}\u{feff}"))
+    {
+        return Opinions::Listed(MARKS);
+    }
     let flags = match (theirs, refused) {
         (Err(_), Some(_)) => return Opinions::Same,
         (Ok(flags), None) => flags,
@@ -156,6 +183,7 @@ fn opinions(texts: &[String], go: &mut SecondOpinion) -> Opinions {
     match ours == theirs {
         true => Opinions::Same,
         false if is_named => Opinions::Listed(NO_TEXT),
+        false if numbers(&ours) == numbers(&theirs) => Opinions::Listed(DIGIT),
         false => differ(&ours, &theirs),
     }
 }

@@ -194,7 +194,17 @@ const OVERWRITTEN: Listed = Listed {
     example: "v: .nan\nv: 1\n",
     _why: "a `.nan` whose key comes again never becomes JSON there; Windrow has refused the file before it reads on",
 };
-const LISTED: [Listed; 3] = [TAG, COLON, OVERWRITTEN];
+const UNREAD: Listed = Listed {
+    name: "bytes that are no text where Go does not look",
+    example: "---\n#\0\u{fffd}\n",
+    _why: "behind the end of a document, or in one of comments alone, its reader never comes to them",
+};
+const TIME: Listed = Listed {
+    name: "a timestamp with an odd time of day",
+    example: "v: !!timestamp 2001-01-01T00:00:00Z1\n",
+    _why: "behind the tag, the time of day is not held to all of Go's formats",
+};
+const LISTED: [Listed; 5] = [TAG, COLON, OVERWRITTEN, UNREAD, TIME];
 
 /// Why a file that Go reads is refused here.
 pub(super) fn refusal(message: &str) -> Option<&'static str> {
@@ -223,8 +233,10 @@ fn opinions(bytes: &[u8], go: &mut SecondOpinion) -> Opinions {
         |how: String| Opinions::Differ(format!("{:?}\n{how}", String::from_utf8_lossy(bytes)));
     match (go.of('m', bytes), refused) {
         (Err(_), Some(_)) => Opinions::Same,
+        (Err(why), None) if why.ends_with("as a !!timestamp") => Opinions::Listed(TIME.name),
         (Err(why), None) => differ(format!("Go refuses it: {why}\nours: {:?}", file.problems)),
         (Ok(_), Some(why)) if is_of_json(&why.message) => Opinions::Listed(OVERWRITTEN.name),
+        (Ok(_), Some(why)) if why.message.contains("UTF-8") => Opinions::Listed(UNREAD.name),
         (Ok(_), Some(why)) => match refusal(&why.message) {
             Some(name) => Opinions::Listed(name),
             None => differ(format!("we refuse it: {why:?}")),
@@ -244,9 +256,12 @@ fn opinions(bytes: &[u8], go: &mut SecondOpinion) -> Opinions {
     }
 }
 
-/// A whole object.
+/// A whole object, with a byte that is no text for U+FFFD.
 fn framed(rest: &str) -> Vec<u8> {
-    format!("apiVersion: v1\nkind: A\nmetadata: {{name: a}}\n{rest}").into_bytes()
+    let text = format!("apiVersion: v1\nkind: A\nmetadata: {{name: a}}\n{rest}");
+    let mut parts = text.split('\u{fffd}').map(str::as_bytes);
+    let first = parts.next().unwrap_or_default().to_vec();
+    parts.fold(first, |bytes, part| [&bytes, &b"\xff"[..], part].concat())
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::{Listed, Opinions, SecondOpinion, compare};
 
 const BEYOND: &str = "beyond 64 bits";
 const LARGE: &str = "many digits, or a large exponent";
-const NEGATIVE: &str = "negative, between two thousandths";
+const NEGATIVE: &str = "negative, and no whole thousandth or large";
 
 fn quantity(text: &str, go: &mut SecondOpinion) -> Opinions {
     let ours = milli(text);
@@ -29,9 +29,7 @@ fn quantity(text: &str, go: &mut SecondOpinion) -> Opinions {
         return Opinions::Listed("no digits");
     }
     match ours {
-        Some(ours) if is_beyond && ours < 0 && value.is_some_and(|value| value - ours <= 2) => {
-            Opinions::Listed(NEGATIVE)
-        }
+        Some(ours) if is_beyond && ours < 0 => Opinions::Listed(NEGATIVE),
         None if value.is_some() && (text.len() > 20 || text.contains(['e', 'E'])) => {
             Opinions::Listed(LARGE)
         }
@@ -63,7 +61,7 @@ fn quantities_are_read_as_apimachinery_reads_them() {
         Listed {
             name: NEGATIVE,
             example: "-1u",
-            _why: "apimachinery rounds it to the wrong side; there is no such request or capacity",
+            _why: "apimachinery rounds it to the wrong side, or overflows; there is no such request or capacity",
         },
     ];
     // Exponents have two digits: at nine of them Go takes minutes for one quantity.

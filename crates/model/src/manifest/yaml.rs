@@ -147,7 +147,7 @@ impl<'t> YamlReader<'t> {
             return self.read_replaced(text, first_line, limits);
         }
         match self.read_plainly(text, first_line, limits) {
-            Err(problems) if self.is_rke2s() && problems.iter().any(source::is_of_colon) => {
+            Err(problems) if self.is_rke2s() && problems.iter().any(source::is_read_there) => {
                 self.read_replaced(text, first_line, limits)
             }
             read => read,
@@ -201,8 +201,8 @@ const MARK: char = '\u{feff}';
 const STAND_INS: [(char, char); 2] = [(MARK, '\u{fdd0}'), (':', '\u{fdd1}')];
 
 impl YamlReader<'_> {
-    /// The parser skips a mark at the beginning of every line, RKE2's only in front of the text. And where a text between
-    /// brackets ends in a colon, the parser refuses what RKE2's takes.
+    /// The parser skips a mark at the beginning of every line, RKE2's only in front of the text. And it refuses what RKE2's
+    /// takes: a colon at the end of a text between brackets, and `\'` in a text in quotation marks.
     fn read_replaced(
         &mut self,
         text: &str,
@@ -224,7 +224,10 @@ impl YamlReader<'_> {
             written_binary: self.written_binary,
             ..YamlReader::default()
         };
-        let text = replaced(text, self.is_rke2s());
+        let mut text = replaced(text, self.is_rke2s());
+        if self.is_rke2s() {
+            unescape(&mut text);
+        }
         let read = reader.read_plainly(&text, first_line, limits);
         self.aside = std::mem::take(&mut reader.aside);
         let mut node = read?;
@@ -233,6 +236,36 @@ impl YamlReader<'_> {
         }
         Ok(node)
     }
+}
+
+/// Most `\'` that are taken out of a text: it is parsed again for each.
+const MOST_ESCAPES: usize = 100;
+
+/// Takes the backslash away where the parser stumbles over `\'`.
+fn unescape(text: &mut String) {
+    for _ in 0..MOST_ESCAPES {
+        match first_escape(text) {
+            Some(at) => text.remove(at),
+            None => return,
+        };
+    }
+}
+
+/// Where the parser stumbles over the first `\'`, if that is what it stumbles over.
+fn first_escape(text: &str) -> Option<usize> {
+    let mut parser = Parser::new();
+    parser.set_encoding(Encoding::Utf8);
+    parser.set_input(YamlBytes::new(text));
+    let parse = || loop {
+        match parser.parse() {
+            Ok(event) if event.data == EventData::StreamEnd => return None,
+            Ok(_) => {}
+            Err(error) => return error.problem_mark(),
+        }
+    };
+    let mark = catch_unwind(AssertUnwindSafe(parse)).ok()??;
+    let at = usize::try_from(mark.index).ok()?;
+    text.get(at..)?.starts_with("\\'").then_some(at)
 }
 
 /// The text with stand-ins; those of colons where `colons` says so.

@@ -299,12 +299,17 @@ impl CompiledProgram {
     }
 }
 
+/// Most errors of an expression that are said.
+const MOST_ERRORS: usize = 5;
+
 /// Parses and checks; what is refused is also dropped here, where the stack is deep enough.
 fn compile(source: &str, yields: ExpressionUse) -> Result<CompiledProgram, String> {
     let program: Program = ENVIRONMENT.compile(source).map_err(|errors| {
+        // The first ones say what is wrong; after them comes what follows from it.
         let errors: Vec<String> = errors
             .errors
             .iter()
+            .take(MOST_ERRORS)
             .map(|error| format!("{} (column {})", one_line(&error.msg), error.pos.1))
             .collect();
         format!("the expression cannot be read: {}", errors.join("; "))

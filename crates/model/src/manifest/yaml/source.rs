@@ -152,9 +152,11 @@ pub(super) fn syntax(error: &Error, text: &str, lines: &Lines<'_>) -> Problem {
     refused(line, format!("not valid YAML; {hint} ({problem}{began})"))
 }
 
-/// Is it the parser's refusal of a colon at the end of a text between brackets?
-pub(super) fn is_of_colon(problem: &Problem) -> bool {
-    problem.message.contains("found unexpected ':'")
+/// Does the parser refuse what RKE2's may take?
+pub(super) fn is_read_there(problem: &Problem) -> bool {
+    ["found unexpected ':'", "found unknown escape character"]
+        .iter()
+        .any(|what| problem.message.contains(what))
 }
 
 fn refused(line: u32, message: String) -> Problem {

@@ -376,6 +376,18 @@ fn between_brackets_a_colon_ends_a_text_and_a_question_mark_none() {
 }
 
 #[test]
+fn an_escaped_apostrophe_is_one() {
+    assert_eq!(
+        value("a: \"it\\'s\"\nb: 'c\\'\nd: e\\'f\ng: \"\\\\'\\'\"\n"),
+        json!({"a": "it's", "b": "c\\", "d": "e\\'f", "g": "\\''"})
+    );
+    assert!(message("a: \"\\q\"\n").contains("unknown escape"));
+    // It is tried again for each of them, and not without an end.
+    let many = format!("a: \"{}\"\n", "\\'".repeat(MOST_ESCAPES + 1));
+    assert!(message(&many).contains("unknown escape"));
+}
+
+#[test]
 fn a_last_line_without_a_break_is_read_like_any_other() {
     assert_eq!(value("a: |-\n  x\n\n  y "), json!({"a": "x\n\ny "}));
     assert!(message("a: \"\\").contains("close the quotation mark"));
