@@ -16,6 +16,8 @@ pub mod configuration;
 mod console;
 pub mod daemon;
 pub mod files;
+#[doc(hidden)]
+pub mod hostile;
 pub mod kubeconfig;
 pub mod layout;
 mod locked;

@@ -11,7 +11,7 @@ mod tests;
 use std::fmt::Display;
 
 pub use self::draw::Draw;
-pub use self::targets::TARGETS;
+pub use self::targets::targets;
 
 /// A reader, or several of the same bytes.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub struct Target {
 
 /// The target of a name.
 pub fn target(name: &str) -> Option<Target> {
-    TARGETS.iter().find(|target| target.name == name).copied()
+    targets().find(|target| target.name == name)
 }
 
 /// The longest message: a person reads it.

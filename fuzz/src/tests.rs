@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Draw, TARGETS, target};
+use super::{Draw, target, targets};
 
 /// The largest file of a corpus.
 const LARGEST: u64 = 16 << 10;
@@ -24,7 +24,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn every_target_takes_its_corpus_and_each_beginning_of_it() {
-    for target in TARGETS {
+    for target in targets() {
         let files = entries(&corpus().join(target.name));
         assert!(!files.is_empty(), "fuzz/corpus/{} is empty", target.name);
         for file in files {
@@ -43,7 +43,7 @@ fn every_target_takes_its_corpus_and_each_beginning_of_it() {
 #[test]
 fn every_corpus_is_a_targets_and_small() {
     let mut names = BTreeSet::new();
-    for target in TARGETS {
+    for target in targets() {
         assert!(
             names.insert(target.name),
             "two targets are called {}",
@@ -95,12 +95,10 @@ const PIECES: [&str; 24] = [
 #[test]
 fn every_target_takes_what_is_near_its_corpus() {
     let number = |name: &str| std::env::var(name).ok().and_then(|said| said.parse().ok());
-    let rounds: u64 = number("WINDROW_FUZZ_ROUNDS").unwrap_or(300);
+    let rounds: u64 = number("WINDROW_FUZZ_ROUNDS").unwrap_or(1_500);
     let only = std::env::var("WINDROW_FUZZ").ok();
     let mut broken = Vec::new();
-    for target in TARGETS
-        .iter()
-        .filter(|target| only.as_deref().is_none_or(|only| only == target.name))
+    for target in targets().filter(|target| only.as_deref().is_none_or(|only| only == target.name))
     {
         let files = entries(&corpus().join(target.name));
         let corpus: Vec<Vec<u8>> = files

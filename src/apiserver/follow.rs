@@ -246,6 +246,16 @@ fn slim<K: serde::Serialize>(object: &K) -> Option<Value> {
     Some(value)
 }
 
+/// The object of a watch's line, as it is kept.
+pub(crate) fn read_line(line: &[u8]) -> Option<Value> {
+    match plain(serde_json::from_slice::<WatchEvent<DynamicObject>>(line).ok()?) {
+        WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+            Some(object)
+        }
+        WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
+    }
+}
+
 fn remember(version: &mut String, object: &Value) {
     if let Some(newer) = object["metadata"]["resourceVersion"].as_str() {
         newer.clone_into(version);

@@ -157,7 +157,12 @@ pub fn read_spool(spool: &Path) -> io::Result<Vec<Spooled>> {
         .collect())
 }
 
-fn parse(content: &[u8]) -> Result<SpooledRequest, String> {
+/// Reads a request.
+///
+/// # Errors
+///
+/// Why it is none.
+pub(crate) fn parse(content: &[u8]) -> Result<SpooledRequest, String> {
     let request: SpooledRequest =
         serde_json::from_slice(content).map_err(|error| error.to_string())?;
     if request.file.is_empty() != request.action.is_about_gates() {

@@ -7,6 +7,8 @@ use windrow_harvester::drain;
 use windrow_harvester::incidents::diagnose;
 use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_harvester::upgrade_check::{NodeReadings, check};
+use windrow_host::{PlannedRole, Preflight, WantedNode, preflight};
+use windrow_plan::rules::Platform;
 
 use crate::{check_messages, text};
 
@@ -97,4 +99,17 @@ pub(super) fn component(bytes: &[u8]) {
     }
     last_refusal(text, Some(Timestamp::UNIX_EPOCH));
     last_refusal(text, None);
+}
+
+/// What a preflight printed on another machine.
+pub(super) fn machine(bytes: &[u8]) {
+    let Ok(read) = serde_json::from_slice::<Preflight>(bytes) else {
+        return;
+    };
+    for platform in [Platform::Rke2, Platform::Harvester] {
+        let wanted = WantedNode::bare(platform, PlannedRole::Server);
+        let judged = preflight(&read.host, &read.surroundings, &wanted, read.at);
+        let written = serde_json::to_value(&judged);
+        assert!(written.is_ok_and(|written| written != Value::Null));
+    }
 }

@@ -10,6 +10,7 @@ use windrow_decide::settings::{ConfigFile, ConfigFileRole, ConfigFiles, add_inst
 use windrow_decide::{Ledger, Mark};
 use windrow_harvester::HarvesterVersion;
 use windrow_harvester::schedule::milli;
+use windrow_learn::{BootSet, KnowledgeFile, Summary};
 use windrow_model::manifest::user_data::{self, OpenedFile};
 use windrow_model::manifest::{self, FileContent, MarkerPath, ReadLimits, extract, yaml};
 use windrow_model::redact;
@@ -181,4 +182,17 @@ pub(super) fn words(bytes: &[u8]) {
             .into_iter()
             .filter_map(Result::err),
     );
+}
+
+/// What earlier boots taught.
+pub(super) fn learned(bytes: &[u8]) {
+    let Some(file) = KnowledgeFile::read(text(bytes)) else {
+        return;
+    };
+    check_messages(&file.refused);
+    let mut set = BootSet::default();
+    for boot in file.boots.into_iter().flatten() {
+        set.add(boot);
+    }
+    Summary::of_boots(&set).text();
 }

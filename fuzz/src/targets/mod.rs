@@ -3,11 +3,22 @@
 mod cluster;
 mod files;
 mod network;
+#[cfg(feature = "program")]
+mod program;
 
 use super::Target;
 
 /// All of them.
-pub const TARGETS: &[Target] = &[
+pub fn targets() -> impl Iterator<Item = Target> {
+    #[cfg(feature = "program")]
+    let program = program::TARGETS;
+    #[cfg(not(feature = "program"))]
+    let program = &[];
+    TARGETS.iter().chain(program).copied()
+}
+
+/// Those of the crates.
+const TARGETS: &[Target] = &[
     // Files of a person or an image.
     Target {
         name: "manifest",
@@ -49,6 +60,15 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "flight",
         run: files::flight,
+    },
+    Target {
+        name: "learned",
+        run: files::learned,
+    },
+    // What a preflight printed on another machine.
+    Target {
+        name: "machine",
+        run: cluster::machine,
     },
     // Texts of a few characters.
     Target {

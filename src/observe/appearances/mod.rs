@@ -12,7 +12,7 @@
 
 mod definitions;
 mod follow;
-mod requests;
+pub(crate) mod requests;
 #[cfg(test)]
 mod tests;
 

@@ -208,10 +208,7 @@ fn late() -> Failure {
 /// A watch that is open.
 pub(super) struct Watch {
     body: Body,
-    /// What came of lines that are not read yet.
-    received: Vec<u8>,
-    /// Up to where it is known to have no end of a line.
-    looked: usize,
+    lines: LineBuffer,
 }
 
 impl Watch {
@@ -229,15 +226,14 @@ impl Watch {
         let answer = timeout(ANSWER, send(connection, &path, OBJECT)).await;
         Ok(Self {
             body: answer.unwrap_or_else(|_| Err(late()))?.into_body(),
-            received: Vec::new(),
-            looked: 0,
+            lines: LineBuffer::default(),
         })
     }
 
     /// The next change, and `version` as of it; `None` when kube-apiserver ended the watch after its time.
     pub(super) async fn next(&mut self, version: &mut String) -> Result<Option<Change>, Failure> {
         loop {
-            while let Some(line) = self.line()? {
+            while let Some(line) = self.lines.next()? {
                 if line.kind != LineKind::Error {
                     version.clone_from(&line.object.metadata.resource_version);
                 }
@@ -260,14 +256,25 @@ impl Watch {
                 Ok(Some(Err(error))) => return Err(Failure::Otherwise(error.to_string())),
                 Ok(Some(Ok(frame))) => {
                     let data = frame.into_data().unwrap_or_default();
-                    self.received.extend_from_slice(&data);
+                    self.lines.received.extend_from_slice(&data);
                 }
             }
         }
     }
+}
 
+/// What came of a watch, taken apart into lines.
+#[derive(Default)]
+struct LineBuffer {
+    /// What came of lines that are not read yet.
+    received: Vec<u8>,
+    /// Up to where it is known to have no end of a line.
+    looked: usize,
+}
+
+impl LineBuffer {
     /// Takes the next whole line from what was received.
-    fn line(&mut self) -> Result<Option<Line>, Failure> {
+    fn next(&mut self) -> Result<Option<Line>, Failure> {
         let new = self.received.get(self.looked..).unwrap_or_default();
         let Some(end) = new.iter().position(|byte| *byte == b'\n') else {
             self.looked = self.received.len();
@@ -286,4 +293,21 @@ impl Watch {
         line.map(Some)
             .map_err(|error| Failure::Otherwise(error.to_string()))
     }
+}
+
+/// How many lines of a watch can be read that comes in pieces of this size, and what is wrong with the next one.
+pub(crate) fn read_lines(bytes: &[u8], piece: usize) -> (usize, Option<String>) {
+    let mut lines = LineBuffer::default();
+    let mut read = 0;
+    for piece in bytes.chunks(piece.max(1)) {
+        lines.received.extend_from_slice(piece);
+        loop {
+            match lines.next() {
+                Ok(Some(_)) => read += 1,
+                Ok(None) => break,
+                Err(failure) => return (read, Some(format!("{failure:?}"))),
+            }
+        }
+    }
+    (read, None)
 }

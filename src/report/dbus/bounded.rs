@@ -150,6 +150,18 @@ impl<R: tokio::io::AsyncRead + Unpin> BoundedReader<R> {
     }
 }
 
+/// What gets through of these bytes, asked for in pieces of this size.
+pub(crate) async fn passed_on(bytes: &[u8], piece: usize) -> io::Result<Vec<u8>> {
+    let mut reader = BoundedReader::new(bytes);
+    let (mut all, mut buffer) = (Vec::new(), vec![0; piece.max(1)]);
+    loop {
+        match reader.read(&mut buffer).await? {
+            0 => return Ok(all),
+            read => all.extend(&buffer[..read]),
+        }
+    }
+}
+
 #[async_trait]
 impl<R> ReadHalf for BoundedReader<R>
 where
@@ -186,18 +198,6 @@ mod tests {
         call.unwrap().data().to_vec()
     }
 
-    /// Everything that gets through, read in pieces of this size.
-    async fn through(bytes: &[u8], piece: usize) -> Vec<u8> {
-        let mut reader = BoundedReader::new(bytes);
-        let (mut all, mut buffer) = (Vec::new(), vec![0; piece]);
-        loop {
-            match reader.read(&mut buffer).await.unwrap() {
-                0 => return all,
-                read => all.extend(&buffer[..read]),
-            }
-        }
-    }
-
     #[tokio::test]
     async fn a_long_message_comes_without_its_body_and_the_others_as_they_are() {
         let handshake = b"OK 0123456789abcdef\r\n".to_vec();
@@ -211,7 +211,8 @@ mod tests {
         cut[4..8].fill(0);
         let expected = [&handshake, &short, &cut, &short].map(Vec::as_slice);
         for piece in [1, 7, 16, 4096] {
-            assert_eq!(through(&sent.concat(), piece).await, expected.concat());
+            let through = passed_on(&sent.concat(), piece).await.unwrap();
+            assert_eq!(through, expected.concat());
         }
     }
 }

@@ -11,7 +11,7 @@
 
 mod agent;
 mod authority;
-mod bounded;
+pub(crate) mod bounded;
 mod calls;
 mod limits;
 mod reply;

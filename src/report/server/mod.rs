@@ -7,7 +7,7 @@
 //! (`self_signed`).
 
 mod limits;
-mod request;
+pub(crate) mod request;
 mod routes;
 mod secrets;
 mod self_signed;

@@ -60,6 +60,11 @@ pub(super) fn parse_query(query: &str) -> Result<StatusRequest, RefusedRequest> 
     }
 }
 
+/// What is wrong with a query of `/status`, if anything.
+pub(crate) fn refusal(query: &str) -> Option<&'static str> {
+    parse_query(query).err().map(|RefusedRequest(why)| why)
+}
+
 /// Was the token presented? The comparison takes equally long for every token.
 pub(super) fn shows_token(headers: &HeaderMap, token: &str) -> bool {
     let mut shown = headers.get_all(http::header::AUTHORIZATION).iter();

@@ -196,7 +196,7 @@ impl WebhookQueue {
                         .is_some_and(|last| !over && last.event == event && of.is_subset(&last.of));
                     let (number, since) = match last {
                         Some(last) if same => (last.number, last.since),
-                        Some(last) => (last.number + 1, inputs.now),
+                        Some(last) => (last.number.saturating_add(1), inputs.now),
                         None => (1, inputs.now),
                     };
                     if !same {
@@ -270,9 +270,9 @@ impl WebhookQueue {
     }
 
     fn next_sequence(&mut self) -> u64 {
-        self.sequence += 1;
+        self.sequence = self.sequence.saturating_add(1);
         if self.sequence > self.memory.sequence {
-            self.memory.sequence = self.sequence + RESERVED;
+            self.memory.sequence = self.sequence.saturating_add(RESERVED);
         }
         self.sequence
     }

@@ -1,0 +1,118 @@
+//! Readers of the program itself.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::path::PathBuf;
+
+use windrow::archive::Archive;
+use windrow::hostile;
+use windrow::report::why;
+use windrow_decide::Status;
+
+use crate::{Target, check_messages, text};
+
+/// All of them.
+pub(super) const TARGETS: &[Target] = &[
+    Target {
+        name: "kubeconfig",
+        run: kubeconfig,
+    },
+    Target {
+        name: "keys",
+        run: keys,
+    },
+    Target {
+        name: "request",
+        run: request,
+    },
+    Target {
+        name: "watch",
+        run: watch,
+    },
+    Target {
+        name: "bus",
+        run: bus,
+    },
+    Target {
+        name: "report",
+        run: report,
+    },
+    Target {
+        name: "status",
+        run: status,
+    },
+];
+
+thread_local! {
+    /// A kubeconfig is a file, and names others beside it.
+    static FILE: OnceCell<PathBuf> = const { OnceCell::new() };
+}
+
+/// A kubeconfig.
+pub(super) fn kubeconfig(bytes: &[u8]) {
+    FILE.with(|file| {
+        let path = file.get_or_init(|| {
+            let thread = std::thread::current().id();
+            std::env::temp_dir().join(format!("windrow-fuzz-{}-{thread:?}", std::process::id()))
+        });
+        // A directory that cannot be written is none of the reader's faults.
+        if fs::write(path, bytes).is_ok() {
+            check_messages(hostile::kubeconfig(path));
+            let _ = fs::remove_file(path);
+        }
+    });
+}
+
+/// Keys of a terminal.
+pub(super) fn keys(bytes: &[u8]) {
+    assert!(hostile::keys(bytes) <= bytes.len());
+}
+
+/// Requests: over HTTP, and in the spool.
+pub(super) fn request(bytes: &[u8]) {
+    hostile::query(text(bytes));
+    check_messages(hostile::spooled_request(bytes));
+}
+
+/// Lines of a watch.
+pub(super) fn watch(bytes: &[u8]) {
+    hostile::watch(bytes);
+}
+
+/// Messages on the bus.
+pub(super) fn bus(bytes: &[u8]) {
+    assert!(hostile::bus(bytes).is_none_or(|passed| passed <= bytes.len()));
+}
+
+/// The archive of a report.
+pub(super) fn report(bytes: &[u8]) {
+    match Archive::read(bytes) {
+        Err(why) => check_messages([why]),
+        Ok(archive) => {
+            archive.objects("", "Node");
+        }
+    }
+}
+
+/// A status document, of which it is asked why each file waits.
+pub(super) fn status(bytes: &[u8]) {
+    let Ok(status) = serde_json::from_slice::<Status>(bytes) else {
+        return;
+    };
+    let files = status.staging.held.iter().map(|file| file.file.as_str());
+    let mut names: Vec<&str> = files.collect();
+    names.push("x");
+    for name in names {
+        if why::explain(&status, name, "/m".as_ref()).is_none() {
+            check_messages([why::unknown_name(&status, name)]);
+        }
+    }
+    let written = serde_json::to_value(&status).unwrap_or_default();
+    let again = serde_json::from_value::<Status>(written.clone());
+    assert_eq!(
+        again
+            .ok()
+            .and_then(|again| serde_json::to_value(again).ok()),
+        Some(written)
+    );
+}
