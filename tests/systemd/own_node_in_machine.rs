@@ -1,4 +1,5 @@
-//! Level 5: what rancherd writes to the journal is read from within the daemon's sandbox, while rancherd has not finished.
+//! Level 5: what the look at the own node sees from within the daemon's sandbox: rancherd's journal, while rancherd has not
+//! finished, and a link of kube-vip's.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -21,6 +22,10 @@ const RANCHERD: &str =
     "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/cat /usr/lib/rancherd.says\n";
 /// It runs in the sandbox of the unit, as the daemon does.
 const REPORT: &str = "/var/lib/rancher/from-the-sandbox.tar.gz";
+
+fn reports() -> String {
+    format!("[Service]\nExecStartPost=/usr/bin/windrow report -o {REPORT}\n")
+}
 
 /// What the node's own look has found, from within the sandbox.
 fn looked(machine: &Machine) -> Value {
@@ -45,10 +50,7 @@ fn rancherds_lines_are_read_in_the_daemons_sandbox_until_rancherd_is_done() {
             "/var/log/pods/cattle-system_rancher-webhook-x7l2k_1/rancher-webhook/0.log",
             "2026-11-23T10:00:00Z stderr F starting\n",
         )
-        .drop_in(
-            "windrow.service",
-            &format!("[Service]\nExecStartPost=/usr/bin/windrow report -o {REPORT}\n"),
-        )
+        .drop_in("windrow.service", &reports())
         .boot();
     machine.wait_unit("windrow.service", "active");
     assert_eq!(
@@ -73,4 +75,32 @@ fn rancherds_lines_are_read_in_the_daemons_sandbox_until_rancherd_is_done() {
     // rancherd is done: whatever it has said before is over.
     machine.sh("mkdir -p /var/lib/rancher/rancherd; touch /var/lib/rancher/rancherd/bootstrapped");
     assert_eq!(looked(&machine)["webhookBreaks"], Value::Null);
+}
+
+#[test]
+fn a_link_that_kube_vip_has_left_and_its_address_are_seen_in_the_daemons_sandbox() {
+    if skipped() {
+        return;
+    }
+    let machine = Builder::node()
+        .drop_in("windrow.service", &reports())
+        .boot();
+    machine.wait_unit("windrow.service", "active");
+    machine.sh(
+        "ip link add vip-125ce5a8 link eth0 address 02:00:00:00:00:08 type macvlan mode bridge
+         ip address add 192.0.2.99/32 dev vip-125ce5a8; ip link set vip-125ce5a8 up",
+    );
+    machine.wait_until("the link is up", |machine| {
+        machine.sh("ip link show vip-125ce5a8").contains("LOWER_UP")
+    });
+    let links = looked(&machine)["network"]["links"].clone();
+    let mut seen = links.as_array().unwrap().iter();
+    let link = seen.find(|one| one["name"] == "vip-125ce5a8");
+    let link = link.unwrap_or_else(|| panic!("{links:#}"));
+    assert_eq!(link["mac"], "02:00:00:00:00:08");
+    assert_eq!(link["running"], true);
+    assert!(
+        link["addresses"].to_string().contains("192.0.2.99"),
+        "{link:#}"
+    );
 }
