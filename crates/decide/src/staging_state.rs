@@ -79,7 +79,7 @@ impl StagingState {
                 started: now,
                 ..Observation::default()
             },
-            ledger: ledger.into(),
+            ledger: begun_by(ledger.into(), now),
             ledger_is_unsaved: false,
             reported: BTreeSet::new(),
             all_reported: false,
@@ -436,6 +436,21 @@ impl StagingState {
     pub fn rules(&self) -> &RuleSet {
         &self.rules
     }
+}
+
+/// The ledger with nothing in it that began later than now. The clock was set back before this process began, and a wait would last as
+/// much longer.
+fn begun_by(mut ledger: Arc<Ledger>, now: Timestamp) -> Arc<Ledger> {
+    let is_later = |entry: &Arc<LedgerEntry>| entry.first_seen.max(entry.since) > now;
+    if ledger.files.values().any(is_later) {
+        let entries = Arc::make_mut(&mut ledger).files.values_mut();
+        for entry in entries.filter(|entry| is_later(entry)) {
+            let entry = Arc::make_mut(entry);
+            entry.first_seen = entry.first_seen.min(now);
+            entry.since = entry.since.min(now);
+        }
+    }
+    ledger
 }
 
 /// Adds the writing of the ledger to a decision that did not change it: before anything is lifted.

@@ -373,6 +373,8 @@ impl<'a> Drive<'a> {
         };
         let truth = Truth::new(self.node.cluster(), daemon.state.rules());
         let judged = JudgedServer {
+            number: who,
+            is_current: daemon.relist.is_none(),
             disk: &self.disks[who],
             state: &daemon.state,
             troubles: &daemon.troubles,
@@ -478,6 +480,8 @@ impl<'a> Drive<'a> {
         }
         let truth = Truth::new(self.node.cluster(), daemon.state.rules());
         let judged = JudgedServer {
+            number: who,
+            is_current: daemon.relist.is_none(),
             disk: &self.disks[who],
             state: &daemon.state,
             troubles: &daemon.troubles,

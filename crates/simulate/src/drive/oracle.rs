@@ -32,6 +32,9 @@ pub(super) struct Oracle {
 
 /// A server whose directory is judged.
 pub(super) struct JudgedServer<'a> {
+    pub(super) number: usize,
+    /// Has Windrow heard all that there is to hear?
+    pub(super) is_current: bool,
     pub(super) disk: &'a SimulatedDirectory,
     pub(super) state: &'a StagingState,
     /// Markers that the disk did not take.
@@ -75,6 +78,7 @@ impl Oracle {
             if disk.get(&file.path).is_none() {
                 continue;
             }
+            let entry = ledger.files.get(&file.path);
             if hidden.contains(&file.name.as_str()) {
                 self.let_through.remove(&file.path);
                 continue;
@@ -87,7 +91,6 @@ impl Oracle {
                 .let_through
                 .insert(file.path.clone(), file.digest.clone());
             let was_let_through = known.as_ref() == Some(&file.digest);
-            let entry = ledger.files.get(&file.path);
             let cause = entry.and_then(|entry| match entry.state {
                 FileStage::Released { cause } | FileStage::Applied { cause } => Some(cause),
                 FileStage::Held { .. } => None,
@@ -155,6 +158,10 @@ impl Oracle {
                 self.untrue
                     .insert(format!("{file} is applied: RKE2 never took it"));
             }
+        }
+        if staging.settled && server.is_current && !truth.cluster.is_up_on(server.number) {
+            let what = "all is settled: kube-apiserver does not answer";
+            self.untrue.insert(what.to_owned());
         }
         let ours = plan.files.iter().filter(|file| file.owner.is_none());
         let mut lacks = ours.filter(|file| !is_hidden(&file.path) && !truth.has_addon(&file.path));

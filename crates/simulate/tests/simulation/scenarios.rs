@@ -99,6 +99,11 @@ fn draw_platform(setup: &mut Setup, chance: &mut Chance) {
         setup.scenario.arrivals = arrivals;
     }
     if chance.one_in(4) {
+        // At each boot yip writes the files of the image again, on the server that boots: no file is another one by then.
+        let files = &setup.files;
+        setup
+            .changes
+            .retain(|change| files.get(&change.path).is_none());
         let role = match is_harvester {
             true => JoinRole::Promoted,
             false => JoinRole::Server,
@@ -124,9 +129,22 @@ fn place(
     let mut files = SimulatedDirectory::new();
     let mut changes = Vec::new();
     let mut kept = Vec::new();
+    // The file that is written with more in it, and when.
+    let grows = chance.below(2 * texts.len() as u64) as usize;
     for (number, text) in texts.into_iter().enumerate() {
         let folder = if chance.one_in(5) { "sub/" } else { "" };
         let path = format!("{folder}{:02}-{number}.yaml", chance.below(100));
+        if number == grows {
+            let (more, _) = object(99, &mut chance, &[]);
+            changes.push(DirectoryChange {
+                after: Duration::from_secs(600 + chance.below(600)),
+                path: path.clone(),
+                content: Some(FileContent::Bytes(
+                    format!("{text}---\n{more}").into_bytes(),
+                )),
+                ..Default::default()
+            });
+        }
         if chance.one_in(4) {
             changes.push(DirectoryChange {
                 after: Duration::from_secs(chance.below(600)),
@@ -151,6 +169,10 @@ fn place(
         let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: once\n  annotations: {windrow.dev/apply: once}\n";
         files.write("once.yaml", text, start);
         kept.push("once.yaml".to_owned());
+    }
+    if chance.one_in(4) {
+        let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: advised\n  annotations: {windrow.dev/depends-on: /namespaces/default/Secret/never (advisory)}\n";
+        files.write("advised.yaml", text, start);
     }
     let mut scenario = Scenario::rke2(start);
     scenario.arrivals = arrivals;
