@@ -128,6 +128,7 @@ fn the_version_is_the_same_in_manifest_manual_changelog_and_script() {
         "Cargo.toml says",
         "packaging/man/windrow.1",
         "packaging/man/windrow-journal.7",
+        "packaging/rpm/windrow.spec",
     ] {
         assert!(said.contains(what), "{what} is not in {said}");
     }
