@@ -6,6 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, Spec, Who};
 use support::objects::node;
@@ -89,7 +92,14 @@ async fn a_person_whose_credential_a_command_prints_asks_the_cluster_as_with_kub
     let document: Value = serde_json::from_slice(&checked.stdout).unwrap();
     assert_eq!(document["drain"], "finishes", "{document:#}");
 
-    // A rack's one file has all of it.
+    // A rack shows the nodes on which Windrow reports. Its one file has all of it.
+    let condition = json!({"status": {"conditions": [{"type": "WindrowBootstrap", "status": "True", "reason": "NodeReady", "message": "m",
+        "lastHeartbeatTime": Timestamp::now(), "lastTransitionTime": Timestamp::now()}]}});
+    let nodes: Api<Node> = Api::all(client.clone());
+    nodes
+        .patch_status("n1", &PatchParams::default(), &Patch::Strategic(&condition))
+        .await
+        .unwrap();
     let whole = json!({"current-context": "admin", "clusters": admin["clusters"], "contexts": clusters["contexts"], "users": users["users"]});
     write("whole", &whole.to_string());
     let before = runs();
