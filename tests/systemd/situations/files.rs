@@ -61,9 +61,14 @@ fn a_file_that_the_api_refuses() {
 #[test]
 fn two_files_with_one_name() {
     let other = SETTINGS.replace("settings", "others");
-    let Some(machine) = booted_with(&[("app.yaml", SETTINGS), ("sub/app.yaml", &other)]) else {
-        return;
-    };
+    let Some(node) = node() else { return };
+    let machine = ready(node.file(&format!("{MANIFESTS}/app.yaml"), SETTINGS));
+    // Of two that are there together Windrow may see that both were applied, or only the last: RKE2 takes them in one moment.
+    machine.write(&format!("{MANIFESTS}/sub/app.yaml"), &other);
+    wait_status(&machine, "RKE2 has the second", |status| {
+        let applied = status["staging"]["applied"].as_array();
+        applied.is_some_and(|files| files.len() == 2)
+    });
     wait_reason(&machine, "addon-collision");
     compare(
         &machine,
