@@ -61,10 +61,11 @@ fn a_file_that_the_api_refuses() {
 #[test]
 fn two_files_with_one_name() {
     let other = SETTINGS.replace("settings", "others");
+    // The names are short enough for a line that has a time too.
     let Some(node) = node() else { return };
-    let machine = ready(node.file(&format!("{MANIFESTS}/app.yaml"), SETTINGS));
+    let machine = ready(node.file(&format!("{MANIFESTS}/db.yaml"), SETTINGS));
     // Of two that are there together Windrow may see that both were applied, or only the last: RKE2 takes them in one moment.
-    machine.write(&format!("{MANIFESTS}/sub/app.yaml"), &other);
+    machine.write(&format!("{MANIFESTS}/sub/db.yaml"), &other);
     wait_status(&machine, "RKE2 has the second", |status| {
         let applied = status["staging"]["applied"].as_array();
         applied.is_some_and(|files| files.len() == 2)
@@ -73,7 +74,7 @@ fn two_files_with_one_name() {
     compare(
         &machine,
         "Two manifests have one name",
-        "`app.yaml` and `sub/app.yaml`: RKE2 knows both by one Addon.",
+        "`db.yaml` and `sub/db.yaml`: RKE2 knows both by one Addon.",
     );
 }
 
