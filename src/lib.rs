@@ -22,6 +22,7 @@ pub mod kubeconfig;
 pub mod layout;
 mod locked;
 pub mod observe;
+mod panics;
 mod pinned;
 mod printable;
 mod rack;

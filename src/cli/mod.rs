@@ -49,6 +49,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::layout::Layout;
+use crate::panics::print_no_caught_panics;
 use context::Context;
 use exit::Exit;
 use out::{complain, style};
@@ -145,6 +146,7 @@ impl Verb {
 
 /// Runs the program on its own command line.
 pub fn main() -> ExitCode {
+    print_no_caught_panics();
     let called = std::env::args_os().next().unwrap_or_default();
     let parsed = command_as(&called)
         .try_get_matches()

@@ -22,6 +22,7 @@ use rustix::termios::{
 };
 
 use super::paint::{enter, leave};
+use crate::panics::is_caught;
 
 /// The size of a terminal that does not say its own.
 const USUAL: Size = Size::new(80, 24);
@@ -178,7 +179,9 @@ impl TerminalRestore {
         let restore = self.clone();
         let next = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            restore.now();
+            if !is_caught(info) {
+                restore.now();
+            }
             next(info);
         }));
     }

@@ -243,6 +243,16 @@ fn a_plan_that_cannot_work_exits_4_and_names_every_mistake() {
 }
 
 #[test]
+fn a_tag_over_which_the_yaml_parser_panics_is_an_error_of_the_file_and_nothing_more() {
+    let node = Node::new();
+    node.manifest("a.yaml", &format!("{CONFIG_MAP}data: {{a: [!a,b]}}\n"));
+    let ran = node.run(&["plan"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.out.contains("a tag (`!name`)"), "{ran:?}");
+    assert_eq!(ran.err, "");
+}
+
+#[test]
 fn standard_input_is_planned_as_a_manifest() {
     let node = Node::new();
     let ran = node.run_with(&["plan", "-o", "json", "-"], CONFIG_MAP);
