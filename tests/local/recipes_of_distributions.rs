@@ -64,6 +64,7 @@ fn debians_source_package_has_what_the_deb_of_a_release_has() {
     )
     .unwrap();
     let laid = Command::new(debian.join("lay-out"))
+        .args(["--releases", "https://example.com/windrow/"])
         .env("SOURCE_DATE_EPOCH", "0")
         .output()
         .unwrap();
@@ -93,6 +94,9 @@ fn debians_source_package_has_what_the_deb_of_a_release_has() {
         copyright.contains("License: Expat or Apache-2.0, and Unicode-3.0\n"),
         "{copyright}"
     );
+    let looked_for =
+        "https://example.com/windrow/ (?:.*/)?windrow-@ANY_VERSION@-source@ARCHIVE_EXT@\n";
+    assert!(made("watch").ends_with(looked_for), "{}", made("watch"));
     for script in ["postinst", "prerm", "postrm"] {
         assert_eq!(made(script), text(&format!("packaging/debian/{script}")));
     }
