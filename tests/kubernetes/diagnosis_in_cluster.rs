@@ -129,10 +129,9 @@ impl Drop for Server {
 
 #[tokio::test]
 async fn the_daemon_tells_of_an_incident_once_with_what_it_saw_and_of_its_end() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((cluster, client)) = Cluster::with_its_admin().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
     serve_published(&client, SETTING, "Cluster").await;
     serve_published(&client, VOLUME, "Namespaced").await;
     let (settings, volumes) = (api(&client, SETTING, ""), api(&client, VOLUME, "default"));

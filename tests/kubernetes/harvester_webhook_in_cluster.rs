@@ -6,7 +6,7 @@
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use support::cluster::{Cluster, DEADLINE, eventually};
 use support::harvester_webhook::{play, remove};
 use support::objects::{
     ADDON, HARVESTER_MACHINE, MANAGED_CHART, NODE_DRIVER, SETTING, UPGRADE, VM,
@@ -86,10 +86,9 @@ async fn furnish(client: &Client) {
 
 #[tokio::test]
 async fn harvesters_webhook_refuses_what_its_version_does() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((_cluster, client)) = Cluster::with_its_admin().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
     furnish(&client).await;
     let (addons, settings) = (api(&client, ADDON, "default"), api(&client, SETTING, ""));
     let charts = api(&client, MANAGED_CHART, "fleet-local");

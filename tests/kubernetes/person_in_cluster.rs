@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, Spec, Who};
+use support::cluster::{Cluster, Who};
 use support::objects::node;
 
 use crate::support;
@@ -31,10 +31,9 @@ fn windrow(kubeconfig: &str, home: &Path, args: &[&str]) -> Output {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_whose_credential_a_command_prints_asks_the_cluster_as_with_kubectl() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((cluster, client)) = Cluster::with_its_admin().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
     node(&client, "n1", json!({}), json!([])).await;
     let place = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(place.path().join(name), text).unwrap();

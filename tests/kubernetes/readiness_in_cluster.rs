@@ -272,10 +272,9 @@ fn ready(status: &str, message: &str) -> Value {
 
 #[tokio::test]
 async fn the_platform_is_judged_by_its_own_kinds_and_not_before_they_are_served() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((cluster, client)) = Cluster::with_its_admin().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
     let root = tempfile::tempdir().unwrap();
     server(root.path(), &cluster.kubeconfig(Who::Admin));
     let said = async || answers(root.path(), NodeRole::FirstServer, &[], &PLATFORM).await;

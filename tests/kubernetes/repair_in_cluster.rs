@@ -84,10 +84,9 @@ pub(crate) async fn crash_harvester(client: &Client) {
 
 #[tokio::test]
 async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_a_kill() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((cluster, client)) = Cluster::with_its_admin().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
     let root = tempfile::tempdir().unwrap();
     // Before the kinds are served there is nothing to find.
     let (code, said) = run(&cluster, root.path(), &["diagnose"]);

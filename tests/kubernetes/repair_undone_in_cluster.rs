@@ -11,9 +11,10 @@ use std::process::{Child, Stdio};
 use kube::Client;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use support::cluster::{Cluster, DEADLINE, eventually};
 use support::objects::{ADDON, Gvk, JOB, POLICY, POLICY_BINDING, VM};
 use support::objects::{api, create, field, patch, serve_published, status};
+use tempfile::TempDir;
 use windrow::act::repair::{RequestOutcome, try_out};
 use windrow_harvester::incidents::{CureGoal, CureRequest, CureStep, ObjectChange, WayBack};
 use windrow_harvester::objects::ObjectKind;
@@ -78,6 +79,14 @@ async fn takes_a_change(client: &Client, how: &PatchParams) -> bool {
     tried.is_ok()
 }
 
+/// Two machines keep Harvester from starting; and the root of who repairs it.
+async fn stuck_cluster() -> Option<(Cluster, Client, TempDir)> {
+    let (cluster, client) = Cluster::with_its_admin().await?;
+    two_machines(&client).await;
+    crash_harvester(&client).await;
+    Some((cluster, client, tempfile::tempdir().unwrap()))
+}
+
 /// Begins the repair; the first machine is asked to stop.
 async fn begun_repair(cluster: &Cluster, client: &Client, root: &Path) -> Child {
     let repair = command(cluster, root, &[&REPAIR[..], &["--yes"]].concat())
@@ -101,14 +110,10 @@ async fn interrupted_repair(cluster: &Cluster, client: &Client, root: &Path) {
 
 #[tokio::test]
 async fn a_refusal_is_known_before_anything_is_changed_and_a_repair_can_be_undone() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((cluster, client, root)) = stuck_cluster().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
-    let root = tempfile::tempdir().unwrap();
     let root = root.path();
-    two_machines(&client).await;
-    crash_harvester(&client).await;
     let machines = api(&client, VM, "default");
     let (code, said) = run(&cluster, root, &["repair", "--undo"]);
     assert_eq!(
@@ -217,14 +222,10 @@ fn told_to_the_daemon(root: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn an_undo_asks_shows_what_it_would_do_and_ends_with_what_came_of_it() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((cluster, client, root)) = stuck_cluster().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
-    let root = tempfile::tempdir().unwrap();
     let root = root.path();
-    two_machines(&client).await;
-    crash_harvester(&client).await;
     let machines = api(&client, VM, "default");
     let strategy = async || field(&machines, "db", "/spec/runStrategy").await;
     let undo = |more: &[&str], exit: i32, says: &str| {
@@ -361,10 +362,9 @@ async fn sent(client: &Client, request: &CureRequest) -> u16 {
 
 #[tokio::test]
 async fn kube_apiserver_holds_to_the_uid_and_to_fields_that_were_absent() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((_cluster, client)) = Cluster::with_its_admin().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
     serve_published(&client, ADDON, "Namespaced").await;
     let addons = api(&client, ADDON, "default");
     let addon = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Addon",

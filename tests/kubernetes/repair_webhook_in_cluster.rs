@@ -11,7 +11,7 @@ use std::process::Stdio;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use support::cluster::{Cluster, DEADLINE, eventually};
 use support::harvester_webhook::{play, remove};
 use support::objects::{
     ADDON, CHART, FEATURE, HARVESTER_MACHINE, MACHINE, NODE_DRIVER, RANCHER_CLUSTER, SETTING, VM,
@@ -73,10 +73,9 @@ async fn furnish_rancher(client: &Client) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_driver_that_ranchers_webhook_keeps_is_left_alone_and_one_that_is_free_is_switched_off() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((cluster, client)) = Cluster::with_its_admin().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
     furnish_rancher(&client).await;
     let drivers = api(&client, NODE_DRIVER, "");
     let machines = api(&client, HARVESTER_MACHINE, "default");
@@ -128,10 +127,9 @@ async fn a_driver_that_ranchers_webhook_keeps_is_left_alone_and_one_that_is_free
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_addon_is_cured_past_the_webhook_that_refuses_its_changes_and_from_v1_7_its_deletion() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((cluster, client)) = Cluster::with_its_admin().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
     for (gvk, scope) in [
         (ADDON, "Namespaced"),
         (CHART, "Namespaced"),
@@ -204,10 +202,9 @@ async fn an_addon_is_cured_past_the_webhook_that_refuses_its_changes_and_from_v1
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_machine_is_stopped_while_the_webhook_would_keep_another_one_running() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((cluster, client)) = Cluster::with_its_admin().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     two_machines(&client).await;

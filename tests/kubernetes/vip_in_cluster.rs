@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use support::cluster::{Cluster, Spec, Who};
+use support::cluster::{Cluster, Who};
 use support::objects::{Gvk, NODE, api, make, namespace, node, status};
 
 use crate::support;
@@ -48,10 +48,9 @@ fn neighbours(root: &Path, heard: &[(&str, &str)]) {
 
 #[tokio::test]
 async fn a_vip_at_a_foreign_hardware_address_is_recognised_live_and_in_a_report() {
-    let Some(cluster) = Cluster::start(Spec::default()).await else {
+    let Some((cluster, client)) = Cluster::with_its_admin().await else {
         return;
     };
-    let client = cluster.client(Who::Admin).await;
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     let kubeconfig = root.join("etc/rancher/rke2/rke2.yaml");

@@ -305,6 +305,13 @@ impl Cluster {
         audit::writes(self.dir.path())
     }
 
+    /// [`Cluster::start`] as it is by itself, with a client that may do everything.
+    pub(crate) async fn with_its_admin() -> Option<(Self, Client)> {
+        let cluster = Self::start(Spec::default()).await?;
+        let client = cluster.client(Who::Admin).await;
+        Some((cluster, client))
+    }
+
     /// A client with an identity, which tries again when a newly started server puts it off. It belongs to the runtime
     /// of the calling test.
     pub(crate) async fn client(&self, who: Who) -> Client {
