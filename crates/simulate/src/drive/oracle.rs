@@ -205,9 +205,14 @@ impl<'a> Truth<'a> {
         cause: Option<Cause>,
         disk: &SimulatedDirectory,
     ) -> Vec<String> {
-        let comes_before = |requirement: &Requirement| {
+        // Each object of a file may need the same: a namespace.
+        let mut brought: BTreeMap<usize, bool> = BTreeMap::new();
+        let mut comes_before = |requirement: &Requirement| {
+            let need = requirement.need;
             requirement.inferred
-                && is_brought_before(disk, &file.path, &needs[requirement.need].target)
+                && *brought
+                    .entry(need)
+                    .or_insert_with(|| is_brought_before(disk, &file.path, &needs[need].target))
         };
         let unmet = file
             .requirements()
