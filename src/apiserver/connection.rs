@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, HeaderValue, USER_AGENT};
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
@@ -35,6 +35,9 @@ const SENDING: Duration = Duration::from_secs(295);
 /// Connections that wait for the next request. When the server goes without a word, each of them makes one request
 /// wait as long as its caller does.
 const IDLE: usize = 2;
+/// Whose a request is, in kube-apiserver's audit log and in the `managedFields` of what it changes.
+const PROGRAM: HeaderValue =
+    HeaderValue::from_static(concat!("windrow/", env!("CARGO_PKG_VERSION")));
 
 /// What HTTP is for a client.
 pub(super) type Http = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
@@ -81,8 +84,10 @@ pub(super) fn http(
     // Each clone of the service has the one that reads the token.
     let authorization = Arc::new(authorization);
     let authorized = MapRequestLayer::new(move |mut request: Request<Body>| {
+        let headers = request.headers_mut();
+        headers.entry(USER_AGENT).or_insert(PROGRAM);
         if let Some(value) = authorization.header() {
-            request.headers_mut().insert(AUTHORIZATION, value);
+            headers.insert(AUTHORIZATION, value);
         }
         request
     });

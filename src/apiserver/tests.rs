@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::header::{AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -122,6 +122,9 @@ impl TestServer {
             let (tell, says, gate) = (tell.clone(), says.clone(), gate.clone());
             let answer = service_fn(move |request: http::Request<Incoming>| {
                 let target = request.uri().to_string();
+                // Whoever reads the server's audit log sees whose it is.
+                let program = concat!("windrow/", env!("CARGO_PKG_VERSION"));
+                assert_eq!(request.headers()[USER_AGENT], program);
                 let header = request.headers().get(AUTHORIZATION);
                 let header = header.map(|value| value.to_str().unwrap().to_owned());
                 let answer = says(&target);
