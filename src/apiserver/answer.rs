@@ -79,13 +79,15 @@ impl RequestFailure {
 /// be secrets, are cut here, before the text reaches any outlet.
 pub(crate) fn explain(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
-        let reason = if status.reason.is_empty() {
-            "error"
-        } else {
-            &status.reason
+        let (code, message) = (status.code, redact::message(&status.message));
+        // `widgets.example.com is forbidden: …` says the reason itself.
+        let said = message
+            .to_lowercase()
+            .contains(&status.reason.to_lowercase());
+        return match said {
+            true => format!("{code}: {message}"),
+            false => format!("{code} {}: {message}", status.reason),
         };
-        let message = redact::message(&status.message);
-        return format!("{} {reason}: {message}", status.code);
     }
     if let kube::Error::Service(error) = error {
         return causes::in_words(&**error);

@@ -98,7 +98,7 @@ fn steps_of_staging(status: &Status) -> Vec<ShownStep> {
             title: "kube-apiserver answers",
             mark: match status.reason.code {
                 _ if !current => StepMark::Unknown,
-                Code::ApiUnreachable if answers => StepMark::Unknown,
+                Code::ApiUnreachable | Code::CredentialRefused if answers => StepMark::Unknown,
                 _ if answers => StepMark::Done,
                 _ => StepMark::Current,
             },

@@ -315,6 +315,12 @@ impl Daemon {
                 Code::ApiUnreachable.say(&[("why", why)]),
             );
         }
+        if let ClusterEvent::CredentialRefused { why } = &event
+            && api.unreachable.as_ref() != Some(why)
+        {
+            let line = Code::CredentialRefused.say(&[("why", why)]);
+            self.tell_event(Code::CredentialRefused, line);
+        }
         if let ClusterEvent::Refused { what, why } = &event {
             // A refused watch is retried again and again: it is reported once.
             let line = Code::Forbidden.say(&[("what", what), ("why", why)]);

@@ -118,7 +118,7 @@ async fn a_refusal_is_said_with_its_reason_until_it_is_over_and_no_row_is_made_u
         let notices = &hub.view().notices;
         notices
             .iter()
-            .any(|one| one.text.contains("403 Forbidden: nodes is forbidden"))
+            .any(|one| one.text.contains("403: nodes is forbidden"))
     };
     let hub = until(vec![(403, forbidden.to_owned())], refused).await;
     assert!(hub.view().nodes.is_empty());

@@ -358,7 +358,10 @@ fn api_answers(status: &Status) -> bool {
         // Before the role of the node is known, none of its checks counts.
         Some(step) => step.state == PhaseState::Done && step.total > 0,
         // Without probes only staging says so.
-        None => status.phase != Phase::WaitingForApi && status.reason.code != Code::ApiUnreachable,
+        None => {
+            let unreachable = [Code::ApiUnreachable, Code::CredentialRefused];
+            status.phase != Phase::WaitingForApi && !unreachable.contains(&status.reason.code)
+        }
     }
 }
 

@@ -201,7 +201,8 @@ async fn what_a_nodes_own_identity_writes_is_on_the_page_and_a_refusal_is_said_u
         let texts = view["notices"].as_array().cloned().unwrap_or_default();
         texts.iter().any(|one| {
             let text = one["text"].as_str().unwrap_or_default();
-            text.contains("403 Forbidden") && text.contains("cannot list resource \"nodes\"")
+            text.contains("403: nodes is forbidden")
+                && text.contains("cannot list resource \"nodes\"")
         })
     };
     eventually("the refusal is on the page", DEADLINE, async || {
@@ -216,7 +217,7 @@ async fn what_a_nodes_own_identity_writes_is_on_the_page_and_a_refusal_is_said_u
         .unwrap();
     assert_eq!(once.status.code(), Some(5), "{once:?}");
     assert!(
-        String::from_utf8_lossy(&once.stderr).contains("403 Forbidden"),
+        String::from_utf8_lossy(&once.stderr).contains("403: nodes is forbidden"),
         "{once:?}"
     );
     let rules = json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}]);

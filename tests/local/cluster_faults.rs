@@ -330,13 +330,20 @@ fn a_refused_credential_is_read_anew_and_a_rotated_one_taken_up() {
     daemon.until("two requests", || server.asked("/version") >= 2);
     assert_eq!(node.status()["readiness"], "Unknown");
     assert!(node.is_marked("it.yaml"));
+    let refusal = format!(
+        "refuses the credential of {}",
+        node.path(KUBECONFIG).display()
+    );
+    daemon.until("the refusal", || is_unknown(&node, "it", &refusal));
+    assert!(daemon.said().contains(&refusal), "{}", daemon.said());
     assert_eq!(
         server.asked("configmaps"),
         0,
         "nothing is asked with a refused credential"
     );
     node.write(KUBECONFIG, "clusters: [");
-    daemon.ticks(2);
+    let not_valid = format!("{}:1: not valid YAML", node.path(KUBECONFIG).display());
+    daemon.until("the file's fault", || is_unknown(&node, "it", &not_valid));
     node.write(KUBECONFIG, &server.kubeconfig("second"));
     recovers(&daemon, &node, "it");
 
@@ -399,8 +406,9 @@ fn no_command_that_its_kubeconfig_names_is_run_by_the_daemon() {
     assert_ne!(exec, text);
     node.write(KUBECONFIG, &exec);
     let daemon = node.ready();
+    let is_refused = || is_unknown(&node, "first", "kube-apiserver cannot be asked");
+    daemon.until("the refusal", is_refused);
     daemon.ticks(3);
-    assert!(is_unknown(&node, "first", "kube-apiserver does not answer"));
     assert!(!ran.exists());
     // A person's verb runs it. It is no plugin, which is said.
     let checked = std::process::Command::new(env!("CARGO_BIN_EXE_windrow"))

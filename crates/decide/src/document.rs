@@ -282,6 +282,7 @@ fn phase(context: &DecisionContext<'_>, staging: &StagingStatus) -> Phase {
 fn unknown(context: &DecisionContext<'_>) -> Option<StatusReason> {
     let api = &context.observation.api;
     let (code, why) = match &api.unreachable {
+        Some(why) if api.refused => (Code::CredentialRefused, why.as_str()),
         Some(why) => (Code::ApiUnreachable, why.as_str()),
         None if api.first_reachable.is_none() => {
             let message = "kube-apiserver was not asked yet".to_owned();

@@ -54,6 +54,8 @@ pub struct Api {
     pub first_reachable: Option<Timestamp>,
     /// Why it does not answer now; `None` when it does (or was never asked).
     pub unreachable: Option<String>,
+    /// Is that because of the credential? Waiting does not mend it.
+    pub refused: bool,
 }
 
 /// One `<name>.skip`.
@@ -121,6 +123,12 @@ pub enum ClusterEvent {
     /// kube-apiserver does not answer.
     ApiUnreachable {
         /// Why.
+        why: String,
+    },
+    /// kube-apiserver cannot be asked with the credential that there is: the kubeconfig is not a valid one, or kube-apiserver
+    /// refuses it (401).
+    CredentialRefused {
+        /// Why, with the file's name.
         why: String,
     },
     /// What is known of a kind.
@@ -192,8 +200,16 @@ impl Observation {
             ClusterEvent::ApiReachable => {
                 self.api.first_reachable.get_or_insert(now);
                 self.api.unreachable = None;
+                self.api.refused = false;
             }
-            ClusterEvent::ApiUnreachable { why } => self.api.unreachable = Some(why),
+            ClusterEvent::ApiUnreachable { why } => {
+                self.api.unreachable = Some(why);
+                self.api.refused = false;
+            }
+            ClusterEvent::CredentialRefused { why } => {
+                self.api.unreachable = Some(why);
+                self.api.refused = true;
+            }
             ClusterEvent::Kind(kind, seen) => {
                 self.kinds.insert(kind, seen);
             }

@@ -518,6 +518,30 @@ fn switched_off_it_lifts_its_own_holds_and_holds_nothing() {
 }
 
 #[test]
+fn a_refused_credential_is_told_instead_of_a_silence_that_will_end() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    let mut said = |event: ClusterEvent| {
+        node.observe(event);
+        let status = node.tick().status;
+        (status.staging.held[0].why.to_string(), status.reason.code)
+    };
+    let why = "it refuses the credential of rke2.yaml (401)".to_owned();
+    let (held, code) = said(ClusterEvent::CredentialRefused { why });
+    assert_eq!(code, Code::CredentialRefused);
+    assert!(
+        held.ends_with("cannot be asked: it refuses the credential of rke2.yaml (401)"),
+        "{held}"
+    );
+    let why = "127.0.0.1:6443 refuses connections".to_owned();
+    let (held, code) = said(ClusterEvent::ApiUnreachable { why });
+    assert_eq!(code, Code::ApiUnreachable);
+    assert!(
+        held.ends_with("kube-apiserver does not answer yet"),
+        "{held}"
+    );
+}
+
+#[test]
 fn unknown_is_said_as_unknown_and_ready_is_never_claimed() {
     let mut node = Node::new(&[("a.yaml", &free("a"))]);
     assert_eq!(node.tick().status.readiness, Readiness::Unknown);

@@ -24,7 +24,7 @@ impl UnknownKind {
     pub fn of(code: Code) -> Self {
         match code {
             Code::ProbePending | Code::RoleUnknown => Self::FirstChecks,
-            Code::ProbeRefused | Code::Forbidden => Self::Refused,
+            Code::ProbeRefused | Code::Forbidden | Code::CredentialRefused => Self::Refused,
             Code::ProbeOff | Code::NotProbed => Self::ProbesOff,
             _ => Self::NoAnswer,
         }
@@ -72,6 +72,7 @@ mod tests {
             (Code::ApiUnreachable, "cannot be asked"),
             (Code::StateUnknown, "cannot be asked"),
             (Code::ProbeRefused, "refused"),
+            (Code::CredentialRefused, "refused"),
             (Code::ProbeOff, "probes are off"),
             (Code::NotProbed, "probes are off"),
         ] {

@@ -340,7 +340,7 @@ impl DecisionContext<'_> {
             NeedState::Unknown { message } => {
                 let api = &self.observation.api;
                 let line = match &api.unreachable {
-                    _ if api.first_reachable.is_none() => {
+                    _ if api.first_reachable.is_none() && !api.refused => {
                         wanted("kube-apiserver does not answer yet")
                     }
                     // Whatever else is not known: as long as it cannot be asked, that is why.

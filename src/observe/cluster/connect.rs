@@ -22,8 +22,8 @@ pub(super) enum SessionEnd {
     Closed,
     /// The kubeconfig has changed.
     CredentialChanged,
-    /// kube-apiserver refuses the credential.
-    Refused(String),
+    /// kube-apiserver refuses the credential (401).
+    Refused,
     /// One of its tasks panicked.
     Panicked,
 }
@@ -88,9 +88,7 @@ async fn until_answered(session: &ApiSession) -> Option<SessionEnd> {
             Ok(_) => ClusterEvent::ApiReachable,
             // What a credential may read shows with each request; here any answer will do.
             Err(failure) if failure.is_forbidden() => ClusterEvent::ApiReachable,
-            Err(failure) if failure.is_unauthorized() => {
-                return Some(SessionEnd::Refused(failure.why));
-            }
+            Err(failure) if failure.is_unauthorized() => return Some(SessionEnd::Refused),
             Err(failure) => ClusterEvent::ApiUnreachable { why: failure.why },
         };
         let answered = event == ClusterEvent::ApiReachable;

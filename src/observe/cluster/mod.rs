@@ -40,14 +40,14 @@ pub async fn observe(
 ) {
     let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(10));
     // The trouble that the last event reported, while it lasts.
-    let mut reported = String::new();
+    let mut reported = None;
     while !events.is_closed() {
-        let why = match connection(&api, &kubeconfig).await {
+        let trouble = match connection(&api, &kubeconfig).await {
             Ok(connection) => {
                 let ended = connect::run_session(connection, &interests, &events).await;
                 if ended.answered {
                     // It worked meanwhile, so the same trouble is reported again.
-                    reported.clear();
+                    reported = None;
                     pauses.reset();
                 }
                 match ended.end {
@@ -57,19 +57,20 @@ pub async fn observe(
                         pauses.reset();
                         continue;
                     }
-                    SessionEnd::Refused(why) => why,
+                    SessionEnd::Refused => ClusterEvent::CredentialRefused {
+                        why: format!(
+                            "it refuses the credential of {} (401)",
+                            kubeconfig.display()
+                        ),
+                    },
                 }
             }
-            Err(why) => why,
+            Err(trouble) => trouble,
         };
-        if why != reported {
-            tracing::trace!("the cluster cannot be asked: {why}");
-            reported.clone_from(&why);
-            if events
-                .send(ClusterEvent::ApiUnreachable { why })
-                .await
-                .is_err()
-            {
+        if reported.as_ref() != Some(&trouble) {
+            tracing::trace!("the cluster cannot be asked: {trouble:?}");
+            reported = Some(trouble.clone());
+            if events.send(trouble).await.is_err() {
                 return;
             }
         }
@@ -77,10 +78,12 @@ pub async fn observe(
     }
 }
 
-async fn connection(api: &ApiServer, kubeconfig: &Path) -> Result<Connection, String> {
+async fn connection(api: &ApiServer, kubeconfig: &Path) -> Result<Connection, ClusterEvent> {
     // No error in the file: RKE2 has not written it yet.
     if matches!(kubeconfig.try_exists(), Ok(false)) {
-        return Err(format!("there is no {} yet", kubeconfig.display()));
+        let why = format!("there is no {} yet", kubeconfig.display());
+        return Err(ClusterEvent::ApiUnreachable { why });
     }
-    api.connection(kubeconfig).await
+    let connected = api.connection(kubeconfig).await;
+    connected.map_err(|why| ClusterEvent::CredentialRefused { why })
 }

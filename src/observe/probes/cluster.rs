@@ -8,7 +8,7 @@ use windrow_plan::rules::Platform;
 
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
-use super::kubernetes::{Ask, Credential, NoApiReply, asked, no_usable_answer, object};
+use super::kubernetes::{Ask, Credential, NoApiReply, asked, object};
 use super::own_node::OwnNodeMemory;
 use super::upgrade::{self, Sign, SignMemory};
 
@@ -19,7 +19,8 @@ pub(super) async fn apiserver(context: &ProbeContext, role: NodeRole, node: &str
     match context.kubernetes.ask(Ask::Readyz, credential, node).await {
         Ok(reply) if reply.status == 200 => ProbeOutcome::Passed,
         Ok(reply) if matches!(reply.status, 401 | 403 | 404 | 429) => {
-            no_usable_answer(asked(Ask::Readyz, credential, node), &reply)
+            let kubernetes = &context.kubernetes;
+            kubernetes.no_usable_answer(Ask::Readyz, credential, node, &reply)
         }
         Ok(reply) => ProbeOutcome::failed(failed_checks(&reply.body, reply.status)),
         // A silent endpoint of kube-apiserver itself is an answer: it is not up.

@@ -1,5 +1,6 @@
 //! Asks kube-apiserver what [`Ask`] lists, with the credential that the node has.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -64,11 +65,7 @@ impl Kubernetes {
                 "not asked: a node's identity may not".to_owned(),
             ));
         }
-        let layout = self.layout.get();
-        let path = match credential {
-            Credential::Admin => layout.admin_kubeconfig(),
-            Credential::Node => layout.kubelet_kubeconfig(),
-        };
+        let path = self.kubeconfig(credential);
         let patience = ask.patience();
         let answer = tokio::time::timeout(patience, async {
             let connection = self.api.connection(&path).await;
@@ -92,6 +89,34 @@ impl Kubernetes {
         })
         .await;
         answer.unwrap_or(Err(NoApiReply::Late(patience)))
+    }
+
+    fn kubeconfig(&self, credential: Credential) -> PathBuf {
+        let layout = self.layout.get();
+        match credential {
+            Credential::Admin => layout.admin_kubeconfig(),
+            Credential::Node => layout.kubelet_kubeconfig(),
+        }
+    }
+
+    /// An answer that tells nothing about the node: a refusal is the credential's.
+    pub(super) fn no_usable_answer(
+        &self,
+        ask: Ask<'_>,
+        credential: Credential,
+        node: &str,
+        reply: &ApiReply,
+    ) -> ProbeOutcome {
+        let asked = asked(ask, credential, node);
+        match reply.status {
+            // Whatever was asked: the file is the matter.
+            401 => ProbeOutcome::refused(
+                self.kubeconfig(credential).display().to_string(),
+                "kube-apiserver refuses this credential (401)",
+            ),
+            403 => ProbeOutcome::refused(asked, words(reply)),
+            _ => ProbeOutcome::unknown(asked, words(reply)),
+        }
     }
 }
 
@@ -141,16 +166,8 @@ pub(super) async fn object(
             Err(_) => Err(unknown("the answer is not JSON".to_owned())),
         },
         Ok(reply) if reply.status == 404 => Err(ProbeOutcome::failed(absent)),
-        Ok(reply) => Err(no_usable_answer(asked(ask, credential, node), &reply)),
+        Ok(reply) => Err(kubernetes.no_usable_answer(ask, credential, node, &reply)),
         Err(none) => Err(unknown(none.say())),
-    }
-}
-
-/// An answer that tells nothing about the node: a refusal is the credential's.
-pub(super) fn no_usable_answer(asked: String, reply: &ApiReply) -> ProbeOutcome {
-    match reply.status {
-        401 | 403 => ProbeOutcome::refused(asked, words(reply)),
-        _ => ProbeOutcome::unknown(asked, words(reply)),
     }
 }
 

@@ -29,6 +29,8 @@ enum Fact {
         started: Timestamp,
         first_reachable: Option<Timestamp>,
         unreachable: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        refused: bool,
     },
     Marker {
         path: MarkerPath,
@@ -223,6 +225,7 @@ impl FactComparison<'_> {
             started: observation.started,
             first_reachable: api.first_reachable,
             unreachable: api.unreachable.clone(),
+            refused: api.refused,
         };
         self.put("api", &fact);
         for (kind, seen) in &observation.kinds {
@@ -309,11 +312,13 @@ fn restore_fact(fact: Fact, observation: &mut Observation, probes: &mut BTreeMap
             started,
             first_reachable,
             unreachable,
+            refused,
         } => {
             observation.started = started;
             observation.api = Api {
                 first_reachable,
                 unreachable,
+                refused,
             };
         }
         Fact::Marker { path, mark } => {

@@ -438,6 +438,10 @@ reasons! {
             "kube-apiserver answers"
             "Nothing to do."
             "fdee2c935cba45b28d150a3618156583";
+        CredentialRefused "credential-refused" Warning
+            "kube-apiserver cannot be asked: {why}"
+            "Waiting does not mend this. RKE2 writes its kubeconfigs at each start: `systemctl restart rke2-server`, or look at the file that is named."
+            "5a0baa30477e4d0989d7a72bd5af02d6";
         Forbidden "forbidden" Warning
             "{what} is refused: {why}"
             "The credential may not ask this, so the answer is Unknown. Look at the credential's rights."

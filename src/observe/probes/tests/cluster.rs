@@ -123,6 +123,22 @@ async fn a_refusal_says_who_asked_what_and_why_it_was_refused() {
 }
 
 #[tokio::test]
+async fn a_refused_credential_is_named_by_its_file_whatever_was_asked() {
+    let place = TestNode::new();
+    let server = TestServer::http(|_| {
+        let status = r#"{"kind": "Status", "message": "Unauthorized"}"#;
+        ServerReply::Http(401, status.to_owned())
+    })
+    .await;
+    place.admin(&server);
+    let asked = own_node(&place, NodeRole::FirstServer).await;
+    let said = unknown(&asked.outcome);
+    let file = place.context().layout().admin_kubeconfig();
+    let expected = "kube-apiserver refuses this credential (401)";
+    assert_eq!(said, format!("{}: {expected}", file.display()));
+}
+
+#[tokio::test]
 async fn what_a_node_identity_may_not_ask_is_not_asked() {
     let place = TestNode::new();
     let server = TestServer::http(|_| ServerReply::ok("{}")).await;
