@@ -233,7 +233,7 @@ impl FileDescription<'_> {
             file: self.file.path.clone(),
             since: self.since,
             reason: failure.reason.clone(),
-            message: failure.message.clone(),
+            message: failure.in_words(),
         })
     }
 

@@ -269,7 +269,8 @@ impl EntryChange<'_> {
         let message = format!("{}: {}", failure.reason, failure.message);
         if reported.failure.as_ref() != Some(&message) {
             let path = &self.file.path;
-            self.report(Code::ApplyFailed, &[("file", path), ("why", &message)]);
+            let why = failure.in_words();
+            self.report(Code::ApplyFailed, &[("file", path), ("why", &why)]);
             reported.failure = Some(message);
         }
     }

@@ -184,7 +184,7 @@ fn own_failure(context: &DecisionContext<'_>) -> Option<String> {
         })
         .find_map(|file| {
             let failure = failures.get(&file.addon)?;
-            Some(Code::ApplyFailed.say(&[("file", &file.path), ("why", &failure.message)]))
+            Some(Code::ApplyFailed.say(&[("file", &file.path), ("why", &failure.in_words())]))
         })
 }
 

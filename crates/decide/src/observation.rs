@@ -115,6 +115,31 @@ pub struct ApplyFailure {
     pub at: Timestamp,
 }
 
+impl ApplyFailure {
+    /// What RKE2 said, without the path, which is known, and its Addon: `failed to create NAMESPACE/NAME GROUP/VERSION, Kind=KIND for
+    /// ADDON: REFUSAL` (wrangler `pkg/apply`) is the refusal, with the object where that does not begin with its kind.
+    pub fn in_words(&self) -> String {
+        let said = self.message.as_str();
+        let behind_path = || {
+            said.split_once(" manifest at \"")?
+                .1
+                .split_once("\" failed: ")
+        };
+        let said = behind_path().map_or(said, |(_, said)| said);
+        let refusal = || {
+            let (object, rest) = said.strip_prefix("failed to ")?.split_once(", Kind=")?;
+            let name = object.split(' ').nth(1)?;
+            let (kind, rest) = rest.split_once(" for ")?;
+            let (_, refusal) = rest.split_once(": ")?;
+            Some(match refusal.starts_with(kind) {
+                true => refusal.to_owned(),
+                false => format!("{kind} {name}: {refusal}"),
+            })
+        };
+        refusal().unwrap_or_else(|| said.to_owned())
+    }
+}
+
 /// One change, as an adapter reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClusterEvent {
@@ -253,5 +278,38 @@ impl ObservedCluster for Observation {
 
     fn kind(&self, kind: &GroupKind) -> &KindSeen {
         self.kinds.get(kind).unwrap_or(&KindSeen::NotAsked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_by_what_was_refused_and_not_by_how_rke2_got_there() {
+        const HEAD: &str =
+            "Applying manifest at \"/var/lib/rancher/rke2/server/manifests/web.yaml\" failed: ";
+        for (said, words) in [
+            (
+                "failed to create default/web /v1, Kind=Service for  kube-system/web: Service \"web\" is invalid: spec.ports: no",
+                "Service \"web\" is invalid: spec.ports: no",
+            ),
+            (
+                "failed to create default/web apps/v1, Kind=Deployment for  kube-system/web: admission webhook \"guard\" denied the request: no",
+                "Deployment default/web: admission webhook \"guard\" denied the request: no",
+            ),
+            (
+                "no matches for kind \"Widget\"",
+                "no matches for kind \"Widget\"",
+            ),
+        ] {
+            let failure = |message: String| ApplyFailure {
+                reason: "ApplyManifestFailed".to_owned(),
+                message,
+                at: Timestamp::UNIX_EPOCH,
+            };
+            assert_eq!(failure(format!("{HEAD}{said}")).in_words(), words);
+            assert_eq!(failure(said.to_owned()).in_words(), words);
+        }
     }
 }

@@ -190,10 +190,7 @@ fn what_rke2_cannot_apply_is_reported_once_for_each_reason() {
     let first = failures(&node);
     assert_eq!(first.len(), 1, "{first:?}");
     assert!(first[0].starts_with("Some(\"a.yaml\")"), "{first:?}");
-    assert!(
-        first[0].contains("ApplyManifestFailed: quota exceeded"),
-        "{first:?}"
-    );
+    assert!(first[0].contains("quota exceeded"), "{first:?}");
     node.fails("a.yaml", "the webhook refuses it");
     node.tick();
     let both = failures(&node);
