@@ -22,6 +22,7 @@ use crate::console::{
 use crate::layout::Layout;
 use crate::observe::harvester_console::console_units;
 use crate::observe::host::read_host;
+use crate::observe::network::has_our_links;
 use crate::printable::printable;
 
 /// No two redraws are closer than this, unless a key asks for one.
@@ -113,7 +114,7 @@ fn scene(found: &FoundStatus, layout: &Layout) -> Scene {
             FoundStatus::Current(_) => None,
             FoundStatus::Stale { last, .. } => last.as_deref().cloned(),
         },
-        host: Host::now(),
+        host: Host::now(has_our_links(layout)),
         machine: read_host(layout, now()),
     }
 }

@@ -13,10 +13,13 @@ use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit};
 use crate::backoff::random;
+use crate::observe::network::has_our_links;
 use crate::observe::who_has::{Claims, ask_who_has};
 
 /// Harvester's configuration, as the installer leaves it.
 const CONFIGURATION: &str = "/oem/harvester.config";
+const ELSEWHERE: &str =
+    "the node below --root is not this machine; name the address to look for it here";
 const LEADER: &str = "Where the cluster runs, its leader has the VIP: `windrow diagnose` on a server tells it from others.";
 
 /// Does another machine use the VIP's address? Asked by ARP or, for IPv6, by neighbour discovery, which takes the right CAP_NET_RAW
@@ -51,7 +54,12 @@ pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
-    let checked = look_for(address, args.interface.as_deref());
+    // The address of a sandbox or of another machine's disk is not one of these links.
+    let is_elsewhere = args.address.is_none() && args.config.is_none();
+    let checked = match is_elsewhere && !has_our_links(&context.layout) {
+        true => VipCheck::unknown(address, format!("was not looked for: {ELSEWHERE}")),
+        false => look_for(address, args.interface.as_deref()),
+    };
     if let (Output::Table, Some(why)) = (args.output, &checked.unknown) {
         eprintln!("windrow: {address} {why}");
     }

@@ -1,5 +1,7 @@
 //! The lines between the state and the panes: the addresses, the steps, the count of manifests.
 
+use std::net::IpAddr;
+
 use ratatui::text::{Line, Span};
 use windrow_decide::{CertificateSource, HeldFile, Holder, Status};
 use windrow_plan::readiness::node::ProbeState;
@@ -13,15 +15,11 @@ impl Canvas<'_> {
     /// The node's addresses, its steps and its manifests.
     pub(super) fn facts(&mut self, scene: &Scene) {
         let width = self.width();
-        let addresses: Vec<String> = scene
-            .host
-            .addresses
-            .iter()
-            .map(|(address, interface)| format!("{address} ({interface})"))
-            .collect();
-        let addresses = match addresses.is_empty() {
-            true => "none yet".to_owned(),
-            false => addresses.join("  "),
+        let shown = |(address, interface): &(IpAddr, String)| format!("{address} ({interface})");
+        let addresses = match scene.host.addresses.as_deref() {
+            None => "not known below --root".to_owned(),
+            Some([]) => "none yet".to_owned(),
+            Some(some) => some.iter().map(shown).collect::<Vec<String>>().join("  "),
         };
         let vip = format!("{}{}", vip(&scene.status), no_route(&scene.status));
         let pen = self.pen(width);

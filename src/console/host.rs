@@ -9,19 +9,19 @@ use crate::addresses::usable_addresses;
 pub(crate) struct Host {
     /// Its name; empty when it has none.
     pub(crate) name: String,
-    /// Addresses at which it may be reached, with their interfaces.
-    pub(crate) addresses: Vec<(IpAddr, String)>,
+    /// Addresses at which it may be reached, with their interfaces; `None` where this machine's are not the node's.
+    pub(crate) addresses: Option<Vec<(IpAddr, String)>>,
 }
 
 impl Host {
     /// Asks the kernel. Unknown values are left empty: the console has more to show.
-    pub(crate) fn now() -> Self {
+    pub(crate) fn now(has_our_links: bool) -> Self {
         let name = nix::unistd::gethostname()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
         Self {
             name,
-            addresses: usable_addresses(),
+            addresses: has_our_links.then(usable_addresses),
         }
     }
 }
@@ -32,6 +32,7 @@ mod tests {
 
     #[test]
     fn the_kernel_can_be_asked() {
-        assert!(!Host::now().name.is_empty());
+        assert!(!Host::now(true).name.is_empty());
+        assert_eq!(Host::now(false).addresses, None);
     }
 }

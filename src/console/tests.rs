@@ -148,10 +148,10 @@ fn scene_of(status: Status) -> Scene {
         last: None,
         host: Host {
             name: "node-17".to_owned(),
-            addresses: vec![
+            addresses: Some(vec![
                 ("10.10.0.17".parse().unwrap(), "mgmt-br".to_owned()),
                 ("2001:db8::17".parse().unwrap(), "mgmt-br".to_owned()),
-            ],
+            ]),
         },
         machine: machine(),
     }
@@ -342,7 +342,7 @@ fn without_network() -> Status {
 #[test]
 fn a_node_without_a_network_shows_no_tick_at_it_and_says_what_it_lacks() {
     let mut scene = scene_of(without_network());
-    scene.host.addresses.clear();
+    scene.host.addresses = Some(Vec::new());
     let text = screen(&scene, &OperatorView::new(true), VT, PLAIN);
     assert!(text.contains("[!] network"), "{text}");
     assert!(text.contains("none yet  no default route"), "{text}");
@@ -366,7 +366,10 @@ fn a_node_whose_daemon_is_gone() {
 #[test]
 fn a_node_whose_daemon_never_ran_and_that_has_no_name() {
     let mut scene = scene_of(gone());
-    scene.host = Host::default();
+    scene.host = Host {
+        addresses: Some(Vec::new()),
+        ..Host::default()
+    };
     scene.status.staging = windrow_decide::StagingStatus::default();
     scene.status.reason.message =
         "the state is not known: there is no /run/windrow/status.json: the \

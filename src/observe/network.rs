@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
+use std::path::Path;
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
@@ -11,16 +12,27 @@ use windrow_harvester::network::{MacAddress, NetworkLink, OwnNetwork, neighbours
 
 use crate::layout::Layout;
 
-/// The links and neighbours of this node. What cannot be asked is absent.
+/// The links and neighbours of this node. What cannot be asked is absent: the links of a sandbox, or of another machine's disk.
 pub fn own_network(layout: &Layout) -> OwnNetwork {
     let table = fs::read_to_string(layout.path("/proc/net/arp")).unwrap_or_default();
-    let links = links().unwrap_or_default().into_iter();
+    let links = match has_our_links(layout) {
+        true => links().unwrap_or_default().into_iter(),
+        false => Vec::new().into_iter(),
+    };
     // The links to pods are many, and have no address.
     let tells = |link: &NetworkLink| !link.addresses.is_empty() || link.name.starts_with("vip-");
     OwnNetwork {
         links: links.map(|(link, _)| link).filter(tells).collect(),
         neighbours: neighbours(&table),
     }
+}
+
+/// Are the links that the kernel lists those of the node? Not of every root: only of this machine's, which may be mounted elsewhere.
+pub fn has_our_links(layout: &Layout) -> bool {
+    const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+    let boot = |path: &Path| fs::read_to_string(path).ok();
+    layout.is_this_machine()
+        || boot(Path::new(BOOT)).is_some_and(|ours| boot(&layout.path(BOOT)) == Some(ours))
 }
 
 /// The Ethernet links, and how a packet socket names each.
@@ -109,6 +121,17 @@ fn has_default_v6(table: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_this_machines_links_are_those_of_a_node() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        assert!(own_network(&layout).is_empty());
+        assert!(!has_our_links(&layout) && has_our_links(&Layout::new("/")));
+        // The machine's own root, mounted elsewhere.
+        std::os::unix::fs::symlink("/proc", root.path().join("proc")).unwrap();
+        assert!(has_our_links(&layout));
+    }
 
     #[test]
     fn a_default_route_is_one_that_is_up_and_leads_out() {

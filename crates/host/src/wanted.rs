@@ -119,6 +119,11 @@ impl WantedNode {
         self.harvester.unwrap_or(HarvesterVersion::LATEST)
     }
 
+    /// The addresses that have to be free.
+    pub fn addresses(&self) -> impl Iterator<Item = &ConfiguredValue> {
+        self.vip.iter().chain(&self.management.address)
+    }
+
     /// The names that have to be known to the name servers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let times = self.time_servers.iter();

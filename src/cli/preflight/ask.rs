@@ -11,8 +11,8 @@ use windrow_harvester::vip_check::{AddressClaim, VipCheck};
 use windrow_harvester::who_has::waits;
 use windrow_host::minimums::PublishedMinimums;
 use windrow_host::{
-    DnsReading, FsyncReading, HostFacts, JoinReading, NtpReading, PlannedRole, Reading,
-    Surroundings, VipReading, WantedNode, host_of,
+    ConfiguredValue, DnsReading, FsyncReading, HostFacts, JoinReading, NtpReading, PlannedRole,
+    Reading, Surroundings, VipReading, WantedNode, host_of,
 };
 
 use super::super::cluster::runtime;
@@ -20,17 +20,20 @@ use super::super::document::now;
 use super::Args;
 use crate::act::measure_fsync;
 use crate::backoff::random;
+use crate::causes::plain;
 use crate::layout::Layout;
 use crate::observe::host::{
     ask_for_time, ask_name_server, configured_name_servers, file_system_of, listeners,
     nearest_directory, takes_connections,
 };
-use crate::observe::network::has_default_route;
+use crate::observe::network::{has_default_route, has_our_links};
 use crate::observe::probes::clock_is_synchronised;
 use crate::observe::who_has::{Claims, ask_who_has};
 
 /// A cluster of Harvester is joined over HTTPS.
 const HTTPS: u16 = 443;
+/// Why nothing is asked for a node below another root.
+const ELSEWHERE: &str = "it is asked of the machine itself, not below another root";
 
 /// Asks what only asking tells, and the state of the clock.
 pub(super) fn ask_around(
@@ -44,7 +47,7 @@ pub(super) fn ask_around(
         .map(|port| (port.port, port.protocol))
         .collect();
     let default_route = has_default_route(layout);
-    let default_route = default_route.map_err(|(path, why)| format!("{path}: {why}"));
+    let default_route = default_route.map_err(|(path, why)| plain(&format!("{path}: {why}")));
     let (fsync, network, clock) = runtime()?.block_on(async {
         tokio::join!(
             measured(args, layout, wanted),
@@ -71,7 +74,7 @@ fn say(what: &str) {
 async fn synchronised(layout: &Layout) -> Result<bool, String> {
     match layout.root() == Path::new("/") {
         true => clock_is_synchronised().await,
-        false => Err("it is asked of the machine itself, not below another root".to_owned()),
+        false => Err(ELSEWHERE.to_owned()),
     }
 }
 
@@ -112,6 +115,18 @@ async fn network(
     if args.offline {
         return Surroundings::default();
     }
+    // The node's own configuration is about its network, which is another where the root is not this machine's.
+    if args.config.is_none() && !has_our_links(layout) {
+        let elsewhere = |address: &ConfiguredValue| VipReading {
+            address: address.text.clone(),
+            own: false,
+            claims: Reading::unknown(ELSEWHERE),
+        };
+        return Surroundings {
+            addresses: wanted.addresses().map(elsewhere).collect(),
+            ..Surroundings::default()
+        };
+    }
     let (addresses, (name_servers, time_servers), join) = tokio::join!(
         addresses(args, wanted, host),
         servers(args, layout, wanted),
@@ -138,8 +153,7 @@ async fn addresses(args: &Args, wanted: &WantedNode, host: &HostFacts) -> Vec<Vi
     });
     let configured = configured.find(|name| host.link(name).is_some());
     let link = args.interface.clone().or(configured);
-    let wanted = wanted.vip.iter().chain(&wanted.management.address);
-    let asked = wanted.map(|address| {
+    let asked = wanted.addresses().map(|address| {
         let (text, link) = (address.text.clone(), link.clone());
         async move {
             let (own, claims) = claims(&text, link).await;

@@ -125,6 +125,12 @@ const DETECTORS: &[OwnDetector] = &[
     }),
 ];
 
+/// Those that go by the node's links and neighbours.
+const OF_NETWORK: [&str; 2] = [
+    "a VIP at a foreign hardware address",
+    "a VIP that was left behind",
+];
+
 /// The kinds that are asked for besides what lies on the node's disk.
 pub(super) const OWN_KINDS: &[ObjectKind] = &[
     ObjectKind::MANIFEST_ADDON,
@@ -149,10 +155,12 @@ pub fn add_own(looked: &mut Vec<DetectorResult>, own: &OwnNode, objects: &Object
     looked.extend(look_at_own(own, objects, now));
 }
 
-/// Looks for what goes wrong on a node.
+/// Looks for what goes wrong on a node. What goes by a network at which nobody looked is left out.
 pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
+    let seen = |name: &str| !own.network.is_empty() || !OF_NETWORK.contains(&name);
     DETECTORS
         .iter()
+        .filter(|(name, _)| seen(name))
         .map(|(name, find)| DetectorResult {
             name: (*name).to_owned(),
             found: find(own, objects, now),

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::network::neighbours;
 
 fn own() -> OwnNode {
     OwnNode {
@@ -135,4 +136,21 @@ fn a_file_that_another_server_has_with_other_content_is_found_and_slow_or_equal_
         codes(&[addon("theirs"), ours, applied("n2", now())]),
         [""; 0]
     );
+}
+
+#[test]
+fn what_goes_by_a_network_at_which_nobody_looked_is_not_said_to_have_been_looked_for() {
+    let unseen = OwnNode::default();
+    let mut seen = OwnNode::default();
+    seen.network.neighbours = neighbours(
+        "address type flags mac mask device\n10.0.0.9 0x1 0x2 02:00:00:00:00:08 * mgmt-br\n",
+    );
+    let of_vip = |own: &OwnNode| {
+        let looked = look_at_own(own, &Objects::default(), now());
+        looked
+            .iter()
+            .filter(|one| one.name.contains("a VIP"))
+            .count()
+    };
+    assert_eq!((of_vip(&unseen), of_vip(&seen)), (0, 2));
 }
