@@ -13,7 +13,18 @@ use windrow_model::reasons::Code;
 
 use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit};
+use crate::layout::Layout;
 use crate::observe::process;
+
+const UNIT: &str = "windrow.service";
+/// Where systemd looks for a unit, in its order (systemd.unit(5)).
+const UNIT_DIRECTORIES: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
 
 /// Largest document that is read from standard input, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -44,6 +55,11 @@ impl FoundStatus {
 /// The node's document.
 pub(super) fn current(context: &Context) -> FoundStatus {
     let path = context.layout.status();
+    if !path.exists()
+        && let Some(why) = never_started(&context.layout)
+    {
+        return FoundStatus::Stale { why, last: None };
+    }
     match read(&path) {
         Ok(status) => match alive(&status) {
             Ok(()) => FoundStatus::Current(Box::new(status)),
@@ -54,6 +70,20 @@ pub(super) fn current(context: &Context) -> FoundStatus {
         },
         Err(why) => FoundStatus::Stale { why, last: None },
     }
+}
+
+/// Why systemd does not start the daemon on this node, where its unit's file says so.
+fn never_started(layout: &Layout) -> Option<String> {
+    let mut files = UNIT_DIRECTORIES
+        .map(|directory| layout.path(directory).join(UNIT))
+        .into_iter();
+    // The first of them counts.
+    let Some(file) = files.find(|file| file.symlink_metadata().is_ok()) else {
+        return Some(format!("Windrow is not installed here: there is no {UNIT}"));
+    };
+    let leads_to = fs::read_link(&file).unwrap_or_default();
+    (leads_to == Path::new("/dev/null"))
+        .then(|| format!("{UNIT} is masked (systemctl unmask windrow)"))
 }
 
 /// Reads a document, even an old one or one from elsewhere.
@@ -142,6 +172,36 @@ pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_daemon_that_systemd_does_not_start_is_told_with_the_reason() {
+        let root = tempfile::tempdir().unwrap();
+        let context = Context::new(Layout::new(root.path()));
+        let why = || match current(&context) {
+            FoundStatus::Stale { why, .. } => why,
+            FoundStatus::Current(_) => panic!("nothing runs there"),
+        };
+        assert!(
+            why().starts_with("Windrow is not installed here"),
+            "{}",
+            why()
+        );
+        let shipped = root.path().join("usr/lib/systemd/system");
+        fs::create_dir_all(&shipped).unwrap();
+        fs::write(shipped.join(UNIT), "[Unit]\n").unwrap();
+        assert!(
+            why().contains("has not run since the last boot"),
+            "{}",
+            why()
+        );
+        let masks = root.path().join("etc/systemd/system");
+        fs::create_dir_all(&masks).unwrap();
+        std::os::unix::fs::symlink("/dev/null", masks.join(UNIT)).unwrap();
+        assert_eq!(
+            why(),
+            "windrow.service is masked (systemctl unmask windrow)"
+        );
+    }
 
     #[test]
     fn ages_are_short_and_never_negative() {
