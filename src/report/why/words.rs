@@ -38,6 +38,22 @@ const STATES: &[(&[&str], &str)] = &[
          (probe-pending), something cannot be asked (probe-unknown, api-unreachable, state-unknown), the credential \
          is refused (probe-refused), or nobody asks because probes are off (probe-off, not-probed).",
     ),
+    (
+        &["first checks running", "checking"],
+        "Unknown because Windrow or the node has just started: a check has to give the same answer more than once.",
+    ),
+    (
+        &["cannot be asked", "no answer"],
+        "Unknown because something does not answer, or not in a way that tells anything.",
+    ),
+    (
+        &["refused"],
+        "Unknown because kube-apiserver or a component refuses the credential that asks (401, 403).",
+    ),
+    (
+        &["probes are off", "probes off"],
+        "Unknown because the configuration has switched off what would find it out.",
+    ),
     (&["passing"], "The check was made, and all is well."),
     (
         &["failing"],
@@ -56,12 +72,18 @@ const STATES: &[(&[&str], &str)] = &[
         &["stuck"],
         "It is proved that this does not come right by itself.",
     ),
+    (&["done"], "Everything that the step needs is there."),
+    (&["current"], "The node is at this step."),
+    (
+        &["pending"],
+        "The step comes later, or the check has not answered often enough yet.",
+    ),
     (
         &["held"],
         "Windrow keeps the file from RKE2 by a marker FILE.skip, until what it needs is there.",
     ),
     (
-        &["not held"],
+        &["not held", "notHeld"],
         "The file should be held, and its marker cannot be made: RKE2 may apply it too early.",
     ),
     (
@@ -72,6 +94,58 @@ const STATES: &[(&[&str], &str)] = &[
     (
         &["overdue"],
         "The file is held past its deadline, because releasing it would do harm.",
+    ),
+    // Why a file is free.
+    (&["free"], "The file never had to wait."),
+    (&["met"], "Everything that the file waited for came."),
+    (
+        &["samePass"],
+        "What the file still needs comes with files that RKE2 applies before it in the same pass.",
+    ),
+    (
+        &["yielded"],
+        "The file was released although it still waits: its deadline passed, or it stands in a cycle. RKE2 tries, as it would \
+         have without Windrow.",
+    ),
+    (&["byHand"], "A person released the file."),
+    (&["off"], "Staging is switched off."),
+    // What a node is.
+    (&["first-server"], "The server that made the cluster."),
+    (
+        &["joined-server"],
+        "A server that joined the cluster, by its configuration or by promotion.",
+    ),
+    (&["agent"], "A worker. RKE2 reads no manifests here."),
+    (&["witness"], "A server that only keeps etcd's quorum."),
+    // Events of webhooks.
+    (&["NODE_READY"], "Sent when the node is Ready and was not."),
+    (
+        &["NODE_DEGRADED"],
+        "Sent when the node works and something is wrong that a person should mend.",
+    ),
+    (
+        &["NODE_FAILED"],
+        "Sent when the node does not work and is not on its way.",
+    ),
+    (
+        &["CLUSTER_READY"],
+        "Sent once, when the cluster's first server is Ready for the first time.",
+    ),
+    (
+        &["STAGING_BLOCKED"],
+        "Sent when a manifest is held beyond its deadline, or RKE2 cannot apply it.",
+    ),
+    (
+        &["NODE_STALLED"],
+        "Sent when the boot hangs: nothing has moved for long, or it is stuck.",
+    ),
+    (
+        &["NODE_PHASE"],
+        "Sent when the node has come to another step.",
+    ),
+    (
+        &["NODE_SEEN"],
+        "Sent once in every boot as soon as Windrow runs, whatever the node's state.",
     ),
 ];
 
@@ -212,4 +286,63 @@ fn shown_as_code(status: &Status, code: Code) -> Vec<String> {
     let probes = probes.filter(|probe| probe.code == Some(code));
     shown.extend(probes.map(line_of_probe));
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serialize;
+    use windrow_decide::settings::WebhookEvent;
+    use windrow_decide::{Cause, NodeRole, UnknownKind};
+    use windrow_plan::readiness::node::PhaseState;
+
+    use super::*;
+
+    fn written<T: Serialize>(all: &[T]) -> Vec<String> {
+        let text = |one: &T| {
+            serde_json::to_value(one)
+                .unwrap()
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        all.iter().map(text).collect()
+    }
+
+    #[test]
+    fn every_word_of_a_fixed_set_that_an_outlet_shows_is_explained() {
+        let mut shown = written(&WebhookEvent::ALL);
+        shown.extend(written(&[
+            Cause::Free,
+            Cause::Met,
+            Cause::SamePass,
+            Cause::Yielded,
+            Cause::ByHand,
+            Cause::Escaped,
+            Cause::Off,
+        ]));
+        shown.extend(written(&[
+            NodeRole::FirstServer,
+            NodeRole::JoinedServer,
+            NodeRole::Agent,
+            NodeRole::Witness,
+            NodeRole::Unknown,
+        ]));
+        shown.extend(written(&[
+            PhaseState::Done,
+            PhaseState::Current,
+            PhaseState::Unknown,
+            PhaseState::Pending,
+        ]));
+        for kind in [
+            UnknownKind::FirstChecks,
+            UnknownKind::NoAnswer,
+            UnknownKind::Refused,
+            UnknownKind::ProbesOff,
+        ] {
+            shown.extend([kind.as_word().to_owned(), kind.to_string()]);
+        }
+        let known = |word: &String| all().any(|one| one.eq_ignore_ascii_case(word));
+        let unexplained: Vec<String> = shown.into_iter().filter(|word| !known(word)).collect();
+        assert!(unexplained.is_empty(), "{unexplained:?}");
+    }
 }
