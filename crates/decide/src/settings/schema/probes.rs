@@ -1,0 +1,238 @@
+//! The form of `probes` in `windrow.yaml`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use windrow_plan::readiness::node::BUILTIN;
+
+use super::{AbsolutePath, DurationText};
+
+/// Probes of the node.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ProbesFile {
+    /// false: the node itself is not probed, and its readiness stays Unknown.
+    pub enabled: Option<bool>,
+    /// What is changed about the probes that come with Windrow, by name.
+    #[schemars(extend("propertyNames" = {"enum": builtin_names()}))]
+    pub builtin: Option<BTreeMap<String, BuiltinProbeFile>>,
+    /// Probes of your own, by name: lower-case letters, digits and `-`.
+    pub custom: Option<BTreeMap<String, ProbeFile>>,
+}
+
+fn builtin_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = BUILTIN.iter().map(|row| row.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What is changed about a probe that comes with Windrow.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct BuiltinProbeFile {
+    /// false: it is not asked. The status says so; if the node needs it, the node is not Ready without it.
+    pub enabled: Option<bool>,
+    /// How often it is asked; longer than an answer may take.
+    pub period: Option<DurationText>,
+    /// After how many bad answers in a row it fails.
+    #[schemars(range(min = 1, max = 100))]
+    pub fall: Option<u32>,
+    /// wanted: the node can do without it.
+    pub severity: Option<ProbeSeverityWord>,
+    /// What it measures against: a share like 10%, a size like 20GiB, a time like 30d, a load for each core.
+    pub limit: Option<ProbeLimitFile>,
+}
+
+/// What a probe measures against.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum ProbeLimitFile {
+    /// The load for each core.
+    Number(f64),
+    /// A share, a size or a time.
+    Text(String),
+}
+
+/// A probe: one of http, tcp, unit, file, object, and when it counts.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ProbeFile {
+    /// false takes an earlier definition back.
+    pub enabled: Option<bool>,
+    /// An address that has to answer.
+    pub http: Option<HttpProbeFile>,
+    /// A port that has to take connections.
+    pub tcp: Option<TcpProbeFile>,
+    /// A systemd unit and its state.
+    pub unit: Option<UnitProbeFile>,
+    /// A file.
+    pub file: Option<FileProbeFile>,
+    /// An object of the cluster.
+    pub object: Option<ObjectProbeFile>,
+    /// How often it is asked; 5s or more.
+    pub period: Option<DurationText>,
+    /// How long an answer may take; less than the period.
+    pub timeout: Option<DurationText>,
+    /// After how many good answers in a row it passes.
+    #[schemars(range(min = 1, max = 100))]
+    pub rise: Option<u32>,
+    /// After how many bad answers in a row it fails.
+    #[schemars(range(min = 1, max = 100))]
+    pub fall: Option<u32>,
+    /// Does the node need it, or is it only wanted?
+    pub severity: Option<ProbeSeverityWord>,
+    /// On which nodes it is asked.
+    pub roles: Option<Vec<RoleWord>>,
+    /// In which phase of the boot it counts.
+    pub phase: Option<PhaseWord>,
+    /// What is said where it fails.
+    #[schemars(length(max = 160))]
+    pub message: Option<String>,
+}
+
+/// Does the node need it?
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum ProbeSeverityWord {
+    /// Required.
+    Required,
+    /// Wanted.
+    Wanted,
+}
+
+/// The role of a node.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub enum RoleWord {
+    /// First-server.
+    FirstServer,
+    /// Joined-server.
+    JoinedServer,
+    /// Agent.
+    Agent,
+    /// Witness.
+    Witness,
+}
+
+/// A phase of the boot.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub enum PhaseWord {
+    /// Network.
+    Network,
+    /// Rke2-installed.
+    #[schemars(rename = "rke2-installed")]
+    Rke2Installed,
+    /// Api.
+    Api,
+    /// Node.
+    Node,
+    /// Rancher.
+    Rancher,
+    /// Harvester-chart.
+    HarvesterChart,
+    /// Settings.
+    Settings,
+    /// Storage-network.
+    StorageNetwork,
+    /// Ready.
+    Ready,
+}
+
+/// An address that has to answer.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HttpProbeFile {
+    /// The address, without credentials.
+    #[schemars(regex(pattern = "^https?://"))]
+    pub url: String,
+    /// The status, or a list of them.
+    pub status: Option<HttpStatus>,
+    /// What the answer has to contain.
+    pub contains: Option<String>,
+    /// The authority of the server's certificate.
+    pub ca_file: Option<AbsolutePath>,
+    /// true checks no certificate.
+    pub insecure: Option<bool>,
+    /// A file with headers, for credentials.
+    pub headers_file: Option<AbsolutePath>,
+}
+
+/// A status, or several.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum HttpStatus {
+    /// One.
+    One(#[schemars(range(min = 100, max = 599))] u16),
+    /// Several.
+    Several(Vec<u16>),
+}
+
+/// A port that has to take connections.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TcpProbeFile {
+    /// `HOST:PORT` or `[IPV6]:PORT`
+    pub address: String,
+}
+
+/// A systemd unit and its state.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct UnitProbeFile {
+    /// The whole name, like rke2-server.service.
+    pub name: String,
+    /// The state, or a list of them; active where there is none.
+    pub state: Option<Words>,
+}
+
+/// A word, or several.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum Words {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+/// A file.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FileProbeFile {
+    /// Its path.
+    pub path: AbsolutePath,
+    /// Does it have to be there, or absent?
+    pub state: Option<FileState>,
+    /// What it has to contain.
+    pub contains: Option<String>,
+    /// How old it may be.
+    pub newer_than: Option<DurationText>,
+}
+
+/// Does a file have to be there?
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum FileState {
+    /// Exists.
+    Exists,
+    /// Absent.
+    Absent,
+}
+
+/// An object of the cluster.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectProbeFile {
+    /// Its API version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: Option<String>,
+    /// Its name; the own Node where a Node has none.
+    pub name: Option<String>,
+    /// A CEL expression on `object`; without one it has to exist.
+    pub expression: Option<String>,
+}
