@@ -172,7 +172,7 @@ fn own(layout: &Layout) -> Result<Flights, Unreadable> {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let hint = match error.kind() {
-                    ErrorKind::PermissionDenied => ": only root may read a flight",
+                    ErrorKind::PermissionDenied => " (only root may read a flight)",
                     _ => "",
                 };
                 let why = format!("{}: cannot be read: {error}{hint}", path.display());

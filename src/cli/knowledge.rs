@@ -128,7 +128,7 @@ fn own_entries(path: &Path) -> Result<KnowledgeReport, Vec<String>> {
     }
     if !is_knowledge {
         return Err(vec![format!(
-            "{shown}: is no knowledge file: `kind: Knowledge` is not in it"
+            "{shown}: is no knowledge file (kind Knowledge)"
         )]);
     }
     let mut report = KnowledgeReport::of(&rules.knowledge);

@@ -266,7 +266,7 @@ fn the_archive_tells_what_the_node_is_without_daemon_and_without_cluster() {
             .unwrap_or_else(|| panic!("{:?}", archive.index.missing))
             .why
     };
-    assert!(missing("status document").contains("has not run"));
+    assert!(missing("status document").contains("is not installed"));
     assert!(missing("objects of the cluster").contains("kubelet.kubeconfig"));
     assert!(missing("journal").contains("--root"));
     for entry in &archive.index.files {

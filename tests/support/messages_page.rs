@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,7 +18,7 @@ use windrow_plan::rules::RuleSet;
 
 use super::apiserver::ApiServer;
 use super::daemon::kept_by_this_test;
-use super::machine::repository;
+use super::said::{self, Said};
 
 const EXAMPLES: &str = include_str!("message_examples.txt");
 
@@ -46,8 +46,11 @@ pub(crate) fn messages() -> Vec<(&'static str, Vec<Message>)> {
         }
     }
     parts.push(("In one line", lines(None)));
-    parts.push(("In the sources of the probes", probe_texts()));
+    let of_probe = |file: &str| file.to_owned();
+    parts.push(("Reasons of the probes", texts(said::of_probes(), of_probe)));
     parts.push(("Answers of the verbs", answers()));
+    let of_verb = |file: &str| format!("src/cli/{file}.rs");
+    parts.push(("What else the verbs say", texts(said::of_verbs(), of_verb)));
     parts.push(("Verdicts of objects", verdicts()));
     parts.push(("Errors of the configuration", configuration_errors()));
     parts
@@ -58,7 +61,7 @@ pub(crate) fn messages_page() -> String {
     let mut page = String::from(
         "# Messages\n\nWhat Windrow says, each message with an example. `journalctl -x` and `windrow why CODE` say what to \
          do; so does [reasons.md](reasons.md).\nMade by `tests/support/messages_page.rs`: the fields of reason codes come from \
-         `message_examples.txt` beside it, all other lines are the\nprogram's own: the answers of verbs, each with its exit code, are those on a node on which nothing runs, and then\nthose of verbs that succeed.\n`tests/local/forms.rs` holds all of them to \
+         `message_examples.txt` beside it, and\nthose of other texts of `said_examples.txt`: every text of the sources of the probes and the verbs is here by itself. The answers\nof verbs, each with its exit code, are the program's own, on a node on which nothing runs and where verbs succeed.\n`tests/local/forms.rs` holds all of them to \
          one form: one subject, one reason, no text of a library.\n",
     );
     for (part, messages) in messages() {
@@ -251,39 +254,14 @@ fn node() -> Status {
     status
 }
 
-/// What the probes say, as it stands in their sources: what is in braces is filled in.
-fn probe_texts() -> Vec<Message> {
-    let sources = repository("src/observe/probes");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(sources)
-        .expect("the probes")
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| {
-            path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs")
-        })
-        .collect();
-    files.sort();
-    let outcome = r#"(?:ProbeOutcome::(?:failed|stuck)\(|failed_as\([^"]*?,|absent =|why =)\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)""#;
-    let outcome = regex::Regex::new(outcome).expect("a pattern");
-    let mut texts = Vec::new();
-    for path in files {
-        let text = std::fs::read_to_string(&path).expect("a source");
-        let (code, _) = text.split_once("#[cfg(test)]").unwrap_or((&text, ""));
-        let file = path.file_stem().unwrap_or_default().to_string_lossy();
-        for found in outcome.captures_iter(code) {
-            // A line that goes on in the next one is one text.
-            let said: Vec<&str> = found[1]
-                .split_whitespace()
-                .filter(|word| *word != "\\")
-                .collect();
-            texts.push(Message {
-                from: file.to_string(),
-                text: said.join(" "),
-                advice: "",
-            });
-        }
-    }
-    texts
+/// Texts of the program's sources.
+fn texts(said: Vec<Said>, of: impl Fn(&str) -> String) -> Vec<Message> {
+    let message = |said: Said| Message {
+        from: of(&said.file),
+        text: said.text,
+        advice: "",
+    };
+    said.into_iter().map(message).collect()
 }
 
 /// What somebody types on a node on which neither Windrow nor RKE2 runs, and whose answer says so.
@@ -337,6 +315,9 @@ fn answers() -> Vec<Message> {
     let node = tempfile::tempdir().expect("a node");
     let manifests = node.path().join("var/lib/rancher/rke2/server/manifests");
     std::fs::create_dir_all(&manifests).expect("its manifests");
+    let units = node.path().join("usr/lib/systemd/system");
+    std::fs::create_dir_all(&units).expect("its units");
+    std::fs::write(units.join("windrow.service"), "[Unit]\n").expect("a unit");
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n";
     for path in [manifests.join("web.yaml"), node.path().join("new.yaml")] {
         std::fs::write(path, manifest).expect("a manifest");

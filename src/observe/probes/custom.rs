@@ -291,7 +291,9 @@ async fn an_object(
     let of = || format!("{} {name}", question.kind);
     match expression.holds(&value) {
         Ok(true) => ProbeOutcome::Passed,
-        Ok(false) => ProbeOutcome::failed(format!("{}: `{}` is not so", of(), expression.source())),
+        Ok(false) => {
+            ProbeOutcome::failed(format!("{} is not as the probe's expression wants", of()))
+        }
         Err(EvaluationError::Missing(why)) => ProbeOutcome::failed(format!("{}: {why}", of())),
         Err(EvaluationError::Type(why) | EvaluationError::Limit(why)) => {
             ProbeOutcome::unknown(of(), why)
