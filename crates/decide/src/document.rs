@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::NodeMemory;
-use windrow_plan::{FileId, FileObstacle, HoldAdvice, PlanFile};
+use windrow_plan::{FileId, HoldAdvice, PlanFile};
 
 use super::ledger::{Cause, Ledger};
 use super::node::{self, StagingVerdict};
@@ -253,7 +253,7 @@ impl FileDescription<'_> {
 /// What staging alone says of the node.
 fn judgement(context: &DecisionContext<'_>, staging: &StagingStatus) -> StagingVerdict {
     let phase = phase(context, staging);
-    let (readiness, reason) = match (unknown(context), unfinished(context, staging, phase)) {
+    let (readiness, reason) = match (unknown(context), unfinished(staging, phase)) {
         (Some(reason), _) => (Readiness::Unknown, reason),
         (None, Some(reason)) => (Readiness::SettingUp, reason),
         // Manifests are all that this judges: saying Ready would be a guess about the rest of the node.
@@ -267,7 +267,8 @@ fn judgement(context: &DecisionContext<'_>, staging: &StagingStatus) -> StagingV
 }
 
 fn phase(context: &DecisionContext<'_>, staging: &StagingStatus) -> Phase {
-    let moves = !staging.released.is_empty()
+    let comes = |one: &FileStatus| !context.is_overtaken(&one.file);
+    let moves = staging.released.iter().any(comes)
         || !staging.failed.is_empty()
         || !staging.not_held.is_empty()
         || staging.held.iter().any(HeldFile::waits);
@@ -301,11 +302,7 @@ fn unknown(context: &DecisionContext<'_>) -> Option<StatusReason> {
 }
 
 /// What is still to be done first; `None` when every file is where it has to be.
-fn unfinished(
-    context: &DecisionContext<'_>,
-    staging: &StagingStatus,
-    phase: Phase,
-) -> Option<StatusReason> {
+fn unfinished(staging: &StagingStatus, phase: Phase) -> Option<StatusReason> {
     if let Some(failed) = staging.failed.first() {
         let code = Code::ApplyFailed;
         let message = code.say(&[("file", &failed.file), ("why", &failed.message)]);
@@ -336,9 +333,6 @@ fn unfinished(
             message: format!("{}: {}", file.file, file.why),
         });
     }
-    if let Some(collision) = collision(context, staging) {
-        return Some(collision);
-    }
     (phase == Phase::Staging).then(|| StatusReason {
         code: Code::Staging,
         message: Code::Staging.say(&[
@@ -346,27 +340,5 @@ fn unfinished(
             ("count", &staging.total.to_string()),
             ("held", &staging.held.len().to_string()),
         ]),
-    })
-}
-
-/// Files of one name that are released and will never all be applied: RKE2 has one Addon for them, applies each in turn, and prunes
-/// what the one before it brought.
-fn collision(context: &DecisionContext<'_>, staging: &StagingStatus) -> Option<StatusReason> {
-    let files = &context.plan.files;
-    let collides = |file: &&PlanFile| file.trouble == Some(FileObstacle::Collides);
-    let is_released = |file: &&PlanFile| staging.released.iter().any(|one| one.file == file.path);
-    let waiting = files.iter().filter(collides).find(is_released)?;
-    let same = files
-        .iter()
-        .filter(|file| file.addon == waiting.addon && file.skipped.is_none());
-    let names: Vec<&str> = same.map(|file| file.path.as_str()).collect();
-    Some(StatusReason {
-        code: Code::AddonCollision,
-        message: format!(
-            "{} files are named {}: RKE2 keeps the objects of one ({})",
-            names.len(),
-            waiting.addon,
-            names.join(", ")
-        ),
     })
 }

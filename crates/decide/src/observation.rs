@@ -104,6 +104,14 @@ pub struct Addon {
     pub source: String,
 }
 
+impl Addon {
+    /// Did RKE2 last apply this file of those that have this Addon?
+    pub fn is_of(&self, path: &ManifestPath) -> bool {
+        let below = self.source.strip_suffix(path.as_str());
+        below.is_some_and(|below| below.ends_with("/server/manifests/"))
+    }
+}
+
 /// What RKE2 said when it could not apply a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplyFailure {

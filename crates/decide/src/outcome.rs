@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
+use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::NeedState;
 use windrow_plan::rules::Tier;
@@ -251,6 +252,18 @@ impl DecisionContext<'_> {
             .as_ref()
             .and_then(|addons| addons.get(&file.addon))
             .is_some_and(|addon| addon.checksum == file.sha256)
+    }
+
+    /// Has RKE2 the objects of another file of the same Addon? It takes them one after the other, within a moment. Whether it had this one
+    /// before cannot be known, and it takes it again only when it is written again: nothing is left to wait for.
+    pub(super) fn is_overtaken(&self, path: &ManifestPath) -> bool {
+        let name = path.addon();
+        let addons = self.observation.addons.as_ref();
+        let Some(addon) = addons.and_then(|addons| addons.get(&name)) else {
+            return false;
+        };
+        let mut others = self.plan.files.iter().filter(|file| file.addon == name);
+        !addon.is_of(path) && others.any(|file| addon.is_of(&file.path))
     }
 
     /// Releases a file that need not wait any more. It is applied where RKE2 has applied it, and kept from then on where it is

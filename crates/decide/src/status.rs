@@ -281,7 +281,7 @@ pub struct StatusReason {
 pub struct StagingStatus {
     /// Files that are staged (RKE2's own are not counted).
     pub total: usize,
-    /// Is every file applied, or kept on purpose? Never true before kube-apiserver has answered.
+    /// Is every file applied, or kept on purpose? Of files that share an Addon one is enough. Never true before kube-apiserver has answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settled: bool,
     /// Kept from RKE2, with the reasons.
