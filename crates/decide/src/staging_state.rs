@@ -196,6 +196,8 @@ impl StagingState {
             if is_known(&self.ledger, &mark) {
                 continue;
             }
+            // It is of an earlier process. Where it says otherwise, the clock was set back.
+            let since = mark.since.min(self.observation.started);
             let state = match mark.code {
                 Code::HeldAppliedOnce => FileStage::Applied { cause: Cause::Met },
                 code => FileStage::Held {
@@ -207,7 +209,7 @@ impl StagingState {
                 Box::new(Manual {
                     hold: true,
                     by: "unknown (read from the marker)".to_owned(),
-                    at: mark.since,
+                    at: since,
                     reason: mark.why.to_string(),
                 })
             });
@@ -215,8 +217,8 @@ impl StagingState {
                 mark.file.clone(),
                 Arc::new(LedgerEntry {
                     digest: mark.digest.clone(),
-                    first_seen: mark.since,
-                    since: mark.since,
+                    first_seen: since,
+                    since,
                     state,
                     reported: AlreadyReported::default(),
                     manual,
