@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use windrow_model::manifest::ManifestPath;
+use windrow_model::manifest::{BaseName, ManifestPath};
 use windrow_model::reasons::Code;
 use windrow_plan::{PlanFile, rke2};
 
@@ -74,8 +74,28 @@ impl StagingState {
         for other in same_name {
             self.enter_manual(&other.path, other.digest.clone(), manual.clone(), now);
         }
+        if !manual.hold {
+            self.forget_holds_of_absent(&name);
+        }
         self.enter_manual(path, digest, manual, now);
         Ok(())
+    }
+
+    /// A file of this name that is gone for the moment was held together with the others, and is let go with them.
+    fn forget_holds_of_absent(&mut self, name: &BaseName) {
+        let plan = Arc::clone(&self.plan);
+        let is_there = |path: &ManifestPath| plan.files.iter().any(|file| file.path == *path);
+        let entries = self.ledger.files.iter();
+        let held = entries.filter(|(path, entry)| {
+            let by_hand = entry.manual.as_ref().is_some_and(|manual| manual.hold);
+            by_hand && path.name() == *name && !is_there(path)
+        });
+        let held: Vec<ManifestPath> = held.map(|(path, _)| path.clone()).collect();
+        for path in held {
+            if let Some(entry) = Arc::make_mut(&mut self.ledger).files.get_mut(&path) {
+                Arc::make_mut(entry).manual = None;
+            }
+        }
     }
 
     fn enter_manual(

@@ -411,3 +411,34 @@ fn of_files_of_one_addon_the_node_waits_for_one_and_it_does_not_matter_which_was
     node.applied("app.yaml");
     assert!(settled(&mut node));
 }
+
+#[test]
+fn who_releases_a_name_releases_a_file_of_it_that_is_gone_for_the_moment() {
+    let mut node = Node::new(&[("a/x.yaml", &free("a")), ("b/x.yaml", &free("b"))]);
+    node.api();
+    node.tick();
+    let order = |node: &mut Node, hold: bool| {
+        let manual = Manual {
+            hold,
+            by: "ann".to_owned(),
+            at: node.now,
+            reason: "not yet".to_owned(),
+        };
+        let now = node.now;
+        let path = "a/x.yaml".into();
+        node.state
+            .hold_or_release(&path, &BTreeMap::new(), manual, now)
+            .unwrap();
+        node.tick();
+    };
+    order(&mut node, true);
+    assert_eq!(node.held(), ["a/x.yaml"]);
+    let other = node.files.remove("b/x.yaml").unwrap();
+    node.scan();
+    node.tick();
+    order(&mut node, false);
+    node.files.insert("b/x.yaml".to_owned(), other);
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
