@@ -43,48 +43,46 @@ pub(super) struct Headlines {
 
 /// A headline with as much of a reason as there is room for.
 pub(super) fn fit(headlines: &Headlines, code: Code, reason: &str, room: usize) -> String {
-    let Headlines {
-        whole,
-        without_step,
-        without_time,
-    } = headlines;
-    let Wordings {
-        shorter,
-        particular,
-        general: general_texts,
-    } = Wordings::of(reason);
-    let with = |headline: &str, texts: &[String]| -> Vec<String> {
-        let line = |text| format!("{headline}: {text}");
-        texts.iter().map(line).collect()
-    };
-    let general = || {
-        general_texts
-            .iter()
-            .flat_map(|text| [whole, without_step].map(|headline| format!("{headline}: {text}")))
-    };
-    let mut lines = with(whole, &[reason.to_owned(), shorter.clone()]);
+    let whole = headlines.whole.as_str();
+    let without_step = headlines.without_step.as_str();
+    let wordings = Wordings::of(reason);
+    let shorter = wordings.shorter.as_str();
+    let particular: Vec<&str> = wordings.particular.iter().map(String::as_str).collect();
+    let general: Vec<&str> = wordings.general.iter().map(String::as_str).collect();
+    let both = |text| [(whole, text), (without_step, text)];
+    let of_general: Vec<(&str, &str)> = general.iter().copied().flat_map(both).collect();
+    // Only the line that is chosen is written.
+    let mut lines = vec![(whole, reason), (whole, shorter)];
     if code.reason().section == INCIDENTS {
-        lines.extend(general());
+        lines.extend(&of_general);
     }
-    let mut untimed = vec![reason.to_owned(), shorter.clone()];
-    untimed.extend(particular.iter().chain(&general_texts).cloned());
+    let mut untimed = vec![reason, shorter];
+    untimed.extend(particular.iter().chain(&general));
     // The headline says already that it goes on.
-    let ended = untimed.iter().filter_map(|text| text.strip_suffix(" yet"));
-    let ended: Vec<String> = ended.map(str::to_owned).collect();
+    let ended: Vec<&str> = untimed
+        .iter()
+        .filter_map(|text| text.strip_suffix(" yet"))
+        .collect();
     untimed.extend(ended);
     let (particular, half) = particular.split_at(1.min(particular.len()));
-    lines.extend(with(whole, particular));
-    lines.extend(with(without_step, &[shorter]));
-    lines.extend(with(without_step, particular));
-    lines.extend(with(whole, half));
-    lines.extend(with(without_step, half));
-    lines.extend(general());
-    lines.extend(with(without_time, &untimed));
-    let fitting = lines.iter().find(|line| line.chars().count() <= room);
-    fitting.cloned().unwrap_or_else(|| {
-        let shortest = lines.iter().min_by_key(|line| line.chars().count());
-        shorten(shortest.map_or(reason, String::as_str), room)
-    })
+    lines.extend(particular.iter().map(|text| (whole, *text)));
+    lines.push((without_step, shorter));
+    lines.extend(particular.iter().map(|text| (without_step, *text)));
+    lines.extend(half.iter().map(|text| (whole, *text)));
+    lines.extend(half.iter().map(|text| (without_step, *text)));
+    lines.extend(&of_general);
+    let without_time = headlines.without_time.as_str();
+    lines.extend(untimed.into_iter().map(|text| (without_time, text)));
+    let length =
+        |(headline, text): &&(&str, &str)| headline.chars().count() + 2 + text.chars().count();
+    let write = |(headline, text): &(&str, &str)| format!("{headline}: {text}");
+    match lines.iter().find(|line| length(line) <= room) {
+        Some(line) => write(line),
+        None => {
+            let shortest = lines.iter().min_by_key(length);
+            shorten(&shortest.map_or_else(|| reason.to_owned(), write), room)
+        }
+    }
 }
 
 /// The wordings of a reason, each of which can be read alone; the more exact ones first.
