@@ -80,9 +80,10 @@ impl NewMarker {
 
     /// Gives it its name.
     pub(super) fn put_in_place(self) -> io::Result<MarkerChange> {
+        // The file after the directory: it is dropped first, and removed by the directory's descriptor.
         let WrittenMarker {
-            file,
             directory,
+            file,
             over_ours,
             ..
         } = match self {
@@ -104,7 +105,7 @@ impl NewMarker {
         match linkat(directory.fd(), from, directory.fd(), to, AtFlags::empty()) {
             // The temporary name goes before the directory is synced.
             Ok(()) => drop(file),
-            // Another process was quicker. Either way the file is hidden.
+            // Another process was quicker, perhaps one of Windrow's: who asked looks again.
             Err(Errno::EEXIST) => return Ok(MarkerOutcome::Foreign.into()),
             // A file system without hard links: the name is free, so renaming replaces nothing.
             Err(Errno::EPERM | Errno::EOPNOTSUPP) => {
