@@ -8,6 +8,8 @@
 //! A record is the join of its reports, so a crash between the two does no harm: what is read twice is the same. A file
 //! that cannot be read is set aside under another name; a rack goes on without its past rather than not at all.
 
+mod durable_length;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -16,10 +18,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use jiff::{SignedDuration, Timestamp};
+use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 use tokio::sync::oneshot;
 use windrow_rack::{NodeIdentity, NodeRecord, NodeReport};
 
+use self::durable_length::DurableLength;
 use crate::files::make_private;
 
 const REPORTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("reports");
@@ -282,11 +286,12 @@ fn open(path: &Path) -> Result<Database, Broken> {
         .mode(0o600)
         .open(path)
         .map_err(Broken::Io)?;
-    let opened = Database::builder()
-        .set_cache_size(CACHE)
-        .create_file(file)
-        .map_err(|error: DatabaseError| redb::Error::from(error))?;
-    Ok(opened)
+    let opened = FileBackend::new(file).and_then(|file| {
+        Database::builder()
+            .set_cache_size(CACHE)
+            .create_with_backend(DurableLength(file))
+    });
+    Ok(opened.map_err(|error: DatabaseError| redb::Error::from(error))?)
 }
 
 type Reports = std::collections::VecDeque<(u64, NodeReport, usize)>;

@@ -131,3 +131,68 @@ fn a_file_that_cannot_be_read_is_set_aside() {
         Err(StoreError::Io { .. })
     ));
 }
+
+/// A file of which is known what is on the disk: as a disk leaves it that loses its power after any write.
+#[derive(Debug, Default, Clone)]
+struct LosingFile(Arc<Mutex<LosingState>>);
+
+#[derive(Debug, Default)]
+struct LosingState {
+    now: Vec<u8>,
+    on_disk: u64,
+    /// A header that counts on more than is on the disk.
+    lost: bool,
+}
+
+impl redb::StorageBackend for LosingFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.lock().unwrap().now.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let offset = usize::try_from(offset).unwrap();
+        out.copy_from_slice(&self.0.lock().unwrap().now[offset..offset + out.len()]);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let len = usize::try_from(len).unwrap();
+        self.0.lock().unwrap().now.resize(len, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        state.on_disk = state.now.len() as u64;
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        let at = usize::try_from(offset).unwrap();
+        state.now[at..at + data.len()].copy_from_slice(data);
+        state.lost |= state.on_disk < state.now.len() as u64;
+        Ok(())
+    }
+}
+
+#[test]
+fn nothing_is_written_into_a_file_whose_length_a_power_cut_would_take_back() {
+    let grow = |backend: Box<dyn Fn(LosingFile) -> Database>| {
+        let file = LosingFile::default();
+        let database = backend(file.clone());
+        for number in 0..200 {
+            let transaction = database.begin_write().unwrap();
+            let bytes = vec![7; 20_000];
+            let mut table = transaction.open_table(REPORTS).unwrap();
+            table.insert(number, bytes.as_slice()).unwrap();
+            drop(table);
+            transaction.commit().unwrap();
+        }
+        file.0.lock().unwrap().lost
+    };
+    let create = |file| Database::builder().create_with_backend(file).unwrap();
+    assert!(grow(Box::new(create)), "the library by itself");
+    let create = |file| Database::builder().create_with_backend(DurableLength(file));
+    assert!(!grow(Box::new(move |file| create(file).unwrap())));
+}
