@@ -11,6 +11,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
+use nix::time::{ClockId, clock_gettime};
 
 /// Their namespace.
 const NAMESPACE: &str = "kube-system";
@@ -20,8 +21,8 @@ const NOTE: &str = "windrow.dev/note";
 /// How long a request may take.
 const ANSWER: Duration = Duration::from_secs(10);
 /// A lease that has run out is taken over only when we have seen it unchanged for this long: the clocks of nodes
-/// differ.
-const UNMOVED: Duration = Duration::from_secs(20);
+/// differ. It is as long as the shortest lease counts, and whoever has one renews it sooner.
+const UNMOVED: Duration = Duration::from_secs(60);
 /// It is renewed once this much of a second-by-second trial has passed.
 const RENEW: SignedDuration = SignedDuration::from_secs(15);
 
@@ -34,8 +35,12 @@ pub struct ClusterLease {
     holder: String,
     /// For how long it counts without being renewed, in seconds.
     seconds: i32,
-    /// Another holder's lease that has run out: its version, and since when we have seen it so.
-    run_out: Option<(String, Instant)>,
+    /// Another holder's lease: its version, and since when we have seen it so.
+    seen: Option<(String, Instant)>,
+    /// Had that one run out, by our clock?
+    run_out: bool,
+    /// When the write began by which it is ours, since the machine's start.
+    renewed: Option<Duration>,
 }
 
 /// Who has it.
@@ -62,7 +67,9 @@ impl ClusterLease {
             name,
             holder,
             seconds: i32::try_from(duration.as_secs()).unwrap_or(i32::MAX),
-            run_out: None,
+            seen: None,
+            run_out: false,
+            renewed: None,
         }
     }
 
@@ -73,7 +80,12 @@ impl ClusterLease {
 
     /// Has another holder's lease run out when it was last looked at? It can be taken over soon.
     pub fn is_running_out(&self) -> bool {
-        self.run_out.is_some()
+        self.run_out
+    }
+
+    /// When the write began by which it is ours, on the clock of [`since_boot`]; `None` while it is not known to be.
+    pub(super) fn renewed(&self) -> Option<Duration> {
+        self.renewed
     }
 
     /// Takes it, or renews it.
@@ -83,6 +95,7 @@ impl ClusterLease {
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn take(&mut self, client: &Client, now: Timestamp) -> Result<LeaseHolder, String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let began = since_boot();
         let Some(mut found) = limited(api.get_opt(self.name)).await? else {
             let lease = Lease {
                 metadata: ObjectMeta {
@@ -93,22 +106,23 @@ impl ClusterLease {
                 spec: Some(self.spec(None, now)),
             };
             let made = limited(api.create(&PostParams::default(), &lease)).await;
-            return self.won(made.map(|_| ()));
+            return self.won(began, made.map(|_| ()));
         };
         let version = found.metadata.resource_version.clone().unwrap_or_default();
         let spec = found.spec.take().unwrap_or_default();
         let holder = spec.holder_identity.clone().unwrap_or_default();
         let ours = holder == self.holder;
-        if ours && !due(&spec, now) {
-            self.run_out = None;
+        // One of an earlier process is renewed: since when it counts is not known.
+        if ours && self.renewed.is_some() && !due(&spec, now) {
             return Ok(LeaseHolder::Us);
         }
         if !ours && !holder.is_empty() && !self.may_take_over(&version, &spec, now) {
+            self.renewed = None;
             return Ok(LeaseHolder::Other(holder));
         }
         found.spec = Some(self.spec(Some(&spec), now));
         let written = limited(api.replace(self.name, &PostParams::default(), &found)).await;
-        self.won(written.map(|_| ()))
+        self.won(began, written.map(|_| ()))
     }
 
     /// Gives it back. A lease that another node holds, or none, is left alone.
@@ -181,13 +195,19 @@ impl ClusterLease {
     }
 
     /// Whoever loses a race asks again.
-    fn won(&mut self, written: Result<(), String>) -> Result<LeaseHolder, String> {
-        self.run_out = None;
+    fn won(&mut self, began: Duration, written: Result<(), String>) -> Result<LeaseHolder, String> {
+        (self.seen, self.run_out) = (None, false);
         match written {
-            Ok(()) => Ok(LeaseHolder::Us),
-            Err(why) if why.starts_with("409") => Ok(LeaseHolder::Other(
-                "another server, which was quicker".to_owned(),
-            )),
+            Ok(()) => {
+                self.renewed = Some(began);
+                Ok(LeaseHolder::Us)
+            }
+            Err(why) if why.starts_with("409") => {
+                self.renewed = None;
+                Ok(LeaseHolder::Other(
+                    "another server, which was quicker".to_owned(),
+                ))
+            }
             Err(why) => Err(why),
         }
     }
@@ -212,18 +232,21 @@ impl ClusterLease {
     }
 
     fn may_take_over(&mut self, version: &str, spec: &LeaseSpec, now: Timestamp) -> bool {
-        if !has_run_out(spec, now) {
-            self.run_out = None;
-            return false;
-        }
-        match &self.run_out {
-            Some((known, since)) if known == version => since.elapsed() >= UNMOVED,
+        self.run_out = has_run_out(spec, now);
+        match &self.seen {
+            Some((known, since)) if known == version => self.run_out && since.elapsed() >= UNMOVED,
             _ => {
-                self.run_out = Some((version.to_owned(), Instant::now()));
+                self.seen = Some((version.to_owned(), Instant::now()));
                 false
             }
         }
     }
+}
+
+/// How long the machine has been up. It goes on while the machine is suspended, or a process stands still.
+pub(super) fn since_boot() -> Duration {
+    // Without a clock nothing is certain to last.
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::MAX, Duration::from)
 }
 
 fn has_run_out(spec: &LeaseSpec, now: Timestamp) -> bool {

@@ -33,14 +33,15 @@ fn a_lease_that_runs_is_left_to_its_holder_and_one_that_ran_out_only_after_a_loo
     assert!(!has_run_out(&theirs, at(1060)));
     assert!(has_run_out(&theirs, at(1061)));
     assert!(!ours.may_take_over("7", &theirs, at(1030)));
-    assert_eq!(ours.run_out, None);
+    assert!(!ours.is_running_out());
     // It has run out by our clock, which may be wrong. On first sight it is not taken over.
     assert!(!ours.may_take_over("7", &theirs, at(2000)));
-    let seen = ours.run_out.clone().unwrap();
+    assert!(ours.is_running_out());
+    let seen = ours.seen.clone();
     assert!(!ours.may_take_over("7", &theirs, at(2001)), "at once");
-    assert_eq!(ours.run_out, Some(seen.clone()));
+    assert_eq!(ours.seen, seen);
     assert!(!ours.may_take_over("8", &theirs, at(2000)), "it moved");
-    assert_ne!(ours.run_out, Some(seen));
+    assert_ne!(ours.seen, seen);
 }
 
 #[test]
@@ -48,13 +49,35 @@ fn a_lease_that_ran_out_is_taken_over_when_it_did_not_move_for_long_enough() {
     let theirs = lease("node1").spec(None, at(1000));
     let mut ours = lease("node2");
     let long_ago = Instant::now().checked_sub(UNMOVED).unwrap();
-    ours.run_out = Some(("7".to_owned(), long_ago));
+    ours.seen = Some(("7".to_owned(), long_ago));
+    assert!(!ours.may_take_over("7", &theirs, at(1010)), "it runs");
     assert!(ours.may_take_over("7", &theirs, at(2000)));
     assert!(!ours.may_take_over("8", &theirs, at(2000)), "it moved");
-    // Its holder is back: the earlier sighting no longer counts.
-    ours.run_out = Some(("7".to_owned(), long_ago));
-    assert!(!ours.may_take_over("7", &theirs, at(1010)));
-    assert!(!ours.may_take_over("7", &theirs, at(2000)));
+    assert!(!ours.may_take_over("8", &theirs, at(2000)), "just now");
+}
+
+#[test]
+fn by_a_clock_that_is_ahead_no_lease_is_taken_over_that_its_holder_renews() {
+    let theirs = lease("node1").spec(None, at(1000));
+    let mut ours = lease("node2");
+    // Its holder renews each 20 s, and an answer may take 10 s.
+    let seen = Instant::now().checked_sub(Duration::from_secs(50)).unwrap();
+    ours.seen = Some(("7".to_owned(), seen));
+    assert!(!ours.may_take_over("7", &theirs, at(9000)));
+    assert!(!ours.may_take_over("8", &theirs, at(9000)));
+}
+
+#[tokio::test]
+async fn a_lease_of_an_earlier_process_is_renewed_before_anything_rests_on_it() {
+    let store = ObjectStore::default();
+    let client = store.client();
+    lease("node1").take(&client, at(1000)).await.unwrap();
+    let mut again = lease("node1");
+    assert_eq!(again.renewed(), None);
+    assert_eq!(again.take(&client, at(1010)).await, Ok(LeaseHolder::Us));
+    assert!(again.renewed().is_some());
+    let renewed = store.object(PATH)["spec"]["renewTime"].clone();
+    assert_eq!(renewed, json!("1970-01-01T00:16:50.000000Z"));
 }
 
 #[test]
@@ -111,8 +134,8 @@ async fn a_lease_without_a_time_is_not_taken_over_at_first_sight() {
     let mut ours = lease("node1");
     let taken = ours.take(&store.client(), at(1000)).await;
     assert_eq!(taken, Ok(held_by("node9")));
-    ours.run_out = ours
-        .run_out
+    ours.seen = ours
+        .seen
         .map(|(version, since)| (version, since.checked_sub(UNMOVED).unwrap()));
     let taken = ours.take(&store.client(), at(1001)).await;
     assert_eq!(taken, Ok(LeaseHolder::Us));

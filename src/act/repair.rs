@@ -30,6 +30,7 @@ pub use records::{ChangedObject, Record, Records, Worker};
 pub use requests::{RequestOutcome, try_out};
 pub use undo::{UndoneStep, steps_to_undo, undo};
 
+pub(super) use requests::PATIENCE;
 use requests::{get, make};
 
 /// How long a refused request is tried again: a webhook may see the old object for a while.

@@ -1,18 +1,29 @@
 //! Whose turn it is to repair: of this node's processes by a lock, of the cluster's servers by a lease.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use http::{Method, Request};
 use jiff::Timestamp;
 use kube::Client;
+use kube::client::Body;
 use tokio::time::sleep;
+use tower::BoxError;
 
+use super::lease::since_boot;
+use super::repair::PATIENCE;
 use super::{ClusterLease, LeaseHolder, Lock};
 
 /// How long the lease counts without being renewed.
 const LEASE: Duration = Duration::from_secs(60);
-/// How often it is renewed while a cure is carried out.
+/// How often it is renewed while a cure is carried out, and how soon where that failed.
 const RENEW: Duration = Duration::from_secs(20);
+const RENEW_AGAIN: Duration = Duration::from_secs(5);
+/// For how long after a renewal something may be changed: the change has to be through before another server may take
+/// the lease over.
+const SURE: Duration = LEASE.saturating_sub(PATIENCE);
 
 /// The lease on repairs, for a machine of this name in leases.
 pub fn lease_on_repairs(holder: String) -> ClusterLease {
@@ -24,6 +35,8 @@ pub struct Turn<'c> {
     lease: ClusterLease,
     client: &'c Client,
     now: fn() -> Timestamp,
+    /// Until when nobody else can have it, in milliseconds since the machine's start.
+    sure: Arc<AtomicU64>,
     _lock: Lock,
 }
 
@@ -50,17 +63,49 @@ impl<'c> Turn<'c> {
             Err(error) => return Err((lease, format!("{}: {error}", path.display()))),
         };
         match lease.take(client, now()).await {
-            Ok(LeaseHolder::Us) => Ok(Self {
-                lease,
-                client,
-                now,
-                _lock: lock,
-            }),
+            Ok(LeaseHolder::Us) => {
+                let turn = Self {
+                    lease,
+                    client,
+                    now,
+                    sure: Arc::default(),
+                    _lock: lock,
+                };
+                turn.note_renewal();
+                Ok(turn)
+            }
             Ok(LeaseHolder::Other(who)) => {
                 Err((lease, format!("{who} has the cluster's lease on repairs")))
             }
             Err(why) => Err((lease, why)),
         }
+    }
+
+    /// A client for what is done in this turn. Once the turn may be another server's, because this process stood still or
+    /// kube-apiserver did not take a renewal, it sends nothing but questions.
+    pub fn client(&self) -> Client {
+        let (client, sure) = (self.client.clone(), Arc::clone(&self.sure));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let may = *request.method() == Method::GET
+                || since_boot() < Duration::from_millis(sure.load(Ordering::Relaxed));
+            let client = client.clone();
+            async move {
+                match may {
+                    true => client.send(request).await.map_err(BoxError::from),
+                    false => Err(BoxError::from(
+                        "not sent: the lease on repairs was not renewed in time",
+                    )),
+                }
+            }
+        });
+        Client::new(service, self.client.default_namespace())
+    }
+
+    fn note_renewal(&self) {
+        let until = self.lease.renewed().map(|renewed| renewed + SURE);
+        let until = until.map_or(0, |until| until.as_millis());
+        let until = u64::try_from(until).unwrap_or_default();
+        self.sure.store(until, Ordering::Relaxed);
     }
 
     /// Does something while the turn lasts.
@@ -82,8 +127,9 @@ impl<'c> Turn<'c> {
     async fn keep(&mut self) -> String {
         let mut failing: Option<Instant> = None;
         loop {
-            sleep(RENEW).await;
+            sleep(failing.map_or(RENEW, |_| RENEW_AGAIN)).await;
             let renewed = self.lease.take(self.client, (self.now)()).await;
+            self.note_renewal();
             if let Some(why) = why_lost(renewed, &mut failing, Instant::now()) {
                 return why;
             }
@@ -130,7 +176,7 @@ fn why_lost(
         Ok(LeaseHolder::Other(who)) => {
             Some(format!("{who} has the cluster's lease on repairs now"))
         }
-        // kube-apiserver may be away for a moment, and a lease that has not run out is not taken over.
+        // kube-apiserver may be away for a moment. Nothing is changed once the lease may be another server's.
         Err(why) => {
             let since = *failing.get_or_insert(now);
             (now.duration_since(since) > LEASE)
@@ -191,6 +237,56 @@ mod tests {
             why_not("node2", there.path(), &client).await,
             "it was taken"
         );
+    }
+
+    #[tokio::test]
+    async fn nothing_is_changed_once_another_server_may_have_the_turn() {
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let store = ObjectStore::default();
+        let client = store.client();
+        let lease = lease_on_repairs("node1".to_owned());
+        let Ok(mut turn) = Turn::take(lease, here.path(), &client, now).await else {
+            panic!("no other server repairs");
+        };
+        let change = async |client: &Client| {
+            let request = Request::post("/api/v1/namespaces/default/things");
+            let body = serde_json::json!({"metadata": {"name": "a"}}).to_string();
+            let sent = client.send(request.body(Body::from(body.into_bytes())).unwrap());
+            sent.await.map(|answer| answer.status().as_u16())
+        };
+        let guarded = turn.client();
+        assert_eq!(change(&guarded).await.unwrap(), 201);
+
+        // It stood still for as long as another server waits before it takes the lease over.
+        let stood_still = |turn: &Turn<'_>| {
+            let until = turn.sure.load(Ordering::Relaxed);
+            let long = u64::try_from(SURE.as_millis()).unwrap();
+            turn.sure
+                .store(until.saturating_sub(long), Ordering::Relaxed);
+        };
+        stood_still(&turn);
+        let why = change(&guarded).await.unwrap_err().to_string();
+        assert!(why.contains("not renewed in time"), "{why}");
+        let asked = Request::get("/api/v1/namespaces/default/things/a");
+        let asked = guarded.send(asked.body(Body::empty()).unwrap()).await;
+        assert_eq!(asked.unwrap().status(), 200, "questions change nothing");
+
+        // The lease is still its own: from the renewal on it goes on.
+        turn.lease
+            .take(&client, Timestamp::from_second(30).unwrap())
+            .await
+            .unwrap();
+        turn.note_renewal();
+        assert_eq!(change(&guarded).await.unwrap(), 201);
+
+        // Another server has it.
+        let other = lease_on_repairs("node2".to_owned());
+        turn.lease.release(&client).await.unwrap();
+        assert!(Turn::take(other, there.path(), &client, now).await.is_ok());
+        let taken = turn.lease.take(&client, now()).await;
+        assert_eq!(taken, Ok(LeaseHolder::Other("node2".to_owned())));
+        turn.note_renewal();
+        assert!(change(&guarded).await.is_err());
     }
 
     #[test]

@@ -283,8 +283,9 @@ impl Repair<'_> {
             "saved in {}\n",
             self.records.path(record).display()
         ));
+        let client = turn.client();
         let work = async {
-            let done = carry_out(&self.client, &self.records, record, now, |number, step| {
+            let done = carry_out(&client, &self.records, record, now, |number, step| {
                 let _ = print_whole(&format!("{}. {}\n", number + 1, step.say));
             });
             done.await.map_err(|error| error.to_string())

@@ -232,8 +232,9 @@ impl Repairer {
         } = site;
         let now = self.now;
         let name = records.name(&record);
+        let changing = turn.client();
         let work = async {
-            let done = carry_out(client, records, &mut record, now, |_, _| {}).await;
+            let done = carry_out(&changing, records, &mut record, now, |_, _| {}).await;
             done.map_err(|error| error.to_string())
         };
         let ended = turn.during(work).await;

@@ -13,7 +13,7 @@ use windrow_harvester::objects::text;
 use windrow_model::redact;
 
 /// How long a request may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(in crate::act) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What came of a request.
 #[derive(Debug, Clone, PartialEq)]

@@ -100,8 +100,9 @@ impl Repair<'_> {
             return Ok(Exit::Failed);
         }
         let (mut left, mut lost) = (0, 0);
+        let client = turn.client();
         let work = async {
-            let undone = undo(&self.client, &self.records, record, now, |step, undone| {
+            let undone = undo(&client, &self.records, record, now, |step, undone| {
                 left += usize::from(matches!(undone, UndoneStep::ChangedSince(_)));
                 lost += usize::from(matches!(undone, UndoneStep::NoWayBack(_)));
                 tell(step, undone);
