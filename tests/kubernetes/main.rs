@@ -29,6 +29,7 @@ mod rack_in_cluster;
 mod readiness_in_cluster;
 mod release_left_in_cluster;
 mod repair_in_cluster;
+mod repair_stopped_at_writes;
 mod repair_undone_in_cluster;
 mod repair_webhook_in_cluster;
 mod report_in_cluster;

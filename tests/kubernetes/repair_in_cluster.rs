@@ -42,7 +42,7 @@ pub(crate) fn run(cluster: &Cluster, root: &Path, arguments: &[&str]) -> (i32, S
 }
 
 /// Runs a repair while `play` does what the controllers would do.
-async fn while_it_runs(mut repair: Child, mut play: impl AsyncFnMut()) -> Output {
+pub(crate) async fn while_it_runs(mut repair: Child, mut play: impl AsyncFnMut()) -> Output {
     eventually("the repair ends", DEADLINE, async || {
         play().await;
         repair.try_wait().unwrap().map(drop)
@@ -82,6 +82,25 @@ pub(crate) async fn crash_harvester(client: &Client) {
     status(&pods, "harvester-1", crashing).await;
 }
 
+/// What virt-controller and Harvester's server do meanwhile.
+pub(crate) async fn play_machines(client: &Client) {
+    let (vms, settings) = (api(client, VM, "default"), api(client, SETTING, ""));
+    // A halted machine is stopped, any other runs.
+    let mut stopped = 0;
+    for name in ["db", "web"] {
+        let halted = field(&vms, name, "/spec/runStrategy").await == "Halted";
+        stopped += usize::from(halted);
+        let word = if halted { "Stopped" } else { "Running" };
+        status(&vms, name, json!({"printableStatus": word})).await;
+    }
+    // Harvester makes its settings once its webhook allows it.
+    if stopped == 2 && settings.get_opt("storage-network").await.unwrap().is_none() {
+        let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+            "metadata": {"name": "storage-network"}});
+        create(&settings, setting).await;
+    }
+}
+
 #[tokio::test]
 async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_a_kill() {
     let Some((cluster, client)) = Cluster::with_its_admin().await else {
@@ -92,7 +111,7 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
     let (code, said) = run(&cluster, root.path(), &["diagnose"]);
     assert_eq!(code, 0, "{said}");
     two_machines(&client).await;
-    let (vms, settings) = (api(&client, VM, "default"), api(&client, SETTING, ""));
+    let vms = api(&client, VM, "default");
 
     // The healthy neighbour: Harvester is still starting.
     let (code, said) = run(&cluster, root.path(), &["diagnose"]);
@@ -144,23 +163,7 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let output = while_it_runs(again, async || {
-        // virt-controller: a halted machine is stopped, any other runs.
-        let mut stopped = 0;
-        for name in ["db", "web"] {
-            let halted = field(&vms, name, "/spec/runStrategy").await == "Halted";
-            stopped += usize::from(halted);
-            let word = if halted { "Stopped" } else { "Running" };
-            status(&vms, name, json!({"printableStatus": word})).await;
-        }
-        // Harvester: makes its settings once its webhook allows it.
-        if stopped == 2 && settings.get_opt("storage-network").await.unwrap().is_none() {
-            let setting = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
-                "metadata": {"name": "storage-network"}});
-            create(&settings, setting).await;
-        }
-    })
-    .await;
+    let output = while_it_runs(again, async || play_machines(&client).await).await;
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("Done, and verified"), "{said}");
