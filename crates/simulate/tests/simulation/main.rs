@@ -3,3 +3,4 @@
 mod bootstraps;
 mod same_pass;
 mod scenarios;
+mod two_days;
