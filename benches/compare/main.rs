@@ -1,8 +1,8 @@
-//! The same manifests applied by RKE2 alone, by RKE2 with Windrow, by both under the names that Windrow advises, and by Flux's `ssa`: one
-//! after the other, each on an etcd and a kube-apiserver of its own.
+//! The same manifests applied by RKE2 alone, by RKE2 with Windrow, and by others of their kind: one after the other, each on an etcd, a
+//! kube-apiserver and a kube-controller-manager of its own. And what each takes while nothing happens.
 //!
-//! `benches/compare/run DIRECTORY` makes the parts and starts it. Nothing here fails when one is slower than another; without the parts it
-//! says so and measures nothing.
+//! `benches/compare/run` makes the parts and starts it. Nothing here fails when one is slower than another; without the parts it says so
+//! and measures nothing.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,150 +12,89 @@
 #[expect(dead_code, reason = "the tests look at more of a bootstrap")]
 #[path = "../../tests/kubernetes/staging/bootstrap.rs"]
 mod bootstrap;
+mod platform;
+mod release;
+mod requests;
+mod rest;
+mod sets;
 #[path = "../../tests/support/mod.rs"]
 mod support;
+mod table;
+mod trial;
+mod usage;
+mod ways;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
+use std::path::PathBuf;
+use std::{env, fs, process};
 
-use serde_json::Value;
+use sets::Set;
+use trial::Programs;
+use ways::Way;
 
-use bootstrap::{Bootstrap, Cost};
-use support::cluster::{Cluster, Spec, Who};
+/// Where the peers' programs are; where what is measured and said is left; the program that is measured, where it is not this build's.
+const PEERS: &str = "WINDROW_COMPARE_PEERS";
+const OUT: &str = "WINDROW_COMPARE_OUT";
+const PROGRAM: &str = "WINDROW_COMPARE_PROGRAM";
+/// Only these ways, by the beginnings of their names.
+const WAYS: &str = "WINDROW_COMPARE_WAYS";
 
-/// Manifests by their paths.
-type Manifests = BTreeMap<String, String>;
-
-/// Where the program is that applies as Flux does.
-const SSA: &str = "WINDROW_COMPARE_SSA";
-
-#[tokio::main]
-async fn main() {
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "--measured") {
+        process::exit(usage::run_measured(&arguments[1..]));
+    }
     // cargo gives benchmarks an argument of its own.
-    let directory = env::args().skip(1).find(|one| !one.starts_with("--"));
-    let (Some(directory), Some(ssa)) = (directory.map(PathBuf::from), env::var_os(SSA)) else {
-        println!("nothing is compared: run benches/compare/run DIRECTORY");
-        return;
-    };
-    let ssa = PathBuf::from(ssa);
-    let given = manifests(&directory);
-    let renames = advised_names(&directory);
-    let renamed: Manifests = given
-        .iter()
-        .map(|(path, text)| (renames.get(path).unwrap_or(path).clone(), text.clone()))
+    let wanted: Vec<String> = arguments
+        .into_iter()
+        .filter(|one| !one.starts_with("--"))
         .collect();
-    for (from, to) in &renames {
-        println!("renamed: {from} to {to}");
-    }
-    println!("\n{HEAD}");
-    bootstrap_row("RKE2 alone", &given, false).await;
-    bootstrap_row("Windrow", &given, true).await;
-    if !renames.is_empty() {
-        bootstrap_row("RKE2 alone, renamed", &renamed, false).await;
-        bootstrap_row("Windrow, renamed", &renamed, true).await;
-    }
-    ssa_row("Flux's `ssa`", &ssa, &[], &directory).await;
-    let dropped = ["-drop-nulls"];
-    ssa_row("Flux's `ssa`, nulls left out", &ssa, &dropped, &directory).await;
-}
-
-const HEAD: &str = "| | from the first pass' beginning | from the program's start | passes | objects applied | files failed | files repeated | files held | load |
-|---|---|---|---|---|---|---|---|---|";
-
-async fn bootstrap_row(title: &str, files: &Manifests, windrow: bool) {
-    let Some(node) = Bootstrap::start(files.clone(), windrow, false).await else {
+    let (Some(peers), Some(out)) = (env::var_os(PEERS), env::var_os(OUT)) else {
+        println!("nothing is compared: run benches/compare/run");
         return;
     };
-    let load = load();
-    let Cost {
-        time,
-        time_of_passes,
-        passes,
-        failed,
-        repeated,
-        held,
-        created,
-        ..
-    } = node.end().await;
-    let objects = created.len();
-    println!(
-        "| {title} | {:.1} s | {:.1} s | {passes} | {objects} | {failed} | {repeated} | {held} | {load} |",
-        time_of_passes.as_secs_f64(),
-        time.as_secs_f64(),
-    );
-}
-
-async fn ssa_row(title: &str, program: &Path, options: &[&str], directory: &Path) {
-    let spec = Spec {
-        controller_manager: true,
-        audit: true,
-        ..Spec::default()
+    let windrow = env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_windrow").into());
+    let programs = Programs {
+        windrow: windrow.into(),
+        peers: peers.into(),
+        said: out.into(),
     };
-    let Some(cluster) = Cluster::start(spec).await else {
-        return;
-    };
-    let load = load();
-    let began = std::time::Instant::now();
-    let run = Command::new(program)
-        .args(options)
-        .arg(cluster.kubeconfig(Who::Admin))
-        .arg(directory)
-        .output()
-        .unwrap();
-    let whole = began.elapsed().as_secs_f64();
-    assert!(
-        run.status.success(),
-        "{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
-    let said: Value = serde_json::from_slice(&run.stdout).unwrap();
-    let (seconds, applied) = (&said["seconds"], &said["applied"]);
-    let error = said["error"].as_str().unwrap_or_default();
-    let failed = usize::from(!error.is_empty());
-    println!(
-        "| {title} | {:.1} s | {whole:.1} s | | {applied} | {failed} | 0 | | {load} |",
-        seconds.as_f64().unwrap()
-    );
-    if failed > 0 {
-        println!("\n{title} stopped: {error}\n\n{HEAD}");
-    }
-}
-
-/// Every manifest below a directory.
-fn manifests(directory: &Path) -> Manifests {
-    let mut found = Manifests::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|end| end == "yaml") {
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            found.insert(name, fs::read_to_string(&path).unwrap());
+    fs::create_dir_all(&programs.said).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let here = tokio::task::LocalSet::new();
+    here.block_on(&runtime, async {
+        for name in wanted {
+            match name.split_once(':') {
+                Some(("rest", minutes)) => {
+                    rest::measure(&programs, minutes.parse().unwrap()).await;
+                }
+                Some(("release", samples)) => {
+                    release::measure(&programs, samples.parse().unwrap()).await;
+                }
+                _ => compare(&Set::named(&name), &programs).await,
+            }
         }
+    });
+}
+
+async fn compare(set: &Set, programs: &Programs) {
+    let only = env::var(WAYS).unwrap_or_default();
+    let only: Vec<&str> = only.split_whitespace().collect();
+    let is_asked_for = |way: Way| {
+        let name = format!("{way:?}");
+        only.is_empty() || only.contains(&name.as_str())
+    };
+    let mut outcomes = Vec::new();
+    for way in Way::ALL {
+        if !is_asked_for(way) || (way == Way::FluxWithoutNulls && !set.has_nulls()) {
+            continue;
+        }
+        let Some(outcome) = trial::run(set, way, programs).await else {
+            return;
+        };
+        eprintln!("{}: {} in {:.1} s", outcome.set, outcome.way, outcome.after);
+        outcomes.push(outcome);
     }
-    assert!(!found.is_empty(), "no manifests in {}", directory.display());
-    found
-}
-
-/// The names that `windrow plan` advises.
-fn advised_names(directory: &Path) -> BTreeMap<String, String> {
-    let plan = Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .args(["plan", "-o", "json"])
-        .arg(directory)
-        .output()
-        .unwrap();
-    let plan: Value = serde_json::from_slice(&plan.stdout).unwrap();
-    let renames = plan["names"]["renames"].as_array().cloned();
-    let name = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
-    renames
-        .unwrap_or_default()
-        .iter()
-        .map(|one| (name(one, "file"), name(one, "to")))
-        .collect()
-}
-
-/// The machine's load of the last minute.
-fn load() -> String {
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    load.split(' ').next().unwrap_or_default().to_owned()
+    let place: PathBuf = programs.said.join(format!("{}.json", set.name));
+    fs::write(place, serde_json::to_string_pretty(&outcomes).unwrap()).unwrap();
+    println!("{}", table::table(&set.name, set.files.len(), &outcomes));
 }

@@ -93,7 +93,10 @@ impl Bootstrap {
             fs::write(manifests.join(name), text).unwrap();
         }
         let daemon = match windrow {
-            true => Some(Daemon::start(&root, &cluster.kubeconfig(Who::Admin)).await),
+            true => {
+                let program = Path::new(env!("CARGO_BIN_EXE_windrow"));
+                Some(Daemon::start(program, &root, &cluster.kubeconfig(Who::Admin)).await)
+            }
             false => None,
         };
         let held = files.keys();
@@ -256,18 +259,18 @@ impl Drop for Bootstrap {
 }
 
 /// The daemon on a root. It ends with the value.
-struct Daemon {
+pub(crate) struct Daemon {
     root: PathBuf,
-    child: Child,
+    pub(crate) child: Child,
 }
 
 impl Daemon {
     /// Starts it and waits for its first look, as systemd does before it starts RKE2.
-    async fn start(root: &Path, kubeconfig: &Path) -> Self {
+    pub(crate) async fn start(program: &Path, root: &Path, kubeconfig: &Path) -> Self {
         let place = root.join("etc/rancher/rke2/rke2.yaml");
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         fs::copy(kubeconfig, place).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        let child = Command::new(program)
             .args(["run", "--root"])
             .arg(root)
             .env_remove("NOTIFY_SOCKET")
@@ -297,7 +300,7 @@ impl Drop for Daemon {
 }
 
 /// Plays the kubelet: every pod runs and is ready as soon as it exists.
-fn kubelet(client: kube::Client) -> JoinHandle<()> {
+pub(crate) fn kubelet(client: kube::Client) -> JoinHandle<()> {
     let pods: Api<Pod> = Api::all(client.clone());
     let mut changes = watcher(pods, watcher::Config::default())
         .default_backoff()
@@ -351,7 +354,7 @@ fn time_of_passes(log: &str, passes: usize) -> Duration {
 }
 
 /// etcd's revision: every list has it.
-async fn revision(client: &kube::Client) -> u64 {
+pub(crate) async fn revision(client: &kube::Client) -> u64 {
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     let list = pods.list(&ListParams::default()).await.unwrap();
     list.metadata.resource_version.unwrap().parse().unwrap()

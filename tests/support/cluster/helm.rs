@@ -27,6 +27,12 @@ impl Cluster {
     }
 }
 
+impl HelmController {
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.pid()
+    }
+}
+
 impl Drop for HelmController {
     fn drop(&mut self) {
         if std::thread::panicking() {

@@ -290,6 +290,23 @@ impl Cluster {
         self.dir.path()
     }
 
+    /// The name and the id of each of its processes.
+    pub(crate) fn processes(&self) -> Vec<(&str, u32)> {
+        self.all()
+            .map(|process| (process.name.as_str(), process.pid()))
+            .collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Process> {
+        let all = [
+            Some(&self.etcd),
+            Some(&self.apiserver),
+            self.controller_manager.as_ref(),
+            self.scheduler.as_ref(),
+        ];
+        all.into_iter().flatten()
+    }
+
     /// The API server's address.
     pub(crate) fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
@@ -373,13 +390,7 @@ impl Drop for Cluster {
 impl Cluster {
     /// Prints the end of each log: what a failed test against a shared cluster calls through [`Cluster::logs_on_failure`].
     fn print_logs(&self) {
-        let all = [
-            Some(&self.etcd),
-            Some(&self.apiserver),
-            self.controller_manager.as_ref(),
-            self.scheduler.as_ref(),
-        ];
-        for process in all.into_iter().flatten() {
+        for process in self.all() {
             process.print_log();
         }
     }
@@ -433,6 +444,10 @@ impl DeployController {
     /// What it wrote so far.
     pub(crate) fn log(&self) -> String {
         self.0.log()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.pid()
     }
 }
 

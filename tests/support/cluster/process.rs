@@ -52,6 +52,14 @@ impl Process {
         }
     }
 
+    /// The program's, as it replaced the shell.
+    pub(super) fn pid(&self) -> u32 {
+        self.child
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .id()
+    }
+
     /// Whether it has ended by itself.
     pub(super) fn ended(&self) -> bool {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);

@@ -55,6 +55,9 @@ func main() {
 	if err := json.NewEncoder(os.Stdout).Encode(outcome); err != nil {
 		log.Fatal(err)
 	}
+	if outcome.Error != "" {
+		os.Exit(1)
+	}
 }
 
 func run(ctx context.Context, kubeconfig, folder string, dropNulls bool) (*Outcome, error) {
