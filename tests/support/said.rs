@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
@@ -10,6 +11,8 @@ use super::machine::repository;
 
 /// What stands in the fields.
 const EXAMPLES: &str = include_str!("said_examples.txt");
+/// A field of a text.
+static FIELD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\{([^{}]*)\}").expect("a pattern"));
 /// A text of fewer words is a part of another one, or a heading.
 const FEWEST_WORDS: usize = 3;
 
@@ -114,9 +117,9 @@ fn lines(literal: &str) -> Vec<String> {
 }
 
 fn is_text(template: &str) -> bool {
-    let field = Regex::new(r"\{[^}]*\}").expect("a pattern");
-    let word = Regex::new(r"[A-Za-z]{2,}").expect("a pattern");
-    word.find_iter(&field.replace_all(template, "")).count() >= FEWEST_WORDS
+    let bare = FIELD.replace_all(template, " ");
+    let words = bare.split(|one: char| !one.is_ascii_alphabetic());
+    bare.trim().contains(' ') && words.filter(|word| word.len() > 1).count() >= FEWEST_WORDS
 }
 
 struct Examples {
@@ -146,15 +149,13 @@ impl Examples {
 
     /// The template with something in its fields. What has no example keeps its braces.
     fn fill(&self, file: &str, template: &str) -> String {
-        let fits = pattern_of(template);
         let mut whole = self.whole.iter();
-        let of_file = whole.find(|(of, text)| of == file && fits.is_match(text));
+        let of_file = whole.find(|(of, text)| of == file && fits(template, text));
         if let Some((_, text)) = of_file.filter(|_| template.contains('{')) {
             return text.clone();
         }
-        let field = Regex::new(r"\{([^{}]*)\}").expect("a pattern");
         let nameless = template.matches("{}").count();
-        let filled = field.replace_all(template, |found: &Captures<'_>| {
+        let filled = FIELD.replace_all(template, |found: &Captures<'_>| {
             let name = found[1].split(':').next().unwrap_or_default();
             let known = self.fields.get(name);
             // Which is which of several without a name?
@@ -165,9 +166,20 @@ impl Examples {
     }
 }
 
-/// What an example of a template looks like.
-fn pattern_of(template: &str) -> Regex {
-    let field = Regex::new(r"\{[^{}]*\}").expect("a pattern");
-    let parts: Vec<String> = field.split(template).map(regex::escape).collect();
-    Regex::new(&format!("^{}$", parts.join(".*"))).expect("a pattern")
+/// Could the text be the template with something in its fields?
+fn fits(template: &str, text: &str) -> bool {
+    let mut parts = FIELD.split(template);
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let mut last = "";
+    for part in parts {
+        let Some((_, behind)) = rest.split_once(part) else {
+            return false;
+        };
+        (rest, last) = (behind, part);
+    }
+    // What stands behind the last field ends the text, or it is the last field itself.
+    rest.is_empty() || text.ends_with(last)
 }
