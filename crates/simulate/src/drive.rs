@@ -7,8 +7,10 @@ mod acting;
 mod daemon;
 mod disaster;
 mod oracle;
+mod person;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +31,6 @@ use super::scenario::JoinRole;
 use super::tape::Tape;
 use super::watch::Watch;
 use daemon::{SimulatedDaemon, earliest};
-use oracle::{JudgedServer, Truth};
 
 /// No bootstrap takes longer; one that does is reported as still under way.
 const LIMIT: Duration = Duration::from_secs(12 * 3600);
@@ -41,6 +42,11 @@ impl PreparedSetup {
     /// The bootstrap of the setup that these files are of, with Windrow.
     pub fn with_windrow(&self, setup: &Setup, seed: u64) -> Run {
         Drive::new(setup, self, Faults::NONE, seed).run()
+    }
+
+    /// The same with faults.
+    pub fn with_faults(&self, setup: &Setup, faults: &Faults, seed: u64) -> Run {
+        Drive::new(setup, self, *faults, seed).run()
     }
 
     /// The same without Windrow.
@@ -287,11 +293,15 @@ impl<'a> Drive<'a> {
                     until: self.faults.until,
                     ..Faults::NONE
                 };
+                for who in 0..self.daemons.len() {
+                    self.release_by_hand(who, now);
+                }
             }
             self.turns(now);
             let quiet = self.daemons.iter().all(SimulatedDaemon::is_quiet)
                 && self.changes.next_at().is_none();
             if quiet && now >= calm && self.node.is_settled(&self.disks[..]) {
+                self.judge_restarts(now);
                 break;
             }
         }
@@ -371,15 +381,8 @@ impl<'a> Drive<'a> {
         let Some(status) = daemon.said.take() else {
             return;
         };
-        let truth = Truth::new(self.node.cluster(), daemon.state.rules());
-        let judged = JudgedServer {
-            number: who,
-            is_current: daemon.relist.is_none(),
-            disk: &self.disks[who],
-            state: &daemon.state,
-            troubles: &daemon.troubles,
-        };
-        daemon.oracle.judge_status(&truth, &judged, &status);
+        let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who]);
+        oracle.judge_status(&truth, &server, &status);
     }
 
     fn scan(&mut self, who: usize, now: Timestamp) -> bool {
@@ -441,6 +444,7 @@ impl<'a> Drive<'a> {
 
     /// Decides and acts; true when that may lead to another decision at once.
     fn decide(&mut self, who: usize, now: Timestamp) -> bool {
+        self.take_order(who, now);
         let daemon = &mut self.daemons[who];
         daemon.decisions += 1;
         let at = daemon.wall(now);
@@ -459,10 +463,8 @@ impl<'a> Drive<'a> {
         daemon.wake = decision
             .next_wake
             .map(|wake| wake.saturating_sub(daemon.skew).unwrap_or(wake).max(now));
-        let truth = Truth::new(self.node.cluster(), daemon.state.rules());
-        daemon
-            .oracle
-            .judge_decision(&truth, &self.disks[who], &daemon.state);
+        let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who]);
+        oracle.judge_decision(&truth, &server, &decision.actions, now);
         let mut done = Vec::new();
         let lives = self.act(who, decision.actions, &mut done, now);
         if let Some(tape) = &mut self.daemons[who].tape {
@@ -478,15 +480,9 @@ impl<'a> Drive<'a> {
         if news {
             return true;
         }
-        let truth = Truth::new(self.node.cluster(), daemon.state.rules());
-        let judged = JudgedServer {
-            number: who,
-            is_current: daemon.relist.is_none(),
-            disk: &self.disks[who],
-            state: &daemon.state,
-            troubles: &daemon.troubles,
-        };
-        daemon.oracle.judge_releases(&truth, &judged, now);
+        let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who]);
+        oracle.judge_releases(&truth, &server, now);
+        self.order_is_done(who);
         !done.is_empty()
     }
 
@@ -494,7 +490,8 @@ impl<'a> Drive<'a> {
     fn restart_daemon(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         let at = daemon.wall(now);
-        daemon.state = self.known.states[who].restarted(Arc::clone(&daemon.saved), at);
+        // Reading a file again gives the same.
+        daemon.state = daemon.state.restarted(Arc::clone(&daemon.saved), at);
         if let Some(tape) = &mut daemon.tape {
             tape.begin(self.setup, at);
         }

@@ -45,6 +45,10 @@ pub struct Faults {
     pub slow_definitions: u64,
     /// A file is written again, with the same bytes or others, is cut off for a while, or goes and comes back; or its marker is removed.
     pub files: u64,
+    /// RKE2 restarts, and Windrow does not.
+    pub rke2: u64,
+    /// A person holds a file, or lets go the one that is held so.
+    pub by_hand: u64,
 }
 
 impl Faults {
@@ -67,6 +71,8 @@ impl Faults {
         masked: 0,
         slow_definitions: 0,
         files: 0,
+        rke2: 0,
+        by_hand: 0,
     };
 
     /// Everything goes wrong now and then.
@@ -88,6 +94,8 @@ impl Faults {
         masked: 400,
         slow_definitions: 6,
         files: 40,
+        rke2: 200,
+        by_hand: 60,
     };
 }
 

@@ -48,6 +48,11 @@ impl DirectoryEntry {
         self.reading.get_or_init(read)
     }
 
+    /// What a marker of Windrow's says.
+    pub(super) fn mark(&self) -> Option<&Mark> {
+        self.mark.as_deref()
+    }
+
     /// Is it a marker that Windrow made?
     pub(super) fn is_ours(&self) -> bool {
         self.mark.is_some()
@@ -161,6 +166,16 @@ impl SimulatedDirectory {
             };
             file.reading.get_or_init(read);
         }
+    }
+
+    /// Are the same bytes in both?
+    pub(super) fn has_same_files(&self, other: &Self) -> bool {
+        let content =
+            |(path, file): (&SmolStr, &DirectoryEntry)| (path.clone(), Arc::clone(file.content()));
+        self.entries
+            .iter()
+            .map(content)
+            .eq(other.entries.iter().map(content))
     }
 
     /// One entry.

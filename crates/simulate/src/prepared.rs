@@ -41,6 +41,18 @@ impl PreparedSetup {
         rules: &Arc<RuleSet>,
     ) {
         files.read_all(self.disks.first());
+        let first = self.disks.first().zip(self.states.first());
+        let same = first.filter(|(disk, state)| {
+            disk.has_same_files(files)
+                && std::ptr::eq(state.settings(), &**settings)
+                && std::ptr::eq(state.rules(), &**rules)
+        });
+        if let Some((disk, state)) = same {
+            let (disk, state) = (disk.clone(), state.clone());
+            self.disks.push(disk);
+            self.states.push(state);
+            return;
+        }
         self.disks.push(files.clone());
         let mut state = StagingState::new(
             Arc::clone(settings),

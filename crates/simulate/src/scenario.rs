@@ -152,8 +152,8 @@ pub enum JoinRole {
     Agent,
 }
 
-/// Something that others bring into the cluster.
-#[derive(Debug, Clone)]
+/// Something that others bring into the cluster, or take out of it.
+#[derive(Debug, Clone, Default)]
 pub struct Arrival {
     /// When, from kube-apiserver's first answer.
     pub after: Duration,
@@ -161,6 +161,8 @@ pub struct Arrival {
     pub kinds: Vec<(GroupKind, bool)>,
     /// Objects, as JSON.
     pub objects: Vec<(ObjectRef, serde_json::Value)>,
+    /// Objects that go.
+    pub gone: Vec<ObjectRef>,
 }
 
 impl Scenario {

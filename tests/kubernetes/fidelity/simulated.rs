@@ -77,7 +77,7 @@ impl<'a> Simulated<'a> {
                 .iter()
                 .map(|kind| (GroupKind::new(kind.group, kind.kind), kind.namespaced))
                 .collect(),
-            objects: Vec::new(),
+            ..Arrival::default()
         }
     }
 

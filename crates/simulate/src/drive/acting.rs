@@ -120,6 +120,9 @@ impl Drive<'_> {
                 if disk.is_foreign(path) || !disk.remove(path) {
                     return;
                 }
+                if !daemon.unsaved {
+                    daemon.oracle.judge_lift(path, &daemon.state, &daemon.saved);
+                }
                 let lifted = HappeningKind::Lifted {
                     marker: path.clone(),
                 };

@@ -8,7 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_decide::{Action, Interests, Ledger, MarkerTrouble, StagingState, Status};
 use windrow_model::manifest::BaseName;
 
-use super::oracle::Oracle;
+use super::oracle::{JudgedServer, Oracle, Truth};
+use super::person::Order;
+use crate::files::SimulatedDirectory;
+use crate::node::SimulatedNode;
 use crate::prepared::PreparedSetup;
 use crate::tape::Tape;
 use crate::watch::Watch;
@@ -40,6 +43,8 @@ pub(super) struct SimulatedDaemon {
     pub(super) died: bool,
     /// How much the wall clock is ahead of the true time.
     pub(super) skew: SignedDuration,
+    /// Was its clock ever set? Then its times are not the cluster's.
+    pub(super) clock_was_set: bool,
     /// The cluster's state and what was asked when the watch last reported all it could.
     pub(super) heard: Option<((u64, u64, bool), Arc<Interests>)>,
     /// When a watch that was cut or refused lists again.
@@ -51,6 +56,8 @@ pub(super) struct SimulatedDaemon {
     /// What it said last.
     pub(super) said: Option<Status>,
     pub(super) oracle: Oracle,
+    /// What a person asked for and was not carried out yet.
+    pub(super) asked: Option<Order>,
     pub(super) decisions: u64,
     pub(super) restless: u64,
     pub(super) tape: Option<Tape>,
@@ -71,12 +78,14 @@ impl SimulatedDaemon {
             away: None,
             died: false,
             skew: SignedDuration::ZERO,
+            clock_was_set: false,
             heard: None,
             relist: None,
             wake: Some(start),
             decided: None,
             said: None,
             oracle: Oracle::default(),
+            asked: None,
             decisions: 0,
             restless: 0,
             tape: None,
@@ -103,6 +112,26 @@ impl SimulatedDaemon {
             Action::SaveLedger(_) => self.unsaved,
         };
         failed && self.again.is_some_and(|again| now < again)
+    }
+
+    /// The oracle of this server, and what it judges by.
+    pub(super) fn judged<'a>(
+        &'a mut self,
+        number: usize,
+        node: &'a SimulatedNode,
+        disk: &'a SimulatedDirectory,
+    ) -> (&'a mut Oracle, Truth<'a>, JudgedServer<'a>) {
+        let truth = Truth::new(node.cluster(), self.state.rules());
+        let server = JudgedServer {
+            number,
+            is_current: self.relist.is_none(),
+            is_saved: !self.unsaved,
+            is_on_time: !self.clock_was_set,
+            disk,
+            state: &self.state,
+            troubles: &self.troubles,
+        };
+        (&mut self.oracle, truth, server)
     }
 
     /// Its last word. Deciding what is decided changes nothing, so this is what the last decision said.

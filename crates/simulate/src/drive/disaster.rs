@@ -24,7 +24,9 @@ impl Drive<'_> {
         self.record_fault(who, "Windrow dies");
         if self.dice.throw(self.faults.ledger_lost) {
             self.record_fault(who, "the ledger is destroyed");
-            self.daemons[who].saved = Arc::default();
+            let daemon = &mut self.daemons[who];
+            daemon.saved = Arc::default();
+            daemon.oracle.forget(&self.disks[who]);
         }
         self.restart_daemon(who, now);
         let daemon = &mut self.daemons[who];
@@ -40,11 +42,16 @@ impl Drive<'_> {
             self.record_fault(who, &format!("the wall clock jumps by {by:#}"));
             let daemon = &mut self.daemons[who];
             daemon.skew += by;
+            daemon.clock_was_set = true;
             daemon.state.shift_clock(by);
             daemon.wake = Some(now);
         }
         if self.dice.throw(self.faults.reboot) {
             self.reboot(who, Duration::ZERO, now);
+        }
+        if self.dice.throw(self.faults.rke2) {
+            self.record_fault(who, "RKE2 restarts");
+            self.node.reboot_later(who, Duration::ZERO);
         }
         if self.dice.throw(self.faults.masked) {
             let masked = self.dice.up_to(MASKED);
@@ -65,6 +72,9 @@ impl Drive<'_> {
         }
         if self.dice.throw(self.faults.upgrade) {
             self.upgrade(who, now);
+        }
+        if self.daemons[who].away.is_none() && self.dice.throw(self.faults.by_hand) {
+            self.a_person_asks(who, now);
         }
         if self.dice.throw(self.faults.files) {
             self.touch_a_file(who, now);
@@ -100,6 +110,8 @@ impl Drive<'_> {
         *saved = serde_json::from_slice::<Ledger>(&text)
             .unwrap_or_default()
             .into();
+        // It reads every file for itself.
+        self.daemons[who].state = self.known.states[who].clone();
         self.restart_daemon(who, now);
         self.daemons[who].wake = Some(now);
     }

@@ -7,11 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use windrow_decide::{Cause, Detail, FileStage, MarkerTrouble, Observation, StagingState, Status};
-use windrow_model::manifest::{BaseName, GroupKind, ManifestPath, ObjectRef};
+use windrow_decide::{
+    Action, Cause, Detail, FileStage, Ledger, MarkerTrouble, Observation, StagingState,
+};
+use windrow_model::manifest::{BaseName, GroupKind, ManifestPath, MarkerPath, ObjectRef};
+use windrow_model::reasons::Code;
 use windrow_plan::readiness::{self, KindSeen, NeedState, ObjectSeen};
 use windrow_plan::rules::{NeedTarget, RuleSet, Tier};
-use windrow_plan::{Need, PlanFile, Requirement};
+use windrow_plan::{Need, PlanFile, Requirement, rke2};
 
 use crate::cluster::SimulatedCluster;
 use crate::files::SimulatedDirectory;
@@ -24,6 +27,16 @@ pub(super) struct Oracle {
     let_through: BTreeMap<ManifestPath, SmolStr>,
     /// Files whose release was right when it was decided, and whose marker is still there: a disk may take its time. By content.
     granted: BTreeMap<ManifestPath, SmolStr>,
+    /// Files that were let through and do not rely on what is applied with them, by content: they stay so.
+    for_good: BTreeMap<ManifestPath, SmolStr>,
+    /// Files that a person holds.
+    pub(super) by_hand: BTreeSet<ManifestPath>,
+    /// When each content of a file was first seen.
+    pub(super) first_seen: BTreeMap<(ManifestPath, SmolStr), Timestamp>,
+    /// When kube-apiserver first answered here.
+    up_since: Option<Timestamp>,
+    /// The content of each file that RKE2 took, in whatever bytes.
+    pub(super) taken: BTreeSet<(ManifestPath, SmolStr)>,
     /// Every release, in order.
     pub(super) releases: Vec<FileRelease>,
     /// What Windrow said and was not so, each once.
@@ -35,6 +48,10 @@ pub(super) struct JudgedServer<'a> {
     pub(super) number: usize,
     /// Has Windrow heard all that there is to hear?
     pub(super) is_current: bool,
+    /// Is the ledger on the disk the one in force?
+    pub(super) is_saved: bool,
+    /// Are its times those of the cluster?
+    pub(super) is_on_time: bool,
     pub(super) disk: &'a SimulatedDirectory,
     pub(super) state: &'a StagingState,
     /// Markers that the disk did not take.
@@ -46,10 +63,33 @@ impl Oracle {
     pub(super) fn judge_decision(
         &mut self,
         truth: &Truth<'_>,
-        disk: &SimulatedDirectory,
-        state: &StagingState,
+        server: &JudgedServer<'_>,
+        actions: &[Action],
+        now: Timestamp,
     ) {
+        let (disk, state) = (server.disk, server.state);
+        if truth.cluster.is_up_on(server.number) {
+            self.up_since.get_or_insert(now);
+        }
         let (plan, ledger) = (state.plan(), state.ledger());
+        for file in &plan.files {
+            // Other content starts over, whatever was before.
+            if self
+                .for_good
+                .get(&file.path)
+                .is_some_and(|known| *known != file.digest)
+            {
+                self.for_good.remove(&file.path);
+            }
+            let seen = (file.path.clone(), file.digest.clone());
+            if truth.has_applied(file) && !self.taken.contains(&seen) {
+                self.taken.insert(seen.clone());
+            }
+            self.first_seen.entry(seen).or_insert(now);
+        }
+        for action in actions {
+            self.judge_action(server, action);
+        }
         for file in plan.files.iter().filter(|file| file.owner.is_none()) {
             let entry = ledger.files.get(&file.path);
             if let Some(FileStage::Released { cause }) = entry.map(|entry| &entry.state)
@@ -62,6 +102,67 @@ impl Oracle {
                 self.granted.insert(file.path.clone(), file.digest.clone());
             }
         }
+    }
+
+    /// Is it Windrow's to do that?
+    fn judge_action(&mut self, server: &JudgedServer<'_>, action: &Action) {
+        let (Action::Hold { path, .. } | Action::Lift { path }) = action else {
+            return;
+        };
+        if server.disk.is_foreign(path) {
+            self.untrue
+                .insert(format!("{path} is Windrow's: somebody else made it"));
+        }
+        let Action::Hold { mark, .. } = action else {
+            return;
+        };
+        if rke2::owner(&mark.file).is_some() {
+            self.untrue
+                .insert(format!("{} is Windrow's to hold: it is not", mark.file));
+        }
+        let again = self.for_good.get(&mark.file) == Some(&mark.digest);
+        let may = [Code::HeldByHand, Code::HeldAppliedOnce, Code::SameBaseName];
+        if again && !may.contains(&mark.code) {
+            self.untrue
+                .insert(format!("{} is held again: {}", mark.file, mark.why));
+        }
+    }
+
+    /// A marker goes: is it written down that its file was let through?
+    pub(super) fn judge_lift(&mut self, marker: &MarkerPath, state: &StagingState, saved: &Ledger) {
+        let name = marker.hides();
+        for file in state.plan().files.iter().filter(|file| file.name == name) {
+            let in_force = state.ledger().files.get(&file.path);
+            // What a person asks for lies on the disk until it was carried out.
+            if in_force.is_some_and(|entry| entry.manual.is_some()) {
+                continue;
+            }
+            let entry = saved.files.get(&file.path);
+            let is_held = entry.is_none_or(|entry| {
+                entry.digest != file.digest || matches!(entry.state, FileStage::Held { .. })
+            });
+            if file.owner.is_none() && is_held {
+                let file = &file.path;
+                self.untrue.insert(format!(
+                    "{file} is let through: the ledger on the disk does not say so"
+                ));
+            }
+        }
+    }
+
+    /// The files that a person holds.
+    pub(super) fn held_by_hand(&self) -> impl Iterator<Item = &ManifestPath> {
+        self.by_hand.iter()
+    }
+
+    /// The ledger was destroyed: what is known is what stands in the markers.
+    pub(super) fn forget(&mut self, disk: &SimulatedDirectory) {
+        self.for_good.clear();
+        let says_so = |file: &ManifestPath| {
+            let mark = disk.get(&file.marker()).and_then(|marker| marker.mark());
+            mark.is_some_and(|mark| mark.code == Code::HeldByHand && mark.file == *file)
+        };
+        self.by_hand.retain(says_so);
     }
 
     /// Looks at the directory after a decision was carried out: which files may RKE2 have that it could not have before?
@@ -100,12 +201,19 @@ impl Oracle {
                 let cause = Cause::SamePass;
                 entry.state == FileStage::Released { cause }
             });
+            let is_released = cause.is_some();
+            if is_released && !relies && server.is_saved {
+                self.for_good.insert(file.path.clone(), file.digest.clone());
+            }
             if was_let_through && !relies {
                 continue;
             }
             // RKE2 has it: from before the ledger was lost, while Windrow did not run, or from another server.
             if truth.has_applied(file) {
                 continue;
+            }
+            if cause == Some(Cause::Yielded) && !was_let_through {
+                self.judge_wait(server, file, now);
             }
             let is_granted = !relies && self.granted.get(&file.path) == Some(&file.digest);
             let unmet = match is_granted {
@@ -123,61 +231,31 @@ impl Oracle {
             });
         }
     }
-}
 
-impl Oracle {
-    /// Does the status say what is so? It is judged when Windrow has nothing more to do: then the disk is as it decided.
-    pub(super) fn judge_status(
-        &mut self,
-        truth: &Truth<'_>,
-        server: &JudgedServer<'_>,
-        status: &Status,
-    ) {
-        let (disk, staging) = (server.disk, &status.staging);
-        let plan = server.state.plan();
-        let hidden: BTreeSet<&str> = disk.hidden().collect();
-        let is_hidden = |file: &ManifestPath| hidden.contains(file.name().as_str());
-        for held in &staging.held {
-            if !is_hidden(&held.file) {
-                let file = &held.file;
-                self.untrue
-                    .insert(format!("{file} is held: nothing hides it"));
-            }
-        }
-        let let_through = staging.released.iter().chain(&staging.applied);
-        for file in let_through.map(|file| &file.file) {
-            let stays = server.troubles.contains_key(&file.name());
-            if is_hidden(file) && !stays {
-                self.untrue
-                    .insert(format!("{file} is let through: a marker hides it"));
-            }
-        }
-        for applied in &staging.applied {
-            let file = &applied.file;
-            if !truth.has_addon(file) {
-                self.untrue
-                    .insert(format!("{file} is applied: RKE2 never took it"));
-            }
-        }
-        if staging.settled && server.is_current && !truth.cluster.is_up_on(server.number) {
-            let what = "all is settled: kube-apiserver does not answer";
-            self.untrue.insert(what.to_owned());
-        }
-        let ours = plan.files.iter().filter(|file| file.owner.is_none());
-        let mut lacks = ours.filter(|file| !is_hidden(&file.path) && !truth.has_addon(&file.path));
-        if staging.settled
-            && let Some(file) = lacks.next()
-        {
+    /// Was the shortest of all deadlines over when a file was let through because of one?
+    fn judge_wait(&mut self, server: &JudgedServer<'_>, file: &PlanFile, now: Timestamp) {
+        let staging = &server.state.settings().staging;
+        let seen = (file.path.clone(), file.digest.clone());
+        let Some(seen) = self.first_seen.get(&seen).copied() else {
+            return;
+        };
+        // Before kube-apiserver answers nothing is lost by holding.
+        let waited = now.duration_since(seen.max(self.up_since.unwrap_or(now)));
+        let refused = file.refused.as_ref().map(|_| staging.refused_deadline);
+        let least = refused.unwrap_or(staging.advisory_deadline);
+        let is_over = waited.is_positive() && waited.unsigned_abs() >= least;
+        let is_blind = now.duration_since(seen).unsigned_abs() >= staging.blind_deadline;
+        if !is_over && !is_blind {
             let file = &file.path;
             self.untrue
-                .insert(format!("all is settled: RKE2 never took {file}"));
+                .insert(format!("{file} has waited long enough: for {waited:#}"));
         }
     }
 }
 
 /// The cluster as it is, whatever anybody has heard of it, and whether kube-apiserver answers or not.
 pub(super) struct Truth<'a> {
-    cluster: &'a SimulatedCluster,
+    pub(super) cluster: &'a SimulatedCluster,
     rules: &'a RuleSet,
 }
 
@@ -187,13 +265,24 @@ impl<'a> Truth<'a> {
     }
 
     /// Has RKE2 applied exactly these bytes?
-    fn has_applied(&self, file: &PlanFile) -> bool {
+    pub(super) fn has_applied(&self, file: &PlanFile) -> bool {
         let addon = self.cluster.addons.get(&file.addon);
         addon.is_some_and(|addon| addon.seen.checksum == file.sha256)
     }
 
+    /// When RKE2 last failed to apply a file of this name.
+    pub(super) fn failed_at(&self, file: &ManifestPath) -> Option<Timestamp> {
+        self.cluster.failures.get(&file.addon()).map(|one| one.at)
+    }
+
+    /// Has RKE2 the objects of another file of the same Addon?
+    pub(super) fn is_overtaken(&self, file: &PlanFile) -> bool {
+        let addon = self.cluster.addons.get(&file.addon);
+        addon.is_some_and(|addon| !addon.seen.is_of(&file.path))
+    }
+
     /// Has RKE2 applied this file, whatever was in it?
-    fn has_addon(&self, file: &ManifestPath) -> bool {
+    pub(super) fn has_addon(&self, file: &ManifestPath) -> bool {
         self.cluster.addons.contains_key(&file.addon())
     }
 
@@ -232,7 +321,7 @@ impl<'a> Truth<'a> {
             .collect()
     }
 
-    fn is_met(&self, need: &Need) -> bool {
+    pub(super) fn is_met(&self, need: &Need) -> bool {
         let observation = self.observation_for(&need.target);
         let state = readiness::holds(&need.target, &need.condition, self.rules, &observation);
         state == NeedState::Met

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use windrow_decide::{Action, Cause, Decision, FileStage, Ledger, LedgerEntry};
-use windrow_model::manifest::ObjectRef;
+use windrow_decide::{Action, Cause, Decision, FileStage, Ledger, LedgerEntry, Mark};
+use windrow_model::manifest::{ManifestPath, ObjectRef};
 use windrow_plan::rules::NeedTarget;
 
 use super::oracle::is_brought_before;
@@ -97,6 +97,56 @@ fn what_windrow_says_and_is_not_so_is_seen() {
     said(all_applied, "is applied: RKE2 never took it");
     let all_settled: Spoil = |decision, _| decision.status.staging.settled = true;
     said(all_settled, "all is settled: RKE2 never took");
+    let none_applied: Spoil = |decision, _| {
+        let staging = &mut decision.status.staging;
+        staging.released.append(&mut staging.applied);
+    };
+    said(none_applied, "is not applied yet: RKE2 took it");
+    let never_settled: Spoil = |decision, _| decision.status.staging.settled = false;
+    said(
+        never_settled,
+        "not all is settled: there is nothing left to do",
+    );
+}
+
+#[test]
+fn what_windrow_does_and_may_not_is_seen() {
+    let seen = |spoil: Spoil, words: &str| {
+        let run = play(&first_vm(), Some(spoil), 1);
+        let is_seen = run.untrue.iter().any(|untrue| untrue.contains(words));
+        assert!(is_seen, "{words}: {:?}", run.untrue);
+    };
+    let save_nothing: Spoil = |decision, _| {
+        let saves = |action: &Action| matches!(action, Action::SaveLedger(_));
+        decision.actions.retain(|action| !saves(action));
+    };
+    seen(save_nothing, "the ledger on the disk does not say so");
+    let hold_again: Spoil = |decision, _| {
+        let released = decision
+            .ledger
+            .files
+            .iter()
+            .filter(|(_, entry)| matches!(entry.state, FileStage::Applied { .. }));
+        let marks = released.map(|(path, entry)| Action::Hold {
+            path: path.marker(),
+            mark: Arc::new(Mark {
+                digest: entry.digest.clone(),
+                ..Mark::provisional(path, entry.since)
+            }),
+        });
+        decision.actions.extend(marks);
+    };
+    seen(hold_again, "is held again");
+    let hold_packaged: Spoil = |decision, _| {
+        let path = ManifestPath::from("rke2-coredns.yaml");
+        let mark = Arc::new(Mark::provisional(&path, Timestamp::UNIX_EPOCH));
+        let path = path.marker();
+        decision.actions.push(Action::Hold { path, mark });
+    };
+    seen(
+        hold_packaged,
+        "rke2-coredns.yaml is Windrow's to hold: it is not",
+    );
 }
 
 #[test]

@@ -188,6 +188,9 @@ impl SimulatedNode {
                     for (id, json) in &arrival.objects {
                         cluster.put(id.clone(), json.clone());
                     }
+                    for id in &arrival.gone {
+                        cluster.delete(id);
+                    }
                 }
             }
             Timer::SetAll => {

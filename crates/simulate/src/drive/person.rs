@@ -1,0 +1,115 @@
+//! A person who holds files and lets them go.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use windrow_decide::Manual;
+use windrow_model::manifest::ManifestPath;
+use windrow_plan::Requirement;
+
+use super::Drive;
+use super::daemon::{RETRY, earliest};
+
+/// What a person asks for. It lies on the disk until it was carried out.
+#[derive(Debug, Clone)]
+pub(super) struct Order {
+    pub(super) file: ManifestPath,
+    pub(super) hold: bool,
+    /// The daemon has read it, and knows the file.
+    pub(super) is_taken: bool,
+}
+
+impl Order {
+    fn new(file: ManifestPath, hold: bool) -> Self {
+        Self {
+            file,
+            hold,
+            is_taken: false,
+        }
+    }
+}
+
+impl Drive<'_> {
+    /// Holds a file of this server, or lets the one go that is held. What is kept on purpose is left alone.
+    pub(super) fn a_person_asks(&mut self, who: usize, now: Timestamp) {
+        let daemon = &self.daemons[who];
+        // A flight has what a person asks for of a real daemon alone.
+        if daemon.asked.is_some() || daemon.tape.is_some() {
+            return;
+        }
+        let held = daemon.oracle.held_by_hand().next().cloned();
+        let file = held.clone().or_else(|| {
+            let files = daemon.state.plan().files.iter();
+            let staged = files.filter(|file| {
+                file.owner.is_none() && file.hold.is_none() && !file.apply_once && !file.harmful
+            });
+            // Who lets go what does harm brings the harm about.
+            let staged = staged.filter(|file| {
+                file.skipped.is_none() && !file.requirements().any(Requirement::harms)
+            });
+            let paths: Vec<ManifestPath> = staged.map(|file| file.path.clone()).collect();
+            self.dice.chance().pick(&paths).cloned()
+        });
+        if let Some(file) = file {
+            let hold = held.is_none();
+            let verb = if hold { "holds" } else { "releases" };
+            self.record_fault(who, &format!("somebody {verb} {file}"));
+            let daemon = &mut self.daemons[who];
+            daemon.oracle.by_hand.remove(&file);
+            daemon.asked = Some(Order::new(file, hold));
+            daemon.wake = Some(now);
+        }
+    }
+
+    /// Nothing is held by hand any more.
+    pub(super) fn release_by_hand(&mut self, who: usize, now: Timestamp) {
+        let daemon = &self.daemons[who];
+        let asked = daemon.asked.as_ref();
+        if asked.is_some_and(|order| !order.hold) {
+            return;
+        }
+        let held = daemon.oracle.held_by_hand().next();
+        let file = held.or(asked.map(|order| &order.file)).cloned();
+        if let Some(file) = file {
+            self.record_fault(who, &format!("somebody releases {file}"));
+            let daemon = &mut self.daemons[who];
+            daemon.oracle.by_hand.remove(&file);
+            daemon.asked = Some(Order::new(file, false));
+            // A file that is just being written again is there by then.
+            daemon.wake = earliest([daemon.wake, Some(now + RETRY)]);
+        }
+    }
+
+    /// Tells the daemon what a person asks for, as it reads that before each decision.
+    pub(super) fn take_order(&mut self, who: usize, now: Timestamp) {
+        let daemon = &mut self.daemons[who];
+        let Some(Order { file, hold, .. }) = daemon.asked.clone() else {
+            return;
+        };
+        let at = daemon.wall(now);
+        let manual = Manual {
+            hold,
+            by: "somebody".to_owned(),
+            at,
+            reason: "not yet".to_owned(),
+        };
+        let nothing = BTreeMap::new();
+        let refused = daemon.state.hold_or_release(&file, &nothing, manual, at);
+        // There is no such file. One that is held is let go when it is there again.
+        let order = daemon.asked.take().filter(|_| refused.is_ok() || !hold);
+        let is_taken = refused.is_ok();
+        daemon.asked = order.map(|order| Order { is_taken, ..order });
+    }
+
+    /// What was asked for is done, and on the disk.
+    pub(super) fn order_is_done(&mut self, who: usize) {
+        let daemon = &mut self.daemons[who];
+        let is_taken = daemon.asked.as_ref().is_some_and(|order| order.is_taken);
+        if !is_taken || daemon.unsaved || !daemon.troubles.is_empty() {
+            return;
+        }
+        if let Some(order) = daemon.asked.take().filter(|order| order.hold) {
+            daemon.oracle.by_hand.insert(order.file);
+        }
+    }
+}

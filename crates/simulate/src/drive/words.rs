@@ -1,0 +1,185 @@
+//! The oracle: is what Windrow says so, and would a new process say the same?
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use windrow_decide::{Action, HeldFile, StagingStatus, Status};
+use windrow_model::manifest::ManifestPath;
+
+use super::oracle::{JudgedServer, Oracle, Truth};
+use super::{Drive, ROUNDS};
+use crate::watch::Watch;
+
+impl Oracle {
+    /// Does the status say what is so? It is judged when Windrow has nothing more to do: then the disk is as it decided.
+    pub(super) fn judge_status(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
+        status: &Status,
+    ) {
+        let (disk, staging) = (server.disk, &status.staging);
+        let plan = server.state.plan();
+        let hidden: BTreeSet<&str> = disk.hidden().collect();
+        let knows = server.is_current && truth.cluster.is_up_on(server.number);
+        let is_hidden = |file: &ManifestPath| hidden.contains(file.name().as_str());
+        for held in &staging.held {
+            if !is_hidden(&held.file) {
+                let file = &held.file;
+                self.untrue
+                    .insert(format!("{file} is held: nothing hides it"));
+            }
+        }
+        for file in &self.by_hand {
+            let fails = server.troubles.contains_key(&file.name());
+            if disk.get(file).is_some() && !is_hidden(file) && !fails {
+                self.untrue
+                    .insert(format!("{file} is held by hand: nothing hides it"));
+            }
+        }
+        let let_through = staging.released.iter().chain(&staging.applied);
+        for file in let_through.map(|file| &file.file) {
+            let stays = server.troubles.contains_key(&file.name());
+            // The marker of another file that has the same name.
+            let shares = staging
+                .held
+                .iter()
+                .any(|held| held.file.name() == file.name());
+            if is_hidden(file) && !stays && !shares {
+                self.untrue
+                    .insert(format!("{file} is let through: a marker hides it"));
+            }
+        }
+        for applied in &staging.applied {
+            let file = &applied.file;
+            if !truth.has_addon(file) {
+                self.untrue
+                    .insert(format!("{file} is applied: RKE2 never took it"));
+            }
+        }
+        if staging.settled && server.is_current && !truth.cluster.is_up_on(server.number) {
+            let what = "all is settled: kube-apiserver does not answer";
+            self.untrue.insert(what.to_owned());
+        }
+        let ours = plan.files.iter().filter(|file| file.owner.is_none());
+        let mut lacks = ours.filter(|file| !is_hidden(&file.path) && !truth.has_addon(&file.path));
+        if staging.settled
+            && let Some(file) = lacks.next()
+        {
+            let file = &file.path;
+            self.untrue
+                .insert(format!("all is settled: RKE2 never took {file}"));
+        }
+        if !knows {
+            return;
+        }
+        let ours = plan.files.iter().filter(|file| file.owner.is_none());
+        let lacks = ours.filter(|file| !is_hidden(&file.path) && !truth.is_overtaken(file));
+        for file in lacks.filter(|_| staging.settled) {
+            let (path, digest) = (&file.path, &file.digest);
+            if !self.taken.contains(&(path.clone(), digest.clone())) {
+                self.untrue
+                    .insert(format!("all is settled: RKE2 never took what is in {path}"));
+            }
+        }
+        let has_applied = |path: &ManifestPath| {
+            let mut files = plan.files.iter().filter(|file| file.path == *path);
+            files.any(|file| truth.has_applied(file))
+        };
+        let released = staging.released.iter().map(|one| &one.file);
+        let failed = staging.failed.iter().map(|one| &one.file);
+        for file in released.chain(failed).filter(|file| has_applied(file)) {
+            self.untrue
+                .insert(format!("{file} is not applied yet: RKE2 took it"));
+        }
+        for failed in staging.failed.iter().filter(|_| server.is_on_time) {
+            let file = plan.files.iter().find(|file| file.path == failed.file);
+            let seen = file.map(|file| (file.path.clone(), file.digest.clone()));
+            let seen = seen.and_then(|seen| self.first_seen.get(&seen));
+            if truth.failed_at(&failed.file) < seen.copied() {
+                let file = &failed.file;
+                self.untrue
+                    .insert(format!("{file} failed: that was another content"));
+            }
+        }
+        for held in staging.held.iter().filter(|held| !held.blockers.is_empty()) {
+            let file = plan.files.iter().find(|file| file.path == held.file);
+            let mut requirements = file.into_iter().flat_map(|file| file.requirements());
+            let lacks =
+                requirements.any(|one| one.takes_part() && !truth.is_met(&plan.needs[one.need]));
+            if !lacks {
+                let file = &held.file;
+                self.untrue
+                    .insert(format!("{file} waits: all that it needs is there"));
+            }
+        }
+        let is_done = staging.released.is_empty()
+            && staging.failed.is_empty()
+            && staging.not_held.is_empty()
+            && !staging.held.iter().any(HeldFile::waits);
+        if staging.settled && staging.held.iter().any(HeldFile::waits) {
+            let what = "all is settled: a file waits";
+            self.untrue.insert(what.to_owned());
+        }
+        if is_done && !staging.settled {
+            let what = "not all is settled: there is nothing left to do";
+            self.untrue.insert(what.to_owned());
+        }
+    }
+}
+
+impl Drive<'_> {
+    /// At the end: a new process of Windrow, with what is on the disk and in the cluster, has nothing to do and says the same.
+    pub(super) fn judge_restarts(&mut self, now: Timestamp) {
+        for who in 0..self.daemons.len() {
+            let daemon = &mut self.daemons[who];
+            let Some(before) = daemon.status() else {
+                continue;
+            };
+            let at = daemon.wall(now);
+            let clock_was_set = daemon.clock_was_set;
+            let mut state = self.known.states[who].restarted(Arc::clone(&daemon.saved), at);
+            state.take_directory(self.disks[who].look(None));
+            let mut watch = Watch::for_server(who);
+            for _ in 0..ROUNDS {
+                let events = watch.poll(self.node.cluster(), &state.interests());
+                if events.is_empty() {
+                    break;
+                }
+                for event in events {
+                    state.take_event(event, at);
+                }
+            }
+            let decision = state.decide(at);
+            let untrue = &mut self.daemons[who].oracle.untrue;
+            for action in &decision.actions {
+                if let Action::Hold { path, .. } | Action::Lift { path } = action {
+                    untrue.insert(format!("nothing is left to do: a restart changes {path}"));
+                }
+            }
+            let (before, after) = (&before.staging, &decision.status.staging);
+            // Failures have the cluster's time: whether they were before a release cannot be told where the clock was set.
+            let lists = |staging| lists(staging, clock_was_set);
+            if lists(before) != lists(after) || before.settled != after.settled {
+                untrue.insert(format!(
+                    "a restart changes nothing: {:?} were {:?}",
+                    lists(after),
+                    lists(before)
+                ));
+            }
+        }
+    }
+}
+
+/// In which list each file stands.
+fn lists(staging: &StagingStatus, clock_was_set: bool) -> BTreeMap<&ManifestPath, &'static str> {
+    let failed = if clock_was_set { "released" } else { "failed" };
+    let mut lists = BTreeMap::new();
+    lists.extend(staging.held.iter().map(|one| (&one.file, "held")));
+    lists.extend(staging.not_held.iter().map(|one| (&one.file, "not held")));
+    lists.extend(staging.released.iter().map(|one| (&one.file, "released")));
+    lists.extend(staging.applied.iter().map(|one| (&one.file, "applied")));
+    lists.extend(staging.failed.iter().map(|one| (&one.file, failed)));
+    lists
+}
