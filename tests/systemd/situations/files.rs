@@ -64,8 +64,11 @@ fn two_files_with_one_name() {
     // The names are short enough for a line that has a time too.
     let Some(node) = node() else { return };
     let machine = ready(node.file(&format!("{MANIFESTS}/db.yaml"), SETTINGS));
-    // Of two that are there together Windrow may see that both were applied, or only the last: RKE2 takes them in one moment.
+    // Were RKE2 to take it before Windrow sees it, the node would be setting up for a moment.
+    machine.sh("pkill -STOP -x rke2-standin");
     machine.write(&format!("{MANIFESTS}/sub/db.yaml"), &other);
+    wait_reason(&machine, "addon-collision");
+    machine.sh("pkill -CONT -x rke2-standin");
     wait_status(&machine, "RKE2 has the second", |status| {
         let applied = status["staging"]["applied"].as_array();
         applied.is_some_and(|files| files.len() == 2)
