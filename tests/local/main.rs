@@ -37,6 +37,7 @@ mod power_cuts;
 mod preflight;
 mod rack;
 mod rack_of_daemons;
+mod rack_stopped_at_writes;
 mod reading_manifests;
 mod recipes_of_distributions;
 mod rehearse;

@@ -23,14 +23,14 @@ const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n
 const REQUESTS: &str = "/var/lib/rancher/windrow/requests";
 
 /// Which of the calls that write are tried: each, or some twelve of the first hundred.
-fn is_tried(number: usize) -> bool {
+pub(super) fn is_tried(number: usize) -> bool {
     let all = std::env::var("WINDROW_WRITES").is_ok_and(|which| which == "all");
     let seed: usize = std::env::var("WINDROW_SEED").map_or(1, |seed| seed.parse().unwrap());
     all || (number * 7919 + seed * 104_729) % 97 < 12
 }
 
 /// Starts a program that waits to be traced.
-fn started(command: &mut Command) -> (Child, Pid) {
+pub(super) fn started(command: &mut Command) -> (Child, Pid) {
     let child = command.spawn().unwrap();
     let process = Pid::from_raw(i32::try_from(child.id()).unwrap());
     waitpid(process, Some(WaitPidFlag::WUNTRACED)).unwrap();
