@@ -9,6 +9,7 @@
 //! that cannot be read is set aside under another name; a rack goes on without its past rather than not at all.
 
 mod durable_length;
+mod unfinished;
 
 use std::fs;
 use std::io;
@@ -24,11 +25,14 @@ use tokio::sync::oneshot;
 use windrow_rack::{NodeIdentity, NodeRecord, NodeReport};
 
 use self::durable_length::DurableLength;
+use self::unfinished::empty_unfinished;
+use crate::act::Lock;
 use crate::files::make_private;
 
 const REPORTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("reports");
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
 const FILE: &str = "rack.redb";
+const LOCK: &str = "rack.lock";
 /// Most reports, and most bytes of them, before the older half is folded into records.
 const MOST_REPORTS: usize = 20_000;
 const MOST_BYTES: usize = 64 << 20;
@@ -86,6 +90,11 @@ impl Store {
             why: error.to_string(),
         };
         make_private(directory).map_err(|error| failed(&error))?;
+        // The library's own lock ends with a broken file, before that one is set aside.
+        let lock = Lock::take(&directory.join(LOCK)).map_err(|error| failed(&error))?;
+        let Some(lock) = lock else {
+            return Err(StoreError::InUse(path));
+        };
         let mut notes = Vec::new();
         // The library panics on some broken files.
         let read = |path: &Path| {
@@ -123,6 +132,7 @@ impl Store {
         let opened = Opened {
             held: kept.collect(),
             database,
+            _lock: lock,
         };
         let restored = Restored {
             records,
@@ -157,6 +167,7 @@ struct Held {
 pub(crate) struct Opened {
     database: Database,
     held: std::collections::VecDeque<Held>,
+    _lock: Lock,
 }
 
 impl Opened {
@@ -287,6 +298,8 @@ fn open(path: &Path) -> Result<Database, Broken> {
         .open(path)
         .map_err(Broken::Io)?;
     let opened = FileBackend::new(file).and_then(|file| {
+        // Nobody else writes it from here on.
+        empty_unfinished(&file)?;
         Database::builder()
             .set_cache_size(CACHE)
             .create_with_backend(DurableLength(file))

@@ -1,4 +1,5 @@
-//! Level 3: the rack dies (SIGKILL) right before any system call that writes, and the next one has every event that was taken.
+//! Level 3: the rack dies (SIGKILL) or stands still (SIGSTOP) right before any system call that writes, and the next one has every event
+//! that was taken.
 //! `WINDROW_WRITES=all` tries every call; otherwise a few of them, drawn by `WINDROW_SEED`.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
@@ -94,6 +95,22 @@ fn send(port: u16, host: &str, sequence: u64) -> bool {
     answer.is_some_and(|(status, _)| status == 202)
 }
 
+/// The last event that is known of each node.
+fn shown(port: u16) -> BTreeMap<String, u64> {
+    let (_, view) = ask(
+        port,
+        "GET /rack.json HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n",
+    )
+    .unwrap();
+    let view: Value = serde_json::from_str(&view).unwrap();
+    let nodes = view["nodes"].as_array().unwrap().iter();
+    let known = nodes.filter_map(|node| {
+        let phase = node["phase"].as_str()?.strip_prefix("phase-")?;
+        Some((node["host"].as_str()?.to_owned(), phase.parse().ok()?))
+    });
+    known.collect()
+}
+
 #[test]
 fn a_rack_that_dies_before_any_write_has_every_event_that_it_took() {
     let site = tempfile::tempdir().unwrap();
@@ -135,25 +152,11 @@ fn a_rack_that_dies_before_any_write_has_every_event_that_it_took() {
         let _ = dying.child.wait();
         let mut next = rack(&state, false);
         let port = next.port.recv().unwrap();
-        let (_, view) = ask(
-            port,
-            "GET /rack.json HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n",
-        )
-        .unwrap();
-        let view: Value = serde_json::from_str(&view).unwrap();
-        let shown: BTreeMap<&str, u64> = view["nodes"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(|node| {
-                let phase = node["phase"].as_str()?.strip_prefix("phase-")?;
-                Some((node["host"].as_str()?, phase.parse().ok()?))
-            })
-            .collect();
+        let shown = shown(port);
         for (host, sequence) in &taken {
             // The one that it died over may be there, too.
             assert!(
-                shown.get(host.as_str()) >= Some(sequence),
+                shown.get(host) >= Some(sequence),
                 "{host}: {sequence} after a death before write {number}: {shown:?}"
             );
         }
@@ -170,5 +173,91 @@ fn a_rack_that_dies_before_any_write_has_every_event_that_it_took() {
         if sent >= 10 {
             return;
         }
+    }
+}
+
+/// Sends events of one node until the rack is gone, or to `most`; the last one that was taken.
+fn send_all(port: &mpsc::Receiver<u16>, host: &str, most: u64) -> Option<u64> {
+    let port = port.recv().ok()?;
+    (1..=most)
+        .take_while(|number| send(port, host, *number))
+        .last()
+}
+
+#[test]
+fn while_a_rack_stands_still_before_any_write_another_one_takes_nothing_from_it() {
+    for number in (1..).filter(|number| is_tried(*number)) {
+        let site = tempfile::tempdir().unwrap();
+        let state = site.path().canonicalize().unwrap().join("state");
+        if number % 2 == 0 {
+            fs::create_dir(&state).unwrap();
+            fs::write(state.join("rack.redb"), "broken").unwrap();
+        }
+        let Rack {
+            child: mut first,
+            process,
+            port,
+        } = rack(&state, true);
+        let (stopped, stands) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let mut taken: BTreeMap<&str, u64> = BTreeMap::new();
+        let reached = std::thread::scope(|scope| {
+            let below = &state;
+            let tracer = scope.spawn(move || {
+                let mut calls = 0;
+                stepwise::kill_at(process, |stop| {
+                    if stop.is_about_to_write(below, false) {
+                        calls += 1;
+                        if calls == number {
+                            let _ = stopped.send(());
+                            let _ = goes_on.recv();
+                        }
+                    }
+                    false
+                })
+            });
+            let sender = scope.spawn(move || {
+                let last = send_all(&port, "first", 20);
+                // Whoever is still waited for would be waited for without an end.
+                let _ = kill(process, Signal::SIGKILL);
+                last
+            });
+            let reached = stands.recv().is_ok();
+            if reached {
+                let mut second = rack(&state, false);
+                // It serves, or it has ended because of the first one.
+                let serves = send_all(&second.port, "second", 3);
+                taken.extend(serves.map(|last| ("second", last)));
+                if serves.is_none() {
+                    let ended = second.child.wait().unwrap();
+                    assert_eq!(ended.code(), Some(75), "before write {number}");
+                }
+                let _ = go_on.send(());
+                let last = sender.join().unwrap();
+                let both = last.is_some() && serves.is_some();
+                assert!(!both, "two racks served one state before write {number}");
+                taken.extend(last.map(|last| ("first", last)));
+                let _ = second.child.kill();
+                let _ = second.child.wait();
+            }
+            let killed = tracer.join().unwrap();
+            assert_eq!(killed, Err(ENDED.to_owned()));
+            reached
+        });
+        let _ = first.wait();
+        if !reached {
+            assert!(number > 20, "there are more writes than {number}");
+            return;
+        }
+        let mut next = rack(&state, false);
+        let shown = shown(next.port.recv().unwrap());
+        for (host, sequence) in taken {
+            assert!(
+                shown.get(host) >= Some(&sequence),
+                "{host}: {sequence} after a halt before write {number}: {shown:?}"
+            );
+        }
+        let _ = next.child.kill();
+        let _ = next.child.wait();
     }
 }

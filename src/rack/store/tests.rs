@@ -111,6 +111,7 @@ fn a_file_that_cannot_be_read_is_set_aside() {
         &b"not a database"[..],
         &[0xff; 20_000],
         b"redb\x1a\x0a\xa9\x0d\x0a",
+        &[&[0; 5000][..], b"x"].concat(),
     ] {
         fs::write(&path, content).unwrap();
         let (opened, restored) = Store::open(directory.path(), start()).unwrap();
@@ -130,6 +131,66 @@ fn a_file_that_cannot_be_read_is_set_aside() {
         Store::open(&file, start()),
         Err(StoreError::Io { .. })
     ));
+}
+
+/// A file whose process is killed after so many calls that change it.
+#[derive(Debug)]
+struct DyingFile {
+    file: FileBackend,
+    left: Mutex<u32>,
+}
+
+impl DyingFile {
+    fn alive(&self) -> io::Result<&FileBackend> {
+        let mut left = self.left.lock().unwrap();
+        *left = left.checked_sub(1).ok_or(io::ErrorKind::Other)?;
+        Ok(&self.file)
+    }
+}
+
+impl redb::StorageBackend for DyingFile {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.alive()?.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.alive()?.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.alive()?.write(offset, data)
+    }
+}
+
+#[test]
+fn a_file_that_was_being_made_when_the_power_went_is_made_anew_without_a_word() {
+    let mut calls = 0;
+    loop {
+        let directory = tempfile::tempdir().unwrap();
+        let file = fs::File::create_new(directory.path().join(FILE)).unwrap();
+        let file = DurableLength(DyingFile {
+            file: FileBackend::new(file).unwrap(),
+            left: Mutex::new(calls),
+        });
+        let made = Database::builder().create_with_backend(file);
+        let finished = made.is_ok();
+        drop(made);
+        let (_, restored) = Store::open(directory.path(), start()).unwrap();
+        assert!(restored.notes.is_empty(), "{calls}: {:?}", restored.notes);
+        if finished {
+            break;
+        }
+        calls += 1;
+    }
+    assert!(calls > 5, "{calls}");
 }
 
 /// A file of which is known what is on the disk: as a disk leaves it that loses its power after any write.
