@@ -133,7 +133,7 @@ fn a_file_that_cannot_be_read_is_set_aside() {
     ));
 }
 
-/// A file whose process is killed after so many calls that change it.
+/// A file whose process is killed after a number of calls that change it.
 #[derive(Debug)]
 struct DyingFile {
     file: FileBackend,
@@ -171,7 +171,7 @@ impl redb::StorageBackend for DyingFile {
 }
 
 #[test]
-fn a_file_that_was_being_made_when_the_power_went_is_made_anew_without_a_word() {
+fn a_file_that_was_being_made_when_the_power_went_is_made_again_without_a_word() {
     let mut calls = 0;
     loop {
         let directory = tempfile::tempdir().unwrap();

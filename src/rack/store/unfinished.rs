@@ -12,7 +12,7 @@ const PAGE: usize = 4096;
 /// Its magic number is not longer.
 const MAGIC: usize = 9;
 
-/// Empties a file that was never finished, so that it is made anew. Any other one stays as it is.
+/// Empties a file that was never finished, so that it is made again. Any other one stays as it is.
 pub(super) fn empty_unfinished(file: &impl StorageBackend) -> io::Result<()> {
     let length = file.len()?;
     let mut page = [0; PAGE];
