@@ -1,18 +1,23 @@
 //! Level 4: a repair dies right before a call that writes, to the disk or to kube-apiserver. The same command finishes it, or takes it
-//! back. `WINDROW_WRITES=all` tries every call; otherwise each twenty-fifth, the first one by `WINDROW_SEED`.
+//! back. Or it stands still there (SIGSTOP) for longer than its lease counts, and changes nothing when it goes on.
+//! `WINDROW_WRITES=all` tries every call; otherwise each twenty-fifth, the first one by `WINDROW_SEED`. Standing still takes 45 s each
+//! time: one call, or with `all` each tenth.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
-use kube::api::DeleteParams;
+use jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
-use support::objects::{SETTING, VM, api, field};
+use support::objects::{LEASE, SETTING, VM, api, create, field};
 use support::stepwise::{self, ENDED};
 
 use crate::repair_in_cluster::{
@@ -44,6 +49,20 @@ fn records(root: &Path) -> usize {
     read.count()
 }
 
+/// A repair that waits to be traced.
+fn traced(cluster: &Cluster, root: &Path) -> (Child, Pid) {
+    let plain = command(cluster, root, &REPAIR);
+    let mut traced = stepwise::stopped(env!("CARGO_BIN_EXE_windrow"));
+    traced
+        .args(plain.get_args())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let child = traced.spawn().unwrap();
+    let process = Pid::from_raw(i32::try_from(child.id()).unwrap());
+    waitpid(process, Some(WaitPidFlag::WUNTRACED)).unwrap();
+    (child, process)
+}
+
 #[tokio::test]
 async fn a_repair_that_dies_before_any_write_is_finished_or_taken_back_by_the_next() {
     let Some(cluster) = Cluster::start(Spec::default()).await else {
@@ -59,15 +78,7 @@ async fn a_repair_that_dies_before_any_write_is_finished_or_taken_back_by_the_ne
             .await;
         let root = tempfile::tempdir().unwrap();
         let below = root.path().canonicalize().unwrap();
-        let plain = command(&cluster, &below, &REPAIR);
-        let mut traced = stepwise::stopped(env!("CARGO_BIN_EXE_windrow"));
-        traced
-            .args(plain.get_args())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut dying = traced.spawn().unwrap();
-        let process = Pid::from_raw(i32::try_from(dying.id()).unwrap());
-        waitpid(process, Some(WaitPidFlag::WUNTRACED)).unwrap();
+        let (mut dying, process) = traced(&cluster, &below);
         let within = below.clone();
         let tracer = std::thread::spawn(move || {
             let mut calls = 0;
@@ -124,5 +135,94 @@ async fn a_repair_that_dies_before_any_write_is_finished_or_taken_back_by_the_ne
             assert!(number > 50, "there are more writes than {number}");
             return;
         }
+    }
+}
+
+/// Which calls a repair stands still before, counted from when it has the lease and its record: one, or each tenth.
+fn stands_before() -> impl Iterator<Item = usize> {
+    let all = std::env::var("WINDROW_WRITES").is_ok_and(|which| which == "all");
+    let first = tried().next().unwrap_or(1);
+    let most = if all { usize::MAX } else { 1 };
+    (first..).step_by(10).take(most)
+}
+
+#[tokio::test]
+async fn a_repair_that_stands_still_before_a_write_for_longer_than_its_lease_counts_changes_nothing_more()
+ {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    two_machines(&client).await;
+    let (vms, settings) = (api(&client, VM, "default"), api(&client, SETTING, ""));
+    let leases = api(&client, LEASE, "kube-system");
+    let all_become = async |strategy: &str| {
+        for name in ["db", "web"] {
+            let spec = Patch::Merge(json!({"spec": {"runStrategy": strategy}}));
+            let done = vms.patch(name, &PatchParams::default(), &spec).await;
+            done.unwrap();
+        }
+    };
+    for number in stands_before() {
+        all_become("RerunOnFailure").await;
+        crash_harvester(&client).await;
+        let gone = DeleteParams::default();
+        let _ = settings.delete("storage-network", &gone).await;
+        let _ = leases.delete("windrow-repairs", &gone).await;
+        let root = tempfile::tempdir().unwrap();
+        let below = root.path().canonicalize().unwrap();
+        let (mut repair, process) = traced(&cluster, &below);
+        let (stopped, stands) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let tracer = std::thread::spawn(move || {
+            let (mut calls, mut begun) = (0, false);
+            stepwise::kill_at(process, |stop| {
+                if stop.is_about_to_write(&below, true) {
+                    begun = begun || records(&below) > 0;
+                    calls += usize::from(begun);
+                    if begun && calls == number {
+                        let _ = stopped.send(());
+                        let _ = goes_on.recv();
+                    }
+                }
+                false
+            })
+        });
+        let mut is_stopped = false;
+        eventually("the repair stands still or ends", DEADLINE, async || {
+            play_machines(&client).await;
+            is_stopped |= stands.try_recv().is_ok();
+            (is_stopped || tracer.is_finished()).then_some(())
+        })
+        .await;
+        if is_stopped {
+            // Its lease counts for a minute, of which it uses 40 s.
+            tokio::time::sleep(Duration::from_secs(45)).await;
+            let _ = leases.delete("windrow-repairs", &gone).await;
+            let now = format!("{:.6}", Timestamp::now());
+            let spec =
+                json!({"holderIdentity": "another", "leaseDurationSeconds": 60, "renewTime": now});
+            let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "windrow-repairs"}, "spec": spec});
+            create(&leases, lease).await;
+            all_become("Manual").await;
+            go_on.send(()).unwrap();
+        }
+        eventually("the repair ends", DEADLINE, async || {
+            play_machines(&client).await;
+            tracer.is_finished().then_some(())
+        })
+        .await;
+        assert_eq!(tracer.join().unwrap(), Err(ENDED.to_owned()));
+        let _ = repair.wait();
+        if !is_stopped {
+            assert!(number > 20, "there are more writes than {number}");
+            return;
+        }
+        for name in ["db", "web"] {
+            let strategy = field(&vms, name, "/spec/runStrategy").await;
+            assert_eq!(strategy, "Manual", "{name} before write {number}");
+        }
+        let holder = field(&leases, "windrow-repairs", "/spec/holderIdentity").await;
+        assert_eq!(holder, "another", "before write {number}");
     }
 }

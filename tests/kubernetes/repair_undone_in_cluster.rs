@@ -12,7 +12,7 @@ use kube::Client;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, eventually};
-use support::objects::{ADDON, Gvk, JOB, POLICY, POLICY_BINDING, VM};
+use support::objects::{ADDON, JOB, LEASE, POLICY, POLICY_BINDING, VM};
 use support::objects::{api, create, field, patch, serve_published, status};
 use tempfile::TempDir;
 use windrow::act::repair::{RequestOutcome, try_out};
@@ -22,7 +22,6 @@ use windrow_harvester::objects::ObjectKind;
 use crate::repair_in_cluster::{command, crash_harvester, run, two_machines};
 use crate::support;
 
-const LEASE: Gvk = ("coordination.k8s.io", "v1", "Lease");
 const REPAIR: [&str; 2] = ["repair", "machines-block-settings"];
 
 /// Lets only such changes of a machine through for which this is true, in the words of admission policies.

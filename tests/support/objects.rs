@@ -67,6 +67,7 @@ pub(crate) const VALIDATION: Gvk = (
     "v1",
     "ValidatingWebhookConfiguration",
 );
+pub(crate) const LEASE: Gvk = ("coordination.k8s.io", "v1", "Lease");
 pub(crate) const JOB: Gvk = ("batch", "v1", "Job");
 pub(crate) const POD: Gvk = ("", "v1", "Pod");
 pub(crate) const NAMESPACE: Gvk = ("", "v1", "Namespace");
