@@ -12,7 +12,7 @@ use windrow_model::findings::Finding;
 use windrow_plan::readiness::node::{ProbeSeverity, ProbeState};
 
 use self::chain::{explained_file, outlook, roots};
-use super::document::{self, age, now};
+use super::document::{self, age};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
@@ -57,14 +57,18 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
                 return Ok(Exit::Unknown);
             }
         },
-        None => match document::current(context) {
-            document::FoundStatus::Current(status) => (*status, now()),
-            document::FoundStatus::Stale { why, .. } => {
-                eprintln!("windrow: {why}");
-                eprintln!("To explain an old document: windrow why --status FILE {asked}");
-                return Ok(Exit::Unknown);
+        None => {
+            let found = document::current(context);
+            let now = found.now(&context.layout);
+            match found {
+                document::FoundStatus::Current(status) => (*status, now),
+                document::FoundStatus::Stale { why, .. } => {
+                    eprintln!("windrow: {why}");
+                    eprintln!("To explain an old document: windrow why --status FILE {asked}");
+                    return Ok(Exit::Unknown);
+                }
             }
-        },
+        }
     };
     let Some(answer) = explain(&status, &asked, &context.manifests()) else {
         eprintln!("windrow: {}", unknown_name(&status, &asked));
@@ -193,7 +197,11 @@ fn listed<'l>(all: &'l [String], view: WhyView) -> impl Iterator<Item = String> 
 
 fn finding_line(out: &mut String, finding: &Finding, style: Style) {
     let severity = style.severity(finding.severity);
-    let line = format!("{}: {}", finding.code, printable(&finding.message));
+    let place = finding.at.first();
+    let place = place.map_or(String::new(), |at| {
+        format!("{}: ", printable(&at.to_string()))
+    });
+    let line = format!("{place}{}: {}", finding.code, printable(&finding.message));
     for (position, line) in wrap(&line, style.width.saturating_sub(8))
         .iter()
         .enumerate()

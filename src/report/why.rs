@@ -346,22 +346,24 @@ pub(crate) fn until_applied(status: &Status) -> &'static str {
         return "RKE2 reads no manifests on a node of this role";
     }
     match api_answers(status) {
-        true => "RKE2 applies it at its next pass, within 15 s",
-        false => "RKE2 applies it once kube-apiserver answers",
+        Some(true) => "RKE2 applies it at its next pass, within 15 s",
+        Some(false) => "RKE2 applies it once kube-apiserver answers",
+        None => "RKE2 applies it at its next pass",
     }
 }
 
-/// Does kube-apiserver answer, as far as the document says?
-fn api_answers(status: &Status) -> bool {
+/// Does kube-apiserver answer, as far as the document says? `None` where it does not say.
+fn api_answers(status: &Status) -> Option<bool> {
+    let unreachable = [Code::ApiUnreachable, Code::CredentialRefused];
+    if status.phase == Phase::WaitingForApi || unreachable.contains(&status.reason.code) {
+        return Some(false);
+    }
     let mut steps = status.phases.iter();
     match steps.find(|step| step.name == Phase::Api) {
         // Before the role of the node is known, none of its checks counts.
-        Some(step) => step.state == PhaseState::Done && step.total > 0,
+        Some(step) => (step.total > 0).then_some(step.state == PhaseState::Done),
         // Without probes only staging says so.
-        None => {
-            let unreachable = [Code::ApiUnreachable, Code::CredentialRefused];
-            status.phase != Phase::WaitingForApi && !unreachable.contains(&status.reason.code)
-        }
+        None => Some(true),
     }
 }
 

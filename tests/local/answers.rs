@@ -33,7 +33,7 @@ fn why_answers_for_every_word_that_an_outlet_shows() {
         // A finding, by its code and by either file.
         ("addon-collision", 4, "sub/disk.yaml"),
         ("addon-collision", 4, "Rename all but one"),
-        ("disk.yaml", 4, "error   addon-collision: these files"),
+        ("disk.yaml", 4, "error   disk.yaml: addon-collision: these files"),
         // A probe, its code, its step.
         ("supervisor", 5, "HTTP 403"),
         ("probe-refused", 0, "the probe supervisor: HTTP 403"),
@@ -52,7 +52,7 @@ fn why_answers_for_every_word_that_an_outlet_shows() {
         // States.
         ("SettingUp", 0, "disk.yaml: Namespace shop"),
         ("NotReady", 0, "Ready in this boot"),
-        ("Unknown", 0, "four kinds"),
+        ("Unknown", 0, "four reasons"),
         ("held", 0, "disk.yaml: Namespace shop"),
         ("applied", 0, "ns.yaml"),
         // Nothing.
@@ -74,15 +74,22 @@ fn why_gives_a_released_file_no_time_while_kube_apiserver_does_not_answer() {
         {"file": "app.yaml", "since": "2026-01-01T00:00:00Z", "cause": "byHand"}
     ]);
     status["staging"]["released"] = released;
-    let mut said = |state: &str| {
+    let mut said = |state: &str, checks: u32| {
         status["phases"] =
-            serde_json::json!([{"name": "api", "state": state, "done": 1, "total": 1}]);
+            serde_json::json!([{"name": "api", "state": state, "done": 0, "total": checks}]);
         let status = node.write("elsewhere/status.json", &status.to_string());
         node.run(&["why", "--status", status.to_str().unwrap(), "app.yaml"])
             .out
     };
-    assert!(said("done").contains("within 15 s"));
-    let away = said("current");
+    assert!(said("done", 1).contains("within 15 s"));
+    // Before the role is known nothing was asked: kube-apiserver may well answer.
+    let unknown = said("pending", 0);
+    assert!(
+        unknown.contains("RKE2 applies it at its next pass"),
+        "{unknown}"
+    );
+    assert!(!unknown.contains("kube-apiserver"), "{unknown}");
+    let away = said("current", 1);
     assert!(away.contains("once kube-apiserver answers"), "{away}");
     assert!(!away.contains("15 s"), "{away}");
 }

@@ -127,11 +127,17 @@ pub(super) fn outlook(out: &mut String, file: &ExplainedFile, view: WhyView) {
         _ if file.overdue => {
             "Its deadline has passed; it stays held because releasing it would do harm.".to_owned()
         }
-        (_, Some(deadline)) if deadline > at => format!(
-            "Released as soon as that is there, or in {} at the latest ({}).",
-            age(at, deadline),
-            by_time(at, deadline)
-        ),
+        (_, Some(deadline)) if deadline > at => {
+            let latest = format!(
+                "in {} at the latest ({}).",
+                age(at, deadline),
+                by_time(at, deadline)
+            );
+            match file.waits_for.is_empty() {
+                true => format!("Released {latest}"),
+                false => format!("Released as soon as that is there, or {latest}"),
+            }
+        }
         _ if file.waits_for.is_empty() => "Held until a person releases it.".to_owned(),
         _ => "Released as soon as that is there.".to_owned(),
     };
