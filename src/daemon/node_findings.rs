@@ -19,7 +19,7 @@ use crate::observe::network::own_network;
 use crate::observe::rke2::config_files;
 use crate::observe::scan::scan_whole;
 use crate::observe::system_image::system_images;
-use crate::observe::{effect, kube_vip, management::own_host_name, probes};
+use crate::observe::{effect, kube_vip, management::host_name_of, probes};
 
 /// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
@@ -59,7 +59,7 @@ fn read_files(layout: &Layout, now: Timestamp) -> OwnNode {
         .unwrap_or_default();
     OwnNode {
         name: kubeconfig::node_name(&kubelet)
-            .unwrap_or_else(|| own_host_name().unwrap_or_default()),
+            .unwrap_or_else(|| host_name_of(layout).unwrap_or_default()),
         port_68_refused: kube_vip::port_68_refused(layout, now),
         vip_mode: configuration
             .as_ref()

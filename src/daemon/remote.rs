@@ -1,5 +1,6 @@
 //! The outlets over the network: webhooks, and the status over HTTPS, as the configuration has them.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -68,14 +69,19 @@ fn context(configured: Published, server: watch::Receiver<ServerState>) -> Webho
         identity: Arc::new(move || {
             let node = management(&root);
             let text = |ip: Option<&dyn ToString>| ip.map(ToString::to_string).unwrap_or_default();
+            let usable = usable_addresses().into_iter().map(|(ip, _)| ip);
+            let usable: Vec<IpAddr> = usable.collect();
+            let is_this_machine = root.is_this_machine();
             NodeIdentity {
                 ipv4: text(node.ipv4.as_ref().map(|ip| ip as &dyn ToString)),
                 ipv6: text(node.ipv6.as_ref().map(|ip| ip as &dyn ToString)),
                 hostname: node.hostname,
                 mac: node.mac,
                 serial: serial_number(&root),
-                addresses: usable_addresses().into_iter().map(|(ip, _)| ip).collect(),
-                uptime: uptime(),
+                reached_at: usable.first().copied(),
+                // Below another root it is another machine that these are true of.
+                addresses: if is_this_machine { usable } else { Vec::new() },
+                uptime: is_this_machine.then(uptime).flatten(),
             }
         }),
         server,

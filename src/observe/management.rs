@@ -25,18 +25,24 @@ pub struct Management {
     pub ipv6: Option<Ipv6Addr>,
 }
 
-/// Asks the kernel. The management interface is Harvester's, or else the one of the default route.
+/// Asks the kernel; below another root, the files there alone, which have no address. The management interface is Harvester's, or else
+/// the one of the default route.
 pub fn management(layout: &Layout) -> Management {
-    let hostname = nix::unistd::gethostname()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default();
+    let hostname = host_name_of(layout).unwrap_or_default();
+    if !layout.is_this_machine() {
+        let mac = |name: &str| read_line(layout, &format!("/sys/class/net/{name}/address"));
+        let mac = mac(HARVESTER).or_else(|| mac(&default_route(layout)?));
+        return Management {
+            hostname,
+            mac: mac.unwrap_or_default(),
+            ..Management::default()
+        };
+    }
     let addresses: Vec<InterfaceAddress> = getifaddrs().map(Iterator::collect).unwrap_or_default();
     let is_there = |name: &str| addresses.iter().any(|one| one.interface_name == name);
     let name = match is_there(HARVESTER) {
         true => Some(HARVESTER.to_owned()),
-        false => std::fs::read_to_string(layout.path("/proc/net/route"))
-            .ok()
-            .and_then(|table| default_interface(&table)),
+        false => default_route(layout),
     };
     let Some(name) = name else {
         return Management {
@@ -150,6 +156,11 @@ pub fn uptime() -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
+fn default_route(layout: &Layout) -> Option<String> {
+    let table = std::fs::read_to_string(layout.path("/proc/net/route")).ok()?;
+    default_interface(&table)
+}
+
 /// `Iface Destination Gateway Flags RefCnt Use Metric Mask …`, in hexadecimal: the default route with
 /// the lowest metric.
 fn default_interface(table: &str) -> Option<String> {
@@ -176,9 +187,49 @@ pub fn own_host_name() -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
+/// The host name of the node: below another root as its files say it, if they do.
+pub fn host_name_of(layout: &Layout) -> Option<String> {
+    let files = ["/proc/sys/kernel/hostname", "/etc/hostname"];
+    let mut files = files
+        .iter()
+        .filter(|_| !layout.is_this_machine())
+        .filter_map(|file| read_line(layout, file));
+    files.next().or_else(own_host_name)
+}
+
+fn read_line(layout: &Layout, path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(layout.path(path)).ok()?;
+    let line = text.trim();
+    (!line.is_empty()).then(|| line.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn below_another_root_nothing_of_this_machine_is_told_of_the_node() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let write = |path: &str, text: &str| {
+            let path = layout.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        // This link is one that this machine has too.
+        let route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\nlo\t00000000\t0\t0003\t0\t0\t0\t00000000\n";
+        write("/proc/net/route", route);
+        let node = management(&layout);
+        assert_eq!((node.mac.as_str(), node.ipv4, node.ipv6), ("", None, None));
+        write("/sys/class/net/lo/address", "52:54:00:00:00:01\n");
+        write("/etc/hostname", "n1\n");
+        let node = management(&layout);
+        assert_eq!(node.mac, "52:54:00:00:00:01");
+        assert_eq!((node.hostname.as_str(), node.ipv4), ("n1", None));
+        // The interface that Harvester makes comes before the one of the default route.
+        write("/sys/class/net/mgmt-br/address", "52:54:00:00:00:02\n");
+        assert_eq!(management(&layout).mac, "52:54:00:00:00:02");
+    }
 
     #[test]
     fn two_machines_of_one_name_hold_leases_under_two_names_and_each_keeps_its_own() {

@@ -6,7 +6,7 @@ use windrow_decide::Event;
 use windrow_model::reasons::Code;
 
 use super::Daemon;
-use crate::observe::management::own_host_name;
+use crate::observe::management::host_name_of;
 use crate::report::journal;
 
 impl Daemon {
@@ -29,7 +29,7 @@ impl Daemon {
     }
 
     pub(super) fn publish(&mut self, mut status: windrow_decide::Status, now: jiff::Timestamp) {
-        status.host = own_host_name().unwrap_or_default();
+        status.host = host_name_of(&self.layout).unwrap_or_default();
         let other = self.node_name.as_ref().filter(|name| **name != status.host);
         status.node_name = other.cloned();
         if let Some(view) = &*self.gates.borrow() {

@@ -319,7 +319,7 @@ fn url(listen: &str, node: &NodeIdentity) -> String {
         Ok(listen) if listen.ip().is_unspecified() => {
             let named = |ip: &str| ip.parse::<IpAddr>().ok();
             let own = named(&node.ipv4).or_else(|| named(&node.ipv6));
-            match own.or(node.addresses.first().copied()) {
+            match own.or(node.reached_at) {
                 Some(ip) => SocketAddr::new(ip, listen.port()).to_string(),
                 None => format!("{}:{}", node.hostname, listen.port()),
             }

@@ -26,6 +26,8 @@ pub struct NodeIdentity {
     pub ipv6: String,
     /// All addresses that other machines can use.
     pub addresses: Vec<IpAddr>,
+    /// Where this process can be reached; below `--root` that is another machine.
+    pub reached_at: Option<IpAddr>,
     /// For how long the machine has been up.
     pub uptime: Option<Duration>,
 }

@@ -33,6 +33,7 @@ impl Node {
                 addresses: ["192.168.0.7", "10.1.2.3", "2001:db8::1"]
                     .map(|ip| ip.parse().unwrap())
                     .to_vec(),
+                reached_at: "192.168.0.7".parse().ok(),
                 uptime: Some(Duration::from_secs(83)),
             }),
             cluster: Arc::new(|| Some("cluster".to_owned())),
