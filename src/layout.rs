@@ -146,6 +146,11 @@ impl Layout {
         self.path("/run/windrow")
     }
 
+    /// How the clock of a sandbox runs.
+    pub fn sandbox_time(&self) -> PathBuf {
+        self.run_dir().join("sandbox-time.json")
+    }
+
     /// Locked by the daemon while it runs.
     pub fn lock(&self) -> PathBuf {
         self.run_dir().join("lock")

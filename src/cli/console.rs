@@ -48,8 +48,9 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     if args.once {
-        let status = document::current(context).shown();
-        println!("{}", super::status::one_line(&status));
+        let found = document::current(context);
+        let (status, now) = (found.shown(), found.now(&context.layout));
+        println!("{}", super::status::one_line(&status, now));
         return Ok(exit_of(status.readiness));
     }
     if args.unit {
@@ -302,7 +303,7 @@ impl FullScreen<'_> {
 
     /// Draws. Returns when the screen will change by itself.
     fn draw(&mut self) -> Option<Instant> {
-        let now = now();
+        let now = document::now_on(&self.context.layout, self.scene.last.is_none());
         let size = self.terminal.size();
         let drawn = render(&self.scene, &self.view, now, size, self.theme);
         self.terminal

@@ -13,6 +13,7 @@ use windrow_model::reasons::Code;
 
 use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit};
+use crate::daemon::NodeTime;
 use crate::layout::Layout;
 use crate::observe::process;
 
@@ -43,6 +44,11 @@ pub(super) enum FoundStatus {
 }
 
 impl FoundStatus {
+    /// The time on its node.
+    pub(super) fn now(&self, layout: &Layout) -> Timestamp {
+        now_on(layout, matches!(self, FoundStatus::Current(_)))
+    }
+
     /// The document to show: the current one, or one that says Unknown and why.
     pub(super) fn shown(&self) -> Status {
         match self {
@@ -162,6 +168,13 @@ pub(super) fn exit_of(readiness: Readiness) -> Exit {
 /// The clock. Verbs that show ages or write times read it only here.
 pub(super) fn now() -> Timestamp {
     Timestamp::now()
+}
+
+/// The time on the node whose document this is. A sandbox's node has its own.
+pub(super) fn now_on(layout: &Layout, is_current: bool) -> Timestamp {
+    let may_differ = is_current && !layout.is_this_machine();
+    let sandbox = may_differ.then(|| NodeTime::read(layout)).flatten();
+    sandbox.map_or_else(now, |time| time.at(now()))
 }
 
 /// How long something has lasted: `12s`, `4m12s`, `2h05m`, `3d4h`.

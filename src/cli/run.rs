@@ -29,7 +29,7 @@ use crate::daemon::gates::GateController;
 use crate::daemon::incidents::Diagnoser;
 use crate::daemon::outlets;
 use crate::daemon::sandbox::{Ends, PausePoint, Sandbox, lay_out};
-use crate::daemon::{Clock, Daemon, DaemonSignals, link};
+use crate::daemon::{Clock, Daemon, DaemonSignals, NodeTime, link};
 use crate::layout::Layout;
 use crate::observe::probes::{self, Endpoints, ProbeContext};
 use crate::observe::{appearances, cluster};
@@ -259,8 +259,10 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     };
     let (stop, stopped) = watch::channel(false);
     let root = directory.to_owned();
+    let shown_to = layout.clone();
     let node = Sandbox::new(setup, args.seed, layout.manifests(), clock)
         .with_pauses(pauses)
+        .with_time(move |clock| NodeTime::tell(clock, &shown_to))
         .with_hints(move |held| hints(&root, held));
     let mut driver = tokio::spawn(daemon.run(signals, stopped));
     let mut out = std::io::stdout();

@@ -54,7 +54,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return watch(&args, context);
     }
     let found = document::current(context);
-    print_whole(&text(&args, &found)?)?;
+    print_whole(&text(&args, &found, found.now(&context.layout))?)?;
     Ok(exit_of(found.shown().readiness))
 }
 
@@ -79,10 +79,15 @@ fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
                 };
                 stamped(&changes::changes(before.as_ref(), &status), host)
             }
-            true if full_screen => format!("\u{1b}[H\u{1b}[2J{}", text(args, &found)?),
+            true if full_screen => format!(
+                "\u{1b}[H\u{1b}[2J{}",
+                text(args, &found, found.now(&context.layout))?
+            ),
             // One document behind another.
-            true if args.format() == Output::Yaml => format!("---\n{}", text(args, &found)?),
-            true => text(args, &found)?,
+            true if args.format() == Output::Yaml => {
+                format!("---\n{}", text(args, &found, found.now(&context.layout))?)
+            }
+            true => text(args, &found, found.now(&context.layout))?,
             false => String::new(),
         };
         // A closed pipe (`| head`) ends the watch without a message.
@@ -111,17 +116,17 @@ fn host() -> String {
     name.unwrap_or_else(|| "localhost".to_owned())
 }
 
-fn text(args: &Args, found: &FoundStatus) -> anyhow::Result<String> {
+fn text(args: &Args, found: &FoundStatus, now: Timestamp) -> anyhow::Result<String> {
     let status = found.shown();
     if args.console {
-        return Ok(one_line(&status) + "\n");
+        return Ok(one_line(&status, now) + "\n");
     }
-    let table = || printable_colours(&table(&status, found, args.verbose));
+    let table = || printable_colours(&table(&status, found, args.verbose, now));
     args.format().render(&status, table)
 }
 
-fn table(status: &Status, found: &FoundStatus, verbose: bool) -> String {
-    let mut text = people(status, now(), verbose, style());
+fn table(status: &Status, found: &FoundStatus, verbose: bool, now: Timestamp) -> String {
+    let mut text = people(status, now, verbose, style());
     if let FoundStatus::Stale {
         last: Some(last), ..
     } = found
@@ -129,7 +134,7 @@ fn table(status: &Status, found: &FoundStatus, verbose: bool) -> String {
         let _ = writeln!(
             text,
             "\nLast known, {} ago: {}",
-            age(last.since, now()),
+            age(last.since, now),
             last.summary
         );
     }
@@ -137,8 +142,8 @@ fn table(status: &Status, found: &FoundStatus, verbose: bool) -> String {
 }
 
 /// The document in one line that fits Harvester's own console.
-pub(super) fn one_line(status: &Status) -> String {
-    fit(&printable(&sentence::one_line(status, now())), 65)
+pub(super) fn one_line(status: &Status, now: Timestamp) -> String {
+    fit(&printable(&sentence::one_line(status, now)), 65)
 }
 
 /// The document for people.

@@ -41,6 +41,7 @@ use tokio::time::{Instant, sleep_until};
 
 pub use appearances::AppearanceEnds;
 pub use clock::Clock;
+pub use sandbox::NodeTime;
 pub use tick::{Daemon, Link};
 
 use windrow_decide::{ClusterEvent, Interests};

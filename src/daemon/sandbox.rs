@@ -4,6 +4,7 @@
 //! This is the cluster's side: it reads the directory as RKE2 would, runs the simulated node, passes the daemon what
 //! its watches would report, and prints what happens.
 
+mod node_time;
 mod pause;
 mod probing;
 mod summary;
@@ -24,6 +25,7 @@ use windrow_simulate::{
     BootstrapVerdict, HappeningKind, Setup, SimulatedDirectory, SimulatedNode, Watch,
 };
 
+pub use self::node_time::NodeTime;
 use self::pause::EnterKeys;
 pub use self::pause::PausePoint;
 use self::probing::SimulatedProbing;
@@ -59,6 +61,7 @@ pub struct Sandbox {
     probing: SimulatedProbing,
     /// Where the clock is still to stop.
     pauses: Vec<PausePoint>,
+    tell_time: Box<dyn Fn(&Clock) + Send>,
     hints: Box<Hints>,
     hinted: bool,
 }
@@ -101,6 +104,7 @@ impl Sandbox {
             held: BTreeMap::new(),
             order: Vec::new(),
             pauses: Vec::new(),
+            tell_time: Box::new(|_| ()),
             hints: Box::new(|_| String::new()),
             hinted: false,
         }
@@ -123,6 +127,13 @@ impl Sandbox {
         self
     }
 
+    /// Says how the clock runs, at first and whenever that changes.
+    #[must_use]
+    pub fn with_time(mut self, tell: impl Fn(&Clock) + Send + 'static) -> Self {
+        self.tell_time = Box::new(tell);
+        self
+    }
+
     /// Runs until nothing can change any more. True when the node came up.
     ///
     /// # Errors
@@ -133,6 +144,7 @@ impl Sandbox {
         if ends.status.wait_for(Option::is_some).await.is_err() {
             return Ok(false);
         }
+        (self.tell_time)(&self.clock);
         self.start = self.clock.now();
         self.setup.scenario.start = self.start;
         self.node = SimulatedNode::new(self.setup.scenario.clone(), self.seed);
@@ -157,7 +169,6 @@ impl Sandbox {
                 self.learn(status);
                 self.hint(status, out)?;
                 if self.stops_at(status, out)? {
-                    self.clock.stop();
                     keys.get_or_insert_with(EnterKeys::listen);
                 }
             }
@@ -187,9 +198,10 @@ impl Sandbox {
                 changed = ends.interests.changed() => if changed.is_err() { return Ok(false) },
                 typed = pressed(&mut keys), if self.clock.is_stopped() => {
                     if !typed {
-                        writeln!(out, "Standard input is at its end: it goes on.")?;
+                        writeln!(out, "Standard input has ended: the node goes on.")?;
                     }
                     self.clock.go_on();
+                    (self.tell_time)(&self.clock);
                 }
             }
         }
@@ -215,7 +227,7 @@ impl Sandbox {
         out.flush()
     }
 
-    /// Is it time to stop the clock?
+    /// Stops the clock if it is time to.
     fn stops_at(&mut self, status: &Status, out: &mut dyn Write) -> io::Result<bool> {
         let reached = self
             .pauses
@@ -225,6 +237,8 @@ impl Sandbox {
             return Ok(false);
         };
         let point = self.pauses.remove(reached);
+        self.clock.stop();
+        (self.tell_time)(&self.clock);
         writeln!(
             out,
             "{}  -- stopped at {}: the node's clock stands, Windrow answers. Enter goes on --",

@@ -4,8 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
 
 /// At full speed; `temporary` is where a directory is made when none is named.
 fn sandbox(temporary: &Path, arguments: &[&str]) -> Output {
@@ -14,7 +17,7 @@ fn sandbox(temporary: &Path, arguments: &[&str]) -> Output {
         .args(arguments.iter().filter(|one| !Path::new(one).is_absolute()))
         .arg("--sandbox")
         .args(arguments.iter().filter(|one| Path::new(one).is_absolute()))
-        .stdin(std::process::Stdio::null())
+        .stdin(Stdio::null())
         .env("TMPDIR", temporary)
         .output()
         .unwrap()
@@ -104,9 +107,51 @@ fn a_pause_ends_by_itself_where_nothing_can_be_typed() {
     let said = text(&output.stdout);
     assert!(said.contains("-- stopped at rancher"), "{said}");
     assert!(
-        said.contains("Standard input is at its end: it goes on."),
+        said.contains("Standard input has ended: the node goes on."),
         "{said}"
     );
+}
+
+#[test]
+fn how_long_something_has_lasted_on_a_sandboxs_node_is_said_by_its_own_clock() {
+    let temporary = tempfile::tempdir().unwrap();
+    let node = temporary.path().join("node");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args([
+            "run",
+            "--speed",
+            "600",
+            "--pause-at",
+            "rancher",
+            "--sandbox",
+        ])
+        .arg(&node)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = lines.map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("-- stopped at rancher")));
+    let told = node.join("run/windrow/sandbox-time.json");
+    let mut time: Value = serde_json::from_slice(&fs::read(&told).unwrap()).unwrap();
+    assert_eq!(time["speed"], 0, "{time}");
+    // Whatever this machine's clock shows.
+    let status = fs::read(node.join("run/windrow/status.json")).unwrap();
+    let status: Value = serde_json::from_slice(&status).unwrap();
+    let since: jiff::Timestamp = status["since"].as_str().unwrap().parse().unwrap();
+    time["node"] = (since + jiff::SignedDuration::from_hours(2))
+        .to_string()
+        .into();
+    fs::write(&told, time.to_string()).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["status", "--root"])
+        .arg(&node)
+        .output()
+        .unwrap();
+    assert!(text(&output.stdout).contains("2h00m"), "{output:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
