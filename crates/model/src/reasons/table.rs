@@ -631,8 +631,8 @@ reasons! {
             "Nothing stops because of it. Mend what the configuration asks for; `windrow gates check` shows it."
             "b3b883c2f3f14afd8bbecf41c89b2f72";
         GatePending "gate-pending" Notice
-            "the feature gates that are asked for are not written while RKE2 runs: {gates}"
-            "The next boot writes them, before RKE2 starts. A restart of RKE2 alone does not, so that it is never the test of something new."
+            "feature gates are asked for and not written yet: {gates}"
+            "They are written only while RKE2 is known to be stopped: the next boot writes them, before RKE2 starts. A restart of RKE2 alone does not, so that it is never the test of something new. `windrow gates apply` tries them now."
             "654e82a088a745aba20677cc7e56e041";
         GateTrial "gate-trial" Notice
             "feature gates on trial ({gates}): {step}"
