@@ -32,12 +32,12 @@ pub fn measure_fsync(directory: &Path, file_system: Option<&str>) -> Result<Fsyn
     match file_system {
         Some(kind) if IN_MEMORY.contains(&kind) => {
             return Err(format!(
-                "{shown} is no disk's ({kind}): not measured; name a directory on the disk with --disk-test"
+                "{shown} is in memory ({kind}), so it was not measured; name a directory on the disk with --disk-test"
             ));
         }
         Some("overlay") => {
             return Err(format!(
-                "{shown} is an overlay, and which disk takes its writes is not known: not measured; name a directory on the \
+                "{shown} is an overlay, and which disk takes its writes is not known, so it was not measured; name a directory on the \
                  disk with --disk-test"
             ));
         }

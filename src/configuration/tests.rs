@@ -357,8 +357,8 @@ fn metrics_that_nobody_would_get_are_an_error_with_its_line() {
     assert_eq!(
         errors(served),
         [
-            "/etc/windrow/conf.d/50-metrics.yaml:3: statusServer.metrics.enabled: they are served by the status server, which \
-             is off: write statusServer.enabled: true as well"
+            "/etc/windrow/conf.d/50-metrics.yaml:3: statusServer.metrics.enabled: the status server shows them, and it is \
+             off: write `statusServer.enabled: true` as well"
         ]
     );
     assert!(errors(&format!("{served}  enabled: true\n")).is_empty());

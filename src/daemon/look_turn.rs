@@ -161,7 +161,7 @@ impl LookTurns {
             Ok::<_, String>(())
         };
         if let Err(why) = left.await {
-            tracing::debug!("what was found is not left to the other servers: {why}");
+            tracing::debug!("the other servers do not learn what was found: {why}");
         }
     }
 
@@ -172,7 +172,7 @@ impl LookTurns {
             && let Err(why) = lease.release(client).await
         {
             // It runs out by itself.
-            tracing::debug!("the lease on looking is not given back: {why}");
+            tracing::debug!("the lease on looking could not be given back: {why}");
         }
     }
 }

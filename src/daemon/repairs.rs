@@ -305,7 +305,7 @@ pub fn report_to_daemon(
 
 /// The flight's entry about a cure.
 pub(super) fn note(layout: &Layout, request: &SpooledRequest) -> Result<RecordedRepair, String> {
-    let event = request.action.of_repair().ok_or("it is about no cure")?;
+    let event = request.action.of_repair().ok_or("it names no cure")?;
     let records = Records::new(&layout.state_dir());
     let record = records
         .named(&request.file)

@@ -107,7 +107,7 @@ impl<'h> Nodes<'h> {
 
     fn unwatched(&self, why: &str) {
         let text = format!(
-            "the cluster's Nodes cannot be watched: {why}; what is known by them alone gets old"
+            "the cluster's Nodes cannot be watched: {why}; what only they say is getting old"
         );
         self.hub.note(ABOUT, Some(text));
     }

@@ -104,7 +104,7 @@ impl RackServer {
         if *told != now.fingerprint {
             told.clone_from(&now.fingerprint);
             let text = format!(
-                "the rack's certificate is another one now: nodes that know it by its fingerprint need {told}"
+                "the rack's certificate has changed: nodes that know it by its fingerprint need {told}"
             );
             self.hub.note("certificate", Some(text));
         }

@@ -57,7 +57,7 @@ pub async fn serve(
                     Ok(()) => shown = Some(summary),
                     Err(error) if !reported => {
                         reported = true;
-                        let what = format!("tell those who log in: write {}", error.0);
+                        let what = format!("write the login notice {}", error.0);
                         let error = error.1.to_string();
                         journal::write_event(&Event {
                             code: Code::ActionFailed,

@@ -51,6 +51,8 @@ pub(crate) fn messages() -> Vec<(&'static str, Vec<Message>)> {
     parts.push(("Answers of the verbs", answers()));
     let of_verb = |file: &str| format!("src/cli/{file}.rs");
     parts.push(("What else the verbs say", texts(said::of_verbs(), of_verb)));
+    let elsewhere = said::of_speakers().into_iter();
+    parts.extend(elsewhere.map(|(part, said)| (part, texts(said, |file| format!("{file}.rs")))));
     parts.push(("Verdicts of objects", verdicts()));
     parts.push(("Errors of the configuration", configuration_errors()));
     parts
@@ -61,7 +63,8 @@ pub(crate) fn messages_page() -> String {
     let mut page = String::from(
         "# Messages\n\nWhat Windrow says, each message with an example. `journalctl -x` and `windrow why CODE` say what to \
          do; so does [reasons.md](reasons.md).\nMade by `tests/support/messages_page.rs`: the fields of reason codes come from \
-         `message_examples.txt` beside it, and\nthose of other texts of `said_examples.txt`: every text of the sources of the probes and the verbs is here by itself. The answers\nof verbs, each with its exit code, are the program's own, on a node on which nothing runs and where verbs succeed.\n`tests/local/forms.rs` holds all of them to \
+         `message_examples.txt` beside it, and\nthose of other texts of `said_examples.txt` and `said_examples_elsewhere.txt`: every text of the program's sources is here by itself,\n\
+         but for what it passes on as others say it: the words in which kube-apiserver refuses a field. The answers\nof verbs, each with its exit code, are the program's own, on a node on which nothing runs and where verbs succeed.\n`tests/local/forms.rs` holds all of them to \
          one form: one subject, one reason, no text of a library.\n",
     );
     for (part, messages) in messages() {

@@ -1,5 +1,5 @@
-//! What the program says outside the table of reasons: the texts in the sources of its verbs and probes, each with an example. A text
-//! that is new is in the list by itself; where its fields have no example yet, a test says so.
+//! What the program says outside the table of reasons: the texts in its sources, each with an example. A text that is new is in the list
+//! by itself; where its fields have no example yet, a test says so.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,69 @@ use regex::{Captures, Regex};
 use super::machine::repository;
 
 /// What stands in the fields.
-const EXAMPLES: &str = include_str!("said_examples.txt");
+const EXAMPLES: [&str; 2] = [
+    include_str!("said_examples.txt"),
+    include_str!("said_examples_elsewhere.txt"),
+];
+/// Who says what is said outside the verbs and the probes, by the beginnings of the sources' paths.
+const SPEAKERS: &[(&str, &[&str])] = &[
+    (
+        "What the daemon says",
+        &["src/daemon", "src/act", "src/configuration", "src/causes"],
+    ),
+    (
+        "What is said of what was looked at",
+        &["src/observe", "src/files", "src/archive"],
+    ),
+    (
+        "What is said of a connection to kube-apiserver",
+        &["src/apiserver", "src/kubeconfig", "src/pinned"],
+    ),
+    (
+        "What outlets and the console say",
+        &["src/report", "src/console"],
+    ),
+    ("What answers, tables and pages have", &["src/render"]),
+    ("What the rack says", &["src/rack", "crates/rack"]),
+    (
+        "What is said of manifests, rules and knowledge",
+        &["crates/model", "crates/plan"],
+    ),
+    ("What is said of decisions and settings", &["crates/decide"]),
+    ("What is said of feature gates", &["crates/gates"]),
+    (
+        "What is said of add-ons, incidents, drains and upgrades",
+        &["crates/harvester"],
+    ),
+    ("What is said of a machine", &["crates/host"]),
+    ("What is said of earlier boots", &["crates/learn"]),
+    (
+        "What is said of a rehearsal",
+        &["crates/simulate/src/rehearse"],
+    ),
+];
+/// What is in other parts of the list, what other programs say (kube-apiserver about a field, what a simulation plays), and what only
+/// tests say.
+const ELSEWHERE: &[&str] = &[
+    "src/cli",
+    "src/observe/probes",
+    "crates/model/src/reasons/table",
+    "crates/apischema",
+    "crates/simulate",
+    "src/hostile",
+    "src/testing",
+    "src/act/testing",
+    "src/render/samples",
+    "crates/gates/src/testing",
+];
 /// A field of a text.
-static FIELD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\{([^{}]*)\}").expect("a pattern"));
+static FIELD: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\{(\w*(?::[^{} ]*)?)\}").expect("a pattern"));
+/// Braces that stand together: two are one in the text.
+static BRACES: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\{+|\}+").expect("a pattern"));
+/// Braces of the text itself, until its fields are filled.
+const OPEN: &str = "\u{1}";
+const CLOSE: &str = "\u{2}";
 /// A text of fewer words is a part of another one, or a heading.
 const FEWEST_WORDS: usize = 3;
 
@@ -23,24 +83,60 @@ pub(crate) struct Said {
     pub(crate) text: String,
 }
 
+/// Every literal.
+const LITERAL: &str = r##"(?s)r#"(?:.*?)"#|"((?:[^"\\]|\\.)*)""##;
+
 /// The texts of the verbs: every literal that has some words.
 pub(crate) fn of_verbs() -> Vec<Said> {
-    said("src/cli", r#"(?s)"((?:[^"\\]|\\.)*)""#)
+    said(of_directory("src/cli"), LITERAL, is_text)
 }
 
 /// The texts of the probes: what they found, and why they do not know.
 pub(crate) fn of_probes() -> Vec<Said> {
     let outcome = r#"(?s)(?:ProbeOutcome::(?:failed|stuck)\(|failed_as\([^"]*?,|absent =|why =)\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)""#;
     let refused = r#"(?s)ProbeOutcome::(?:unknown|refused)\((?:"[^"]*"|[^",]*),\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)""#;
-    let mut texts = said("src/observe/probes", outcome);
-    texts.extend(said("src/observe/probes", refused));
+    let probes = || of_directory("src/observe/probes");
+    let mut texts = said(probes(), outcome, |_| true);
+    texts.extend(said(probes(), refused, |_| true));
     texts.sort_by(|one, other| one.file.cmp(&other.file));
     texts
 }
 
+/// The texts of everything else, by who says them.
+pub(crate) fn of_speakers() -> Vec<(&'static str, Vec<Said>)> {
+    let mut sources = Vec::new();
+    for directory in ["src", "crates"] {
+        for (file, path) in of_directory(directory) {
+            let file = format!("{directory}/{file}");
+            let is_source = directory == "src" || file.contains("/src/");
+            if is_source && !is_elsewhere(&file) {
+                sources.push((file, path));
+            }
+        }
+    }
+    let parts = SPEAKERS.iter().map(|(part, beginnings)| {
+        let is_of_part = |file: &str| beginnings.iter().any(|begin| file.starts_with(begin));
+        let (of_part, rest) = std::mem::take(&mut sources)
+            .into_iter()
+            .partition(|(file, _): &(String, PathBuf)| is_of_part(file));
+        sources = rest;
+        (*part, said(of_part, LITERAL, is_text))
+    });
+    let parts = parts.collect();
+    let rest = said(sources, LITERAL, is_text).into_iter();
+    let nobody: Vec<String> = rest.map(|said| said.file).collect();
+    assert!(nobody.is_empty(), "who says what these say? {nobody:?}");
+    parts
+}
+
 /// Whole examples that fit no text any more.
 pub(crate) fn examples_of_nothing() -> Vec<String> {
-    let all: Vec<Said> = of_verbs().into_iter().chain(of_probes()).collect();
+    let elsewhere = of_speakers().into_iter().flat_map(|(_, said)| said);
+    let all: Vec<Said> = of_verbs()
+        .into_iter()
+        .chain(of_probes())
+        .chain(elsewhere)
+        .collect();
     let is_said = |(file, text): &(String, String)| {
         all.iter()
             .any(|said| said.file == *file && said.text == *text)
@@ -50,25 +146,27 @@ pub(crate) fn examples_of_nothing() -> Vec<String> {
     left.map(|(file, text)| format!("{file}: {text}")).collect()
 }
 
-fn said(directory: &str, pattern: &str) -> Vec<Said> {
-    let directory = repository(directory);
+fn said(
+    sources: Vec<(String, PathBuf)>,
+    pattern: &str,
+    is_said: impl Fn(&str) -> bool,
+) -> Vec<Said> {
     let pattern = Regex::new(pattern).expect("a pattern");
     let examples = Examples::read();
     let mut said: Vec<Said> = Vec::new();
-    for path in sources(&directory) {
-        let file = path.strip_prefix(&directory).expect("below it");
-        let file = file.with_extension("").display().to_string();
-        let of_probes = !directory.ends_with("cli");
+    for (file, path) in sources {
         let code = code(&std::fs::read_to_string(&path).expect("a source"));
-        let templates = pattern
+        let literals = pattern
             .captures_iter(&code)
-            .flat_map(|found| lines(&found[1]));
-        for template in templates.filter(|template| of_probes || is_text(template)) {
+            .filter_map(|found| found.get(1));
+        let templates = literals.flat_map(|literal| lines(literal.as_str()));
+        for template in templates.filter(|template| is_said(template)) {
+            if examples.is_of_nobody(&file, &template) {
+                continue;
+            }
             let text = examples.fill(&file, &template);
-            if !said
-                .iter()
-                .any(|known| known.file == file && known.text == text)
-            {
+            let is_known = |known: &Said| known.file == file && known.text == text;
+            if !said.iter().any(is_known) {
                 said.push(Said {
                     file: file.clone(),
                     text,
@@ -77,6 +175,21 @@ fn said(directory: &str, pattern: &str) -> Vec<Said> {
         }
     }
     said
+}
+
+/// Every source below a directory, by its name there without its end.
+fn of_directory(directory: &str) -> Vec<(String, PathBuf)> {
+    let directory = repository(directory);
+    let named = |path: PathBuf| {
+        let name = path.strip_prefix(&directory).expect("below it");
+        (name.with_extension("").display().to_string(), path)
+    };
+    sources(&directory).into_iter().map(named).collect()
+}
+
+fn is_elsewhere(file: &str) -> bool {
+    let mut elsewhere = ELSEWHERE.iter().filter(|begin| file.starts_with(**begin));
+    elsewhere.any(|_| !file.starts_with("crates/simulate/src/rehearse"))
 }
 
 /// Every source below a directory but tests.
@@ -95,19 +208,42 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Without comments, tests, and what a panic says.
+/// Without comments, tests, attributes that give their reason, and what a panic says.
 fn code(source: &str) -> String {
-    let (code, _) = source.split_once("#[cfg(test)]").unwrap_or((source, ""));
-    let is_code = |line: &&str| !line.trim_start().starts_with("//") && !line.contains(".expect(");
+    let module = r"#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([a-z:]+\))? )?mod \w+;";
+    let source = Regex::new(module)
+        .expect("a pattern")
+        .replace_all(source, "");
+    let (code, _) = source.split_once("#[cfg(test)]").unwrap_or((&source, ""));
+    let silent = [
+        "//",
+        "#![",
+        "#[allow",
+        "#[expect",
+        "#[cfg",
+        "#[doc",
+        "reason = \"",
+    ];
+    let is_code = |line: &&str| {
+        let line = line.trim_start();
+        !silent.iter().any(|begin| line.starts_with(begin)) && !line.contains(".expect(")
+    };
     let code: Vec<&str> = code.lines().filter(is_code).collect();
     // A quotation mark that is a character begins no text.
-    code.join("\n").replace("'\"'", "").replace("b'\"'", "")
+    code.join("\n").replace("b'\"'", "").replace("'\"'", "")
 }
 
 /// The lines of a literal. One that goes on in the next line of the source is one line.
 fn lines(literal: &str) -> Vec<String> {
     let goes_on = Regex::new(r"\\\n\s*").expect("a pattern");
     let text = goes_on.replace_all(literal, "").replace("\\\"", "\"");
+    let text = BRACES.replace_all(&text, |run: &Captures<'_>| {
+        let (braces, field) = run[0].split_at(run[0].len() / 2 * 2);
+        match run[0].starts_with('{') {
+            true => OPEN.repeat(braces.len() / 2) + field,
+            false => field.to_owned() + &CLOSE.repeat(braces.len() / 2),
+        }
+    });
     let lines = text.split("\\n").map(|line| {
         let line = line.trim().trim_start_matches("\\r");
         line.strip_prefix("windrow: ").unwrap_or(line)
@@ -116,35 +252,63 @@ fn lines(literal: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
+/// Some words, and not for a machine: no markup, no pattern, no path.
 fn is_text(template: &str) -> bool {
+    let of_machines = ["<", "^", "/"];
+    if of_machines.iter().any(|begin| template.starts_with(begin)) || template.contains("=\"") {
+        return false;
+    }
     let bare = FIELD.replace_all(template, " ");
     let words = bare.split(|one: char| !one.is_ascii_alphabetic());
     bare.trim().contains(' ') && words.filter(|word| word.len() > 1).count() >= FEWEST_WORDS
 }
 
 struct Examples {
-    /// Values by the field's name.
-    fields: BTreeMap<&'static str, &'static str>,
+    /// Values by the field's name, and where they hold: below a path of sources, or everywhere.
+    fields: BTreeMap<&'static str, Vec<(&'static str, &'static str)>>,
     /// Texts with their file.
     whole: Vec<(String, String)>,
+    /// Files, and beginnings of texts of a file, that are read or recognised, and that nobody says.
+    of_nobody: Vec<(&'static str, Option<&'static str>)>,
 }
 
 impl Examples {
     fn read() -> Self {
-        let (mut fields, mut whole) = (BTreeMap::new(), Vec::new());
-        for line in EXAMPLES.lines().filter(|line| !line.starts_with('#')) {
-            let field = line
-                .strip_prefix('{')
-                .and_then(|rest| rest.split_once("} "));
-            match (field, line.split_once(": ")) {
-                (Some((name, value)), _) => {
-                    fields.insert(name, value);
+        let (mut whole, mut of_nobody) = (Vec::new(), Vec::new());
+        let mut fields: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let lines = EXAMPLES.iter().flat_map(|examples| examples.lines());
+        for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            if let Some(nobody) = line.strip_prefix("! ") {
+                let text = nobody.split_once(": ");
+                of_nobody.push(text.map_or((nobody, None), |(file, text)| (file, Some(text))));
+                continue;
+            }
+            let (below, field) = match line.split_once(' ') {
+                Some((below, field)) if below.contains('/') && field.starts_with('{') => {
+                    (below, field)
                 }
+                _ => ("", line),
+            };
+            let field = field
+                .strip_prefix('{')
+                .and_then(|rest| rest.split_once("} "))
+                .filter(|_| !below.ends_with(':'));
+            match (field, line.split_once(": ")) {
+                (Some((name, value)), _) => fields.entry(name).or_default().push((below, value)),
                 (None, Some((file, text))) => whole.push((file.to_owned(), text.to_owned())),
                 (None, None) => panic!("neither a field nor a text: {line}"),
             }
         }
-        Self { fields, whole }
+        Self {
+            fields,
+            whole,
+            of_nobody,
+        }
+    }
+
+    fn is_of_nobody(&self, file: &str, template: &str) -> bool {
+        let mut nobody = self.of_nobody.iter();
+        nobody.any(|(of, text)| *of == file && text.is_none_or(|text| template.starts_with(text)))
     }
 
     /// The template with something in its fields. What has no example keeps its braces.
@@ -157,17 +321,21 @@ impl Examples {
         let nameless = template.matches("{}").count();
         let filled = FIELD.replace_all(template, |found: &Captures<'_>| {
             let name = found[1].split(':').next().unwrap_or_default();
-            let known = self.fields.get(name);
+            let values = self.fields.get(name).into_iter().flatten();
+            let here = values.filter(|(below, _)| file.starts_with(below));
             // Which is which of several without a name?
+            let known = here.max_by_key(|(below, _)| below.len());
             let known = known.filter(|_| !name.is_empty() || nameless == 1);
-            known.map_or_else(|| found[0].to_owned(), |value| (*value).to_owned())
+            known.map_or_else(|| found[0].to_owned(), |(_, value)| (*value).to_owned())
         });
-        filled.into_owned()
+        filled.replace(OPEN, "{").replace(CLOSE, "}")
     }
 }
 
 /// Could the text be the template with something in its fields?
 fn fits(template: &str, text: &str) -> bool {
+    let (open, close) = (text.replace('{', OPEN), CLOSE);
+    let text = &open.replace('}', close);
     let mut parts = FIELD.split(template);
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else {

@@ -358,14 +358,14 @@ fn is_pod_selectors(name: &str) -> bool {
     name.eq_ignore_ascii_case("NodeAuthorizerEnablePodSelectors")
 }
 
-const BY_SELECTOR: &str = "Instead, let whoever lists pods with a node's credential use the field selector spec.nodeName=<its node>: that is allowed on every version";
+const BY_SELECTOR: &str = "Listing pods by spec.nodeName=<the node> works on every version";
 
 fn pod_selectors(catalogue: &Catalogue) -> String {
     let valid = catalogue
         .gate("AuthorizeNodeWithSelectors")
         .map_or_else(Vec::new, |gate| gate.takes(false));
     format!(
-        "there is no feature gate `NodeAuthorizerEnablePodSelectors` in any version; `AuthorizeNodeWithSelectors` (KEP-4601) was meant. Set to false it lets a node list other nodes' pods on Kubernetes {}; later versions lock it to true and kube-apiserver does not start. {BY_SELECTOR}",
+        "no version has the gate `NodeAuthorizerEnablePodSelectors`; `AuthorizeNodeWithSelectors` was meant, which may be false only in {}. {BY_SELECTOR}",
         range(&valid)
     )
 }

@@ -18,14 +18,15 @@ pub fn request(id: u16, name: &str) -> Result<Vec<u8>, String> {
         "." => ("", TYPE::NS),
         name => (name.trim_end_matches('.'), TYPE::A),
     };
-    let name = Name::new(name).map_err(|error| format!("{name} is no name: {error}"))?;
+    let name =
+        Name::new(name).map_err(|error| format!("{name} is not a name that DNS knows: {error}"))?;
     let mut packet = Packet::new_query(id);
     packet.set_flags(PacketFlag::RECURSION_DESIRED);
     let question = Question::new(name, QTYPE::TYPE(kind), QCLASS::CLASS(CLASS::IN), false);
     packet.questions.push(question);
     packet
         .build_bytes_vec()
-        .map_err(|error| format!("no question can be made of it: {error}"))
+        .map_err(|error| format!("DNS cannot be asked for it: {error}"))
 }
 
 /// The addresses that an answer holds; none where the name is not known.
@@ -48,7 +49,7 @@ pub fn addresses(answer: &[u8], id: u16) -> Result<Vec<IpAddr>, String> {
         RCODE::ServerFailure => {
             return Err("cannot find an answer (SERVFAIL): does it reach others?".to_owned());
         }
-        other => return Err(format!("answers with the error {other:?}")),
+        other => return Err(format!("answers with an error ({other:?})")),
     }
     let address = |data: &RData<'_>| match data {
         RData::A(one) => Some(IpAddr::V4(Ipv4Addr::from(one.address))),

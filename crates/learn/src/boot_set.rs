@@ -94,7 +94,7 @@ impl KnowledgeFile {
         };
         let Some(rows) = entry.value.as_str() else {
             file.refused.push(format!(
-                "line {}: `boots` is no text of one boot a line",
+                "line {}: `boots` has to be text with one boot a line",
                 entry.line
             ));
             return Some(file);

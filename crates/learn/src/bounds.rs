@@ -112,7 +112,7 @@ pub fn complaint(boot: &ObservedBoot) -> Option<String> {
         ));
     }
     if !is_name(&boot.id) || boot.id.len() > 64 || !is_word(&boot.windrow) {
-        return wrong("its id or Windrow's version is no name");
+        return wrong("its id or Windrow's version is not a name");
     }
     if !is_plausible_time(boot.at) {
         return wrong("it began before 2020 or after 2099, by its own clock");
@@ -138,7 +138,7 @@ pub fn complaint(boot: &ObservedBoot) -> Option<String> {
         );
     }
     if boot.brought.iter().any(|one| !is_who(&one.by)) {
-        return wrong("who brought something is no name");
+        return wrong("the name of what brought something is not a name");
     }
     let is_refusal = |said: &str, cause: Option<&str>| is_text(said) && cause.is_none_or(is_text);
     let mut refusals = boot.refusals.iter();

@@ -31,7 +31,10 @@ impl Daemon {
     pub(in crate::daemon) fn loaded(&mut self, loaded: Reloaded) {
         if loaded.configuration.is_none() {
             let what = "load the configuration (what was in force stays)";
-            let line = Code::ActionFailed.say(&[("what", what), ("error", "it broke off")]);
+            let line = Code::ActionFailed.say(&[
+                ("what", what),
+                ("error", "a fault in Windrow; please report it"),
+            ]);
             self.tell_event(Code::ActionFailed, line);
         }
         let known = Arc::clone(&self.configuration.borrow());

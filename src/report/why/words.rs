@@ -34,9 +34,8 @@ const STATES: &[(&[&str], &str)] = &[
     ),
     (
         &["Unknown"],
-        "It was not found out, which is neither a yes nor a no. One of four kinds: the first checks still run \
-         (probe-pending), something cannot be asked (probe-unknown, api-unreachable, state-unknown), the credential \
-         is refused (probe-refused), or nobody asks because probes are off (probe-off, not-probed).",
+        "It is not known, for one of four reasons: first checks still run (probe-pending), no answer (probe-unknown, \
+         api-unreachable, state-unknown), a refused credential (probe-refused), probes off (probe-off, not-probed).",
     ),
     (
         &["first checks running", "checking"],

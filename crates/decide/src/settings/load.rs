@@ -347,8 +347,8 @@ impl Merged {
             errors.extend(set.map(|assignment| ConfigError {
                 at: assignment.at.clone(),
                 message: format!(
-                    "{}: they are served by the status server, which is off: write \
-                     statusServer.enabled: true as well",
+                    "{}: the status server shows them, and it is off: write \
+                     `statusServer.enabled: true` as well",
                     assignment.key.name
                 ),
             }));

@@ -332,7 +332,7 @@ impl WebhookReader {
         let checked = match has_host {
             true => url::check(
                 &address.render(|_| "x"),
-                "write basicAuth: {user: …, password: …}",
+                "write `basicAuth: {user: …, password: …}`",
             ),
             false => {
                 Err("it has to begin with http:// or https:// and the name of a host".to_owned())

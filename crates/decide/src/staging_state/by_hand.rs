@@ -67,7 +67,7 @@ impl StagingState {
             && let Some(changed) = file.iter().chain(&same_name).copied().find(is_other)
         {
             return Err(format!(
-                "{} has other content by now than what was released; release it again if that is meant too",
+                "{} has changed since it was released; release it again if the new content is meant too",
                 changed.path
             ));
         }

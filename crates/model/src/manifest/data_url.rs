@@ -34,7 +34,7 @@ fn decode_percent(data: &str) -> Result<Vec<u8>, String> {
     });
     match stray {
         Some((at, _)) => Err(format!(
-            "the `%` at {} has no two hexadecimal digits behind it; write it as `%25`",
+            "the `%` at {} is not followed by two hexadecimal digits; write it as `%25`",
             at + 1
         )),
         None => Ok(percent_decode(bytes).collect()),

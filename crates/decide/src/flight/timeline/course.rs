@@ -81,8 +81,7 @@ impl BootCourse {
         };
         if is_cut {
             course.cautions.push(
-                "the beginning of this boot is not in the flight any more: what came before its first line is known as far as that \
-                 line says"
+                "the flight no longer has the beginning of this boot: of what came before, it knows what its first line says"
                     .to_owned(),
             );
         }

@@ -108,8 +108,8 @@ impl FileCourses {
     fn finish(mut self, differences: usize, windrow: &str) -> Self {
         if differences > 0 {
             self.cautions.push(format!(
-                "{differences} decisions come out otherwise in this program than in windrow {windrow}, which recorded them: what happened is as \
-                 it was recorded, the reasons of holds may not be"
+                "this version makes {differences} decisions otherwise than windrow {windrow}, which recorded them: what happened is true, \
+                 the reasons of holds may differ"
             ));
         }
         self

@@ -146,7 +146,7 @@ fn of_values(
         summary: "let KubeVirt's own pods run on any node, through Harvester's chart".to_owned(),
         changes: vec![
             format!(
-                "ManagedChart {}: kubevirt.spec.infra.nodePlacement of its values becomes {{}}; the other values stay",
+                "ManagedChart {}: kubevirt.spec.infra.nodePlacement of its values is emptied; the other values stay",
                 named(chart)
             ),
             "the whole chart is upgraded with the same version; what was changed by hand in its objects is put back"

@@ -60,7 +60,7 @@ fn machine_not_running(machine: &Value) -> Option<IncidentFinding> {
     let why = match (phase, node) {
         ("Running", "") => "it has no node (status.nodeRef)".to_owned(),
         ("Running", _) => return None,
-        (phase, _) => format!("its phase is {phase:?}, not Running"),
+        (phase, _) => format!("its phase is `{phase}`, not Running"),
     };
     let subject = format!("Machine {}", named(machine));
     let failing = items(machine, "/status/conditions").iter();
