@@ -33,7 +33,11 @@ fn why_answers_for_every_word_that_an_outlet_shows() {
         // A finding, by its code and by either file.
         ("addon-collision", 4, "sub/disk.yaml"),
         ("addon-collision", 4, "Rename all but one"),
-        ("disk.yaml", 4, "error   disk.yaml: addon-collision: these files"),
+        (
+            "disk.yaml",
+            4,
+            "error   disk.yaml: addon-collision: these files",
+        ),
         // A probe, its code, its step.
         ("supervisor", 5, "HTTP 403"),
         ("probe-refused", 0, "the probe supervisor: HTTP 403"),
