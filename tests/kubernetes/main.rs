@@ -37,5 +37,6 @@ mod staging;
 mod upgrade_check_in_cluster;
 mod upgrade_in_cluster;
 mod vip_in_cluster;
+mod watches_in_cluster;
 mod webhooks_in_cluster;
 mod yaml_as_rke2_reads_it;

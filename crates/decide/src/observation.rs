@@ -199,6 +199,26 @@ pub struct Interests {
     pub objects: BTreeMap<ObjectRef, Detail>,
     /// The node itself; `None` where probes are switched off.
     pub probes: Option<ProbeInterest>,
+    /// Rises when something is wanted again that was forgotten meanwhile: whoever watches may never have heard that it was not
+    /// wanted, and tells all of it anew.
+    pub anew: u64,
+}
+
+/// What was known and nothing waited for any more.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Forgotten {
+    kinds: BTreeSet<GroupKind>,
+    objects: BTreeSet<ObjectRef>,
+}
+
+impl Forgotten {
+    /// Is some of it wanted again?
+    pub(super) fn is_wanted(&self, interests: &Interests) -> bool {
+        let mut kinds = self.kinds.iter();
+        let mut objects = self.objects.iter();
+        kinds.any(|kind| interests.kinds.contains(kind))
+            || objects.any(|object| interests.objects.contains_key(object))
+    }
 }
 
 /// What a node is to be probed for.
@@ -226,8 +246,7 @@ pub enum Detail {
 }
 
 impl Observation {
-    /// Takes in a change. Objects that no file waits for any more can be dropped with
-    /// [`Observation::forget_all_but`].
+    /// Takes in a change.
     pub fn apply(&mut self, event: ClusterEvent, now: Timestamp) {
         match event {
             ClusterEvent::ApiReachable => {
@@ -272,10 +291,21 @@ impl Observation {
     }
 
     /// Drops what nothing waits for. It is no longer watched, so it would grow stale.
-    pub fn forget_all_but(&mut self, interests: &Interests) {
-        self.kinds.retain(|kind, _| interests.kinds.contains(kind));
-        self.objects
-            .retain(|object, _| interests.objects.contains_key(object));
+    pub(super) fn forget_all_but(&mut self, interests: &Interests, forgotten: &mut Forgotten) {
+        let kinds = &mut forgotten.kinds;
+        self.kinds.retain(|kind, _| {
+            interests.kinds.contains(kind) || {
+                kinds.insert(kind.clone());
+                false
+            }
+        });
+        let objects = &mut forgotten.objects;
+        self.objects.retain(|object, _| {
+            interests.objects.contains_key(object) || {
+                objects.insert(object.clone());
+                false
+            }
+        });
     }
 }
 

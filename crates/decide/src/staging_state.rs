@@ -24,7 +24,7 @@ use super::interests::interests;
 use super::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::Mark;
 use super::observation::{
-    ClusterEvent, Directory, FileChange, Interests, Marker, MarkerTrouble, Observation,
+    ClusterEvent, Directory, FileChange, Forgotten, Interests, Marker, MarkerTrouble, Observation,
 };
 use crate::settings::Settings;
 
@@ -46,6 +46,9 @@ pub struct StagingState {
     ledger: Arc<Ledger>,
     /// Was the ledger changed outside of a decision, so that it has to be written?
     ledger_is_unsaved: bool,
+    forgotten: Forgotten,
+    /// How often something was wanted again that had been forgotten.
+    anew: u64,
     /// The findings of the plan that were reported, so that each is reported once.
     reported: BTreeSet<(Code, String)>,
     /// Were those of the plan in force reported?
@@ -81,6 +84,8 @@ impl StagingState {
             },
             ledger: begun_by(ledger.into(), now),
             ledger_is_unsaved: false,
+            forgotten: Forgotten::default(),
+            anew: 0,
             reported: BTreeSet::new(),
             all_reported: false,
         }
@@ -178,7 +183,12 @@ impl StagingState {
         self.plan = Arc::new(plan::link(&examined, &self.rules, node));
         self.all_reported = false;
         let interests = self.interests();
-        self.observation.forget_all_but(&interests);
+        if self.forgotten.is_wanted(&interests) {
+            self.anew += 1;
+            self.forgotten = Forgotten::default();
+        }
+        let forgotten = &mut self.forgotten;
+        self.observation.forget_all_but(&interests, forgotten);
     }
 
     /// Takes over markers of ours that the ledger knows nothing of: the ledger was lost, or an older state
@@ -400,7 +410,10 @@ impl StagingState {
 
     /// What has to be watched now.
     pub fn interests(&self) -> Interests {
-        interests(&self.settings, &self.plan, &self.observation, &self.ledger)
+        Interests {
+            anew: self.anew,
+            ..interests(&self.settings, &self.plan, &self.observation, &self.ledger)
+        }
     }
 
     /// Does a marker of Windrow's hide files of this base name?

@@ -79,6 +79,10 @@ impl Watch {
         let before = std::mem::replace(&mut self.progress, now);
         let same = self.asked == *interests;
         if !same {
+            if self.asked.anew != interests.anew {
+                self.kinds.clear();
+                self.objects.clear();
+            }
             self.asked = interests.clone();
             self.kinds.retain(|kind, _| interests.kinds.contains(kind));
             self.objects

@@ -42,9 +42,13 @@ pub(super) async fn watch_interests(
         SessionTask::start(session, watch_failures(session.clone())),
     ];
     let mut objects: BTreeMap<(ObjectRef, Detail), SessionTask> = BTreeMap::new();
+    let mut anew = interests.borrow().anew;
     loop {
         {
             let interests = interests.borrow_and_update();
+            if std::mem::replace(&mut anew, interests.anew) != interests.anew {
+                objects.clear();
+            }
             objects.retain(|(object, detail), _| interests.objects.get(object) == Some(detail));
             for (object, detail) in &interests.objects {
                 objects.entry((object.clone(), *detail)).or_insert_with(|| {
