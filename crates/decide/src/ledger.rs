@@ -134,6 +134,26 @@ impl Manual {
     pub const FAILSAFE: &'static str = "windrow-failsafe";
     /// Who releases when Windrow is removed.
     pub const CLEANUP: &'static str = "windrow-cleanup";
+
+    /// Why a file is held, as it stands in the marker.
+    pub(super) fn why(&self) -> String {
+        let why = format!("{} ({})", self.reason, self.by);
+        Code::HeldByHand.say(&[("why", &why)])
+    }
+
+    /// Reads back what [`Self::why`] says: a hold whose ledger was lost.
+    pub(super) fn from_marker(why: &str, at: Timestamp) -> Self {
+        let begin = Code::HeldByHand.say(&[("why", "")]);
+        let why = why.strip_prefix(begin.as_str()).unwrap_or(why);
+        let both = why.strip_suffix(')').and_then(|why| why.rsplit_once(" ("));
+        let (reason, by) = both.unwrap_or((why, "unknown"));
+        Self {
+            hold: true,
+            by: by.to_owned(),
+            at,
+            reason: reason.to_owned(),
+        }
+    }
 }
 
 /// What was already reported about a file.

@@ -202,7 +202,7 @@ impl DecisionContext<'_> {
         if let Some(manual) = manual.filter(|manual| manual.hold) {
             return Some(FileOutcome::Hold(Box::new(FileHold::without_end(
                 Code::HeldByHand,
-                Code::HeldByHand.say(&[("why", &format!("{} ({})", manual.reason, manual.by))]),
+                manual.why(),
             ))));
         }
         if file.harmful {

@@ -215,14 +215,8 @@ impl StagingState {
                     why: mark.why.clone(),
                 },
             };
-            let manual = (mark.code == Code::HeldByHand).then(|| {
-                Box::new(Manual {
-                    hold: true,
-                    by: "unknown (read from the marker)".to_owned(),
-                    at: since,
-                    reason: mark.why.to_string(),
-                })
-            });
+            let manual = (mark.code == Code::HeldByHand)
+                .then(|| Box::new(Manual::from_marker(&mark.why, since)));
             Arc::make_mut(&mut self.ledger).files.insert(
                 mark.file.clone(),
                 Arc::new(LedgerEntry {

@@ -1,5 +1,6 @@
 //! What the core must do with small directories, and what it must never do with any.
 
+mod by_hand;
 mod changes;
 mod deadlines;
 mod installers;
@@ -382,61 +383,6 @@ fn a_file_of_which_something_could_be_applied_is_released_at_its_deadline_and_a_
             .filter(|&&code| code == Code::Overdue)
             .count(),
         1
-    );
-}
-
-#[test]
-fn hold_and_release_by_hand_win_and_are_remembered() {
-    let order = |hold: bool, now| Manual {
-        hold,
-        by: "root".to_owned(),
-        at: now,
-        reason: "testing".to_owned(),
-    };
-    let mut node = Node::new(&[("a.yaml", &free("a")), ("b.yaml", WIDGET)]);
-    node.api();
-    node.tick();
-    let now = node.now;
-    node.state
-        .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), order(true, now), now)
-        .unwrap();
-    node.state
-        .hold_or_release(&"b.yaml".into(), &BTreeMap::new(), order(false, now), now)
-        .unwrap();
-    node.tick();
-    assert_eq!(
-        node.held(),
-        ["a.yaml"],
-        "a person may hold what was released"
-    );
-    node.restart();
-    node.tick();
-    assert_eq!(node.held(), ["a.yaml"]);
-    let now = node.now;
-    node.state
-        .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), order(false, now), now)
-        .unwrap();
-    node.tick();
-    assert!(node.held().is_empty());
-    assert!(
-        node.state
-            .hold_or_release(
-                &"nowhere.yaml".into(),
-                &BTreeMap::new(),
-                order(false, now),
-                now
-            )
-            .is_err()
-    );
-    assert!(
-        node.state
-            .hold_or_release(
-                &"rke2-canal.yaml".into(),
-                &BTreeMap::new(),
-                order(true, now),
-                now
-            )
-            .is_err()
     );
 }
 

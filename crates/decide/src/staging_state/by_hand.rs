@@ -106,7 +106,7 @@ impl StagingState {
         now: Timestamp,
     ) {
         let files = &mut Arc::make_mut(&mut self.ledger).files;
-        let entry = files.entry(path.clone()).or_insert_with(|| {
+        let of_now = || {
             Arc::new(LedgerEntry {
                 digest: digest.clone(),
                 first_seen: now,
@@ -118,11 +118,17 @@ impl StagingState {
                 reported: AlreadyReported::default(),
                 manual: None,
             })
-        });
-        let entry = Arc::make_mut(entry);
-        if !manual.hold {
-            entry.digest = digest;
+        };
+        let entry = files.entry(path.clone()).or_insert_with(of_now);
+        // What became of other content says nothing of this one.
+        if !manual.hold && entry.digest != digest {
+            *entry = of_now();
         }
-        entry.manual = Some(Box::new(manual));
+        let manual = Some(Box::new(manual));
+        if entry.manual != manual {
+            Arc::make_mut(entry).manual = manual;
+            // The next decision may find nothing more to change.
+            self.ledger_is_unsaved = true;
+        }
     }
 }

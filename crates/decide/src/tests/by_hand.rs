@@ -1,0 +1,127 @@
+//! What a person asks for.
+
+use super::*;
+
+#[test]
+fn hold_and_release_by_hand_win_and_are_remembered() {
+    let order = |hold: bool, now| Manual {
+        hold,
+        by: "root".to_owned(),
+        at: now,
+        reason: "testing".to_owned(),
+    };
+    let mut node = Node::new(&[("a.yaml", &free("a")), ("b.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    let now = node.now;
+    node.state
+        .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), order(true, now), now)
+        .unwrap();
+    node.state
+        .hold_or_release(&"b.yaml".into(), &BTreeMap::new(), order(false, now), now)
+        .unwrap();
+    node.tick();
+    assert_eq!(
+        node.held(),
+        ["a.yaml"],
+        "a person may hold what was released"
+    );
+    node.restart();
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    let now = node.now;
+    node.state
+        .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), order(false, now), now)
+        .unwrap();
+    node.tick();
+    assert!(node.held().is_empty());
+    assert!(
+        node.state
+            .hold_or_release(
+                &"nowhere.yaml".into(),
+                &BTreeMap::new(),
+                order(false, now),
+                now
+            )
+            .is_err()
+    );
+    assert!(
+        node.state
+            .hold_or_release(
+                &"rke2-canal.yaml".into(),
+                &BTreeMap::new(),
+                order(true, now),
+                now
+            )
+            .is_err()
+    );
+}
+
+/// Somebody releases it.
+fn release(node: &mut Node, path: &str) {
+    let manual = Manual {
+        hold: false,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "testing".to_owned(),
+    };
+    let (path, released) = (path.into(), BTreeMap::new());
+    let done = node
+        .state
+        .hold_or_release(&path, &released, manual, node.now);
+    done.unwrap();
+}
+
+#[test]
+fn a_release_of_other_content_does_not_say_that_rke2_applied_it() {
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    node.api();
+    node.tick();
+    node.applied("a.yaml");
+    node.tick();
+    node.files.insert("a.yaml".to_owned(), WIDGET.to_owned());
+    node.scan();
+    release(&mut node, "a.yaml");
+    let staging = node.tick().status.staging;
+    let released: Vec<&str> = staging.released.iter().map(|one| &*one.file).collect();
+    assert_eq!(released, ["a.yaml"]);
+    assert!(!staging.settled);
+}
+
+#[test]
+fn a_release_of_other_content_is_remembered_over_a_restart() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    release(&mut node, "a.yaml");
+    node.tick();
+    let other = format!("{WIDGET}---\n{}", free("b"));
+    node.files.insert("a.yaml".to_owned(), other);
+    node.scan();
+    release(&mut node, "a.yaml");
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    node.restart();
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn a_hold_that_is_read_back_from_its_marker_says_the_same() {
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    let manual = Manual {
+        hold: true,
+        by: "root (uid 0)".to_owned(),
+        at: node.now,
+        reason: "the disk (sda) is new".to_owned(),
+    };
+    let path = "a.yaml".into();
+    node.state
+        .hold_or_release(&path, &BTreeMap::new(), manual, node.now)
+        .unwrap();
+    let why = |node: &mut Node| node.tick().status.staging.held[0].why.clone();
+    let before = why(&mut node);
+    node.ledger_on_disk = Ledger::default();
+    node.restart();
+    assert_eq!(why(&mut node), before);
+}
