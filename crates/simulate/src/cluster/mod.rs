@@ -57,6 +57,8 @@ pub struct SimulatedCluster {
     pub(super) slow_chance: Chance,
     /// When the last of the definitions that were created is Established.
     establishing: Timestamp,
+    /// When something last came or went from outside, or a controller last acted.
+    pub(super) last_moved: Option<Timestamp>,
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
     served: BTreeMap<GroupKind, bool>,
     objects: BTreeMap<ObjectRef, Stored>,
@@ -124,6 +126,7 @@ impl SimulatedCluster {
             slow_definitions: None,
             slow_chance,
             establishing: now,
+            last_moved: None,
             served: BTreeMap::new(),
             objects: BTreeMap::new(),
             addresses: false,
@@ -146,6 +149,11 @@ impl SimulatedCluster {
     /// The simulated time.
     pub fn now(&self) -> Timestamp {
         self.now
+    }
+
+    /// When something last came or went from outside, or a controller last acted.
+    pub fn last_moved(&self) -> Option<Timestamp> {
+        self.last_moved
     }
 
     /// Does the first server's kube-apiserver answer?

@@ -19,6 +19,15 @@ fn marker_of(action: &Action) -> Option<BaseName> {
     }
 }
 
+/// Is it this action that failed?
+fn is_same(trouble: &MarkerTrouble, action: &Action) -> bool {
+    matches!(
+        (trouble, action),
+        (MarkerTrouble::NotMade(_), Action::Hold { .. })
+            | (MarkerTrouble::NotRemoved(_), Action::Lift { .. })
+    )
+}
+
 impl Drive<'_> {
     /// Carries actions out, as the daemon's executor does: one that fails does not stop those after it. False when Windrow died.
     pub(super) fn act(
@@ -38,6 +47,7 @@ impl Drive<'_> {
         for action in actions.into_iter().chain(left) {
             let name = marker_of(&action);
             let known = name.as_ref().and_then(|name| before.get(name));
+            let known = known.filter(|known| is_same(known, &action));
             if self.daemons[who].is_put_off(known.is_some(), &action, now) {
                 troubles.extend(name.zip(known.cloned()));
                 continue;

@@ -26,8 +26,12 @@ impl Drive<'_> {
             self.record_fault(who, "the ledger is destroyed");
             let daemon = &mut self.daemons[who];
             daemon.saved = Arc::default();
-            daemon.oracle.forget(&self.disks[who]);
+            daemon.oracle.forget();
         }
+        let daemon = &mut self.daemons[who];
+        daemon
+            .oracle
+            .forget_unwritten(&self.disks[who], &daemon.saved);
         self.restart_daemon(who, now);
         let daemon = &mut self.daemons[who];
         (daemon.wake, daemon.died) = (Some(now + RETRY), true);
@@ -152,6 +156,12 @@ impl Drive<'_> {
                 {
                     self.record_fault(who, &format!("somebody removes {marker}"));
                     self.disks[who].remove(marker);
+                    let daemon = &mut self.daemons[who];
+                    // A process that has seen it remembers what it said.
+                    if daemon.seen.is_none() {
+                        let oracle = &mut daemon.oracle;
+                        oracle.forget_unwritten(&self.disks[who], &daemon.saved);
+                    }
                 }
             }
             (4, content) if can_hold => {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use windrow_decide::{
-    Action, Cause, Detail, FileStage, Ledger, MarkerTrouble, Observation, StagingState,
+    Action, Cause, Detail, FileStage, Ledger, LedgerEntry, MarkerTrouble, Observation, StagingState,
 };
 use windrow_model::manifest::{BaseName, GroupKind, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::Code;
@@ -86,6 +86,13 @@ impl Oracle {
                 self.taken.insert(seen.clone());
             }
             self.first_seen.entry(seen).or_insert(now);
+            // Held with another file of its name, it is decided again when that one is.
+            let entry = ledger.files.get(&file.path);
+            let code = Code::SameBaseName;
+            let is_shared = |entry: &LedgerEntry| matches!(&entry.state, FileStage::Held { code: is, .. } if *is == code);
+            if entry.is_some_and(|entry| is_shared(entry)) {
+                self.for_good.remove(&file.path);
+            }
         }
         for action in actions {
             self.judge_action(server, action);
@@ -155,14 +162,27 @@ impl Oracle {
         self.by_hand.iter()
     }
 
-    /// The ledger was destroyed: what is known is what stands in the markers.
-    pub(super) fn forget(&mut self, disk: &SimulatedDirectory) {
+    /// The ledger was destroyed.
+    pub(super) fn forget(&mut self) {
         self.for_good.clear();
-        let says_so = |file: &ManifestPath| {
-            let mark = disk.get(&file.marker()).and_then(|marker| marker.mark());
-            mark.is_some_and(|mark| mark.code == Code::HeldByHand && mark.file == *file)
+    }
+
+    /// A process or a marker is gone: what a person holds is what stands in the ledger on the disk, and in the markers.
+    pub(super) fn forget_unwritten(&mut self, disk: &SimulatedDirectory, saved: &Ledger) {
+        let written = |file: ManifestPath| {
+            let entry = saved.files.get(&file);
+            let manual = entry.and_then(|entry| entry.manual.as_ref());
+            if manual.is_some_and(|manual| manual.hold) {
+                return Some(file);
+            }
+            // One marker hides every file of its name, and names one of them.
+            let mut marks = disk.iter().filter_map(|(_, marker)| marker.mark());
+            let by_hand =
+                marks.find(|mark| mark.code == Code::HeldByHand && mark.file.name() == file.name());
+            by_hand.map(|mark| mark.file.clone())
         };
-        self.by_hand.retain(says_so);
+        let by_hand = std::mem::take(&mut self.by_hand);
+        self.by_hand = by_hand.into_iter().filter_map(written).collect();
     }
 
     /// Looks at the directory after a decision was carried out: which files may RKE2 have that it could not have before?

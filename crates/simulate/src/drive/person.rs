@@ -15,15 +15,18 @@ use super::daemon::{RETRY, earliest};
 pub(super) struct Order {
     pub(super) file: ManifestPath,
     pub(super) hold: bool,
+    /// When, by the node's clock.
+    at: Timestamp,
     /// The daemon has read it, and knows the file.
     pub(super) is_taken: bool,
 }
 
 impl Order {
-    fn new(file: ManifestPath, hold: bool) -> Self {
+    fn new(file: ManifestPath, hold: bool, at: Timestamp) -> Self {
         Self {
             file,
             hold,
+            at,
             is_taken: false,
         }
     }
@@ -56,7 +59,7 @@ impl Drive<'_> {
             self.record_fault(who, &format!("somebody {verb} {file}"));
             let daemon = &mut self.daemons[who];
             daemon.oracle.by_hand.remove(&file);
-            daemon.asked = Some(Order::new(file, hold));
+            daemon.asked = Some(Order::new(file, hold, daemon.wall(now)));
             daemon.wake = Some(now);
         }
     }
@@ -74,7 +77,7 @@ impl Drive<'_> {
             self.record_fault(who, &format!("somebody releases {file}"));
             let daemon = &mut self.daemons[who];
             daemon.oracle.by_hand.remove(&file);
-            daemon.asked = Some(Order::new(file, false));
+            daemon.asked = Some(Order::new(file, false, daemon.wall(now)));
             // A file that is just being written again is there by then.
             daemon.wake = earliest([daemon.wake, Some(now + RETRY)]);
         }
@@ -83,10 +86,9 @@ impl Drive<'_> {
     /// Tells the daemon what a person asks for, as it reads that before each decision.
     pub(super) fn take_order(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
-        let Some(Order { file, hold, .. }) = daemon.asked.clone() else {
+        let Some(Order { file, hold, at, .. }) = daemon.asked.clone() else {
             return;
         };
-        let at = daemon.wall(now);
         let manual = Manual {
             hold,
             by: "somebody".to_owned(),
@@ -94,7 +96,8 @@ impl Drive<'_> {
             reason: "not yet".to_owned(),
         };
         let nothing = BTreeMap::new();
-        let refused = daemon.state.hold_or_release(&file, &nothing, manual, at);
+        let now = daemon.wall(now);
+        let refused = daemon.state.hold_or_release(&file, &nothing, manual, now);
         // There is no such file. One that is held is let go when it is there again.
         let order = daemon.asked.take().filter(|_| refused.is_ok() || !hold);
         let is_taken = refused.is_ok();

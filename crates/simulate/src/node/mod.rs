@@ -182,6 +182,7 @@ impl SimulatedNode {
             }
             Timer::Arrival(number) => {
                 if let Some(arrival) = self.scenario.arrivals.get(number) {
+                    cluster.last_moved = Some(cluster.now);
                     for (kind, namespaced) in &arrival.kinds {
                         cluster.discover(kind.clone(), *namespaced);
                     }
@@ -198,7 +199,10 @@ impl SimulatedNode {
                 self.promote();
             }
             Timer::StorageNetwork => self.platform.storage_network(cluster),
-            Timer::Act(id, stage) => self.controllers.act(id, stage, cluster),
+            Timer::Act(id, stage) => {
+                cluster.last_moved = Some(cluster.now);
+                self.controllers.act(id, stage, cluster);
+            }
         }
     }
 

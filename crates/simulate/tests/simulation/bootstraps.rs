@@ -1,23 +1,20 @@
 //! Whole bootstraps of a simulated node, with Windrow and without it, and with every possible fault: level 2 of
 //! `docs/testing.md`.
-//!
-//! A failing seed is printed with how to replay it. `WINDROW_SEEDS=20000` tries more seeds, `WINDROW_SEEDS=20000..40000` these,
-//! and `WINDROW_SEED=4711` just one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_decide::{FileStage, Mark};
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{FileContent, GroupKind};
 use windrow_plan::rules::RuleSet;
 use windrow_simulate::{
-    Arrival, BootstrapVerdict, Faults, Happening, HappeningKind, JoinRole, JoiningNode,
-    PreparedSetup, Run, Scenario, Setup, SimulatedDirectory, with_windrow, without_windrow,
+    Arrival, BootstrapVerdict, Faults, HappeningKind, JoinRole, JoiningNode, PreparedSetup, Run,
+    Scenario, Setup, SimulatedDirectory, with_windrow, without_windrow,
 };
 
 use crate::scenarios::{self, Drawn};
+use crate::seeds::{for_all_seeds, judge, try_seed};
 
 fn start() -> Timestamp {
     // 2026-01-01T00:00:00Z
@@ -102,7 +99,7 @@ fn when(run: &Run, test: impl Fn(&HappeningKind) -> bool) -> Option<Timestamp> {
     run.log.iter().find(|one| test(&one.what)).map(|one| one.at)
 }
 
-fn position(run: &Run, test: impl Fn(&HappeningKind) -> bool) -> Option<usize> {
+pub(crate) fn position(run: &Run, test: impl Fn(&HappeningKind) -> bool) -> Option<usize> {
     run.log.iter().position(|one| test(&one.what))
 }
 
@@ -394,220 +391,6 @@ fn two_servers(mut setup: Setup) -> Setup {
         rules: Arc::clone(&setup.rules),
     });
     setup
-}
-
-/// What must hold at the end of every run, whatever faults occurred. `kept` are files that stay held on purpose.
-pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
-    let kept: Vec<String> = kept
-        .iter()
-        .filter(|path| !is_released_by_hand(run, path))
-        .cloned()
-        .collect();
-    let kept = &kept[..];
-    let is_done = match &run.outcome.verdict {
-        BootstrapVerdict::Complete => true,
-        // What RKE2 refuses, and one of two that take each other's objects away.
-        BootstrapVerdict::Stuck { missing } => missing.iter().all(|what| is_lost(what)),
-        _ => false,
-    };
-    if !is_done {
-        return Err(format!("not complete: {:?}", run.outcome));
-    }
-    check_delay(setup, run)?;
-    if run.restless != 0 {
-        return Err("goes on acting though nothing happens".to_owned());
-    }
-    let joined = run.joined.iter();
-    let untrue = joined.clone().flat_map(|node| &node.untrue);
-    let untrue: Vec<&String> = run.untrue.iter().chain(untrue).collect();
-    if !untrue.is_empty() {
-        return Err(format!("said what is not so: {untrue:?}"));
-    }
-    let releases = joined.flat_map(|node| &node.releases);
-    for release in run.releases.iter().chain(releases) {
-        if !release.unmet.is_empty() {
-            return Err(format!("released too early: {release:?}"));
-        }
-    }
-    check_last_word(setup, kept, run)?;
-    for (path, file) in setup
-        .files
-        .iter()
-        .filter(|(path, _)| path.ends_with(".skip"))
-    {
-        if run.files.get(path).map(|kept| kept.content()) != Some(file.content()) {
-            return Err(format!("touched {path}, which is not Windrow's"));
-        }
-    }
-    let is_kept = |path: &str| kept.iter().any(|kept| kept == path);
-    for (path, file) in run.files.iter() {
-        let Some(held) = path.strip_suffix(".skip") else {
-            continue;
-        };
-        let FileContent::Bytes(bytes) = &**file.content() else {
-            continue;
-        };
-        if Mark::parse(bytes).is_some() && !is_kept(held) {
-            return Err(format!("{path} is left"));
-        }
-    }
-    for path in kept {
-        if !run.files.is_hidden(path) {
-            return Err(format!("{path} is no longer held"));
-        }
-        if run
-            .releases
-            .iter()
-            .any(|release| release.file == path.as_str())
-            && path != "once.yaml"
-        {
-            return Err(format!("{path} was released"));
-        }
-    }
-    for (path, entry) in &run.ledger.files {
-        if matches!(entry.state, FileStage::Held { .. }) && !is_kept(path) {
-            return Err(format!("the ledger still holds {path}"));
-        }
-    }
-    Ok(())
-}
-
-/// Did a person let it go that was to stay held?
-fn is_released_by_hand(run: &Run, path: &str) -> bool {
-    let said = format!("somebody releases {path}");
-    let is_said =
-        |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if *fault == said);
-    position(run, is_said).is_some()
-}
-
-/// Does this path, or a sentence that begins with one, tell of a file that RKE2 cannot have applied in the end?
-fn is_lost(path: &str) -> bool {
-    path.starts_with(scenarios::REFUSED)
-        || path.trim_start_matches("sub/").starts_with(scenarios::PAIR)
-}
-
-/// The longest of Windrow's deadlines, a poll of RKE2's, and what RKE2 takes.
-const LONGEST_WAIT: Duration = Duration::from_secs(35 * 60);
-
-/// Is nothing held longer than the longest deadline once everything has come and nothing goes wrong any more?
-fn check_delay(setup: &Setup, run: &Run) -> Result<(), String> {
-    let calm = setup.scenario.start + Faults::ALL.until;
-    // What comes from outside comes later by as much as RKE2 is away.
-    let ready = |one: &&Happening| one.what == HappeningKind::ApiReady;
-    let up = run.log.iter().rfind(ready).map_or(calm, |one| one.at);
-    let arrivals = setup.scenario.arrivals.iter().map(|one| up + one.after);
-    let changes = setup
-        .changes
-        .iter()
-        .map(|one| setup.scenario.start + one.after);
-    // What waits for the platform is applied when that has come up.
-    let is_platform = |what: &HappeningKind| {
-        matches!(
-            what,
-            HappeningKind::Platform { .. } | HappeningKind::ApiReady | HappeningKind::Served { .. }
-        )
-    };
-    let platform = run.log.iter().rfind(|one| is_platform(&one.what));
-    let come = arrivals.chain(changes).chain(platform.map(|one| one.at));
-    let come = come.chain([calm]).max().unwrap_or(calm);
-    let lifts = |what: &HappeningKind| matches!(what, HappeningKind::Lifted { .. });
-    match run.log.iter().rfind(|one| lifts(&one.what)) {
-        Some(one) if one.at > come + LONGEST_WAIT => Err(format!(
-            "{} at {}, and everything was there at {come}",
-            one.what, one.at
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Everything is done: does every server's last word say so?
-fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
-    for server in 0..=setup.joins.len() {
-        let Some((_, _, Some(status))) = run.results_of(server) else {
-            return Err(format!("server {server} says nothing"));
-        };
-        let staging = &status.staging;
-        let is_kept = |file: &str| kept.iter().any(|kept| kept == file);
-        // Nobody wants to have a pipe there, or what RKE2 refuses or can never apply.
-        let fails = [scenarios::PARTLY, scenarios::REFUSED];
-        let fails = fails
-            .into_iter()
-            .filter(|path| run.files.get(path).is_some());
-        let fails: Vec<&str> = fails.collect();
-        let waits = is_kept("pipe.yaml") || is_kept(scenarios::HOPELESS);
-        let is_settled = staging.settled != (waits || !fails.is_empty());
-        let failed: Vec<&str> = staging.failed.iter().map(|one| one.file.as_str()).collect();
-        let mut released = staging.released.iter().map(|one| &one.file);
-        // Failures have the cluster's time. Where Windrow's clock was set, they may be of before, or of a day to come.
-        let set = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if fault.starts_with("the wall clock"));
-        let is_said = match position(run, set) {
-            None => failed == fails && is_settled,
-            Some(_) => {
-                failed.iter().all(|file| is_lost(file)) && (is_settled || !failed.is_empty())
-            }
-        };
-        let is_done = released.all(|file| is_lost(file)) && is_said;
-        let foreign = |file: &str| setup.files.get(&format!("{file}.skip")).is_some();
-        let mut held = staging.held.iter().map(|held| &held.file);
-        if !is_done || !held.all(|file| is_kept(file) || foreign(file)) {
-            return Err(format!("server {server} says in the end: {status:#?}"));
-        }
-    }
-    Ok(())
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a test takes its seeds from whoever runs it"
-)]
-pub(crate) fn seeds() -> std::ops::Range<u64> {
-    let number = |text: &str| text.parse::<u64>().expect("a number");
-    if let Ok(seed) = std::env::var("WINDROW_SEED") {
-        let seed = number(&seed);
-        return seed..seed + 1;
-    }
-    let seeds = std::env::var("WINDROW_SEEDS").unwrap_or_else(|_| "60".to_owned());
-    let (from, to) = seeds.split_once("..").unwrap_or(("0", &seeds));
-    number(from)..number(to)
-}
-
-/// Runs with every fault.
-pub(crate) fn try_seed(
-    name: &str,
-    setup: &Setup,
-    kept: &[String],
-    seed: u64,
-) -> Result<(), BrokenRule> {
-    judge(name, setup, kept, with_windrow(setup, &Faults::ALL, seed))
-}
-
-fn judge(name: &str, setup: &Setup, kept: &[String], run: Run) -> Result<(), BrokenRule> {
-    let broken = |problem| BrokenRule {
-        problem: format!("{name}, seed {}: {problem}", run.seed),
-        timeline: timeline(&run),
-    };
-    check(setup, kept, &run).map_err(broken)
-}
-
-/// What a run broke, and how it came to that.
-pub(crate) struct BrokenRule {
-    problem: String,
-    timeline: String,
-}
-
-/// Tries every seed, and then tells of all that break a rule: how the first came to that, and how to replay it.
-pub(crate) fn for_all_seeds(mut test: impl FnMut(u64) -> Result<(), BrokenRule>) {
-    const MOST: usize = 20;
-    let broken = seeds().filter_map(|seed| test(seed).err());
-    let broken: Vec<BrokenRule> = broken.take(MOST).collect();
-    let problems: Vec<&str> = broken.iter().map(|one| one.problem.as_str()).collect();
-    if let Some(first) = broken.first() {
-        panic!(
-            "{}\n\nthe first:\n{}\nreplay: WINDROW_SEED=n cargo test -p windrow-simulate --test simulation",
-            problems.join("\n"),
-            first.timeline
-        );
-    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Level 2, simulation: Windrow's core against a simulated node, by seed, with faults.
 
 mod bootstraps;
+mod rules;
 mod same_pass;
 mod scenarios;
+mod seeds;
 mod two_days;

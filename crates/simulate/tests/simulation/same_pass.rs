@@ -5,9 +5,9 @@ use windrow_simulate::{
     without_windrow, without_windrow_but_faults,
 };
 
-use super::bootstraps::{
-    check, config_maps, custom, definition, for_all_seeds, rke2, seeds, timeline, try_seed,
-};
+use super::bootstraps::{config_maps, custom, definition, rke2, timeline};
+use super::rules::check;
+use super::seeds::{for_all_seeds, seeds, try_seed};
 
 fn namespace(name: &str) -> String {
     format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")

@@ -1,0 +1,171 @@
+//! What must hold at the end of every run.
+
+use std::time::Duration;
+
+use windrow_decide::{FileStage, Mark};
+use windrow_model::manifest::FileContent;
+use windrow_simulate::{BootstrapVerdict, Faults, Happening, HappeningKind, Run, Setup};
+
+use crate::bootstraps::position;
+use crate::scenarios;
+
+/// What must hold at the end of every run, whatever faults occurred. `kept` are files that stay held on purpose.
+pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
+    let is_done = match &run.outcome.verdict {
+        BootstrapVerdict::Complete => true,
+        // What RKE2 refuses, and one of two that take each other's objects away.
+        BootstrapVerdict::Stuck { missing } => missing.iter().all(|what| is_lost(what)),
+        _ => false,
+    };
+    if !is_done {
+        return Err(format!("not complete: {:?}", run.outcome));
+    }
+    check_delay(setup, run)?;
+    if run.restless != 0 {
+        return Err("goes on acting though nothing happens".to_owned());
+    }
+    let joined = run.joined.iter();
+    let untrue = joined.clone().flat_map(|node| &node.untrue);
+    let untrue: Vec<&String> = run.untrue.iter().chain(untrue).collect();
+    if !untrue.is_empty() {
+        return Err(format!("said what is not so: {untrue:?}"));
+    }
+    let releases = joined.flat_map(|node| &node.releases);
+    for release in run.releases.iter().chain(releases) {
+        if !release.unmet.is_empty() {
+            return Err(format!("released too early: {release:?}"));
+        }
+    }
+    check_last_word(setup, kept, run)?;
+    for (path, file) in setup
+        .files
+        .iter()
+        .filter(|(path, _)| path.ends_with(".skip"))
+    {
+        if run.files.get(path).map(|kept| kept.content()) != Some(file.content()) {
+            return Err(format!("touched {path}, which is not Windrow's"));
+        }
+    }
+    let is_kept = |path: &str| kept.iter().any(|kept| kept == path);
+    for (path, file) in run.files.iter() {
+        let Some(held) = path.strip_suffix(".skip") else {
+            continue;
+        };
+        let FileContent::Bytes(bytes) = &**file.content() else {
+            continue;
+        };
+        if Mark::parse(bytes).is_some() && !is_kept(held) {
+            return Err(format!("{path} is left"));
+        }
+    }
+    // What a person let go is held again where the ledger was lost since.
+    for path in kept.iter().filter(|path| !is_released_by_hand(run, path)) {
+        if !run.files.is_hidden(path) {
+            return Err(format!("{path} is no longer held"));
+        }
+        if run
+            .releases
+            .iter()
+            .any(|release| release.file == path.as_str())
+            && path != "once.yaml"
+        {
+            return Err(format!("{path} was released"));
+        }
+    }
+    for (path, entry) in &run.ledger.files {
+        if matches!(entry.state, FileStage::Held { .. }) && !is_kept(path) {
+            return Err(format!("the ledger still holds {path}"));
+        }
+    }
+    Ok(())
+}
+
+/// Did a person let it go that was to stay held?
+fn is_released_by_hand(run: &Run, path: &str) -> bool {
+    let said = format!("somebody releases {path}");
+    let is_said =
+        |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if *fault == said);
+    position(run, is_said).is_some()
+}
+
+/// Does this path, or a sentence that begins with one, tell of a file that RKE2 cannot have applied in the end?
+fn is_lost(path: &str) -> bool {
+    path.starts_with(scenarios::REFUSED)
+        || path.trim_start_matches("sub/").starts_with(scenarios::PAIR)
+}
+
+/// The longest of Windrow's deadlines, a poll of RKE2's, and what RKE2 takes.
+const LONGEST_WAIT: Duration = Duration::from_secs(35 * 60);
+
+/// Is nothing held longer than the longest deadline once everything has come and nothing goes wrong any more?
+fn check_delay(setup: &Setup, run: &Run) -> Result<(), String> {
+    let start = setup.scenario.start;
+    let calm = start + Faults::ALL.until;
+    let changes = setup.changes.iter().map(|one| start + one.after);
+    // What waits for the platform is applied when that has come up, and a daemon that is stopped does nothing.
+    let counts = |one: &Happening| match &one.what {
+        HappeningKind::Platform { .. } | HappeningKind::ApiReady | HappeningKind::Served { .. } => {
+            Some(one.at)
+        }
+        HappeningKind::Fault { fault } => {
+            let until = fault.strip_prefix("Windrow is stopped until ")?;
+            Some(until.parse().expect("a time"))
+        }
+        _ => None,
+    };
+    let happened = run.log.iter().filter_map(counts);
+    let come = changes.chain(happened).chain(run.cluster.last_moved());
+    let come = come.chain([calm]).max().unwrap_or(calm);
+    let lifts = |what: &HappeningKind| matches!(what, HappeningKind::Lifted { .. });
+    match run.log.iter().rfind(|one| lifts(&one.what)) {
+        Some(one) if one.at > come + LONGEST_WAIT => Err(format!(
+            "{} at {}, and everything was there at {come}",
+            one.what, one.at
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Everything is done: does every server's last word say so?
+fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
+    for server in 0..=setup.joins.len() {
+        let Some((_, _, Some(status))) = run.results_of(server) else {
+            return Err(format!("server {server} says nothing"));
+        };
+        let staging = &status.staging;
+        let is_kept = |file: &str| kept.iter().any(|kept| kept == file);
+        // Nobody wants to have a pipe there, or what RKE2 refuses or can never apply.
+        let fails = [scenarios::PARTLY, scenarios::REFUSED];
+        let fails = fails
+            .into_iter()
+            .filter(|path| run.files.get(path).is_some());
+        let fails: Vec<&str> = fails.collect();
+        let waits = is_kept("pipe.yaml") || is_kept(scenarios::HOPELESS);
+        let is_settled = staging.settled != (waits || !fails.is_empty());
+        let failed: Vec<&str> = staging.failed.iter().map(|one| one.file.as_str()).collect();
+        let released: Vec<&str> = staging
+            .released
+            .iter()
+            .map(|one| one.file.as_str())
+            .collect();
+        let foreign = |file: &str| setup.files.get(&format!("{file}.skip")).is_some();
+        let held = staging.held.iter();
+        let held = held.filter(|held| !is_kept(&held.file) && !foreign(&held.file));
+        let held: Vec<_> = held.map(|held| (held.file.as_str(), held.code)).collect();
+        // Failures have the cluster's time. Where Windrow's clock was set, they may be of before, or of a day to come.
+        let set = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if fault.starts_with("the wall clock"));
+        let is_said = match position(run, set) {
+            None => failed == fails && is_settled,
+            Some(_) => {
+                failed.iter().all(|file| is_lost(file)) && (is_settled || !failed.is_empty())
+            }
+        };
+        if !held.is_empty() || !released.iter().all(|file| is_lost(file)) || !is_said {
+            let settled = staging.settled;
+            return Err(format!(
+                "server {server} says in the end: settled {settled}, held {held:?}, released {released:?}, failed {failed:?}"
+            ));
+        }
+    }
+    Ok(())
+}
