@@ -358,7 +358,7 @@ fn is_pod_selectors(name: &str) -> bool {
     name.eq_ignore_ascii_case("NodeAuthorizerEnablePodSelectors")
 }
 
-const BY_SELECTOR: &str = "Listing pods by spec.nodeName=<the node> works on every version";
+const BY_SELECTOR: &str = "List pods with the field selector spec.nodeName=<the node>: every version allows that";
 
 fn pod_selectors(catalogue: &Catalogue) -> String {
     let valid = catalogue

@@ -149,7 +149,7 @@ fn a_node_and_a_machine_that_do_not_match_are_told_before_an_upgrade_too() {
         (
             vec![machine("m-n1", "Provisioning", "n1"), node("n1")],
             "Machine fleet-local/m-n1",
-            "\"Provisioning\", not Running",
+            "`Provisioning`, not Running",
         ),
     ] {
         let (codes, seen) = told(objects);
