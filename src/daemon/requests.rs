@@ -240,7 +240,7 @@ mod tests {
         let mut other = state(&WIDGET.replace("name: a", "name: b"));
         let taken = again().take_spooled(&mut other, manifests, now);
         assert!(
-            taken.events[0].message.contains("other content"),
+            taken.events[0].message.contains("has changed since"),
             "{taken:?}"
         );
         assert!(is_held(&mut other));
@@ -265,7 +265,7 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH;
         let taken = requests.take_spooled(&mut state, Path::new("/nowhere"), now);
         let said = &taken.events[0].message;
-        assert!(said.contains("sub/a.yaml has other content"), "{said}");
+        assert!(said.contains("sub/a.yaml has changed since"), "{said}");
         assert!(is_held(&mut state));
     }
 
