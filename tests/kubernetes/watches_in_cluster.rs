@@ -51,7 +51,10 @@ async fn what_is_wanted_again_is_told_again_though_nobody_saw_that_it_was_not_wa
     told(&mut heard).await;
     // Whoever watches sees the last of these alone.
     interests.send_replace(Interests::default());
-    interests.send_replace(Interests { anew: 1, ..wanted });
+    interests.send_replace(Interests {
+        renewed: 1,
+        ..wanted
+    });
     told(&mut heard).await;
     observing.abort();
 }

@@ -200,8 +200,8 @@ pub struct Interests {
     /// The node itself; `None` where probes are switched off.
     pub probes: Option<ProbeInterest>,
     /// Rises when something is wanted again that was forgotten meanwhile: whoever watches may never have heard that it was not
-    /// wanted, and tells all of it anew.
-    pub anew: u64,
+    /// wanted, and tells all of it again.
+    pub renewed: u64,
 }
 
 /// What was known and nothing waited for any more.

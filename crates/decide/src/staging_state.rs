@@ -48,7 +48,7 @@ pub struct StagingState {
     ledger_is_unsaved: bool,
     forgotten: Forgotten,
     /// How often something was wanted again that had been forgotten.
-    anew: u64,
+    renewed: u64,
     /// The findings of the plan that were reported, so that each is reported once.
     reported: BTreeSet<(Code, String)>,
     /// Were those of the plan in force reported?
@@ -85,7 +85,7 @@ impl StagingState {
             ledger: begun_by(ledger.into(), now),
             ledger_is_unsaved: false,
             forgotten: Forgotten::default(),
-            anew: 0,
+            renewed: 0,
             reported: BTreeSet::new(),
             all_reported: false,
         }
@@ -184,7 +184,7 @@ impl StagingState {
         self.all_reported = false;
         let interests = self.interests();
         if self.forgotten.is_wanted(&interests) {
-            self.anew += 1;
+            self.renewed += 1;
             self.forgotten = Forgotten::default();
         }
         let forgotten = &mut self.forgotten;
@@ -405,7 +405,7 @@ impl StagingState {
     /// What has to be watched now.
     pub fn interests(&self) -> Interests {
         Interests {
-            anew: self.anew,
+            renewed: self.renewed,
             ..interests(&self.settings, &self.plan, &self.observation, &self.ledger)
         }
     }

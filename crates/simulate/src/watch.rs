@@ -79,7 +79,7 @@ impl Watch {
         let before = std::mem::replace(&mut self.progress, now);
         let same = self.asked == *interests;
         if !same {
-            if self.asked.anew != interests.anew {
+            if self.asked.renewed != interests.renewed {
                 self.kinds.clear();
                 self.objects.clear();
             }

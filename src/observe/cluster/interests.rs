@@ -42,11 +42,11 @@ pub(super) async fn watch_interests(
         SessionTask::start(session, watch_failures(session.clone())),
     ];
     let mut objects: BTreeMap<(ObjectRef, Detail), SessionTask> = BTreeMap::new();
-    let mut anew = interests.borrow().anew;
+    let mut renewed = interests.borrow().renewed;
     loop {
         {
             let interests = interests.borrow_and_update();
-            if std::mem::replace(&mut anew, interests.anew) != interests.anew {
+            if std::mem::replace(&mut renewed, interests.renewed) != interests.renewed {
                 objects.clear();
             }
             objects.retain(|(object, detail), _| interests.objects.get(object) == Some(detail));

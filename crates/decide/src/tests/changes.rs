@@ -61,20 +61,20 @@ fn a_look_that_finds_nothing_new_leaves_what_has_to_be_watched_as_it_is() {
 }
 
 #[test]
-fn what_is_wanted_again_after_it_was_forgotten_is_to_be_told_anew() {
+fn what_is_wanted_again_after_it_was_forgotten_is_to_be_told_again() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     node.api();
     let widget = GroupKind::new("example.com", "Widget");
     node.observe(ClusterEvent::Kind(widget, KindSeen::NotServed));
-    let anew = |node: &mut Node, text: &str| {
+    let renewed = |node: &mut Node, text: &str| {
         node.files.insert("a.yaml".to_owned(), text.to_owned());
         node.scan();
-        node.state.interests().anew
+        node.state.interests().renewed
     };
-    assert_eq!(anew(&mut node, &free("a")), 0);
+    assert_eq!(renewed(&mut node, &free("a")), 0);
     // Whoever watches may never have heard of what was between.
-    assert_eq!(anew(&mut node, WIDGET), 1);
-    assert_eq!(anew(&mut node, &format!("{WIDGET}# the same\n")), 1);
+    assert_eq!(renewed(&mut node, WIDGET), 1);
+    assert_eq!(renewed(&mut node, &format!("{WIDGET}# the same\n")), 1);
 }
 
 #[test]
