@@ -358,8 +358,7 @@ fn is_pod_selectors(name: &str) -> bool {
     name.eq_ignore_ascii_case("NodeAuthorizerEnablePodSelectors")
 }
 
-const BY_SELECTOR: &str =
-    "List pods with the field selector spec.nodeName=<the node>: every version allows that";
+const BY_SELECTOR: &str = "List pods by the field selector spec.nodeName=<the node>";
 
 fn pod_selectors(catalogue: &Catalogue) -> String {
     let valid = catalogue
