@@ -18,7 +18,7 @@ use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::NeedState;
 use windrow_plan::rules::Tier;
-use windrow_plan::{FileId, NeedId, NextPass, Plan, PlanFile, TakenUp};
+use windrow_plan::{FileId, NeedId, NextPass, Plan, PlanFile, TakenFiles, TakenUp};
 
 use super::ledger::{Cause, FileStage, Ledger, LedgerEntry};
 use super::mark::OnFailure;
@@ -97,19 +97,23 @@ pub(super) struct DecisionContext<'a> {
 impl DecisionContext<'_> {
     /// Decides every file of the plan. The outcomes are in the plan's order.
     pub(super) fn decide_files(&self) -> Vec<FileOutcome> {
-        let mut pass = NextPass::new(self.plan);
-        let mut outcomes = Vec::with_capacity(self.plan.files.len());
-        for (id, file) in self.plan.files.iter().enumerate() {
-            let outcome = self.decide_file(id, file, &pass);
-            if let Some(taken) = self.how_taken_up(file, &outcome) {
-                pass.take_up(id, taken);
+        self.plan.play_pass(|whole| {
+            let mut pass = NextPass::new(self.plan, whole);
+            let mut taken_files = TakenFiles::new();
+            let mut outcomes = Vec::with_capacity(self.plan.files.len());
+            for (id, file) in self.plan.files.iter().enumerate() {
+                let outcome = self.decide_file(id, file, &pass);
+                if let Some(taken) = self.how_taken_up(file, &outcome) {
+                    pass.take_up(id, taken);
+                    taken_files.insert(id, taken);
+                }
+                outcomes.push(outcome);
             }
-            outcomes.push(outcome);
-        }
-        for same_name in &self.plan.namesakes {
-            self.hold_together(same_name, &mut outcomes);
-        }
-        outcomes
+            for same_name in &self.plan.namesakes {
+                self.hold_together(same_name, &mut outcomes);
+            }
+            (outcomes, taken_files)
+        })
     }
 
     fn decide_file(&self, id: FileId, file: &PlanFile, pass: &NextPass<'_>) -> FileOutcome {

@@ -221,7 +221,7 @@ impl DecisionContext<'_> {
         });
         let mut lines: Vec<String> = Vec::new();
         for requirement in lacks {
-            let line = self.plan.describe_met_in_pass(requirement);
+            let line = self.plan.describe_met_in_pass(file, requirement);
             if !lines.contains(&line) {
                 lines.push(line);
             }

@@ -48,7 +48,7 @@ pub use examine::{Examined, examine, examine_content};
 pub use link::link;
 pub use names::{HoldAdvice, NameAdvice, Rename};
 pub use outlook::Outlook;
-pub use pass::{FirstPass, NextPass, SlowEffect, TakenUp};
+pub use pass::{FirstPass, NextPass, SlowEffect, TakenFiles, TakenUp};
 pub use source_map::SourceMap;
 pub use split::MovedPart;
 pub use value_rules::ValueRules;
@@ -230,7 +230,7 @@ impl PlanFile {
             && self
                 .first_pass
                 .met
-                .contains(&plan.describe_met_in_pass(requirement))
+                .contains(&plan.describe_met_in_pass(self, requirement))
     }
 
     /// Every requirement of every document, in order.
@@ -280,6 +280,9 @@ pub struct Requirement {
     pub yields: bool,
     /// Is it met as soon as RKE2 has applied the file that brings it, or shortly after ([`NextPass`])?
     pub at_once: bool,
+    /// May RKE2 apply the file before the one that brings it, if both come in the same pass? Only where the order is merely advised and
+    /// spares no failure.
+    pub may_come_first: bool,
 }
 
 impl Requirement {

@@ -109,8 +109,10 @@ impl Linker<'_> {
         {
             satisfied_by = SatisfiedBy::Installer { file, line };
         }
+        let at_once = self.is_there_at_once(place, want, &target);
         Some(Requirement {
-            at_once: self.is_there_at_once(place, want, &target),
+            at_once,
+            may_come_first: at_once && self.may_come_first(place, want, &target),
             need: self.need(target, want.condition.clone()),
             tier: want.tier,
             origin: want.origin.clone(),

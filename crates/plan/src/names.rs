@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use windrow_model::manifest::{AddonName, ManifestPath};
 
-use super::{FileId, NextPass, Plan, PlanFile, Requirement, SatisfiedBy, TakenUp};
+use super::{FileId, NextPass, Plan, PlanFile, Requirement, SatisfiedBy, TakenFiles, TakenUp};
 use crate::rules::NeedTarget;
 
 /// From the end of one of RKE2's passes to the next (k3s `pkg/deploy/controller.go`, `start`).
@@ -126,17 +126,23 @@ impl Plan {
     fn passes(&self, order: &[FileId]) -> Vec<Option<usize>> {
         let mut passes: Vec<Option<usize>> = vec![None; self.files.len()];
         for number in 1..=MOST_PASSES {
-            let mut pass = NextPass::new(self);
-            let before = passes.clone();
-            for &id in order {
-                let file = &self.files[id];
-                if before[id].is_none() && can_be_held(file) && self.is_free(id, &before, &pass) {
-                    passes[id] = Some(number);
-                    pass.take_up(id, TakenUp::FIRST);
+            let taken = self.play_pass(|whole| {
+                let mut pass = NextPass::new(self, whole);
+                let mut taken = TakenFiles::new();
+                for &id in order {
+                    let waits = passes[id].is_none() && can_be_held(&self.files[id]);
+                    if waits && self.is_free(id, &passes, &pass) {
+                        pass.take_up(id, TakenUp::FIRST);
+                        taken.insert(id, TakenUp::FIRST);
+                    }
                 }
-            }
-            if passes == before {
+                (taken.clone(), taken)
+            });
+            if taken.is_empty() {
                 return passes;
+            }
+            for id in taken.into_keys() {
+                passes[id] = Some(number);
             }
         }
         // This many passes are not counted to the end, and nothing is advised.

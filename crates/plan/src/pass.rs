@@ -5,6 +5,9 @@
 //! file that comes later in the same pass. Holding such a file costs a poll and spares nothing.
 //!
 //! Only what was inferred may be met like this. An annotation and a rule ask for more than an order, and what they hold stays held.
+//!
+//! And where a field merely names an object, the file that brings it may come later in the same pass too: waiting for the next pass would cost
+//! a poll, and what Kubernetes' own controllers make of the object is tried again a moment later ([`Requirement::may_come_first`]).
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,6 +23,8 @@ const WRITES_PER_DEFINITION: usize = 2;
 /// How many more objects RKE2 has to write before a kind counts as served. With the real parts on a busy machine of two cores, a file that
 /// came three objects after 25 definitions failed now and then; six objects after 1, 5 or 25 definitions none ever did.
 const SPARE_WRITES: usize = 6;
+/// How often a pass is played again because files go that others may come before. As deep as chains of files go that name each other.
+const MOST_ROUNDS: usize = 8;
 
 /// What comes true only a while after RKE2 applied an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,14 +67,19 @@ impl TakenUp {
     };
 }
 
+/// The files that RKE2's next pass takes up, wherever they sort.
+pub type TakenFiles = HashMap<FileId, TakenUp>;
+
 /// RKE2's next pass, as far as it is known. Files are entered in the order in which RKE2 takes them up.
 #[derive(Debug)]
 pub struct NextPass<'p> {
     plan: &'p Plan,
+    /// What the whole pass takes up, as far as that is known before it is played.
+    whole: &'p TakenFiles,
     /// Files that share their name with another.
     namesakes: HashSet<FileId>,
     /// How each file is taken up, as far as others may rely on it.
-    files: HashMap<FileId, TakenUp>,
+    files: TakenFiles,
     /// Objects that were written before, and writes of kube-apiserver that are still due for definitions among them.
     written: usize,
     due: usize,
@@ -80,10 +90,11 @@ pub struct NextPass<'p> {
 }
 
 impl<'p> NextPass<'p> {
-    /// A pass that has not begun.
-    pub fn new(plan: &'p Plan) -> Self {
+    /// A pass that has not begun, and that takes up the files of `whole` at least.
+    pub fn new(plan: &'p Plan, whole: &'p TakenFiles) -> Self {
         Self {
             plan,
+            whole,
             namesakes: plan.namesakes.iter().flatten().copied().collect(),
             files: HashMap::new(),
             written: 0,
@@ -150,6 +161,13 @@ impl<'p> NextPass<'p> {
         let SatisfiedBy::File { file: provider, .. } = requirement.satisfied_by else {
             return false;
         };
+        let (file, brings) = (&self.plan.files[id], &self.plan.files[provider]);
+        if requirement.may_come_first
+            && let Some(taken) = self.whole.get(&provider)
+            && self.is_reliable(provider, brings)
+        {
+            return relied || taken.is_new && !self.is_disturbed(file);
+        }
         let Some(taken) = self.files.get(&provider) else {
             return false;
         };
@@ -159,7 +177,6 @@ impl<'p> NextPass<'p> {
         if relied {
             return true;
         }
-        let (file, brings) = (&self.plan.files[id], &self.plan.files[provider]);
         // RKE2 looks at one directory after the other: only in the same one it sees both markers at once.
         let seen_together = !taken.is_hidden || directory(&file.path) == directory(&brings.path);
         taken.is_new && seen_together && self.is_in_time(requirement) && !self.is_disturbed(file)
@@ -208,17 +225,44 @@ pub struct FirstPass {
 }
 
 impl Plan {
+    /// Plays one pass, and again with the files that it takes up, until that lets no more files go. `play` gives what comes of it and the files.
+    pub fn play_pass<T>(&self, play: impl Fn(&TakenFiles) -> (T, TakenFiles)) -> T {
+        let (mut played, mut taken) = play(&TakenFiles::new());
+        let mut requirements = self.files.iter().flat_map(PlanFile::requirements);
+        if !requirements.any(|requirement| requirement.may_come_first) {
+            return played;
+        }
+        for _ in 0..MOST_ROUNDS {
+            let (next, then) = play(&taken);
+            // What goes now keeps another file from going, which it went for.
+            if taken.keys().any(|file| !then.contains_key(file)) {
+                break;
+            }
+            played = next;
+            if then.len() == taken.len() {
+                break;
+            }
+            taken = then;
+        }
+        played
+    }
+
     /// Enters what RKE2's first pass on a fresh node does with each file.
     pub fn play_first_pass(&mut self) {
-        let mut pass = NextPass::new(self);
-        let mut first = Vec::with_capacity(self.files.len());
-        for (id, file) in self.files.iter().enumerate() {
-            let outcome = self.first_pass_of(id, file, &pass);
-            if file.owner.is_none() && outcome.held.is_none() {
-                pass.take_up(id, TakenUp::FIRST);
+        let first = self.play_pass(|whole| {
+            let mut pass = NextPass::new(self, whole);
+            let mut taken = TakenFiles::new();
+            let mut first = Vec::with_capacity(self.files.len());
+            for (id, file) in self.files.iter().enumerate() {
+                let outcome = self.first_pass_of(id, file, &pass);
+                if file.owner.is_none() && outcome.held.is_none() {
+                    pass.take_up(id, TakenUp::FIRST);
+                    taken.insert(id, TakenUp::FIRST);
+                }
+                first.push(outcome);
             }
-            first.push(outcome);
-        }
+            (first, taken)
+        });
         for (file, outcome) in self.files.iter_mut().zip(first) {
             file.first_pass = outcome;
         }
@@ -241,7 +285,7 @@ impl Plan {
         }
         for requirement in file.requirements().filter(|one| one.takes_part()) {
             let (list, line) = match pass.meets(id, requirement, false) {
-                true => (&mut first.met, self.describe_met_in_pass(requirement)),
+                true => (&mut first.met, self.describe_met_in_pass(file, requirement)),
                 false => (&mut reasons, requirement.reason.to_string()),
             };
             if !list.contains(&line) {
@@ -253,7 +297,7 @@ impl Plan {
     }
 
     /// Says what meets a requirement in the same pass.
-    pub fn describe_met_in_pass(&self, requirement: &Requirement) -> String {
+    pub fn describe_met_in_pass(&self, file: &PlanFile, requirement: &Requirement) -> String {
         let what = match &self.needs[requirement.need].target {
             NeedTarget::Kind(kind) => format!("its kind {kind}"),
             NeedTarget::Object(object) if is_namespace(object) => {
@@ -261,11 +305,18 @@ impl Plan {
             }
             NeedTarget::Object(object) => object.to_string(),
         };
-        let provider = match requirement.satisfied_by {
-            SatisfiedBy::File { file, .. } => self.files[file].path.as_str(),
-            _ => "another file",
+        let SatisfiedBy::File { file: provider, .. } = requirement.satisfied_by else {
+            return format!("{what} comes in the same pass");
         };
-        format!("{what} comes with {provider}, which RKE2 applies before it in the same pass")
+        let provider = &self.files[provider].path;
+        match *provider < file.path {
+            true => format!(
+                "{what} comes with {provider}, which RKE2 applies before it in the same pass"
+            ),
+            false => format!(
+                "{what} comes with {provider}, which RKE2 applies after it in the same pass"
+            ),
+        }
     }
 }
 

@@ -236,3 +236,71 @@ fn a_held_file_says_whether_another_name_would_have_spared_the_hold() {
         [(Some("zz-a.yaml".to_owned()), None), (None, Some(no))]
     );
 }
+
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {volumes: [{name: c, configMap: {name: o}}]}}}\n";
+
+fn named() -> ObjectRef {
+    config_map("o")
+}
+
+#[test]
+fn a_file_goes_with_the_one_that_it_names_though_that_comes_later_in_the_pass() {
+    let mut node = Node::new(&[("a.yaml", DEPLOYMENT), ("b.yaml", &free("o"))]);
+    let decision = node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    assert_eq!(
+        decision.status.staging.released[0].relies_on,
+        ["ConfigMap default/o comes with b.yaml, which RKE2 applies after it in the same pass"]
+    );
+    // Should somebody hide that one before RKE2 comes, this one waits too.
+    node.markers.insert(marker_of("b.yaml"), None);
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    node.markers.remove(&marker_of("b.yaml"));
+    node.scan();
+    node.tick();
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    node.restart();
+    node.tick();
+    assert_eq!(node.held(), [""; 0], "nor does a restart hold it");
+}
+
+#[test]
+fn a_file_waits_as_long_as_the_one_that_it_names_has_to_and_no_pass_longer() {
+    let late = waits_for("o", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[("a.yaml", DEPLOYMENT), ("b.yaml", &late)]);
+    node.api();
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
+    node.exists(config_map("x"));
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    node.applied("b.yaml");
+    node.tick();
+    assert_eq!(node.held(), [""; 0], "what it names is heard of later");
+    node.exists(named());
+    node.tick();
+    assert_eq!(
+        state_of(&node, "a.yaml"),
+        FileStage::Released { cause: Cause::Met }
+    );
+}
+
+#[test]
+fn a_file_that_comes_when_the_one_that_it_names_was_applied_waits_until_that_is_seen() {
+    let mut node = Node::new(&[("b.yaml", &free("o"))]);
+    node.api();
+    node.tick();
+    node.applied("b.yaml");
+    node.tick();
+    node.files
+        .insert("a.yaml".to_owned(), DEPLOYMENT.to_owned());
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    node.exists(named());
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}

@@ -42,7 +42,34 @@ impl Linker<'_> {
             _ => false,
         }
     }
+
+    /// Of what is there as soon as its file was applied: may the object come a moment earlier? So it may where a field of it merely names
+    /// something, as then nobody refuses it, and its controller tries again.
+    pub(super) fn may_come_first(
+        &self,
+        place: DocumentId,
+        want: &UnresolvedRequirement,
+        target: &NeedTarget,
+    ) -> bool {
+        let object = &self.examined[place.0].objects[place.1];
+        let is_named = matches!(target, NeedTarget::Object(id) if !is_namespace(id));
+        is_named
+            && want.tier == Tier::Advisory
+            && TRIED_AGAIN.contains(&object.object.group.as_str())
+            && !is_pod(object)
+    }
 }
+
+/// Groups of the kinds that kube-apiserver takes whatever they name, and whose controllers try again. Not a webhook's or an APIService's, which
+/// kube-apiserver calls from then on; not a bare Pod, which it refuses without its service account or its classes
+/// (`plugin/pkg/admission/serviceaccount`, `priority`, `runtimeclass`); not what an operator takes up once.
+const TRIED_AGAIN: [&str; 5] = [
+    "",
+    "apps",
+    "batch",
+    "networking.k8s.io",
+    "rbac.authorization.k8s.io",
+];
 
 /// Does a definition bring this kind without the help of a webhook?
 fn defines(provider: &ExaminedObject, target: &NeedTarget) -> bool {

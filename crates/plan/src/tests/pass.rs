@@ -183,12 +183,78 @@ fn advice_on_an_object_of_kubernetes_own_that_comes_before_is_followed_by_the_or
         held(&[("a.yaml", &settings), ("b.yaml", deployment)]),
         [""; 0]
     );
-    assert_eq!(
-        held(&[("b.yaml", &settings), ("a.yaml", deployment)]),
-        ["a.yaml"]
-    );
     // The controller of charts may look before it has heard of the other object.
     let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: c, namespace: kube-system}\n";
     let config = chart.replace("HelmChart", "HelmChartConfig");
     assert_eq!(held(&[("a.yaml", &config), ("b.yaml", chart)]), ["b.yaml"]);
+}
+
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {serviceAccountName: web, volumes: [{name: c, configMap: {name: settings}}]}}}\n";
+const ACCOUNT: &str = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\nimagePullSecrets: [{name: key}]\n";
+
+#[test]
+fn what_a_field_merely_names_may_come_later_in_the_same_pass() {
+    let settings = config_map("settings", "");
+    let files = [
+        ("a.yaml", DEPLOYMENT),
+        ("b.yaml", &settings),
+        ("c.yaml", ACCOUNT),
+    ];
+    assert_eq!(held(&files), [""; 0]);
+    let plan = plan(&files);
+    assert_eq!(
+        plan.files[0].met_in_first_pass(),
+        [
+            "ConfigMap default/settings comes with b.yaml, which RKE2 applies after it in the same pass",
+            "ServiceAccount default/web comes with c.yaml, which RKE2 applies after it in the same pass",
+        ]
+    );
+    assert_eq!(plan.names.passes, 1, "no other names are needed");
+}
+
+#[test]
+fn what_is_held_itself_holds_what_names_it_and_what_names_that() {
+    let settings = config_map("settings", "windrow.dev/hold: not yet");
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {storageClassName: fast}\n";
+    let class = |rest: &str| {
+        format!(
+            "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: fast}}\nprovisioner: p\n{rest}"
+        )
+    };
+    let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {template: {spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]}}}\n";
+    let files = |class: &str| {
+        held(&[
+            ("a.yaml", set),
+            ("b.yaml", claim),
+            ("c.yaml", class),
+            ("x.yaml", DEPLOYMENT),
+            ("y.yaml", ACCOUNT),
+            ("z.yaml", &settings),
+        ])
+    };
+    // Each names the one behind it.
+    assert_eq!(files(&class("")), ["x.yaml", "z.yaml"]);
+    let late = class(&format!("---\n{WIDGET}"));
+    assert_eq!(
+        files(&late),
+        ["a.yaml", "b.yaml", "c.yaml", "x.yaml", "z.yaml"]
+    );
+}
+
+#[test]
+fn an_order_is_kept_where_something_would_be_refused_or_called_before_it_can_answer() {
+    let settings = config_map("settings", "");
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: c, configMap: {name: settings}}]}\n";
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n";
+    let asks = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: w}\nwebhooks: [{name: w.example.com, clientConfig: {service: {name: s, namespace: default}}, rules: [{apiGroups: ['*'], apiVersions: ['*'], operations: [CREATE], resources: ['*']}]}]\n";
+    assert_eq!(held(&[("a.yaml", pod), ("b.yaml", &settings)]), ["a.yaml"]);
+    assert_eq!(held(&[("a.yaml", asks), ("b.yaml", service)]), ["a.yaml"]);
+    // And where what comes first would keep the other from coming in that pass.
+    let both = format!("{asks}---\n{DEPLOYMENT}").replace("name: s,", "name: elsewhere,");
+    let space = namespace("default-2");
+    let named = format!("{settings}---\n{}---\n{ACCOUNT}", secret("s", "default-2"));
+    assert_eq!(
+        held(&[("0.yaml", &space), ("a.yaml", &both), ("b.yaml", &named)]),
+        ["a.yaml"]
+    );
 }
