@@ -194,6 +194,15 @@ mod tests {
         Timestamp::UNIX_EPOCH
     }
 
+    /// The turn of `node1`, where no other server repairs.
+    async fn first_turn<'a>(state_dir: &Path, client: &'a Client) -> Turn<'a> {
+        let lease = lease_on_repairs("node1".to_owned());
+        match Turn::take(lease, state_dir, client, now).await {
+            Ok(turn) => turn,
+            Err((_, why)) => panic!("{why}"),
+        }
+    }
+
     async fn why_not(holder: &str, state_dir: &Path, client: &Client) -> String {
         let lease = lease_on_repairs(holder.to_owned());
         match Turn::take(lease, state_dir, client, now).await {
@@ -207,10 +216,7 @@ mod tests {
         let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store = ObjectStore::default();
         let client = store.client();
-        let lease = lease_on_repairs("node1".to_owned());
-        let Ok(mut turn) = Turn::take(lease, here.path(), &client, now).await else {
-            panic!("no other server repairs");
-        };
+        let mut turn = first_turn(here.path(), &client).await;
         let why = why_not("node1", here.path(), &client).await;
         assert!(why.contains("on this node"), "{why}");
         let why = why_not("node2", there.path(), &client).await;
@@ -244,10 +250,7 @@ mod tests {
         let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store = ObjectStore::default();
         let client = store.client();
-        let lease = lease_on_repairs("node1".to_owned());
-        let Ok(mut turn) = Turn::take(lease, here.path(), &client, now).await else {
-            panic!("no other server repairs");
-        };
+        let mut turn = first_turn(here.path(), &client).await;
         let change = async |client: &Client| {
             let request = Request::post("/api/v1/namespaces/default/things");
             let body = serde_json::json!({"metadata": {"name": "a"}}).to_string();

@@ -70,6 +70,15 @@ static FIELD: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\{(\w*(?::[^{} ]*)?)\}").expect("a pattern"));
 /// Braces that stand together: two are one in the text.
 static BRACES: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\{+|\}+").expect("a pattern"));
+/// Where a line of a literal goes on in the next line of the source.
+static GOES_ON: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\\\n\s*").expect("a pattern"));
+/// A module of tests in another file.
+static TEST_MODULE: LazyLock<Regex> = LazyLock::new(|| {
+    let module = r"#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([a-z:]+\))? )?mod \w+;";
+    Regex::new(module).expect("a pattern")
+});
+/// What stands in the fields, as it is written in the files.
+static FIELDS_AND_TEXTS: LazyLock<Examples> = LazyLock::new(Examples::read);
 /// Braces of the text itself, until its fields are filled.
 const OPEN: &str = "\u{1}";
 const CLOSE: &str = "\u{2}";
@@ -141,8 +150,7 @@ pub(crate) fn examples_of_nothing() -> Vec<String> {
         all.iter()
             .any(|said| said.file == *file && said.text == *text)
     };
-    let whole = Examples::read().whole.into_iter();
-    let left = whole.filter(|example| !is_said(example));
+    let left = FIELDS_AND_TEXTS.whole.iter().filter(|one| !is_said(one));
     left.map(|(file, text)| format!("{file}: {text}")).collect()
 }
 
@@ -152,7 +160,7 @@ fn said(
     is_said: impl Fn(&str) -> bool,
 ) -> Vec<Said> {
     let pattern = Regex::new(pattern).expect("a pattern");
-    let examples = Examples::read();
+    let examples = &*FIELDS_AND_TEXTS;
     let mut said: Vec<Said> = Vec::new();
     for (file, path) in sources {
         let code = code(&std::fs::read_to_string(&path).expect("a source"));
@@ -210,10 +218,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
 
 /// Without comments, tests, attributes that give their reason, and what a panic says.
 fn code(source: &str) -> String {
-    let module = r"#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([a-z:]+\))? )?mod \w+;";
-    let source = Regex::new(module)
-        .expect("a pattern")
-        .replace_all(source, "");
+    let source = TEST_MODULE.replace_all(source, "");
     let (code, _) = source.split_once("#[cfg(test)]").unwrap_or((&source, ""));
     let silent = [
         "//",
@@ -235,8 +240,7 @@ fn code(source: &str) -> String {
 
 /// The lines of a literal. One that goes on in the next line of the source is one line.
 fn lines(literal: &str) -> Vec<String> {
-    let goes_on = Regex::new(r"\\\n\s*").expect("a pattern");
-    let text = goes_on.replace_all(literal, "").replace("\\\"", "\"");
+    let text = GOES_ON.replace_all(literal, "").replace("\\\"", "\"");
     let text = BRACES.replace_all(&text, |run: &Captures<'_>| {
         let (braces, field) = run[0].split_at(run[0].len() / 2 * 2);
         match run[0].starts_with('{') {

@@ -9,6 +9,7 @@
 //! node that waits does not publish a new document every minute; a reader that knows the time says it exactly.
 
 use jiff::{SignedDuration, Timestamp};
+use windrow_model::span;
 
 use super::status::{ExpectationSource, Pace, Readiness, Status, StatusReason, UsualTime};
 use super::text::shorten;
@@ -55,8 +56,8 @@ pub fn headline(status: &Status, now: Timestamp) -> String {
 
 /// For how long the node has been as it is, where that is a minute or more.
 fn lasted(status: &Status, now: Timestamp) -> Option<String> {
-    let minutes = now.duration_since(since(status)).as_mins();
-    (minutes > 0).then(|| span(minutes))
+    let seconds = u64::try_from(now.duration_since(since(status)).as_secs()).ok()?;
+    (seconds >= 60).then(|| span(seconds))
 }
 
 /// Since when the node is as it is: on its way, since it came to its phase; otherwise, since it has its word.
@@ -94,10 +95,6 @@ pub fn pace_note(status: &Status) -> Option<String> {
 pub fn expected_time(status: &Status) -> Option<String> {
     let current = status.phases.iter().find(|one| one.name == status.phase);
     let expected = current?.expected?;
-    let time = |seconds: u64| match seconds {
-        0..60 => format!("{seconds} s"),
-        _ => span(i64::try_from(seconds / 60).unwrap_or(i64::MAX)),
-    };
     Some(match expected.usual {
         Some(UsualTime { median, boots, .. }) => {
             let plural = if boots == 1 { "" } else { "s" };
@@ -105,9 +102,9 @@ pub fn expected_time(status: &Status) -> Option<String> {
                 ExpectationSource::Learned => " of nodes like this",
                 ExpectationSource::EarlierBoots | ExpectationSource::Default => "",
             };
-            format!("usually {} ({boots} boot{plural}{whose})", time(median))
+            format!("usually {} ({boots} boot{plural}{whose})", span(median))
         }
-        None => format!("{} by default", time(expected.seconds)),
+        None => format!("{} by default", span(expected.seconds)),
     })
 }
 
@@ -150,7 +147,7 @@ fn published_time(status: &Status, now: Timestamp) -> (Option<String>, Option<Ti
             .unwrap_or(DAY),
     };
     let next = since.saturating_add(SignedDuration::from_mins(next)).ok();
-    let lasted = reached.map(|minutes| span(minutes).replacen(' ', "+ ", 1));
+    let lasted = reached.map(|minutes| span(minutes.unsigned_abs() * 60).replacen(' ', "+ ", 1));
     (lasted, next)
 }
 
@@ -184,17 +181,6 @@ fn join(status: &Status, with_step: bool, lasted: Option<&str>) -> String {
     match parts.is_empty() {
         true => word(status).to_owned(),
         false => format!("{} ({})", word(status), parts.join(", ")),
-    }
-}
-
-/// Some minutes, as people say them.
-fn span(minutes: i64) -> String {
-    match (minutes / DAY, minutes / 60 % 24, minutes % 60) {
-        (0, 0, minutes) => format!("{minutes} min"),
-        (0, hours, 0) => format!("{hours} h"),
-        (0, hours, minutes) => format!("{hours} h {minutes} min"),
-        (days, 0, _) => format!("{days} d"),
-        (days, hours, _) => format!("{days} d {hours} h"),
     }
 }
 

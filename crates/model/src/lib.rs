@@ -25,4 +25,7 @@ pub mod hidden;
 pub mod manifest;
 pub mod reasons;
 pub mod redact;
+mod span;
 pub mod suggest;
+
+pub use span::span;

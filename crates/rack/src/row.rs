@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::manifest::sha256_hex;
+use windrow_model::span;
 use windrow_plan::readiness::node::{Pace, Phase, Readiness};
 
 use crate::group::Machine;
 use crate::inventory::ExpectedNode;
 use crate::record::BootRecord;
 use crate::report::{FileCounts, NodeFinding, NodeReport, ReportSource, StatusServer};
-use crate::text::span;
 
 /// A clock that is further off than this is told, in seconds.
 const CLOCK_OFF: u64 = 60;

@@ -169,20 +169,6 @@ fn a_document_of_an_older_version_says_what_it_says() {
 }
 
 #[test]
-fn spans_are_short() {
-    for (minutes, expected) in [
-        (1, "1 min"),
-        (59, "59 min"),
-        (60, "1 h"),
-        (125, "2 h 5 min"),
-        (1_440, "1 d"),
-        (1_500, "1 d 1 h"),
-    ] {
-        assert_eq!(span(minutes), expected);
-    }
-}
-
-#[test]
 fn how_long_it_takes_is_told_beside_what_is_usual_and_where_that_is_known_from() {
     let expected = |seconds, usual: Option<UsualTime>| {
         let mut hung = node(Readiness::SettingUp, Phase::Api, Some(Pace::Stalled));

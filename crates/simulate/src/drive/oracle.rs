@@ -88,9 +88,8 @@ impl Oracle {
             self.first_seen.entry(seen).or_insert(now);
             // Held with another file of its name, it is decided again when that one is.
             let entry = ledger.files.get(&file.path);
-            let code = Code::SameBaseName;
-            let is_shared = |entry: &LedgerEntry| matches!(&entry.state, FileStage::Held { code: is, .. } if *is == code);
-            if entry.is_some_and(|entry| is_shared(entry)) {
+            let state = entry.map(|entry| &entry.state);
+            if matches!(state, Some(FileStage::Held { code, .. }) if *code == Code::SameBaseName) {
                 self.for_good.remove(&file.path);
             }
         }
