@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use windrow_decide::{
-    Action, Cause, Detail, FileStage, Ledger, LedgerEntry, MarkerTrouble, Observation, StagingState,
+    Action, Cause, Detail, FileStage, Ledger, MarkerTrouble, Observation, StagingState,
 };
 use windrow_model::manifest::{BaseName, GroupKind, ManifestPath, MarkerPath, ObjectRef};
 use windrow_model::reasons::Code;
