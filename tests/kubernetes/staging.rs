@@ -438,6 +438,41 @@ async fn a_chart_beside_its_custom_objects_is_no_later_than_without_windrow() {
 }
 
 #[tokio::test]
+async fn what_a_deployment_names_may_come_behind_it_and_costs_no_pass() {
+    let mut named = String::from(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: web-system}\n---\n",
+    );
+    let whole = operator("web");
+    let (account, deployment) = whole.split_once("---\n").unwrap();
+    named += account;
+    let files = [
+        ("10-operator.yaml", deployment.to_owned()),
+        ("20-account.yaml", named),
+        ("90-namespace.yaml", namespace("web-system")),
+    ];
+    let files: BTreeMap<String, String> = files
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), text))
+        .collect();
+    let run = async |windrow: bool| {
+        let node = Bootstrap::start(files.clone(), windrow, false).await?;
+        Some(node.end().await)
+    };
+    let (Some(with), Some(without)) = tokio::join!(run(true), run(false)) else {
+        return;
+    };
+    print("an operator before its account", &with, &without);
+    assert_eq!((with.failed, with.repeated), (0, 0), "{with:#?}");
+    assert!(with.passes <= without.passes, "{with:#?}\n{without:#?}");
+    let place = |resource: &str| with.created.iter().position(|(one, _)| one == resource);
+    assert!(
+        place("deployments") < place("configmaps"),
+        "{:#?}",
+        with.created
+    );
+}
+
+#[tokio::test]
 async fn published_manifests_are_staged_without_one_failed_apply() {
     let Some(dir) = std::env::var_os("WINDROW_REAL_MANIFESTS") else {
         return;
