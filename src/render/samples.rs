@@ -78,6 +78,7 @@ pub(super) fn require(
         learned: None,
         yields: false,
         at_once: false,
+        may_come_first: false,
     });
 }
 
