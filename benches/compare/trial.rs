@@ -29,7 +29,7 @@ const AGAIN: Duration = Duration::from_secs(15);
 /// Where something can never be applied, what it costs in this time is compared.
 const BROKEN: Duration = Duration::from_secs(60);
 /// Who has not applied everything by then does not.
-const END: Duration = Duration::from_secs(300);
+const END: Duration = Duration::from_secs(180);
 
 /// What came of it.
 #[derive(Debug, Default, Serialize)]
