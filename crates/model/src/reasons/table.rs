@@ -363,7 +363,7 @@ reasons! {
             "Nothing to do. The fail-safe unit lifts what may be lifted when Windrow cannot be started again."
             "82424bdb12384d748acf0a42dd030dd4";
         Scanned "scanned" Info
-            "manifest files: {files}, held: {held}"
+            "manifest files: {files}, of which {held} held"
             "Nothing to do."
             "6ae0fb5b8fc14c5d9d0f3d7ef78b7e08";
         Held "held" Notice
