@@ -132,6 +132,11 @@ impl Oracle {
             self.untrue
                 .insert(format!("{} is held again: {}", mark.file, mark.why));
         }
+        // What a person holds starts over: whoever lets the name go may do so while a file of it is gone.
+        if mark.code == Code::HeldByHand {
+            let name = mark.file.name();
+            self.for_good.retain(|file, _| file.name() != name);
+        }
     }
 
     /// A marker goes: is it written down that its file was let through?
