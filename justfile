@@ -5,7 +5,7 @@ _default:
 
 # The main job on the embedded simulation: a Harvester node boots in an empty directory, a new temporary one when none is named
 sandbox *directory:
-    cargo run --release -- run --sandbox {{directory}}
+    cargo run -- run --sandbox {{directory}}
 
 # What a change is checked with before it is committed
 check:
