@@ -220,8 +220,7 @@ impl DecisionContext<'_> {
             requirement.at_once && requirement.takes_part() && !self.is_met(requirement)
         });
         let mut lines: Vec<String> = Vec::new();
-        for requirement in lacks {
-            let line = self.plan.describe_met_in_pass(file, requirement);
+        for line in lacks.filter_map(|one| self.plan.describe_met_in_pass(file, one)) {
             if !lines.contains(&line) {
                 lines.push(line);
             }

@@ -227,10 +227,9 @@ impl PlanFile {
     pub fn is_met_in_first_pass(&self, plan: &Plan, requirement: &Requirement) -> bool {
         requirement.at_once
             && requirement.takes_part()
-            && self
-                .first_pass
-                .met
-                .contains(&plan.describe_met_in_pass(self, requirement))
+            && plan
+                .describe_met_in_pass(self, requirement)
+                .is_some_and(|line| self.first_pass.met.contains(&line))
     }
 
     /// Every requirement of every document, in order.

@@ -284,9 +284,13 @@ impl Plan {
             reasons.push(Code::HeldRefused.say(&[("why", why)]));
         }
         for requirement in file.requirements().filter(|one| one.takes_part()) {
-            let (list, line) = match pass.meets(id, requirement, false) {
-                true => (&mut first.met, self.describe_met_in_pass(file, requirement)),
-                false => (&mut reasons, requirement.reason.to_string()),
+            let met = match pass.meets(id, requirement, false) {
+                true => self.describe_met_in_pass(file, requirement),
+                false => None,
+            };
+            let (list, line) = match met {
+                Some(line) => (&mut first.met, line),
+                None => (&mut reasons, requirement.reason.to_string()),
             };
             if !list.contains(&line) {
                 list.push(line);
@@ -296,8 +300,15 @@ impl Plan {
         first
     }
 
-    /// Says what meets a requirement in the same pass.
-    pub fn describe_met_in_pass(&self, file: &PlanFile, requirement: &Requirement) -> String {
+    /// Says which file meets a requirement in the same pass; `None` where nothing in the directory does.
+    pub fn describe_met_in_pass(
+        &self,
+        file: &PlanFile,
+        requirement: &Requirement,
+    ) -> Option<String> {
+        let SatisfiedBy::File { file: provider, .. } = requirement.satisfied_by else {
+            return None;
+        };
         let what = match &self.needs[requirement.need].target {
             NeedTarget::Kind(kind) => format!("its kind {kind}"),
             NeedTarget::Object(object) if is_namespace(object) => {
@@ -305,18 +316,15 @@ impl Plan {
             }
             NeedTarget::Object(object) => object.to_string(),
         };
-        let SatisfiedBy::File { file: provider, .. } = requirement.satisfied_by else {
-            return format!("{what} comes in the same pass");
-        };
         let provider = &self.files[provider].path;
-        match *provider < file.path {
+        Some(match *provider < file.path {
             true => format!(
                 "{what} comes with {provider}, which RKE2 applies before it in the same pass"
             ),
             false => format!(
                 "{what} comes with {provider}, which RKE2 applies after it in the same pass"
             ),
-        }
+        })
     }
 }
 

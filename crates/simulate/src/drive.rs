@@ -4,6 +4,7 @@
 //! The directory and the saved ledger are the disk: they outlive a crash, nothing else does.
 
 mod acting;
+mod alone;
 mod daemon;
 mod disaster;
 mod oracle;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow_decide::flight::FlightLine;
-use windrow_decide::{Decision, Ledger, Observation};
+use windrow_decide::{Decision, Observation};
 
 use super::chance::Chance;
 use super::charts;
@@ -26,10 +27,12 @@ use super::files::SimulatedDirectory;
 use super::log::HappeningKind;
 use super::node::{Signal, SimulatedNode};
 use super::prepared::PreparedSetup;
-use super::run::{DueChanges, JoinedNode, Run, Setup};
+use super::run::{DueChanges, Run, Setup};
 use super::scenario::JoinRole;
 use super::tape::Tape;
 use super::watch::Watch;
+use alone::{ended, run_alone};
+pub use alone::{without_windrow, without_windrow_but_faults};
 use daemon::{SimulatedDaemon, earliest};
 
 /// No bootstrap takes longer; one that does is reported as still under way.
@@ -77,48 +80,6 @@ impl PreparedSetup {
     }
 }
 
-/// The bootstrap as it goes without Windrow.
-pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
-    without_windrow_but_faults(setup, &Faults::NONE, seed)
-}
-
-/// The same, with those of the faults that are the cluster's own.
-pub fn without_windrow_but_faults(setup: &Setup, faults: &Faults, seed: u64) -> Run {
-    run_alone(setup, &PreparedSetup::read(setup), faults, seed, &|| true).0
-}
-
-/// The run, and whether it was played to its end.
-fn run_alone(
-    setup: &Setup,
-    known: &PreparedSetup,
-    faults: &Faults,
-    seed: u64,
-    go_on: &dyn Fn() -> bool,
-) -> (Run, bool) {
-    let mut node = fleet(setup, faults, seed);
-    let mut disks = known.disks.clone();
-    let mut changes = DueChanges::new(setup, &mut Chance::new(seed).branch(3));
-    let end = setup.scenario.start + LIMIT;
-    loop {
-        let next = earliest([node.next_event_at(), changes.next_at()]);
-        let Some(next) = next.filter(|next| *next < end) else {
-            break;
-        };
-        if !go_on() {
-            return (ended(seed, node, disks), false);
-        }
-        node.advance(next, &disks[..]);
-        for signal in node.signals() {
-            write_again(known, signal, &mut node, &mut disks, next);
-        }
-        changes.make(next, &mut disks, &mut node);
-        if changes.next_at().is_none() && node.is_settled(&disks[..]) {
-            break;
-        }
-    }
-    (ended(seed, node, disks), true)
-}
-
 /// The bootstrap with Windrow, started before RKE2 as its unit is.
 pub fn with_windrow(setup: &Setup, faults: &Faults, seed: u64) -> Run {
     Drive::new(setup, &PreparedSetup::read(setup), *faults, seed).run()
@@ -150,41 +111,6 @@ fn fleet(setup: &Setup, faults: &Faults, seed: u64) -> SimulatedNode {
     let mut scenario = setup.scenario.clone();
     scenario.slow_definitions = scenario.slow_definitions.or(faults.slow_definitions());
     SimulatedNode::fleet(scenario, &joins, seed)
-}
-
-/// What comes of it, without Windrow.
-fn ended(seed: u64, mut node: SimulatedNode, mut disks: Vec<SimulatedDirectory>) -> Run {
-    let outcome = node.outcome(&disks[..]);
-    let joined = (1..disks.len())
-        .map(|number| {
-            let (applied, unapplied) = node.applied(&disks[number]);
-            JoinedNode {
-                applied,
-                unapplied,
-                status: None,
-                releases: Vec::new(),
-                untrue: Vec::new(),
-            }
-        })
-        .collect();
-    let counts = node.counts();
-    let (log, cluster) = node.into_parts();
-    Run {
-        seed,
-        counts,
-        outcome,
-        ended: cluster.now(),
-        log,
-        cluster,
-        files: disks.swap_remove(0),
-        ledger: Ledger::default(),
-        status: None,
-        releases: Vec::new(),
-        untrue: Vec::new(),
-        joined,
-        decisions: 0,
-        restless: 0,
-    }
 }
 
 /// What yip does to a directory at every boot, and RKE2 to HelmCharts when it starts.

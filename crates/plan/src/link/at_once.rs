@@ -60,10 +60,10 @@ impl Linker<'_> {
     }
 }
 
-/// Groups of the kinds that kube-apiserver takes whatever they name, and whose controllers try again. Not a webhook's or an APIService's, which
-/// kube-apiserver calls from then on; not a bare Pod, which it refuses without its service account or its classes
-/// (`plugin/pkg/admission/serviceaccount`, `priority`, `runtimeclass`); not a custom
-/// object's: Harvester's webhook, for one, looks at a machine's disks when the machine is created, and at none that is not there (v1.6.1
+/// Groups of the kinds that kube-apiserver takes whatever they name, and whose controllers try again. Not a webhook's or an APIService's,
+/// which kube-apiserver calls from then on; not a bare Pod, which it refuses without its service account or its classes
+/// (`plugin/pkg/admission/serviceaccount`, `priority`, `runtimeclass`); not a custom object's: Harvester's webhook, for one, looks at a
+/// machine's disks when the machine is created, and at none that is not there (v1.6.1
 /// `pkg/webhook/resources/virtualmachine/validator.go`).
 const TRIED_AGAIN: [&str; 5] = [
     "",
