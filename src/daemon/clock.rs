@@ -23,6 +23,13 @@ pub struct Clock {
     base: Option<Timestamp>,
     speed: u32,
     stops: Arc<Mutex<Stops>>,
+}
+
+/// The time that decisions go by: a step of the wall clock is in it only once `jumped` has said so. What is remembered is moved by that
+/// step then; a time that was taken after the step and before that would be moved twice.
+#[derive(Debug)]
+pub(super) struct SteadyClock {
+    clock: Clock,
     /// The wall clock at the last look, and how long the other one had run.
     last: (Timestamp, Duration),
 }
@@ -54,7 +61,6 @@ impl Clock {
             base,
             speed,
             stops: Arc::default(),
-            last: (base.unwrap_or_else(Timestamp::now), Duration::ZERO),
         }
     }
 
@@ -106,20 +112,12 @@ impl Clock {
         }
     }
 
-    /// By how much the wall clock was set since the last call, if it was.
-    pub fn jumped(&mut self) -> Option<SignedDuration> {
-        let (before, then) = self.last;
-        let now = self.now();
-        let ran = self.ran();
-        self.last = (now, ran);
-        let waited = SignedDuration::try_from(ran.saturating_sub(then) * self.speed).ok()?;
-        let jump = now.duration_since(before).checked_sub(waited)?;
-        (jump.abs() > JUMP).then_some(jump)
-    }
-
     /// When the wall clock will show `at`, unless it is set meanwhile.
     pub fn instant(&self, at: Timestamp) -> Instant {
-        let ahead = at.duration_since(self.now());
+        self.ahead(at.duration_since(self.now()))
+    }
+
+    fn ahead(&self, ahead: SignedDuration) -> Instant {
         let ahead = Duration::try_from(ahead).unwrap_or(Duration::ZERO) / self.speed;
         match self.is_stopped() {
             // As long as it stands, that time does not come.
@@ -136,13 +134,65 @@ impl Clock {
     }
 }
 
+impl SteadyClock {
+    /// By this clock, which was not set yet.
+    pub(super) fn new(clock: Clock) -> Self {
+        let last = (clock.now(), clock.ran());
+        Self { clock, last }
+    }
+
+    /// The current time, but for a step that `jumped` has not told yet.
+    pub(super) fn now(&self) -> Timestamp {
+        let (then, _) = self.last;
+        then.checked_add(self.passed()).unwrap_or(then)
+    }
+
+    /// By how much the wall clock was set since the last call, if it was.
+    pub(super) fn jumped(&mut self) -> Option<SignedDuration> {
+        let (expected, now) = (self.now(), self.clock.now());
+        self.last = (now, self.clock.ran());
+        let jump = now.duration_since(expected);
+        (jump.abs() > JUMP).then_some(jump)
+    }
+
+    /// When it will show `at`.
+    pub(super) fn instant(&self, at: Timestamp) -> Instant {
+        self.clock.ahead(at.duration_since(self.now()))
+    }
+
+    /// What has passed since the last look.
+    fn passed(&self) -> SignedDuration {
+        let (_, then) = self.last;
+        let passed = self.clock.ran().saturating_sub(then) * self.clock.speed;
+        SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn a_step_of_the_wall_clock_is_in_no_time_before_it_was_told() {
+        let hour = SignedDuration::from_hours(1);
+        for step in [hour, -hour] {
+            let mut clock = SteadyClock::new(Clock::real());
+            // Set by a step after the last look.
+            clock.last.0 -= step;
+            let before = clock.now();
+            let (wall, slack) = (clock.clock.now(), SignedDuration::from_mins(30));
+            assert!((wall.duration_since(before) - step).abs() < slack);
+            let told = clock.jumped().expect("a step");
+            assert!((told - step).abs() < slack);
+            assert!(clock.now().duration_since(wall).abs() < slack);
+            assert_eq!(clock.jumped(), None);
+        }
+    }
+
+    #[test]
     fn a_stopped_clock_stands_still_and_that_is_no_jump_of_the_wall_clock() {
-        let mut clock = Clock::sped_up(600);
+        let clock = Clock::sped_up(600);
+        let mut steady = SteadyClock::new(clock.clone());
         let other = clock.clone();
         other.stop();
         let stopped = clock.now();
@@ -155,7 +205,7 @@ mod tests {
         assert!(clock.instant(stopped) > Instant::now());
         other.go_on();
         assert!(!clock.is_stopped());
-        assert_eq!(clock.jumped(), None);
+        assert_eq!(steady.jumped(), None);
         let real = Instant::now();
         while clock.now() == stopped {
             assert!(real.elapsed() < Duration::from_secs(60), "it stands still");

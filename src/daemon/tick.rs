@@ -20,7 +20,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::Plan;
 
 use super::appearances::{AppearanceEnds, AppearanceWatch};
-use super::clock::Clock;
+use super::clock::{Clock, SteadyClock};
 use super::configuration_events::{configuration_events, configuration_findings, webhook_findings};
 use super::data_dir::DataDir;
 use super::flight::FlightRecorder;
@@ -62,7 +62,7 @@ pub struct Daemon {
     pub(super) reloading: Reloading,
     root: Layout,
     layout: Layout,
-    clock: Clock,
+    clock: SteadyClock,
     state: StagingState,
     scanner: ManifestScanner,
     data_dir: DataDir,
@@ -101,6 +101,7 @@ pub struct Daemon {
 impl Daemon {
     /// A daemon by this configuration, which it publishes again whenever it changes. Reads the ledger; changes nothing yet.
     pub fn new(configuration: watch::Sender<Arc<Configuration>>, clock: Clock, link: Link) -> Self {
+        let steady = SteadyClock::new(clock.clone());
         let in_force = Arc::clone(&configuration.borrow());
         let (root, layout) = (in_force.root().clone(), in_force.layout().clone());
         let loaded = &in_force.loaded;
@@ -119,13 +120,13 @@ impl Daemon {
         let kind = loaded.settings.platform.or_else(|| platform::detect(&root));
         let mut flight = FlightRecorder::none();
         let node = configure::node_facts(&layout, &loaded.rules, kind, None);
-        flight.configured(&layout, loaded, (kind, node.clone()), clock.now());
+        flight.configured(&layout, loaded, (kind, node.clone()), steady.now());
         let mut state = StagingState::new(
             loaded.settings.clone(),
             Arc::clone(&loaded.rules),
             kind,
             read.ledger,
-            clock.now(),
+            steady.now(),
         );
         state.set_node(node);
         state.set_findings("configuration", &configuration_findings(loaded));
@@ -133,7 +134,7 @@ impl Daemon {
         let counters = DaemonCounters::default();
         let marking = MarkingContext {
             configured: configuration.subscribe(),
-            clock: clock.clone(),
+            clock,
             counters: counters.clone(),
             to_loop,
         };
@@ -152,7 +153,7 @@ impl Daemon {
             reloading: Reloading::default(),
             root,
             layout,
-            clock,
+            clock: steady,
             state,
             files,
             marking,

@@ -15,6 +15,7 @@ mod node;
 mod outlets_in_machine;
 mod own_node_in_machine;
 mod package;
+mod power_cuts;
 mod rack_in_machine;
 mod recipes;
 mod rke2_loop_in_machine;
