@@ -247,14 +247,6 @@ impl BootTimeline {
     pub fn seconds(&self) -> f64 {
         self.end.at
     }
-
-    /// How long RKE2's polls took on the chain, in seconds, and how many there were.
-    pub fn polls_on_chain(&self) -> (usize, f64) {
-        let polls = self.chain.iter().filter(|step| step.on == WaitedOn::Rke2);
-        polls.fold((0, 0.0), |(count, sum), step| {
-            (count + 1, sum + step.to - step.from)
-        })
-    }
 }
 
 /// The JSON schema of a boot's timeline.
