@@ -255,7 +255,11 @@ fn files_of_one_name_agree_on_what_the_failsafe_does_and_their_marker_comes_to_r
     let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
     let mut node = Node::on(
         Some(Platform::Harvester),
-        &[("pair.yaml", WIDGET), ("sub/pair.yaml", vm)],
+        &[
+            ("a/pair.yaml", &free("a")),
+            ("pair.yaml", WIDGET),
+            ("sub/pair.yaml", vm),
+        ],
     );
     node.api();
     node.tick();

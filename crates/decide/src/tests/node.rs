@@ -2,7 +2,7 @@
 
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Severity;
-use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, specs};
+use windrow_plan::readiness::node::{NodeEvent, NodeRole, Pace, ProbeOutcome, specs};
 use windrow_plan::rules::Platform;
 
 use super::*;
@@ -54,6 +54,44 @@ fn a_probed_node_is_ready_when_its_manifests_and_its_probes_are_and_not_before()
     node.observe(ClusterEvent::Node(NodeEvent::Vip(vip.clone())));
     assert_eq!(node.tick().status.vip, Some(vip));
     assert!(status.summary.chars().count() <= 65, "{}", status.summary);
+}
+
+#[test]
+fn the_node_is_probed_unless_that_is_switched_off() {
+    let mut node = Node::on(Some(Platform::Harvester), &[]);
+    let wanted = node.state.interests().probes.unwrap();
+    assert_eq!(wanted.platform, Some(Platform::Harvester));
+    assert!(!wanted.installed);
+    let mut settings = Settings::default();
+    settings.probes.enabled = false;
+    node.state
+        .configure(settings, rules(), Some(Platform::Harvester));
+    assert!(node.state.interests().probes.is_none());
+}
+
+#[test]
+fn the_status_says_which_platform_the_node_is_once_that_is_known() {
+    for platform in [None, Some(Platform::Rke2), Some(Platform::Harvester)] {
+        let status = Node::on(platform, &[]).tick().status;
+        assert_eq!(status.platform, platform);
+    }
+}
+
+#[test]
+fn a_node_on_which_a_manifest_moved_a_while_ago_is_slow_and_stalls_only_later() {
+    let mut node = Node::new(&[("a.yaml", &free("a")), ("b.yaml", &free("b"))]);
+    node.api();
+    let pace_after = |node: &mut Node, minutes: i64| {
+        node.later(minutes);
+        healthy(node, NodeRole::FirstServer);
+        node.tick().status.pace
+    };
+    assert_eq!(pace_after(&mut node, 0), Some(Pace::Moving));
+    node.later(15);
+    node.applied("a.yaml");
+    node.tick();
+    assert_eq!(pace_after(&mut node, 10), Some(Pace::Slow));
+    assert_eq!(pace_after(&mut node, 10), Some(Pace::Stalled));
 }
 
 #[test]

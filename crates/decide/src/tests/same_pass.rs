@@ -57,6 +57,23 @@ fn a_file_is_released_with_the_one_that_brings_its_namespace_and_says_why() {
 }
 
 #[test]
+fn a_file_does_not_say_that_it_relies_on_what_is_there_already() {
+    let both = format!("{}---\n{}", object("o", "t"), object("o", "u"));
+    let mut node = Node::new(&[
+        ("a.yaml", &space("t")),
+        ("b.yaml", &space("u")),
+        ("c.yaml", &both),
+    ]);
+    node.api();
+    node.exists(space_id());
+    let released = node.tick().status.staging.released;
+    assert_eq!(
+        released[2].relies_on,
+        ["its namespace u comes with b.yaml, which RKE2 applies before it in the same pass"]
+    );
+}
+
+#[test]
 fn when_the_file_that_brings_it_is_hidden_again_the_other_is_held_too_until_both_may_go() {
     let hide: [fn(&mut Node); 4] = [
         |node| {

@@ -3,7 +3,7 @@
 use windrow_plan::readiness::ObservedCluster;
 
 use super::*;
-use crate::flight::Tap;
+use crate::flight::{Recorder, Tap};
 
 fn order_by(who: &str, hold: bool, at: Timestamp) -> Manual {
     Manual {
@@ -148,8 +148,10 @@ fn a_blocker_says_how_many_objects_need_it_and_which_file_brings_it() {
 
 #[test]
 fn what_is_held_only_for_its_name_waits_for_nothing_itself() {
-    let mut node = Node::new(&[("a/x.yaml", WIDGET), ("b/x.yaml", &free("x"))]);
+    let text = waits_for("x", "/namespaces/default/ConfigMap/y (exists)");
+    let mut node = Node::new(&[("a/x.yaml", WIDGET), ("b/x.yaml", &text)]);
     node.api();
+    node.exists(config_map("y"));
     let held = node.tick().status.staging.held;
     let blockers: Vec<(Code, usize)> = held
         .iter()
@@ -158,6 +160,8 @@ fn what_is_held_only_for_its_name_waits_for_nothing_itself() {
     assert_eq!(blockers.len(), 2);
     assert_eq!(blockers[0].1, 1);
     assert_eq!(blockers[1], (Code::SameBaseName, 0));
+    let why = "held together with a/x.yaml, which has the same name";
+    assert_eq!(held[1].why, why);
 }
 
 #[test]
@@ -349,6 +353,19 @@ fn a_decision_is_recorded_when_it_does_or_says_something_new_with_what_it_rests_
 }
 
 #[test]
+fn the_first_line_of_a_flight_wants_the_whole_ledger_and_so_does_that_of_one_that_begins_again() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    let (mut tap, mut recorder) = (Tap::default(), Recorder::default());
+    assert!(recorder.wants_ledger());
+    let decision = node.tick();
+    tap.decided(node.now, &decision, node.state.observation());
+    recorder.record(tap.acted(&decision.actions, &[]).unwrap());
+    assert!(!recorder.wants_ledger());
+    recorder.start_over();
+    assert!(recorder.wants_ledger());
+}
+
+#[test]
 fn ages_and_cuts_are_written_as_a_person_reads_them() {
     let age = |seconds: i64| {
         let to = start() + SignedDuration::from_secs(seconds);
@@ -417,4 +434,15 @@ fn each_incident_that_can_be_cured_can_be_named_in_the_settings() {
             .filter(|one| shown.contains(one.as_str()));
         assert_eq!(named.collect::<Vec<_>>(), [code], "{shown}");
     }
+}
+
+#[test]
+fn a_flight_file_that_would_begin_again_with_every_decision_is_refused() {
+    let with = |size: &str| {
+        let recorded = [("flight.fileBytes".to_owned(), size.to_owned())];
+        crate::settings::restore(&recorded.into()).map(|settings| settings.flight.file_bytes)
+    };
+    assert_eq!(with("256KiB"), Ok(256 * 1024));
+    let refused = with("255KiB").unwrap_err();
+    assert!(refused.contains("too small"), "{refused}");
 }
