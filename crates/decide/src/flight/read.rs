@@ -108,3 +108,31 @@ impl Flights {
         Ok(flights)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = r#"{"is": "flight", "version": 1, "windrow": "0.1.0", "at": "2026-01-01T00:00:00Z", "boot": "b"}"#;
+
+    #[test]
+    fn what_follows_a_line_that_cannot_be_read_is_left_out_up_to_the_next_beginning() {
+        let files = r#"{"is": "files", "at": "2026-01-01T00:00:00Z"}"#;
+        let text = format!("{HEAD}\n{files}\nx\n{files}\n{HEAD}\n{files}\n");
+        let read = Flights::read(&text).unwrap();
+        let numbers = |segment: &Segment| segment.lines.iter().map(|(number, _)| *number).collect();
+        let lines: Vec<Vec<usize>> = read.segments.iter().map(numbers).collect();
+        assert_eq!(lines, [[2], [6]]);
+    }
+
+    #[test]
+    fn of_lines_in_a_row_that_cannot_be_read_the_first_is_told() {
+        let read = Flights::read(&format!("{HEAD}\nx\ny\n{HEAD}\nz\n")).unwrap();
+        let told: Vec<_> = read.damage.iter().map(|line| &line[..7]).collect();
+        assert_eq!((read.segments.len(), told), (2, vec!["line 2:", "line 5:"]));
+        assert_eq!(
+            Flights::read("x\ny\n").unwrap_err(),
+            "there is no flight in it"
+        );
+    }
+}

@@ -259,6 +259,15 @@ mod tests {
     }
 
     #[test]
+    fn of_a_long_text_of_a_status_the_beginning_stays() {
+        let kept = "\u{e4}".repeat(LONGEST_STATUS / 2 - 1);
+        let noted = object(&json!({"kind": "X", "status": {"note": format!("{kept}.\u{e4}")}}));
+        assert_eq!(noted["status"]["note"], format!("{kept}."));
+        let whole = json!({"kind": "X", "status": {"note": format!("{kept}\u{e4}")}});
+        assert_eq!(object(&whole), whole);
+    }
+
+    #[test]
     fn what_decisions_are_made_by_stays() {
         let vm = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
             "metadata": {"name": "vm", "namespace": "default", "labels": {"a": "Rack7b"},

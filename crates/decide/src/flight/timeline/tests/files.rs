@@ -3,7 +3,7 @@
 use super::*;
 use crate::StagingState;
 use crate::settings::Settings;
-use crate::status::{HeldFile, Holder, StagingStatus};
+use crate::status::{FailedFile, HeldFile, Holder, StagingStatus};
 use windrow_plan::rules::RuleSet;
 
 /// What a decision says of staging, with these files held.
@@ -79,6 +79,34 @@ fn the_node_waits_for_no_file_that_is_held_on_purpose() {
     let waits_for = |held: &[_]| courses(&[(0, held)]).waits_for.map(|path| path.to_string());
     assert_eq!(waits_for(&[purpose, waits]).as_deref(), Some("b.yaml"));
     assert_eq!(waits_for(&[purpose]), None);
+}
+
+#[test]
+fn a_file_that_rke2_cannot_apply_says_why_and_no_other_does() {
+    let mut one = setting_up(10, Phase::Manifests);
+    for file in ["a.yaml", "b.yaml"] {
+        one = with_file(one, file, RecordedStage::Released);
+    }
+    let mut staging = staging(&[]);
+    staging.failed.push(FailedFile {
+        file: "b.yaml".into(),
+        since: after(10),
+        reason: "ApplyManifestFailed".to_owned(),
+        message: "no matches for kind".to_owned(),
+    });
+    let mut courses = FileCourses::default();
+    let moment = StagingMoment {
+        at: 10.0,
+        axis: &Axis::new(after(0)),
+        begins: false,
+        decision: &one,
+        staging: Some(&staging),
+    };
+    courses.take(&moment, &staged_course(100));
+    let failure = |path: &str| courses.files[&ManifestPath::from(path)].failure.as_deref();
+    assert_eq!(failure("a.yaml"), None);
+    let why = "ApplyManifestFailed: no matches for kind";
+    assert_eq!(failure("b.yaml"), Some(why));
 }
 
 /// A file that came at the fortieth second in this stage, in a boot that is Ready at the hundredth.
