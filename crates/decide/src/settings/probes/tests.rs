@@ -45,6 +45,14 @@ fn a_probe_needs_only_what_it_asks_and_is_wanted_by_all_roles() {
 }
 
 #[test]
+fn a_name_may_have_digits_and_hyphens_between_its_letters() {
+    for name in ["disk-1", "3par", "a"] {
+        let read = probes(&format!("{name}: {{tcp: {{address: 'a:1'}}}}\n"));
+        assert_eq!(read[0].name, name);
+    }
+}
+
+#[test]
 fn every_kind_is_read_with_all_its_keys() {
     let read = probes(
         "\
