@@ -178,7 +178,6 @@ impl FileObstacle {
             Code::DanglingSymlink => Some(Self::Dangling),
             Code::FileUnreadable => Some(Self::Unreadable),
             Code::FileNameNotText => Some(Self::Refused),
-            Code::AddonCollision => Some(Self::Collides),
             Code::ObjectRefused | Code::ObjectNameInvalid => Some(Self::PartlyRefused),
             Code::FileTooLarge | Code::LimitExceeded | Code::SymlinkOutside => Some(Self::Unseen),
             _ => None,

@@ -63,11 +63,10 @@ pub(super) fn numbers(text: &str) -> Option<Numbers> {
     let release = text.split(['-', '+']).next().unwrap_or_default();
     let mut numbers = Numbers::default();
     let mut parts = release.split('.');
-    for (place, number) in numbers.iter_mut().enumerate() {
+    for number in &mut numbers {
         match parts.next() {
             Some(part) => *number = part.parse().ok()?,
-            None if place > 0 => break,
-            None => return None,
+            None => break,
         }
     }
     parts.next().is_none().then_some(numbers)
