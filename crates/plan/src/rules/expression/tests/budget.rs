@@ -32,6 +32,8 @@ fn loops_over_long_lists_within_loops_are_an_error() {
         "size(object.entries.map(a, object.entries.filter(b, b.name == a.name))) == 3",
         "object.entries.exists_one(a, object.entries.exists_one(b, a == b))",
         "object.entries.all(a, object.entries == object.entries)",
+        "object.entries.all(a, object['entries'] == object['entries'])",
+        "object.entries.all(a, (a.ready ? object.entries : []) == (a.ready ? object.entries : []))",
         "object.entries.all(a, a in object.entries)",
         "object.entries.all(a, size(object.entries + object.entries) > 1)",
         "object.entries.all(a, [object.entries, object.entries] != [])",
