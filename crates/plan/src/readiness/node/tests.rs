@@ -211,6 +211,47 @@ fn an_agent_is_asked_nothing_that_only_a_server_can_answer() {
 }
 
 #[test]
+fn a_machine_whose_role_is_not_known_is_asked_what_any_machine_can_answer() {
+    let specs = specs(NodeRole::Unknown, Some(Platform::Harvester));
+    let ids: Vec<&str> = specs.iter().map(|spec| spec.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        [
+            "default-route",
+            "nic-carrier",
+            "rke2-installed",
+            "clock",
+            "disk-space",
+            "disk-inodes",
+            "memory",
+            "load",
+            "temperature",
+            "link-errors",
+            "hardware",
+        ]
+    );
+}
+
+/// The roles of a probe as the documentation has them.
+fn in_words(roles: &[NodeRole]) -> &'static str {
+    let has = |role| roles.contains(&role);
+    match (
+        has(NodeRole::FirstServer),
+        has(NodeRole::JoinedServer),
+        has(NodeRole::Agent),
+        has(NodeRole::Witness),
+    ) {
+        (true, true, true, true) => "all",
+        (true, true, false, false) => "servers",
+        (true, true, true, false) => "servers, agent",
+        (true, true, false, true) => "servers, witness",
+        (true, false, false, false) => "first server",
+        (false, true, true, true) => "joined, agent, witness",
+        other => panic!("the documentation has no words for {other:?}"),
+    }
+}
+
+#[test]
 fn the_documentation_has_every_probe_as_the_table_has_it() {
     let documentation = include_str!("../../../../../docs/readiness.md");
     for row in BUILTIN {
@@ -221,7 +262,7 @@ fn the_documentation_has_every_probe_as_the_table_has_it() {
         let phase = serde_json::to_value(row.phase).unwrap();
         let phase = phase.as_str().unwrap();
         let found = documentation.lines().any(|line| {
-            line.starts_with(&format!("| `{}` | ", row.name))
+            line.starts_with(&format!("| `{}` | {} | ", row.name, in_words(row.roles)))
                 && line.contains(&format!(" | {} s | {severity}", row.period))
                 && line.contains(&format!(" | {phase} | {} |", row.asks))
                 && line.contains("(day 0)") == row.day_zero

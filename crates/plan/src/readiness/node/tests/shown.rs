@@ -61,6 +61,23 @@ fn a_phase_before_the_current_one_of_which_something_is_not_known_is_unknown_and
 }
 
 #[test]
+fn a_phase_before_the_current_one_of_which_nothing_is_known_is_unknown() {
+    let each = one_of_each();
+    let (silent, last) = (each[1].phase, &each[2]);
+    let probes = specs(NodeRole::FirstServer, Some(Platform::Harvester));
+    let of_it = probes.iter().filter(|spec| spec.phase == silent);
+    let of_it: Vec<&str> = of_it.map(|spec| spec.id.as_str()).collect();
+    let mut node = Node::harvester(NodeRole::FirstServer);
+    node.passes_but(&[&of_it[..], &[last.id.as_str()]].concat());
+    for id in of_it {
+        node.refused(id, "HTTP 403");
+    }
+    node.fails(last.id.as_str(), "no");
+    let judged = node.judge();
+    assert_eq!(state(&judged, silent).0, PhaseState::Unknown);
+}
+
+#[test]
 fn of_what_fails_in_several_phases_the_earliest_is_told_whoever_asks_for_it() {
     let each = one_of_each();
     let late = each.last().unwrap().id.to_string();
@@ -112,6 +129,14 @@ fn roles_and_phases_have_words_of_their_own() {
     titles.sort_unstable();
     titles.dedup();
     assert_eq!(titles.len(), phases.len());
+}
+
+#[test]
+fn rke2_reads_manifests_on_servers_and_so_it_may_where_the_role_is_not_known() {
+    let reads = |role: NodeRole| role.applies_manifests();
+    assert!(reads(NodeRole::FirstServer) && reads(NodeRole::JoinedServer));
+    assert!(!reads(NodeRole::Agent) && !reads(NodeRole::Witness));
+    assert!(reads(NodeRole::Unknown));
 }
 
 #[test]
