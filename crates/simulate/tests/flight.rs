@@ -184,6 +184,27 @@ fn other_rules_tell_what_would_have_been_held_instead() {
 }
 
 #[test]
+fn a_deadline_of_other_rules_ends_a_hold_though_nothing_was_decided_at_that_time() {
+    let flights = Flights::read(&flight(&Faults::NONE, 1)).unwrap();
+    let segment = &flights.segments[0];
+    let pack = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: other}\nrules:\n- name: waits\n  match: {group: '', kind: Namespace, name: orchard}\n  reason: to see what happens\n  tier: required\n  deadline: 7s\n  onDeadline: release\n  requires:\n  - object: {group: '', kind: Namespace, name: never}\n    condition: exists\n";
+    assert_eq!(RuleSet::load(&[("p".to_owned(), pack.to_owned())]).1, []);
+    let further = vec![("99-other.yaml".to_owned(), pack.to_owned())];
+    let mut other = Replay::with_rules(segment, further);
+    while other.step().unwrap().is_some() {}
+    let times = other.times();
+    let released = times.get("orchard.yaml").and_then(|file| file.released);
+    let decided = segment.lines.iter().filter_map(|(_, line)| match line {
+        FlightLine::Decision(recorded) => Some(recorded.at),
+        _ => None,
+    });
+    assert!(
+        released.is_some() && decided.into_iter().all(|at| Some(at) != released),
+        "{times:#?}"
+    );
+}
+
+#[test]
 fn a_file_without_its_secrets_is_examined_as_the_file_itself() {
     let setup = Setup::first_vm(start());
     let rules = RuleSet::shipped();
