@@ -202,6 +202,9 @@ mod tests {
     fn a_hardware_address_is_read_as_it_is_written_and_nothing_else_is() {
         let mac: MacAddress = "52:54:00:Ab:cd:0E".parse().unwrap();
         assert_eq!(mac.to_string(), "52:54:00:ab:cd:0e");
+        let kept = serde_json::to_value(mac).unwrap();
+        assert_eq!(kept, "52:54:00:ab:cd:0e");
+        assert_eq!(serde_json::from_value::<MacAddress>(kept).unwrap(), mac);
         for wrong in [
             "",
             "52:54:00:ab:cd",

@@ -528,6 +528,23 @@ mod tests {
     }
 
     #[test]
+    fn of_kinds_with_very_many_objects_only_some_are_listed() {
+        let many = [
+            ObjectKind::EVENT,
+            ObjectKind::LEASE,
+            ObjectKind::PENDING_POD,
+            ObjectKind::BUNDLE_DEPLOYMENT,
+        ];
+        for kind in many {
+            assert!(
+                kind.queries()
+                    .iter()
+                    .all(|query| query.contains("Selector="))
+            );
+        }
+    }
+
+    #[test]
     fn no_kind_stands_twice_in_the_table() {
         let mut seen = std::collections::BTreeSet::new();
         for kind in ObjectKind::ALL {

@@ -206,6 +206,29 @@ fn a_cordoned_node_still_counts_as_an_empty_place_of_a_spread() {
 }
 
 #[test]
+fn an_empty_place_that_the_pod_may_not_use_counts_for_a_spread_only_if_affinity_is_ignored() {
+    let mut spec = json!({"nodeSelector": {"zone": "a"}, "topologySpreadConstraints": [{
+        "topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}}
+    }]});
+    let pods = vec![
+        pod("web-1", "n1", spec.clone()),
+        pod("web-2", "n2", spec.clone()),
+    ];
+    let places = places(three(), pods);
+    assert_eq!(
+        fits(places.find(&pod("web-3", "", spec.clone()), None)),
+        ["n1", "n2"]
+    );
+    spec["topologySpreadConstraints"][0]["nodeAffinityPolicy"] = json!("Ignore");
+    let why = refused(places.find(&pod("web-3", "", spec), None));
+    assert!(
+        why[0].starts_with("spread by kubernetes.io/hostname: 2 there and 0"),
+        "{why:?}"
+    );
+}
+
+#[test]
 fn a_volume_is_reached_where_it_is_and_an_unknown_one_makes_the_answer_unknown() {
     let spec = json!({"volumes": [{"persistentVolumeClaim": {"claimName": "data"}}]});
     let mut places = places(three(), Vec::new());

@@ -307,6 +307,16 @@ fn a_chart_that_fails_again_and_again_is_named_and_one_that_failed_twice_is_not(
     );
     let twice = [chart.clone(), job(0, "False"), pod(2)];
     assert_eq!(codes(&cluster(twice)), [""; 0]);
+    // The pods of another Job, and of one of that name elsewhere, are not this chart's.
+    for (field, other) in [
+        ("/metadata/labels/batch.kubernetes.io~1job-name", "backup"),
+        ("/metadata/namespace", "elsewhere"),
+    ] {
+        let mut pod = pod(6);
+        *pod.pointer_mut(field).unwrap() = json!(other);
+        let others = [chart.clone(), job(0, "False"), pod];
+        assert_eq!(codes(&cluster(others)), [""; 0], "{field}");
+    }
     // A chart of an Addon gives up at the fifth: it is told while it can still be mended.
     let limited = |limit: u64, failed: i64| {
         let mut job = job(failed, "False");
