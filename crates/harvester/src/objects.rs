@@ -9,6 +9,8 @@ use serde_json::Value;
 use windrow_model::manifest::GroupKind;
 
 mod metadata;
+#[cfg(test)]
+mod tests;
 
 pub use self::metadata::KeptMetadata;
 
@@ -461,95 +463,4 @@ pub fn last_ends(pod: &Value) -> impl Iterator<Item = String> + '_ {
                 reason => format!("exit code {code} ({reason})"),
             })
         })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_kind_that_could_not_be_listed_is_not_a_kind_without_objects() {
-        let (mut objects, pods) = (Objects::default(), ObjectKind::POD.group_kind());
-        objects.insert(pods.clone(), KindListing::Unknown("403".into()));
-        let error = objects.all(ObjectKind::POD).unwrap_err();
-        assert_eq!(error.to_string(), "Pod could not be listed: 403");
-        objects.insert(pods, KindListing::Objects(Vec::new()));
-        assert_eq!(objects.all(ObjectKind::POD), Ok(&[][..]));
-    }
-
-    #[test]
-    fn two_kinds_of_one_plural_are_kept_apart() {
-        let mut objects = Objects::default();
-        let addon = |version: &str, name: &str| json!({"apiVersion": version, "kind": "Addon", "metadata": {"name": name, "namespace": "kube-system"}});
-        objects.add(addon("k3s.cattle.io/v1", "a"));
-        objects.add(addon("harvesterhci.io/v1beta1", "b"));
-        assert_eq!(objects.all(ObjectKind::ADDON).unwrap().len(), 1);
-        let other = objects.get(ObjectKind::MANIFEST_ADDON, "kube-system", "a");
-        assert!(other.unwrap().is_some());
-    }
-
-    #[test]
-    fn pending_pods_are_asked_for_by_themselves_unless_all_are_known() {
-        let pod = |name: &str, phase: &str| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "status": {"phase": phase}});
-        let part = ObjectKind::PENDING_POD.group_kind();
-        let mut objects = Objects::to_be_asked();
-        assert_eq!(objects.pending_pods().unwrap_err().kind, part);
-        objects.insert(part, KindListing::Objects(vec![pod("a", "Pending")]));
-        objects.add(pod("b", "Running"));
-        assert_eq!(objects.pending_pods().unwrap().len(), 0, "all are known");
-    }
-
-    #[test]
-    fn values_of_a_wrong_type_count_as_absent() {
-        let object = json!({"metadata": {"name": 7, "labels": {"a": 1, "b": "x"}}, "status": {"conditions": "none"}});
-        assert_eq!(text(&object, "/metadata/name"), "");
-        assert_eq!(texts(&object, "/metadata/labels").len(), 1);
-        assert!(condition(&object, "Ready").is_none());
-    }
-
-    #[test]
-    fn of_secrets_nothing_but_metadata_of_two_types_is_ever_listed() {
-        let mut secrets = ObjectKind::ALL.iter();
-        assert!(secrets.all(|kind| kind.plural != "secrets" || kind.kept_metadata().is_some()));
-        for kind in ObjectKind::ALL
-            .iter()
-            .filter(|kind| kind.plural == "secrets")
-        {
-            assert!(kind.queries().iter().all(|query| query.contains("type%3D")));
-        }
-        // Harvester's Settings hold a private key, a registry's password and the credentials of backups; ConfigMaps anything.
-        for kind in [ObjectKind::SETTING, ObjectKind::CONFIG_MAP] {
-            for query in kind.queries() {
-                assert!(query.contains("metadata.name%3D"), "{query}");
-            }
-        }
-    }
-
-    #[test]
-    fn of_kinds_with_very_many_objects_only_some_are_listed() {
-        let many = [
-            ObjectKind::EVENT,
-            ObjectKind::LEASE,
-            ObjectKind::PENDING_POD,
-            ObjectKind::BUNDLE_DEPLOYMENT,
-        ];
-        for kind in many {
-            assert!(
-                kind.queries()
-                    .iter()
-                    .all(|query| query.contains("Selector="))
-            );
-        }
-    }
-
-    #[test]
-    fn no_kind_stands_twice_in_the_table() {
-        let mut seen = std::collections::BTreeSet::new();
-        for kind in ObjectKind::ALL {
-            assert!(seen.insert(kind.group_kind()), "{}", kind.group_kind());
-            assert!(!kind.queries().is_empty(), "{}", kind.kind);
-        }
-    }
 }
