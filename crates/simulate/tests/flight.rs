@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windrow_decide::flight::{
     BootState, BootTimeline, Difference, DigestKey, FlightLine, Flights, RecordedFile, Replay,
-    WaitedOn, boots, changes, recorded_times,
+    Segment, WaitedOn, boots, changes, recorded_times,
 };
 use windrow_model::manifest::{FileContent, ReadLimits, read as read_manifest, sha256_hex};
 use windrow_plan::rules::RuleSet;
@@ -161,15 +161,21 @@ fn a_last_line_that_was_torn_is_left_out_and_the_rest_is_replayed() {
     );
 }
 
+/// A flight, played to its end with one more rule pack.
+fn played_with<'a>(segment: &'a Segment, pack: &str) -> Replay<'a> {
+    assert_eq!(RuleSet::load(&[("p".to_owned(), pack.to_owned())]).1, []);
+    let further = vec![("99-other.yaml".to_owned(), pack.to_owned())];
+    let mut other = Replay::with_rules(segment, further);
+    while other.step().expect("a line that is played").is_some() {}
+    other
+}
+
 #[test]
 fn other_rules_tell_what_would_have_been_held_instead() {
     let flights = Flights::read(&flight(&Faults::NONE, 1)).unwrap();
     let segment = &flights.segments[0];
     let pack = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: other}\nrules:\n- name: waits\n  match: {group: kubevirt.io, kind: VirtualMachine}\n  reason: to see what happens\n  tier: required\n  onDeadline: keep\n  requires:\n  - object: {group: '', kind: Namespace, name: never}\n    condition: exists\n";
-    assert_eq!(RuleSet::load(&[("p".to_owned(), pack.to_owned())]).1, []);
-    let further = vec![("99-other.yaml".to_owned(), pack.to_owned())];
-    let mut other = Replay::with_rules(segment, further);
-    while other.step().unwrap().is_some() {}
+    let other = played_with(segment, pack);
     let all = changes(&recorded_times(segment), &other.times());
     let change = all
         .iter()
@@ -188,10 +194,7 @@ fn a_deadline_of_other_rules_ends_a_hold_though_nothing_was_decided_at_that_time
     let flights = Flights::read(&flight(&Faults::NONE, 1)).unwrap();
     let segment = &flights.segments[0];
     let pack = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: other}\nrules:\n- name: waits\n  match: {group: '', kind: Namespace, name: orchard}\n  reason: to see what happens\n  tier: required\n  deadline: 7s\n  onDeadline: release\n  requires:\n  - object: {group: '', kind: Namespace, name: never}\n    condition: exists\n";
-    assert_eq!(RuleSet::load(&[("p".to_owned(), pack.to_owned())]).1, []);
-    let further = vec![("99-other.yaml".to_owned(), pack.to_owned())];
-    let mut other = Replay::with_rules(segment, further);
-    while other.step().unwrap().is_some() {}
+    let other = played_with(segment, pack);
     let times = other.times();
     let released = times.get("orchard.yaml").and_then(|file| file.released);
     let decided = segment.lines.iter().filter_map(|(_, line)| match line {
