@@ -83,6 +83,13 @@ impl ClusterLease {
         self.run_out
     }
 
+    /// Is it ours for certain, also where this process stood still since it was last renewed?
+    pub fn counts_still(&self) -> bool {
+        let counts = Duration::from_secs(self.seconds.unsigned_abs().into());
+        self.renewed
+            .is_some_and(|renewed| since_boot() < renewed.saturating_add(counts))
+    }
+
     /// When the write began by which it is ours, on the clock of [`since_boot`]; `None` while it is not known to be.
     pub(super) fn renewed(&self) -> Option<Duration> {
         self.renewed

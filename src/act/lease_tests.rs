@@ -67,6 +67,17 @@ fn by_a_clock_that_is_ahead_no_lease_is_taken_over_that_its_holder_renews() {
     assert!(!ours.may_take_over("8", &theirs, at(9000)));
 }
 
+#[test]
+fn a_lease_counts_for_its_holder_from_the_last_renewal_on_however_long_it_stood_still() {
+    let mut ours = lease("node1");
+    assert!(!ours.counts_still(), "it was never taken");
+    let ago = |seconds| since_boot().checked_sub(Duration::from_secs(seconds));
+    ours.renewed = ago(1);
+    assert!(ours.counts_still());
+    ours.renewed = ago(61);
+    assert!(!ours.counts_still());
+}
+
 #[tokio::test]
 async fn a_lease_of_an_earlier_process_is_renewed_before_anything_rests_on_it() {
     let store = ObjectStore::default();

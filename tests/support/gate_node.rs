@@ -103,8 +103,13 @@ pub(crate) fn findings(machine: &Machine, code: &str) -> Vec<String> {
 
 /// kube-apiserver's answer to the admin; `None` while there is none.
 pub(crate) fn get(machine: &Machine, path: &str) -> Option<String> {
+    request(machine, "GET", path, "")
+}
+
+/// kube-apiserver's answer to what the admin sends; `None` where it refuses, or while there is none.
+pub(crate) fn request(machine: &Machine, method: &str, path: &str, body: &str) -> Option<String> {
     // The machine has no curl; cloud-init brought Python and its YAML.
-    const GET: &str = "
+    const REQUEST: &str = "
 import base64, http.client, ssl, sys, tempfile, yaml
 config = yaml.safe_load(open('/etc/rancher/rke2/rke2.yaml'))
 cluster, user = config['clusters'][0]['cluster'], config['users'][0]['user']
@@ -116,12 +121,12 @@ def place(text):
 context = ssl.create_default_context(cadata=base64.b64decode(cluster['certificate-authority-data']).decode())
 context.load_cert_chain(place(user['client-certificate-data']), place(user['client-key-data']))
 connection = http.client.HTTPSConnection(cluster['server'].split('//')[1], context=context)
-connection.request('GET', sys.argv[1])
+connection.request(sys.argv[1], sys.argv[2], sys.argv[3] or None, {'content-type': 'application/json'})
 answer = connection.getresponse()
 if answer.status != 200: sys.exit(1)
 print(answer.read().decode())
 ";
-    let output = machine.run(&["python3", "-c", GET, path]);
+    let output = machine.run(&["python3", "-c", REQUEST, method, path, body]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     output.status.success().then_some(text)
 }

@@ -12,7 +12,7 @@ use gate_node::{
     DROP_IN, GATES, RKE2, SERVER, WISHES, findings, gates, in_effect, node, rke2, said, status,
     wait_in_effect, wishes,
 };
-use machine::Machine;
+use machine::{Builder, Machine};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -50,13 +50,15 @@ fn wait_outcome(machine: &Machine, outcome: &str) {
     });
 }
 
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/windrow-gates";
+
+fn lease(machine: &Machine) -> Option<Value> {
+    serde_json::from_str(&gate_node::get(machine, LEASE)?).ok()
+}
+
 /// The holder of the cluster's lease, from kube-apiserver; empty when there is none.
 fn lease_holder(machine: &Machine) -> Option<String> {
-    let text = gate_node::get(
-        machine,
-        "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/windrow-gates",
-    )?;
-    let lease: Value = serde_json::from_str(&text).ok()?;
+    let lease = lease(machine)?;
     Some(
         lease["spec"]["holderIdentity"]
             .as_str()
@@ -257,8 +259,9 @@ impl Left {
 /// A moment in a trial, by the state of the disk.
 type Moment = (&'static str, fn(&Left) -> bool);
 
-/// Asks for a trial, and kills the daemon at each of these moments in turn; systemd starts it again.
-fn killed_at_each(machine: &Machine, moments: &[Moment], outcome: &str) {
+/// Asks for a trial, and kills the daemon at each of these moments in turn; systemd starts it again, and it stands still
+/// at its start.
+fn killed_at_each(machine: &Machine, moments: &[Moment]) {
     machine.sh("touch /run/stepwise; systemctl restart --no-block windrow");
     for (number, (moment, is_now)) in moments.iter().enumerate() {
         let daemon = machine.wait_for(format!("a daemon to kill: {moment}"), |machine| {
@@ -278,6 +281,10 @@ fn killed_at_each(machine: &Machine, moments: &[Moment], outcome: &str) {
             machine.give_up(format!("{moment}: {killed:?}: {}", left.trial()));
         }
     }
+}
+
+/// The daemon goes on, and the trial ends.
+fn goes_on(machine: &Machine, outcome: &str) {
     machine.sh("rm /run/stepwise");
     machine.wait_until(format!("the trial is {outcome}"), |machine| {
         // A process of the previous round may still be stopped.
@@ -286,17 +293,17 @@ fn killed_at_each(machine: &Machine, moments: &[Moment], outcome: &str) {
         }
         status(machine)["gates"]["trial"]["outcome"] == outcome
     });
+}
+
+fn lease_is_given_back(machine: &Machine) {
     machine.wait_until("the lease is given back", |machine| {
         lease_holder(machine).as_deref() == Some("")
     });
 }
 
-#[test]
-fn a_daemon_that_is_killed_at_every_step_of_a_trial_finishes_it() {
-    let Some(node) = node(Minor::V1_36) else {
-        return;
-    };
-    let machine = node
+/// A node whose daemon is traced, and killed at a moment.
+fn traced_node() -> Option<Builder> {
+    let node = node(Minor::V1_36)?
         .file(SITE, "debug: false\n")
         .script(
             "/usr/local/bin/windrow-stepwise",
@@ -309,8 +316,16 @@ fn a_daemon_that_is_killed_at_every_step_of_a_trial_finishes_it() {
              RestartSec=100ms\nTimeoutStartSec=5min\nWatchdogSec=10min\nNice=-15\n",
         )
         // Only the trial restarts it: the hook before its starts would end the trial at the third one.
-        .drop_in(SERVER, "[Service]\nRestartSec=1h\nTimeoutStopSec=3s\n")
-        .boot();
+        .drop_in(SERVER, "[Service]\nRestartSec=1h\nTimeoutStopSec=3s\n");
+    Some(node)
+}
+
+#[test]
+fn a_daemon_that_is_killed_at_every_step_of_a_trial_finishes_it() {
+    let Some(node) = traced_node() else {
+        return;
+    };
+    let machine = node.boot();
     machine.wait_unit(SERVER, "active");
     wish(&machine, "    APIResponseCompression: false\n");
     killed_at_each(
@@ -343,8 +358,9 @@ fn a_daemon_that_is_killed_at_every_step_of_a_trial_finishes_it() {
             }),
             ("it is kept", |left| left.is_over("kept")),
         ],
-        "kept",
     );
+    goes_on(&machine, "kept");
+    lease_is_given_back(&machine);
     assert_eq!(in_effect(&machine, "APIResponseCompression"), Some(false));
     let good = machine.read(DROP_IN).expect("a drop-in");
 
@@ -369,10 +385,43 @@ fn a_daemon_that_is_killed_at_every_step_of_a_trial_finishes_it() {
             }),
             ("it is rolled back", |left| left.is_over("rolled-back")),
         ],
-        "rolled-back",
     );
+    goes_on(&machine, "rolled-back");
+    lease_is_given_back(&machine);
     assert_eq!(machine.read(DROP_IN), Some(good));
     wait_in_effect(&machine, "APIResponseCompression", false);
+}
+
+#[test]
+fn a_daemon_that_comes_back_when_another_server_has_its_turn_restarts_nothing() {
+    let Some(node) = traced_node() else {
+        return;
+    };
+    let machine = node
+        .file("/etc/windrow/conf.d/policy.yaml", "gates: {patience: 5s}\n")
+        .boot();
+    machine.wait_unit(SERVER, "active");
+    let runs = machine.unit(SERVER, "InvocationID");
+    wish(&machine, "    APIResponseCompression: false\n");
+    killed_at_each(&machine, &[("it is written", |left| left.is("written"))]);
+    // It was away for so long that its lease ran out.
+    let mut taken = lease(&machine).expect("the lease");
+    taken["spec"]["holderIdentity"] = "another server".into();
+    taken["spec"]["leaseDurationSeconds"] = 86_400.into();
+    let written = gate_node::request(&machine, "PUT", LEASE, &taken.to_string());
+    written.expect("the lease is the other server's");
+    goes_on(&machine, "not-tried");
+    let why = status(&machine)["gates"]["trial"]["why"].to_string();
+    assert!(why.contains("its turn in the cluster was lost"), "{why}");
+    assert!(why.contains("another server has the lease"), "{why}");
+    assert!(!machine.exists(DROP_IN));
+    assert_eq!(machine.unit(SERVER, "InvocationID"), runs);
+    assert_eq!(lease_holder(&machine).as_deref(), Some("another server"));
+    // It says nothing about the gate.
+    gate_node::request(&machine, "DELETE", LEASE, "").expect("the lease is free");
+    machine.sh("printf 'gates: {patience: 10m}\n' >/etc/windrow/conf.d/policy.yaml; systemctl reload windrow");
+    said(&gates(&machine, &["apply", "--yes"]), 0);
+    assert_eq!(in_effect(&machine, "APIResponseCompression"), Some(false));
 }
 
 #[test]

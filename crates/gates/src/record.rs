@@ -66,6 +66,9 @@ pub struct Trial {
     /// it. `None` from before a change until it is on the disk.
     #[serde(default)]
     pub baseline: Option<String>,
+    /// Was a restart with it asked for, or seen? In a record of before there was this, it may have been.
+    #[serde(default = "started_perhaps")]
+    pub started: bool,
     /// When the drop-in that is tried was (or was about to be) written: what a component has said
     /// since then, it said of that.
     #[serde(default)]
@@ -79,6 +82,10 @@ pub struct Trial {
     /// How it ended.
     #[serde(default)]
     pub outcome: Option<TrialOutcome>,
+}
+
+fn started_perhaps() -> bool {
+    true
 }
 
 impl Trial {
@@ -191,6 +198,11 @@ impl TrialStarts {
     /// or the machine was restarted. This many are let through.
     pub const ALLOWED: u32 = 2;
 
+    /// Was RKE2 started with this trial's gates?
+    pub fn any_of(&self, trial: &Trial) -> bool {
+        self.request == trial.request && self.count > 0
+    }
+
     /// Counts one more start. Why it must not be made with what is tried, if so.
     pub fn count(&mut self, trial: &Trial, patience: Duration, now: Timestamp) -> Option<String> {
         if self.request != trial.request {
@@ -292,6 +304,7 @@ mod tests {
             state,
             since: Timestamp::UNIX_EPOCH,
             baseline: None,
+            started: false,
             written: None,
             why: None,
             unverified: Vec::new(),

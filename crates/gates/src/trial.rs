@@ -14,12 +14,14 @@
 //! |---|---|
 //! | `Idle`, `Leased` | nothing was changed; the lease is taken again |
 //! | `Saved` | the drop-in may or may not be written; it is written (again), until it takes too long |
-//! | `Written`, `Restarting` | rke2-server is restarted unless it was since the drop-in was written |
+//! | `Written`, `Restarting` | once the lease is ours (again), rke2-server is restarted unless it was since the drop-in was written |
 //! | `Verifying` | verified on, until the deadline |
-//! | `RollingBack` | what was saved is restored (again), and rke2-server restarted unless it was since |
+//! | `RollingBack` | what was saved is restored (again), and rke2-server restarted unless it was since, or never read anything else |
 //! | `Kept`, `RolledBack` | it is over; the lease is given back (again) |
 //!
-//! Once the drop-in may be written a lost lease does not stop the trial: half a change is worse.
+//! rke2-server is restarted for a trial only while the lease is ours: a process that stood still, or died and came back, may
+//! have lost it, and then waits for it again or puts the drop-in back. Once rke2-server was restarted a lost lease stops
+//! nothing: half a change is worse, and a server that is down needs what it had.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,6 +105,8 @@ pub struct TrialObservation {
     pub restarting: bool,
     /// Was rke2-server started after the drop-in was last changed?
     pub restarted: bool,
+    /// Was rke2-server started in this trial, or may it have been? Otherwise it runs with what was saved.
+    pub started: bool,
     /// Does kube-apiserver say that it is ready? Active is not ready.
     pub ready: bool,
     /// What is in effect.
@@ -126,9 +130,12 @@ pub fn next(state: TrialState, seen: &TrialObservation) -> (TrialState, Vec<Tria
             (TrialState::RolledBack, vec![TrialStep::ReleaseLease])
         }
         TrialState::Saved if seen.overdue => (TrialState::RollingBack, vec![TrialStep::Restore]),
+        // Nothing was written: nothing is lost.
+        TrialState::Saved if !seen.leased && seen.on_disk == OnDisk::Saved => {
+            (TrialState::Idle, Vec::new())
+        }
         TrialState::Saved => (TrialState::Saved, vec![TrialStep::Write]),
-        TrialState::Written if seen.restarted => (TrialState::Verifying, Vec::new()),
-        TrialState::Written => (TrialState::Restarting, vec![TrialStep::Restart]),
+        TrialState::Written => written(seen),
         TrialState::Restarting => restarting(seen),
         TrialState::Verifying => verifying(seen),
         TrialState::RollingBack => rolling_back(seen),
@@ -148,6 +155,21 @@ fn leased(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
     }
 }
 
+fn written(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
+    if seen.restarted {
+        (TrialState::Verifying, Vec::new())
+    } else if seen.restarting {
+        // By somebody else, who has not waited for us.
+        (TrialState::Restarting, Vec::new())
+    } else if seen.leased {
+        (TrialState::Restarting, vec![TrialStep::Restart])
+    } else if seen.overdue {
+        (TrialState::RollingBack, vec![TrialStep::Restore])
+    } else {
+        (TrialState::Written, vec![TrialStep::TakeLease])
+    }
+}
+
 fn restarting(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
     if seen.restarted {
         (TrialState::Verifying, Vec::new())
@@ -155,9 +177,11 @@ fn restarting(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
         (TrialState::RollingBack, vec![TrialStep::Restore])
     } else if seen.restarting {
         (TrialState::Restarting, Vec::new())
-    } else {
+    } else if seen.leased {
         // The restart was lost with whoever was to queue it.
         (TrialState::Restarting, vec![TrialStep::Restart])
+    } else {
+        (TrialState::Restarting, vec![TrialStep::TakeLease])
     }
 }
 
@@ -181,6 +205,7 @@ fn rolling_back(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
     let over = (TrialState::RolledBack, vec![TrialStep::ReleaseLease]);
     match seen.on_disk {
         OnDisk::Asked | OnDisk::Other => (TrialState::RollingBack, vec![TrialStep::Restore]),
+        OnDisk::Saved if !seen.started => over,
         OnDisk::Saved if seen.restarted && seen.ready => over,
         // It does not come back with what worked before either: the cause is not this trial.
         OnDisk::Saved if seen.restarted && seen.overdue => over,

@@ -21,6 +21,7 @@ struct Node {
     on_disk: OnDisk,
     queued: bool,
     restarted: bool,
+    started: bool,
     /// With what the server runs.
     runs: OnDisk,
     waited: u32,
@@ -36,6 +37,7 @@ impl Node {
             on_disk: OnDisk::Saved,
             queued: false,
             restarted: true,
+            started: false,
             runs: OnDisk::Saved,
             waited: 0,
             restarts: 0,
@@ -54,6 +56,7 @@ impl Node {
             on_disk: self.on_disk,
             restarting: self.queued,
             restarted: self.restarted,
+            started: self.started || self.queued && self.on_disk == OnDisk::Asked,
             ready: self.ready(),
             in_effect: match (self.ready(), self.runs, self.gates) {
                 (false, ..) => InEffect::Unknown,
@@ -65,7 +68,7 @@ impl Node {
         }
     }
 
-    fn take(&mut self, step: TrialStep) {
+    fn take(&mut self, state: TrialState, step: TrialStep) {
         match step {
             TrialStep::TakeLease => self.leased = true,
             TrialStep::ReleaseLease => self.leased = false,
@@ -83,6 +86,9 @@ impl Node {
             }
             TrialStep::Restore => self.change(OnDisk::Saved),
             TrialStep::Restart => {
+                let back = state == TrialState::RollingBack;
+                assert!(back || self.leased, "restarted without the lease");
+                assert!(!back || self.started, "restarted although nothing was");
                 self.queued = true;
                 self.restarts += 1;
             }
@@ -101,25 +107,45 @@ impl Node {
         if self.queued {
             self.queued = false;
             self.restarted = true;
+            self.started |= self.on_disk == OnDisk::Asked;
             self.runs = self.on_disk;
         }
     }
 }
 
-/// Runs a trial to its end. At each turn, a crash may lose the steps, or a boot may restart the server.
-fn run(gates: Gates, crashes: &[(bool, usize)]) -> (TrialState, Node) {
+/// What befalls a trial at one of its turns.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    /// A boot restarts the server.
+    boots: bool,
+    /// Another server has the lease.
+    lost: bool,
+    /// A crash loses the steps after this many.
+    taken: usize,
+}
+
+/// Runs a trial to its end.
+fn run(gates: Gates, turns: &[Turn]) -> (TrialState, Node) {
     let mut node = Node::new(gates);
     let mut state = TrialState::Idle;
     for turn in 0..200 {
+        let Turn { boots, lost, taken } = turns.get(turn).copied().unwrap_or(Turn {
+            boots: false,
+            lost: false,
+            taken: usize::MAX,
+        });
+        node.leased &= !lost;
         let (to, steps) = next(state, &node.seen());
+        node.started |= matches!(to, TrialState::Restarting | TrialState::Verifying);
         node.waited = if to == state { node.waited + 1 } else { 0 };
         state = to;
         if matches!(state, TrialState::Kept | TrialState::RolledBack) {
             return (state, node);
         }
-        let (boots, taken) = crashes.get(turn).copied().unwrap_or((false, usize::MAX));
         for step in steps.into_iter().take(taken) {
-            node.take(step);
+            if !(lost && step == TrialStep::TakeLease) {
+                node.take(state, step);
+            }
         }
         if boots {
             // A power cut: what was queued is gone, and everything starts with what is on disk.
@@ -127,7 +153,7 @@ fn run(gates: Gates, crashes: &[(bool, usize)]) -> (TrialState, Node) {
         }
         node.settle();
     }
-    panic!("{gates:?} {crashes:?}: no end in {state:?}, {node:?}");
+    panic!("{gates:?} {turns:?}: no end in {state:?}, {node:?}");
 }
 
 #[test]
@@ -171,7 +197,7 @@ fn nothing_is_done_when_nothing_is_asked_for_and_without_the_lease_only_the_leas
 #[test]
 fn a_server_that_does_not_return_after_the_rollback_ends_the_trial_too() {
     let mut node = Node::new(Gates::Good);
-    node.saved = true;
+    (node.saved, node.started) = (true, true);
     let seen = TrialObservation {
         ready: false,
         overdue: true,
@@ -244,11 +270,15 @@ fn what_cannot_be_verified_in_time_is_rolled_back() {
 
 proptest! {
     #[test]
-    fn crashes_and_boots_at_any_step_end_kept_with_good_gates_and_restored_with_others(
+    fn crashes_boots_and_lost_leases_at_any_step_end_kept_with_good_gates_and_restored_with_others(
         gates in prop::sample::select(&[Gates::Good, Gates::Fatal, Gates::Ignored][..]),
-        crashes in prop::collection::vec((any::<bool>(), 0usize..2), 0..30),
+        turns in prop::collection::vec(
+            (any::<bool>(), any::<bool>(), 0usize..2)
+                .prop_map(|(boots, lost, taken)| Turn { boots, lost, taken }),
+            0..30,
+        ),
     ) {
-        let (state, node) = run(gates, &crashes);
+        let (state, node) = run(gates, &turns);
         prop_assert!(node.ready());
         prop_assert_eq!(node.on_disk, node.runs);
         match gates {
@@ -292,7 +322,7 @@ fn what_could_not_be_written_in_time_is_rolled_back_without_a_restart() {
 #[test]
 fn a_restart_is_asked_for_once_and_one_that_somebody_else_made_counts() {
     let mut node = Node::new(Gates::Good);
-    node.restarted = false;
+    (node.restarted, node.started) = (false, true);
     let seen = node.seen();
     let restart = (TrialState::RollingBack, vec![TrialStep::Restart]);
     assert_eq!(next(TrialState::RollingBack, &seen), restart);
@@ -316,4 +346,36 @@ fn a_restart_is_asked_for_once_and_one_that_somebody_else_made_counts() {
         next(TrialState::Written, &restarted),
         (TrialState::Verifying, Vec::new())
     );
+}
+
+#[test]
+fn nothing_is_restarted_for_a_trial_whose_lease_was_lost_and_what_was_never_read_goes_without_a_restart()
+ {
+    let mut node = Node::new(Gates::Good);
+    (node.saved, node.restarted) = (true, false);
+    assert_eq!(
+        next(TrialState::Saved, &node.seen()),
+        (TrialState::Idle, Vec::new()),
+        "nothing is written"
+    );
+    node.on_disk = OnDisk::Asked;
+    let waits = |state| (state, vec![TrialStep::TakeLease]);
+    for state in [TrialState::Written, TrialState::Restarting] {
+        assert_eq!(next(state, &node.seen()), waits(state));
+        let back = TrialObservation {
+            leased: true,
+            ..node.seen()
+        };
+        let restarts = (TrialState::Restarting, vec![TrialStep::Restart]);
+        assert_eq!(next(state, &back), restarts);
+        let too_long = TrialObservation {
+            overdue: true,
+            ..node.seen()
+        };
+        let restores = (TrialState::RollingBack, vec![TrialStep::Restore]);
+        assert_eq!(next(state, &too_long), restores);
+    }
+    node.on_disk = OnDisk::Saved;
+    let over = (TrialState::RolledBack, vec![TrialStep::ReleaseLease]);
+    assert_eq!(next(TrialState::RollingBack, &node.seen()), over);
 }

@@ -201,14 +201,17 @@ fn progress(trial: &TrialStatus, name: &str) -> TrialProgress {
     }
     let step = match trial.state {
         TrialState::Idle | TrialState::Leased => "waits for its turn in the cluster",
-        TrialState::Saved | TrialState::Written => "writes the drop-in",
+        TrialState::Saved => "writes the drop-in",
+        TrialState::Written => "wrote the drop-in; rke2-server has to be restarted",
         TrialState::Restarting => "restarts rke2-server",
         TrialState::Verifying => "waits for kube-apiserver to be ready with it",
-        TrialState::RollingBack => "does not work: puts back what was in force before",
+        TrialState::RollingBack => "puts back what was in force before",
         TrialState::Kept | TrialState::RolledBack => "is over",
     };
     TrialProgress::Step(match (&trial.waits_for, trial.state) {
-        (Some(waits_for), TrialState::Idle) => format!("{}: {step} ({waits_for})", trial.gates),
+        (Some(waits_for), TrialState::Idle | TrialState::Written) => {
+            format!("{}: {step} ({waits_for})", trial.gates)
+        }
         _ => format!("{}: {step}", trial.gates),
     })
 }

@@ -181,14 +181,19 @@ impl TrialDriver {
             false => VerificationResult::not_yet("rke2-server starts"),
         };
         let overdue = trial.overdue(site.patience, (self.now)());
-        self.hold_lease(&trial, site, result.ready).await;
+        let restarting = unit.job || unit.active == "deactivating";
+        self.hold_lease(&trial, site, restarted || restarting, result.ready)
+            .await;
         let seen = TrialObservation {
             wanted: trial.taken_back.is_none() && !overdue,
             leased: self.leased,
             saved: trial.saved.is_some(),
             on_disk,
-            restarting: unit.job || unit.active == "deactivating",
+            restarting,
             restarted,
+            started: trial.started
+                || on_disk == OnDisk::Asked && (restarting || restarted)
+                || starts_of(&trial, &site.layout).is_some(),
             ready: result.ready,
             in_effect: result.in_effect,
             refused: result.refused,
@@ -203,11 +208,11 @@ impl TrialDriver {
             return self.never_tried(trial, site);
         }
         if to != from {
-            self.enter(&mut trial, to, &result, on_disk, site).await?;
+            self.enter(&mut trial, to, &result, &seen, site).await?;
         }
         if matches!(from, TrialState::Verifying | TrialState::RollingBack) {
             self.waits_for = result.why.clone();
-        } else if from != TrialState::Idle {
+        } else if to != from {
             self.waits_for = None;
         }
         for step in steps {
@@ -226,20 +231,18 @@ impl TrialDriver {
         trial: &mut Trial,
         to: TrialState,
         result: &VerificationResult,
-        on_disk: OnDisk,
+        seen: &TrialObservation,
         site: &TrialSite,
     ) -> Result<(), String> {
         let (layout, own) = (&site.layout, site.own.as_str());
+        trial.started |=
+            seen.started || matches!(to, TrialState::Restarting | TrialState::Verifying);
         match to {
             TrialState::Kept => self.keep_good(trial, site).await?,
             TrialState::RollingBack | TrialState::RolledBack
                 if trial.state != TrialState::RollingBack =>
             {
-                let starts: Option<TrialStarts> =
-                    StateFile::Starts.recall(layout).unwrap_or_default();
-                let restored = starts
-                    .filter(|starts| starts.request == trial.request)
-                    .and_then(|starts| starts.restored);
+                let restored = starts_of(trial, layout).and_then(|starts| starts.restored);
                 // After a crash, another daemon may have restored it, and only a start after that has read it. If the
                 // hook restored it, the start that it ran for has read it.
                 if restored.is_none() {
@@ -249,9 +252,12 @@ impl TrialDriver {
                     .why
                     .clone()
                     .or(restored)
-                    .unwrap_or_else(|| why_not(trial, result, on_disk, site));
+                    .unwrap_or_else(|| self.why_not(trial, result, seen, site));
                 trial.why = Some(why.clone());
-                remember_refused(layout, &trial.version, &trial.novel(own), &why, own)?;
+                // What was never started says nothing about its gates.
+                if seen.started {
+                    remember_refused(layout, &trial.version, &trial.novel(own), &why, own)?;
+                }
             }
             _ => {}
         }
@@ -262,6 +268,7 @@ impl TrialDriver {
         trial.since = (self.now)();
         trial.outcome = match to {
             TrialState::Kept => Some(TrialOutcome::Kept),
+            TrialState::RolledBack if !seen.started => Some(TrialOutcome::NotTried),
             TrialState::RolledBack => Some(TrialOutcome::RolledBack),
             _ => None,
         };
@@ -294,6 +301,39 @@ impl TrialDriver {
             remember_refused(layout, &good.version, &trial.going(own), &why, own)?;
         }
         Ok(())
+    }
+
+    fn why_not(
+        &self,
+        trial: &Trial,
+        result: &VerificationResult,
+        seen: &TrialObservation,
+        site: &TrialSite,
+    ) -> String {
+        let said = trial.written.and_then(|written| {
+            let said = effect::refusal(&site.layout, Component::KubeApiserver, Some(written));
+            said.map(|(refusal, _)| format!("kube-apiserver says: {}", refusal.line))
+        });
+        let within = format!("within {} s", site.patience.as_secs());
+        let told = |why: &Option<String>| match why {
+            Some(why) => format!(": {why}"),
+            None => String::new(),
+        };
+        match (said, seen.on_disk, &result.why) {
+            (Some(said), ..) if seen.started => said,
+            (_, OnDisk::Asked, _) if !seen.started => {
+                let why = told(&self.waits_for);
+                format!("its turn in the cluster was lost, and did not come again {within}{why}")
+            }
+            (_, OnDisk::Saved, _) if !seen.started => {
+                format!("{} could not be written {within}", site.own)
+            }
+            (_, OnDisk::Asked, Some(why)) if result.in_effect == InEffect::Otherwise => why.clone(),
+            (_, OnDisk::Asked, why) => {
+                format!("rke2-server did not come up with it {within}{}", told(why))
+            }
+            _ => format!("{} was changed by something else meanwhile", site.own),
+        }
     }
 
     fn never_tried(&mut self, mut trial: Trial, site: &TrialSite) -> Result<Duration, String> {
@@ -338,7 +378,15 @@ impl TrialDriver {
                 let content = trial.saved.clone().unwrap_or_default().content;
                 self.write(trial, content, site)
             }
-            TrialStep::Restart => units::restart(RKE2_SERVER).await,
+            TrialStep::Restart => {
+                if trial.state == TrialState::Restarting && !self.may_restart(trial) {
+                    trial.state = TrialState::Written;
+                    trial.started = false;
+                    self.remember(&site.layout, trial)?;
+                    return Err("its turn in the cluster ran out before the restart".to_owned());
+                }
+                units::restart(RKE2_SERVER).await
+            }
             // The lease is renewed before every step, and given back after the last one.
             TrialStep::TakeLease | TrialStep::ReleaseLease => Ok(()),
         }
@@ -391,26 +439,10 @@ fn is_settled(state: TrialState, on_disk: OnDisk) -> bool {
     }
 }
 
-fn why_not(
-    trial: &Trial,
-    result: &VerificationResult,
-    on_disk: OnDisk,
-    site: &TrialSite,
-) -> String {
-    let said = trial.written.and_then(|written| {
-        let said = effect::refusal(&site.layout, Component::KubeApiserver, Some(written));
-        said.map(|(refusal, _)| format!("kube-apiserver says: {}", refusal.line))
-    });
-    match (said, on_disk, &result.why) {
-        (Some(said), ..) => said,
-        (None, OnDisk::Asked, Some(why)) if result.in_effect == InEffect::Otherwise => why.clone(),
-        (None, OnDisk::Asked, why) => format!(
-            "rke2-server did not come up with it within {} s{}",
-            site.patience.as_secs(),
-            why.as_ref().map_or(String::new(), |why| format!(": {why}"))
-        ),
-        _ => format!("{} was changed by something else meanwhile", site.own),
-    }
+/// The starts that the hook counted with what this trial tries; `None` where there were none.
+fn starts_of(trial: &Trial, layout: &Layout) -> Option<TrialStarts> {
+    let starts: Option<TrialStarts> = StateFile::Starts.recall(layout).unwrap_or_default();
+    starts.filter(|starts| starts.any_of(trial))
 }
 
 /// The version that kube-apiserver reports, as [`version_text`] writes it.

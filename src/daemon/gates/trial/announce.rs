@@ -45,6 +45,9 @@ pub(super) fn announce_state(trial: &Trial, own: &str) {
         TrialState::Written => "written; rke2-server has to be restarted",
         TrialState::Restarting => "rke2-server restarts",
         TrialState::Verifying => "waits for kube-apiserver to be ready with it",
+        TrialState::RollingBack if !trial.started => {
+            "is not tried; what was in force before is put back"
+        }
         TrialState::RollingBack => "does not work; what was in force before is put back",
         _ => "",
     };

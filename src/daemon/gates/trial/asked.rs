@@ -202,6 +202,7 @@ impl TrialDriver {
             state: TrialState::Idle,
             since: (self.now)(),
             baseline: None,
+            started: false,
             written: None,
             why: None,
             unverified: Vec::new(),

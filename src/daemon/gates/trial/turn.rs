@@ -11,10 +11,24 @@ use crate::observe::effect;
 use crate::observe::management::lease_holder;
 
 impl TrialDriver {
-    /// Takes or renews the cluster's lease. A rollback by hand goes on without it where kube-apiserver does not answer:
-    /// a server that is down needs it.
-    pub(super) async fn hold_lease(&mut self, trial: &Trial, site: &TrialSite, ready: bool) {
-        let before = matches!(trial.state, TrialState::Idle | TrialState::Leased);
+    /// Takes or renews the cluster's lease, as long as nothing was `restarted`, and once kube-apiserver is `ready` again. A
+    /// rollback by hand goes on without it where kube-apiserver does not answer: a server that is down needs it.
+    pub(super) async fn hold_lease(
+        &mut self,
+        trial: &Trial,
+        site: &TrialSite,
+        restarted: bool,
+        ready: bool,
+    ) {
+        let before = !restarted
+            && matches!(
+                trial.state,
+                TrialState::Idle
+                    | TrialState::Leased
+                    | TrialState::Saved
+                    | TrialState::Written
+                    | TrialState::Restarting
+            );
         if !before && !ready {
             return;
         }
@@ -33,6 +47,12 @@ impl TrialDriver {
                 self.waits_for = Some(format!("the lease on changes of feature gates: {why}"));
             }
         }
+    }
+
+    /// Is it still this server's turn? The look at the clock is the last before the restart.
+    pub(super) fn may_restart(&self, trial: &Trial) -> bool {
+        let counts = self.lease.as_ref().is_some_and(ClusterLease::counts_still);
+        counts || trial.change == GateChange::Rollback
     }
 
     async fn take_lease(&mut self, site: &TrialSite) -> Result<LeaseHolder, String> {
