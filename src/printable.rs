@@ -11,6 +11,21 @@ use serde::Serialize;
 
 pub(crate) use windrow_model::hidden::is_hidden;
 
+/// The longest part of a message at its beginning, and at its end, in characters.
+const BRIEF: usize = 200;
+
+/// A message that quotes what was read, without the middle where it is longer than anybody reads.
+pub(crate) fn in_brief(message: &str) -> String {
+    let begin = message.char_indices().nth(BRIEF);
+    let end = message.char_indices().rev().nth(BRIEF - 1);
+    match (begin, end) {
+        (Some((begin, _)), Some((end, _))) if begin < end => {
+            format!("{}…{}", &message[..begin], &message[end..])
+        }
+        _ => message.to_owned(),
+    }
+}
+
 /// A text in one line: each hidden character becomes visible.
 pub(crate) fn printable(text: &str) -> String {
     shown(text, |_| false)
@@ -148,6 +163,16 @@ mod tests {
 
     const HOSTILE: &str =
         "a\u{1b}[2Jb\u{9b}31m\u{202e}c\u{200b}d\u{2066}\u{7f}\u{e0041}\u{feff}é節";
+
+    #[test]
+    fn of_a_long_message_the_middle_goes() {
+        for fits in ["", "節", &"節".repeat(2 * BRIEF)] {
+            assert_eq!(in_brief(fits), fits);
+        }
+        let long = format!("{}{}{}", "a".repeat(BRIEF), "b", "節".repeat(BRIEF));
+        let brief = format!("{}…{}", "a".repeat(BRIEF), "節".repeat(BRIEF));
+        assert_eq!(in_brief(&long), brief);
+    }
 
     #[test]
     fn what_controls_reorders_or_hides_becomes_visible() {

@@ -15,6 +15,9 @@ use super::files::KubeconfigFiles;
 use super::sources::Sources;
 use crate::files::read_text;
 
+/// Most of a file's problems as YAML that one message has; what follows mostly comes from these.
+const MOST: usize = 8;
+
 /// What stands between backticks comes from the file, where an alias may be a password that was not
 /// quoted.
 fn without_quotes(message: &str) -> String {
@@ -146,7 +149,10 @@ impl KubeconfigReader {
             )),
             Ok(_) => Ok(None),
             Err(problems) => {
-                let said: Vec<String> = problems.iter().map(problem).collect();
+                let mut said: Vec<String> = problems.iter().take(MOST).map(problem).collect();
+                if let more @ 1.. = problems.len().saturating_sub(MOST) {
+                    said.push(format!("and {more} more"));
+                }
                 Err(said.join("; "))
             }
         }

@@ -238,6 +238,14 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
 }
 
 #[test]
+fn of_a_file_with_a_hundred_problems_the_first_ones_are_told() {
+    let place = KubeconfigDir::new();
+    let why = place.wrong(&"token: 1\n".repeat(101));
+    assert_eq!(why.matches("appears twice").count(), 8, "{why}");
+    assert!(why.ends_with("; and 92 more"), "{why}");
+}
+
+#[test]
 fn all_errors_are_told_at_once() {
     let place = KubeconfigDir::new();
     let why = place.wrong(&config(

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use windrow_decide::Manual;
 use windrow_model::reasons::Code;
 
+use crate::printable::in_brief;
+
 /// Larger requests are refused.
 const LARGEST: u64 = 64 << 10;
 
@@ -164,7 +166,7 @@ pub fn read_spool(spool: &Path) -> io::Result<Vec<Spooled>> {
 /// Why it is none.
 pub(crate) fn parse(content: &[u8]) -> Result<SpooledRequest, String> {
     let request: SpooledRequest =
-        serde_json::from_slice(content).map_err(|error| error.to_string())?;
+        serde_json::from_slice(content).map_err(|error| in_brief(&error.to_string()))?;
     if request.file.is_empty() != request.action.is_about_gates() {
         return Err("a file is named where none is asked for, or none where one is".to_owned());
     }
