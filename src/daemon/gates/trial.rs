@@ -326,7 +326,7 @@ impl TrialDriver {
                 format!("its turn in the cluster was lost, and did not come again {within}{why}")
             }
             (_, OnDisk::Saved, _) if !seen.started => {
-                format!("{} could not be written {within}", site.own)
+                format!("{} was not written {within}", site.own)
             }
             (_, OnDisk::Asked, Some(why)) if result.in_effect == InEffect::Otherwise => why.clone(),
             (_, OnDisk::Asked, why) => {
