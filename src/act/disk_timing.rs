@@ -47,7 +47,7 @@ pub fn measure_fsync(directory: &Path, file_system: Option<&str>) -> Result<Fsyn
     let space = statvfs(directory).map_err(|error| said(error.into()))?;
     let bytes = |blocks: u64| blocks.saturating_mul(space.fragment_size());
     let (free, total) = (bytes(space.blocks_available()), bytes(space.blocks()));
-    if free < LEAST_FREE || free < total / 100 * LEAST_FREE_PERCENT {
+    if is_nearly_full(free, total) {
         return Err(format!(
             "{shown} is nearly full ({} MiB free): not measured",
             free >> 20
@@ -64,6 +64,11 @@ pub fn measure_fsync(directory: &Path, file_system: Option<&str>) -> Result<Fsyn
         micros.push(u64::try_from(write.elapsed().as_micros()).unwrap_or(u64::MAX));
     }
     FsyncReading::of(shown, micros)
+}
+
+/// Is there so little room, in bytes, that what is written would be missed?
+fn is_nearly_full(free: u64, total: u64) -> bool {
+    free < LEAST_FREE || free < total / 100 * LEAST_FREE_PERCENT
 }
 
 #[cfg(test)]
@@ -87,6 +92,19 @@ mod tests {
             ),
         }
         assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_system_is_nearly_full_by_what_is_free_and_by_its_share() {
+        let mib = |count: u64| count << 20;
+        for (free, total, expected) in [
+            (mib(255), mib(1000), true),
+            (mib(256), mib(1000), false),
+            (mib(40_000), mib(1_000_000), true),
+            (mib(60_000), mib(1_000_000), false),
+        ] {
+            assert_eq!(is_nearly_full(free, total), expected, "{free} of {total}");
+        }
     }
 
     #[test]
