@@ -215,6 +215,15 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_removed_is_not_called_forgotten() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        // A directory stands in its place: true for root as well.
+        fs::create_dir_all(StateFile::Refused.path(&layout)).unwrap();
+        assert!(StateFile::Refused.forget(&layout).is_err());
+    }
+
+    #[test]
     fn gates_that_do_not_work_are_remembered_beside_those_that_were_known() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
