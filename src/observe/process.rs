@@ -122,6 +122,9 @@ fn start_ticks(pid: u32) -> std::io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -142,6 +145,28 @@ mod tests {
             started <= Timestamp::now() && started.as_second() > 0,
             "{started}"
         );
+    }
+
+    #[test]
+    fn with_the_boot_id_of_a_container_the_writer_is_known_by_its_name_and_start() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, is_writer) in [("windrow", true), ("another", false)] {
+            let program = directory.path().join(name);
+            std::os::unix::fs::symlink("/bin/cat", &program).unwrap();
+            // It waits for the end of its input.
+            let mut process = Command::new(&program)
+                .arg0("cat")
+                .stdin(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut writer = writer(process.id()).unwrap();
+            writer.boot_id = "of the container".to_owned();
+            assert_eq!(alive(&writer).is_ok(), is_writer, "{name}");
+            writer.start_ticks += 1;
+            assert!(alive(&writer).is_err(), "{name}");
+            drop(process.stdin.take());
+            process.wait().unwrap();
+        }
     }
 
     #[test]
