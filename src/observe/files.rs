@@ -306,4 +306,21 @@ mod tests {
         let modified = EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any));
         assert_eq!(meaning(modified, full), Some(FileEvent::Writing { path }));
     }
+
+    #[test]
+    fn a_directory_that_is_moved_in_is_looked_into() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("charts")).unwrap();
+        fs::write(directory.path().join("a.yaml"), "").unwrap();
+        let moved_in = |name: &str| {
+            let event = Event::new(EventKind::Modify(ModifyKind::Name(RenameMode::To)));
+            interpret(
+                directory.path(),
+                &event.add_path(directory.path().join(name)),
+            )
+        };
+        assert_eq!(moved_in("charts"), Some(FileEvent::Directory));
+        let path = ManifestPath::from("a.yaml");
+        assert_eq!(moved_in("a.yaml"), Some(FileEvent::Written { path }));
+    }
 }
