@@ -143,4 +143,24 @@ mod tests {
         let later = "2026-11-21T20:00:01Z".parse().ok();
         assert_eq!(refusal(&layout, component, later), None);
     }
+
+    #[test]
+    fn the_gates_of_a_static_pod_are_those_of_its_own_manifest() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let component = Component::KubeScheduler;
+        assert_eq!(pod(&layout, component), None);
+        let pods = layout.data_dir().join("agent/pod-manifests");
+        fs::create_dir_all(&pods).unwrap();
+        for (name, gates) in [
+            ("kube-apiserver", "One=true"),
+            ("kube-scheduler", "Two=false"),
+        ] {
+            let command = format!("[{name}, --feature-gates={gates}]");
+            let text = format!("spec: {{containers: [{{name: {name}, command: {command}}}]}}\n");
+            fs::write(pods.join(format!("{name}.yaml")), text).unwrap();
+        }
+        let gates = BTreeMap::from([("Two".to_owned(), false)]);
+        assert_eq!(pod(&layout, component), Some(gates));
+    }
 }
