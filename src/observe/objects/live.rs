@@ -325,4 +325,45 @@ mod tests {
             .collect();
         assert_eq!(names, (0..1200).collect::<Vec<_>>());
     }
+
+    #[tokio::test]
+    async fn a_kind_is_found_by_its_name_where_its_group_serves_it() {
+        let serve = tower::service_fn(|request: Request<Body>| async move {
+            let (status, body) = match request.uri().path() {
+                "/apis/example.com" => {
+                    let preferred = json!({"groupVersion": "example.com/v2"});
+                    (200, json!({"preferredVersion": preferred}))
+                }
+                "/apis/example.com/v2" => {
+                    let resource = |name: &str| json!({"name": name, "kind": "Widget"});
+                    // A subresource can be of the same kind.
+                    let resources = [resource("widgets/status"), resource("widgets")];
+                    (200, json!({"resources": resources}))
+                }
+                "/apis/example.com/v2/widgets" => {
+                    (200, json!({"items": [{"metadata": {"name": "a"}}]}))
+                }
+                _ => (404, json!({"kind": "Status", "code": 404})),
+            };
+            let body = Body::from(body.to_string().into_bytes());
+            let response = Response::builder().status(status).body(body).unwrap();
+            Ok::<_, Infallible>(response)
+        });
+        let client = Client::new(serve, "default");
+        let [widget, gadget, other] = [
+            ("example.com", "Widget"),
+            ("example.com", "Gadget"),
+            ("other.example", "Widget"),
+        ]
+        .map(|(group, kind)| GroupKind::new(group, kind));
+        let kinds = [widget.clone(), gadget.clone(), other.clone()];
+        let mut objects = Objects::default();
+        ask_by_name(&client, &kinds, &mut objects, &mut Room::of_a_person()).await;
+        let widgets = objects.list(&widget).unwrap();
+        assert_eq!(text(&widgets[0], "/metadata/name"), "a");
+        assert_eq!(text(&widgets[0], "/kind"), "Widget");
+        for not_served in [gadget, other] {
+            assert!(objects.list(&not_served).unwrap().is_empty());
+        }
+    }
 }

@@ -262,6 +262,8 @@ mod tests {
         assert_eq!(objects.all(ObjectKind::KUBEVIRT).unwrap().len(), 1);
         assert_eq!(objects.all(ObjectKind::BUDGET).unwrap().len(), 0);
         assert!(objects.all(ObjectKind::VM).is_err());
+        let alone = saved(&directory.path().join("one.json")).unwrap().objects;
+        assert_eq!(alone.all(ObjectKind::KUBEVIRT).unwrap().len(), 1);
     }
 
     #[test]
