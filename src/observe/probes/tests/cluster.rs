@@ -7,6 +7,7 @@ use crate::observe::probes::kubernetes::{Ask, Credential};
 use crate::observe::probes::own_node::OwnNodeMemory;
 use crate::observe::probes::upgrade::SignMemory;
 use crate::observe::probes::{cluster, components};
+use windrow_plan::readiness::node::Transition;
 
 const NODE: &str = "/api/v1/nodes/n1";
 
@@ -80,6 +81,13 @@ async fn etcd_is_asked_only_where_the_node_has_it() {
     place.write("/var/lib/rancher/rke2/agent/pod-manifests/etcd.yaml", "");
     assert!(unknown(&components::etcd(&place.context()).await).contains("not the one expected"));
     assert!(server.asked()[0].starts_with("GET /health?serializable=true "));
+    let healthy = r#"{"health":"true","reason":""}"#;
+    let server = TestServer::http(|_| ServerReply::ok(healthy)).await;
+    place.endpoints.etcd.clone_from(&server.url);
+    assert_eq!(
+        components::etcd(&place.context()).await,
+        ProbeOutcome::Passed
+    );
 }
 
 #[tokio::test]
@@ -93,12 +101,34 @@ async fn the_own_node_is_ready_by_its_condition_and_tells_of_a_drain() {
             true => assert_eq!(asked.outcome, ProbeOutcome::Passed),
             false => assert_eq!(failed(&asked.outcome), "KubeletNotReady"),
         }
-        assert!(asked.events.iter().any(|event| matches!(
-            event,
-            NodeEvent::Transition(windrow_plan::readiness::node::Transition::Drain, Some(_))
-        )));
+        assert!(
+            asked
+                .events
+                .iter()
+                .any(|event| matches!(event, NodeEvent::Transition(Transition::Drain, Some(_))))
+        );
         let own = format!("GET {NODE} ");
         assert!(server.asked().iter().any(|head| head.starts_with(&own)));
+    }
+}
+
+#[tokio::test]
+async fn a_node_is_promoted_only_while_harvesters_job_runs() {
+    for (annotations, is_promoted) in [
+        ("{}", false),
+        (r#"{"harvesterhci.io/promote-status": "running"}"#, true),
+        (r#"{"harvesterhci.io/promote-status": "complete"}"#, false),
+    ] {
+        let place = TestNode::new();
+        let node = format!(r#"{{"metadata": {{"name": "n1", "annotations": {annotations}}}}}"#);
+        let server = TestServer::http(move |_| ServerReply::ok(&node)).await;
+        place.identity(&server);
+        let asked = own_node(&place, NodeRole::Agent).await;
+        let found = asked.events.iter().find_map(|event| match event {
+            NodeEvent::Transition(Transition::Promotion, found) => Some(found.is_some()),
+            _ => None,
+        });
+        assert_eq!(found, Some(is_promoted), "{annotations}");
     }
 }
 

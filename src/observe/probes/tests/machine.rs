@@ -91,7 +91,9 @@ fn the_disk_is_looked_at_where_rke2_lives() {
             Some(ProbeLimit::FreeBytes(bytes)),
         )
     };
-    assert!(failed(&bytes(u64::MAX)).contains("% free (less than 17592186044416 MiB)"));
+    let low = bytes(u64::MAX);
+    assert!(failed(&low).starts_with("/var/lib/rancher/rke2/agent has "));
+    assert!(failed(&low).contains("% free (less than 17592186044416 MiB)"));
     assert_eq!(bytes(1), ProbeOutcome::Passed);
 }
 
