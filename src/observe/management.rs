@@ -208,6 +208,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_machine_is_up_for_as_long_as_the_kernel_says() {
+        let kernels = || -> u64 {
+            let text = std::fs::read_to_string("/proc/uptime").unwrap();
+            text.split('.').next().unwrap().parse().unwrap()
+        };
+        let before = kernels();
+        let found = uptime().unwrap().as_secs();
+        assert!((before..=kernels()).contains(&found), "{before} {found}");
+    }
+
+    #[test]
     fn below_another_root_nothing_of_this_machine_is_told_of_the_node() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
