@@ -293,6 +293,13 @@ mod tests {
         // Thirty of them exceed one page.
         let read = thirty(1 << 19).pods(&mut Room::of_the_daemon()).await;
         assert_eq!(read.unwrap().len(), 30);
+        // This one exceeds a page alone.
+        let giant = Served {
+            objects: 1,
+            ..thirty(9 << 20)
+        };
+        let why = giant.pods(&mut Room::of_the_daemon()).await.unwrap_err();
+        assert!(why.contains("too large"), "{why}");
     }
 
     #[tokio::test]
