@@ -8,6 +8,14 @@ use crate::observe::probes::custom::PendingFiles;
 use crate::observe::probes::unit::{self, RestartMemory};
 use crate::observe::probes::upgrade::SignMemory;
 use crate::observe::probes::{custom, host, rancherd};
+use crate::observe::systemd::SystemdJob;
+
+fn job(number: u32, unit: &str, state: &str) -> SystemdJob {
+    let path = |text: &str| zbus::OwnedObjectPath::try_from(text).unwrap();
+    let (unit, state) = (unit.to_owned(), state.to_owned());
+    let start = "start".to_owned();
+    (number, unit, start, state, path("/job"), path("/unit"))
+}
 
 struct ManagerInterface {
     state: &'static str,
@@ -22,6 +30,21 @@ impl ManagerInterface {
         };
         path.try_into()
             .map_err(|_| zbus::fdo::Error::Failed("path".to_owned()))
+    }
+
+    fn list_jobs(&self) -> Vec<SystemdJob> {
+        vec![
+            job(1, "rke2-server.service", "waiting"),
+            job(9, "other.service", "running"),
+        ]
+    }
+
+    fn get_job_before(&self, number: u32) -> Vec<SystemdJob> {
+        match number {
+            1 => vec![job(2, "network-online.target", "waiting")],
+            2 => vec![job(3, "wait-online.service", "running")],
+            _ => Vec::new(),
+        }
     }
 
     #[zbus(property)]
@@ -197,6 +220,22 @@ async fn units_and_the_clock_are_read_over_the_bus() {
         "{:?}",
         asked.events
     );
+}
+
+#[tokio::test]
+async fn a_unit_that_is_queued_waits_for_what_runs_before_it_directly_or_not() {
+    let mut place = TestNode::new();
+    let Some((_daemon, address)) = bus(place.root.path()).await else {
+        eprintln!("skipped: there is no dbus-daemon");
+        return;
+    };
+    place.endpoints.bus = Some(address.clone());
+    let _connection = played(&address, "inactive", "starting").await;
+    let context = place.context();
+    let queued = context.bus.unit("rke2-server.service").await.unwrap();
+    assert_eq!(queued.waits_for, ["wait-online.service"]);
+    let other = context.bus.unit("rancherd.service").await.unwrap();
+    assert!(other.waits_for.is_empty(), "it has no job");
 }
 
 #[tokio::test]
