@@ -244,5 +244,7 @@ mod tests {
                 .unwrap()
                 .is_empty()
         );
+        let no_directory = spool.path().join("1.json");
+        assert!(read_spool(&no_directory).is_err(), "it is not empty");
     }
 }
