@@ -253,6 +253,16 @@ mod tests {
             fs::write(place.join(DROP_IN), "[Service]\nReadWritePaths=/data\n").unwrap();
         }
         assert_eq!(closed(&elsewhere), None);
+
+        // An empty value takes back what the lines before it opened.
+        let drop_in = "[Service]\nReadWritePaths=/data\nReadWritePaths=\n";
+        let first = root.path().join("etc/systemd/system/windrow.service.d");
+        fs::write(first.join(DROP_IN), drop_in).unwrap();
+        let said = closed(&elsewhere).expect("closed again");
+        assert!(
+            said.starts_with("windrow.service cannot write to"),
+            "{said}"
+        );
     }
 
     #[test]
