@@ -9,6 +9,7 @@ mod daemon;
 mod disaster;
 mod oracle;
 mod person;
+mod probing;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow_decide::flight::FlightLine;
-use windrow_decide::{Decision, Observation};
+use windrow_decide::{Decision, Ledger, Observation};
 
 use super::chance::Chance;
 use super::charts;
@@ -34,6 +35,7 @@ use super::watch::Watch;
 use alone::{ended, run_alone};
 pub use alone::{without_windrow, without_windrow_but_faults};
 use daemon::{SimulatedDaemon, earliest};
+use probing::Probing;
 
 /// No bootstrap takes longer; one that does is reported as still under way.
 const LIMIT: Duration = Duration::from_secs(12 * 3600);
@@ -164,6 +166,14 @@ struct Drive<'a> {
 
 impl<'a> Drive<'a> {
     fn new(setup: &'a Setup, known: &'a PreparedSetup, faults: Faults, seed: u64) -> Self {
+        let start = setup.scenario.start;
+        let mut daemons: Vec<SimulatedDaemon> = (0..=setup.joins.len())
+            .map(|server| SimulatedDaemon::new(server, known, start))
+            .collect();
+        let first = daemons.first_mut().filter(|_| faults.unanswered > 0);
+        if let Some(first) = first {
+            first.probing = Some(Probing::new(setup.platform(), seed, start));
+        }
         Self {
             setup,
             known,
@@ -173,10 +183,8 @@ impl<'a> Drive<'a> {
             node: fleet(setup, &faults, seed),
             disks: known.disks.clone(),
             changes: DueChanges::new(setup, &mut Chance::new(seed).branch(3)),
-            daemons: (0..=setup.joins.len())
-                .map(|server| SimulatedDaemon::new(server, known, setup.scenario.start))
-                .collect(),
-            whole_at: setup.scenario.start,
+            daemons,
+            whole_at: start,
             planted: None,
         }
     }
@@ -224,6 +232,13 @@ impl<'a> Drive<'a> {
                 }
             }
             self.turns(now);
+            let is_there = |daemon: &SimulatedDaemon| daemon.relist.or(daemon.away).is_none();
+            let is_over = now >= calm
+                && self.changes.next_at().is_none()
+                && self.daemons.iter().all(is_there);
+            if is_over && self.node.is_settled(&self.disks[..]) {
+                self.judge_probed(now);
+            }
             let quiet = self.daemons.iter().all(SimulatedDaemon::is_quiet)
                 && self.changes.next_at().is_none();
             if quiet && now >= calm && self.node.is_settled(&self.disks[..]) {
@@ -258,6 +273,9 @@ impl<'a> Drive<'a> {
             write_again(self.known, signal, &mut self.node, &mut self.disks, now);
             if let Signal::Restarts(server) = signal {
                 self.restart_daemon(server, now);
+                if let Some(probing) = &mut self.daemons[server].probing {
+                    probing.reboot();
+                }
                 // Its unit is ordered before RKE2's.
                 self.daemons[server].wake = Some(now);
             }
@@ -289,9 +307,9 @@ impl<'a> Drive<'a> {
         // Decisions change what is watched, and what is watched changes decisions: repeat.
         let mut rounds = 0;
         while rounds < ROUNDS {
-            let news = self.scan(who, now) | self.listen(who, now);
+            let news = self.scan(who, now) | self.listen(who, now) | self.probe(who, now);
             if !news && !again {
-                return self.judge_status(who);
+                return self.judge_status(who, now);
             }
             again = self.decide(who, now);
             // A process that died has not gone on acting.
@@ -302,13 +320,20 @@ impl<'a> Drive<'a> {
     }
 
     /// What it said last is published now.
-    fn judge_status(&mut self, who: usize) {
+    fn judge_status(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         let Some(status) = daemon.said.take() else {
             return;
         };
         let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who]);
         oracle.judge_status(&truth, &server, &status);
+        let is_heard = server.is_current && truth.cluster.is_up_on(who);
+        let SimulatedDaemon {
+            probing, oracle, ..
+        } = daemon;
+        if let Some(probing) = probing {
+            probing.judge(&status, is_heard, now, &mut oracle.untrue);
+        }
     }
 
     fn scan(&mut self, who: usize, now: Timestamp) -> bool {
@@ -391,6 +416,9 @@ impl<'a> Drive<'a> {
             .map(|wake| wake.saturating_sub(daemon.skew).unwrap_or(wake).max(now));
         let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who]);
         oracle.judge_decision(&truth, &server, &decision.actions, now);
+        if let Some(probing) = &mut daemon.probing {
+            probing.decided(decision.status.readiness);
+        }
         let mut done = Vec::new();
         let lives = self.act(who, decision.actions, &mut done, now);
         if let Some(tape) = &mut self.daemons[who].tape {
@@ -427,5 +455,8 @@ impl<'a> Drive<'a> {
         daemon.unsaved = false;
         daemon.troubles.clear();
         (daemon.again, daemon.away) = (None, None);
+        if let Some(probing) = &mut daemon.probing {
+            probing.restart(now, *daemon.saved != Ledger::default());
+        }
     }
 }

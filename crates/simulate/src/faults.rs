@@ -47,6 +47,8 @@ pub struct Faults {
     pub files: u64,
     /// RKE2 restarts, and Windrow does not.
     pub rke2: u64,
+    /// A question of a probe has no answer, or a late one. 0: the node is not probed at all.
+    pub unanswered: u64,
     /// A person holds a file, or lets go the one that is held so.
     pub by_hand: u64,
 }
@@ -72,6 +74,7 @@ impl Faults {
         slow_definitions: 0,
         files: 0,
         rke2: 0,
+        unanswered: 0,
         by_hand: 0,
     };
 
@@ -95,7 +98,14 @@ impl Faults {
         slow_definitions: 6,
         files: 40,
         rke2: 200,
+        unanswered: 0,
         by_hand: 60,
+    };
+
+    /// The same on a node that is probed.
+    pub const ALL_AND_PROBES: Self = Self {
+        unanswered: 6,
+        ..Self::ALL
     };
 }
 

@@ -52,6 +52,14 @@ pub fn simulated_probes(platform: Platform, period: Duration) -> Vec<ProbeSpec> 
         .collect()
 }
 
+/// The same, counted as on a node, each asked once in `period`.
+pub(super) fn counted_probes(platform: Platform, period: Duration) -> Vec<ProbeSpec> {
+    let all = specs(NodeRole::FirstServer, Some(platform)).into_iter();
+    all.filter(|spec| ANSWERED.contains(&spec.id.as_str()))
+        .map(|spec| ProbeSpec { period, ..spec })
+        .collect()
+}
+
 impl SimulatedNode {
     /// What a probe would find on the server that founds the cluster.
     pub fn answer_probe(&self, name: &str) -> ProbeOutcome {

@@ -125,6 +125,9 @@ impl Drive<'_> {
             Action::SaveLedger(ledger) => {
                 daemon.saved = Arc::clone(ledger);
                 daemon.unsaved = false;
+                if let Some(probing) = &mut daemon.probing {
+                    probing.saved();
+                }
             }
             Action::Lift { path } => {
                 if disk.is_foreign(path) || !disk.remove(path) {

@@ -10,6 +10,7 @@ use windrow_model::manifest::BaseName;
 
 use super::oracle::{JudgedServer, Oracle, Truth};
 use super::person::Order;
+use super::probing::Probing;
 use crate::files::SimulatedDirectory;
 use crate::node::SimulatedNode;
 use crate::prepared::PreparedSetup;
@@ -61,6 +62,8 @@ pub(super) struct SimulatedDaemon {
     pub(super) decisions: u64,
     pub(super) restless: u64,
     pub(super) tape: Option<Tape>,
+    /// `None` where it is not probed.
+    pub(super) probing: Option<Probing>,
 }
 
 impl SimulatedDaemon {
@@ -89,6 +92,7 @@ impl SimulatedDaemon {
             decisions: 0,
             restless: 0,
             tape: None,
+            probing: None,
         }
     }
 
@@ -101,7 +105,10 @@ impl SimulatedDaemon {
     pub(super) fn next_at(&self) -> Option<Timestamp> {
         match self.away {
             Some(away) => Some(away),
-            None => earliest([self.wake, self.relist]),
+            None => {
+                let asks = self.probing.as_ref().map(Probing::next_at);
+                earliest([self.wake, self.relist, asks])
+            }
         }
     }
 

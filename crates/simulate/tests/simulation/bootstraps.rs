@@ -414,6 +414,17 @@ fn whatever_lies_in_the_directory_what_can_work_works_in_the_end() {
 }
 
 #[test]
+fn whatever_its_probes_find_what_is_said_of_the_node_is_so() {
+    let rules = RuleSet::shipped();
+    for_all_seeds(|seed| {
+        let Drawn { setup, kept } = scenarios::draw(seed, &rules, start());
+        let known = PreparedSetup::read(&setup);
+        let run = known.with_faults(&setup, &Faults::ALL_AND_PROBES, seed);
+        judge("drawn, with faults and probes", &setup, &kept, run)
+    });
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     let setup = Setup::first_vm(start());
     let one = with_windrow(&setup, &Faults::ALL, 11);
