@@ -314,24 +314,27 @@ impl TrialDriver {
             let said = effect::refusal(&site.layout, Component::KubeApiserver, Some(written));
             said.map(|(refusal, _)| format!("kube-apiserver says: {}", refusal.line))
         });
-        let within = format!("within {} s", site.patience.as_secs());
+        let patience = site.patience.as_secs();
         let told = |why: &Option<String>| match why {
             Some(why) => format!(": {why}"),
             None => String::new(),
         };
         match (said, seen.on_disk, &result.why) {
             (Some(said), ..) if seen.started => said,
-            (_, OnDisk::Asked, _) if !seen.started => {
-                let why = told(&self.waits_for);
-                format!("its turn in the cluster was lost, and did not come again {within}{why}")
-            }
+            (_, OnDisk::Asked, _) if !seen.started => format!(
+                "its turn in the cluster was lost, and did not come again within {} s{}",
+                patience,
+                told(&self.waits_for)
+            ),
             (_, OnDisk::Saved, _) if !seen.started => {
-                format!("{} was not written {within}", site.own)
+                format!("{} was not written within {} s", site.own, patience)
             }
             (_, OnDisk::Asked, Some(why)) if result.in_effect == InEffect::Otherwise => why.clone(),
-            (_, OnDisk::Asked, why) => {
-                format!("rke2-server did not come up with it {within}{}", told(why))
-            }
+            (_, OnDisk::Asked, why) => format!(
+                "rke2-server did not come up with it within {} s{}",
+                patience,
+                told(why)
+            ),
             _ => format!("{} was changed by something else meanwhile", site.own),
         }
     }
