@@ -232,8 +232,8 @@ class Faults:
         return lambda: server.daemon(signal.SIGCONT)
 
 
-def begin(out):
-    """The switch, and three servers whose kube-apiserver answers; `servers` are ended with `Server.end`."""
+def switch(out):
+    """The switch between the servers, and their certificates."""
     run("ip", "link", "set", "lo", "up")
     run("ip", "link", "add", "br0", "type", "bridge")
     run("ip", "address", "add", f"{NET}254/24", "dev", "br0")

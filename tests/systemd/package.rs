@@ -138,6 +138,10 @@ fn succeed(command: &mut Command) {
 
 /// A Harvester node with RKE2 and two manifests, before Windrow is installed.
 fn node(packages: &Packages) -> Machine {
+    node_with(packages).boot()
+}
+
+fn node_with(packages: &Packages) -> Builder {
     let rke2 = std::fs::read_to_string(repository("tests/machine/rke2")).expect("the stand-in");
     // Its version decides which gates it takes; the real binary contains it too.
     let (shebang, rest) = rke2.split_once('\n').expect("a script");
@@ -157,7 +161,12 @@ fn node(packages: &Packages) -> Machine {
         .file(&format!("{MANIFESTS}/vm.yaml"), VM)
         .file(&format!("{MANIFESTS}/theirs.yaml"), WIDGET)
         .file(&format!("{MANIFESTS}/theirs.yaml.skip"), "harvester\n")
-        .boot()
+}
+
+/// What systemd says of the whole machine.
+fn system_state(machine: &Machine) -> String {
+    let output = machine.run(&["systemctl", "is-system-running"]);
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 /// The path of a package in the machine.
@@ -311,18 +320,42 @@ fn the_rpm_is_installed_upgraded_and_erased() {
 #[test]
 fn what_the_administrator_disabled_stays_so_and_no_preset_takes_a_terminal() {
     let Some(packages) = packages() else { return };
-    let machine = node(packages);
+    // The boot has an end only when the test says so.
+    let booting = "[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\n\
+                   ExecStart=/bin/sh -c 'until [ -e /run/booted ]; do sleep 0.2; done'\n";
+    let machine = node_with(packages)
+        .file("/etc/systemd/system/booting.service", booting)
+        .file(
+            "/etc/systemd/system/multi-user.target.d/booting.conf",
+            "[Unit]\nWants=booting.service\n",
+        )
+        .boot();
     let deb = inside(packages, DEB);
     say_of(&machine, &["dpkg", "--install", &deb]);
     machine.wait_unit("windrow.service", "active");
     machine.ok(&["systemctl", "disable", "--now", "windrow.service"]);
-    say_of(&machine, &["dpkg", "--install", &deb]);
+    // An upgrade at boot, and one later.
+    for is_up in [false, true] {
+        if is_up {
+            machine.sh("touch /run/booted");
+            machine.wait_until("the system is up", |machine| {
+                system_state(machine) != "starting"
+            });
+        }
+        let state = system_state(&machine);
+        assert_eq!(state == "starting", !is_up, "{state}");
+        say_of(&machine, &["dpkg", "--install", &deb]);
+        assert_eq!(machine.unit("windrow.service", "ActiveState"), "inactive");
+        assert_eq!(
+            machine.sh("systemctl list-jobs windrow.service --no-legend"),
+            ""
+        );
+    }
     let enabled = |unit: &str| {
         let output = machine.run(&["systemctl", "is-enabled", unit]);
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
     assert_eq!(enabled("windrow.service"), "disabled");
-    assert_eq!(machine.unit("windrow.service", "ActiveState"), "inactive");
     // What a first boot without a machine-id does.
     machine.ok(&["systemctl", "preset-all", "--preset-mode=full"]);
     assert_eq!(enabled("windrow.service"), "enabled");

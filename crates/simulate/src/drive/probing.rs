@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use windrow_decide::{ClusterEvent, NodeRole, Readiness, Status};
+use windrow_model::reasons::Severity;
 use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome, ProbeSeverity, ProbeSpec};
 use windrow_plan::rules::Platform;
 
@@ -174,6 +175,11 @@ impl Probing {
                 }
                 if !settled {
                     object("not all is settled".to_owned());
+                }
+                let mut findings = status.findings.iter();
+                let is_wrong = findings.any(|finding| finding.severity == Severity::Error);
+                if is_wrong != (said == Readiness::Degraded) {
+                    object(format!("that something is wrong is {is_wrong}"));
                 }
             }
             Readiness::Failed if !self.was_ready => {
