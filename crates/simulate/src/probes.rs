@@ -40,9 +40,7 @@ static SETTINGS: ObjectRef = literals::object("harvesterhci.io", "Setting", None
 /// The probes of the server that founds the cluster. One answer is enough to be believed, and is believed for `period`: the simulation
 /// does not err.
 pub fn simulated_probes(platform: Platform, period: Duration) -> Vec<ProbeSpec> {
-    let role = NodeRole::FirstServer;
-    let all = specs(role, Some(platform)).into_iter();
-    all.filter(|spec| ANSWERED.contains(&spec.id.as_str()))
+    answered(platform)
         .map(|spec| ProbeSpec {
             period: period.max(spec.period),
             rise: 1,
@@ -54,10 +52,14 @@ pub fn simulated_probes(platform: Platform, period: Duration) -> Vec<ProbeSpec> 
 
 /// The same, counted as on a node, each asked once in `period`.
 pub(super) fn counted_probes(platform: Platform, period: Duration) -> Vec<ProbeSpec> {
-    let all = specs(NodeRole::FirstServer, Some(platform)).into_iter();
-    all.filter(|spec| ANSWERED.contains(&spec.id.as_str()))
+    answered(platform)
         .map(|spec| ProbeSpec { period, ..spec })
         .collect()
+}
+
+fn answered(platform: Platform) -> impl Iterator<Item = ProbeSpec> {
+    let all = specs(NodeRole::FirstServer, Some(platform)).into_iter();
+    all.filter(|spec| ANSWERED.contains(&spec.id.as_str()))
 }
 
 impl SimulatedNode {

@@ -49,7 +49,7 @@ impl TrialDriver {
         }
     }
 
-    /// Is it still this server's turn? The look at the clock is the last before the restart.
+    /// Is it still this server's turn? The look at the clock is the last before the restart. A rollback by hand does not need one.
     pub(super) fn may_restart(&self, trial: &Trial) -> bool {
         let counts = self.lease.as_ref().is_some_and(ClusterLease::counts_still);
         counts || trial.change == GateChange::Rollback
