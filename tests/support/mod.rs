@@ -23,6 +23,7 @@ pub(crate) mod manual;
 pub(crate) mod markdown;
 pub(crate) mod messages_page;
 pub(crate) mod objects;
+pub(crate) mod own_directory;
 pub(crate) mod pages;
 pub(crate) mod person;
 pub(crate) mod qemu;

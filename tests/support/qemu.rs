@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::machine::{program, repository, say};
+use super::own_directory::own_directory;
 
 /// Far longer than anything takes here, emulated and beside other tests: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(25 * 60);
@@ -83,11 +84,7 @@ pub(crate) struct Image {
 pub(crate) fn image(overlay: impl FnOnce(&Path)) -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
-        // What an earlier run left.
-        if directory.exists() {
-            std::fs::remove_dir_all(&directory).expect("a directory that can be removed");
-        }
+        let directory = own_directory("image");
         let tree = directory.join("overlay");
         std::fs::create_dir_all(&tree).expect("a directory");
         overlay(&tree);

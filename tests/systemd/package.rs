@@ -10,6 +10,7 @@ use machine::{Builder, Machine, program, repository, say, skipped};
 use serde_json::Value;
 
 use crate::support::machine;
+use crate::support::own_directory::own_directory;
 
 const RELEASE: &str = "WINDROW_MACHINE_PACKAGES";
 const RELEASE_BEFORE: &str = "WINDROW_MACHINE_PACKAGES_BEFORE";
@@ -104,12 +105,7 @@ fn packages() -> Option<&'static Packages> {
 }
 
 fn build() -> Packages {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages");
-    // What an earlier run left.
-    if directory.exists() {
-        std::fs::remove_dir_all(&directory).expect("a directory that can be removed");
-    }
-    std::fs::create_dir_all(&directory).expect("a directory");
+    let directory = own_directory("packages");
     let stripped = directory.join("windrow");
     succeed(
         Command::new("strip")
