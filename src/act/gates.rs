@@ -49,6 +49,31 @@ pub fn put_drop_in(layout: &Layout, content: Option<&str>) -> io::Result<bool> {
     Ok(true)
 }
 
+/// What became of a drop-in out of which something had to go.
+#[derive(Debug)]
+pub enum TakenOut {
+    /// It is as it was to be; did that change anything?
+    Put(bool),
+    /// It could not be written, for this reason, and is gone.
+    Removed(io::Error),
+}
+
+/// Writes the drop-in without what may not stay in it. Where that fails, as on a full disk, removes it: that needs no room, and
+/// RKE2 starts without any of its gates rather than with a wrong one.
+///
+/// # Errors
+///
+/// Those of the file system, when it can be neither written nor removed.
+pub fn take_out_of_drop_in(layout: &Layout, content: Option<&str>) -> io::Result<TakenOut> {
+    match put_drop_in(layout, content) {
+        Ok(changed) => Ok(TakenOut::Put(changed)),
+        Err(error) => match put_drop_in(layout, None) {
+            Ok(_) => Ok(TakenOut::Removed(error)),
+            Err(_) => Err(error),
+        },
+    }
+}
+
 /// One of the documents that are remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateFile {

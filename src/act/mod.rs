@@ -22,7 +22,9 @@ pub mod units;
 
 pub use disk_timing::measure_fsync;
 pub use executor::{Carried, Executor};
-pub use gates::{StateFile, put_drop_in, read_drop_in, remember_refused};
+pub use gates::{
+    StateFile, TakenOut, put_drop_in, read_drop_in, remember_refused, take_out_of_drop_in,
+};
 pub use inventory::save_inventory;
 pub use lease::{ClusterLease, LeaseHolder};
 pub use ledger::{LedgerRead, read_ledger, save_ledger};

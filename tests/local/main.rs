@@ -21,6 +21,7 @@ mod documents;
 mod flight;
 mod forms;
 mod gates;
+mod gates_without_room;
 mod generated;
 mod guide;
 mod hardening;

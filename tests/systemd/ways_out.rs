@@ -336,6 +336,14 @@ fn a_program_that_cannot_be_executed_leaves_markers_of_any_size_a_way_out_and_no
     let said = messages(&machine, &["--boot"], WARNING).join("\n");
     assert!(said.contains(&format!("removed {DROP_IN}")), "{said}");
 
+    // A program that runs, and fails at this: nothing has checked the gates either.
+    machine.sh(&format!(
+        "printf '#!/bin/sh\\n[ \"$1\" = --version ] || exit 101\\necho windrow 0\\n' >/usr/bin/windrow; \
+         mkdir -p $(dirname {DROP_IN}); echo 'kube-apiserver-arg+: [feature-gates+=A=true]' >{DROP_IN}; \
+         /usr/lib/windrow/before-rke2"
+    ));
+    assert!(!machine.exists(DROP_IN), "nothing has checked them");
+
     // Cut off, and with the manifests directory behind a link.
     let place = "/srv/manifests";
     machine.write(&skip("widget.yaml"), &mark("lift", "it waits"));

@@ -2,10 +2,10 @@
 //! settle`, by `50-windrow-gates.conf` and `before-rke2`). It reads and writes local files and waits for nothing.
 //!
 //! It is also the last safety. If the daemon is gone and cannot judge a trial, its gates are put back after
-//! [`TrialStarts::ALLOWED`] starts. A gate of ours that a component has refused in its log is taken out.
+//! [`TrialStarts::ALLOWED`] starts, or at once where the starts cannot be counted. A gate of ours that a component has refused in its log is taken out.
 
-use std::fs;
 use std::time::Duration;
+use std::{fs, io};
 
 use jiff::Timestamp;
 use windrow_decide::Event;
@@ -15,7 +15,7 @@ use windrow_model::reasons::Code;
 
 use super::settle::settle_for_start;
 use super::startup_watch;
-use crate::act::{StateFile, put_drop_in, read_drop_in, remember_refused};
+use crate::act::{StateFile, read_drop_in, remember_refused, take_out_of_drop_in};
 use crate::configuration::Configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
@@ -54,29 +54,34 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
     events
 }
 
-/// Counts a start with a trial's gates, and restores what the trial saved when there were too many.
+/// Counts a start with a trial's gates, and restores what the trial saved when there were too many, or when they cannot be
+/// counted. What cannot be remembered keeps nothing from being put back.
 fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> Result<(), String> {
-    let current = read_drop_in(layout).map_err(|error| error.to_string())?;
+    let line = |error: io::Error| error.to_string();
+    let current = read_drop_in(layout).map_err(line)?;
     if trial.on_disk(current.as_deref()) != OnDisk::Asked {
         return Ok(());
     }
     let known: Option<TrialStarts> = StateFile::Starts.recall(layout).unwrap_or_default();
     let mut starts = known.unwrap_or_default();
-    if let Some(why) = starts.count(trial, patience, now) {
-        let why = effect::refusal(layout, Component::KubeApiserver, trial.written)
-            .map_or(why, |(said, _)| {
-                format!("kube-apiserver says: {}", said.line)
-            });
-        let own = layout.gates_drop_in().display().to_string();
-        // First remove what would write it again, last what the daemon goes by.
-        remember_refused(layout, &trial.version, &trial.novel(&own), &why, &own)?;
-        let saved = trial.saved.clone().unwrap_or_default();
-        put_drop_in(layout, saved.content.as_deref()).map_err(|error| error.to_string())?;
-        starts.restored = Some(why);
+    let too_many = starts.count(trial, patience, now);
+    let counted = StateFile::Starts.keep(layout, &starts).map_err(line);
+    if too_many.is_none() && counted.is_ok() {
+        return Ok(());
     }
-    StateFile::Starts
-        .keep(layout, &starts)
-        .map_err(|error| error.to_string())
+    let saved = trial.saved.clone().unwrap_or_default();
+    take_out_of_drop_in(layout, saved.content.as_deref()).map_err(line)?;
+    counted?;
+    let Some(why) = too_many else { return Ok(()) };
+    let why = effect::refusal(layout, Component::KubeApiserver, trial.written)
+        .map_or(why, |(said, _)| {
+            format!("kube-apiserver says: {}", said.line)
+        });
+    let own = layout.gates_drop_in().display().to_string();
+    remember_refused(layout, &trial.version, &trial.novel(&own), &why, &own)?;
+    // What the daemon goes by is last.
+    starts.restored = Some(why);
+    StateFile::Starts.keep(layout, &starts).map_err(line)
 }
 
 fn failed(what: &str, error: &str) -> Event {

@@ -2,8 +2,8 @@
 
 use windrow_decide::settings::Settings;
 use windrow_gates::{
-    KnownGood, RefusedGates, Rejected, ResolvedVersion, Rke2State, Settled, Trial, TrialHistory,
-    resolve,
+    GateRequest, KnownGood, RefusedGates, Rejected, ResolvedVersion, Rke2State, Settled, Trial,
+    TrialHistory, read_gates, resolve,
 };
 use windrow_plan::rke2::config::{Rke2ConfigFile, merge};
 
@@ -68,6 +68,12 @@ impl DropInInputs {
             own,
             layout,
         }
+    }
+
+    /// The gates in the drop-in as it lies there.
+    pub(super) fn there(&self) -> Vec<GateRequest> {
+        let text = self.current.as_deref().unwrap_or_default();
+        read_gates(&self.own, text, &self.settings.feature_gates)
     }
 
     pub(super) fn settled(&self, rke2: Rke2State) -> Settled {

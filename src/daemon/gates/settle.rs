@@ -9,7 +9,7 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
 use super::inputs::DropInInputs;
-use crate::act::{StateFile, put_drop_in};
+use crate::act::{StateFile, TakenOut, put_drop_in, take_out_of_drop_in};
 use crate::configuration::Configuration;
 
 /// What the status document reports about feature gates.
@@ -107,28 +107,8 @@ pub(super) fn settle_for_start(configuration: &Configuration, rke2: Rke2State) -
 }
 
 fn settle_on(inputs: &DropInInputs, rke2: Rke2State) -> SettleOutcome {
-    let settled = inputs.settled(rke2);
-    let mut events = Vec::new();
-    for left in &settled.dropped {
-        events.push(Event::new(
-            Code::GateDropped,
-            left_out(Code::GateDropped, left).message,
-        ));
-    }
-    match put_drop_in(&inputs.layout, settled.content.as_deref()) {
-        Ok(true) => events.push(Event::new(
-            Code::GatesWritten,
-            Code::GatesWritten.say(&[("path", &inputs.own), ("gates", &list(&settled.kept))]),
-        )),
-        Ok(false) => {}
-        Err(error) => {
-            let what = format!("write {}", inputs.own);
-            events.push(Event::new(
-                Code::ActionFailed,
-                Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]),
-            ));
-        }
-    }
+    let mut settled = inputs.settled(rke2);
+    let events = put(inputs, &mut settled);
     let concerns = !inputs.settings.feature_gates.is_empty() || inputs.current.is_some();
     let view = inputs.view(&settled);
     SettleOutcome {
@@ -136,6 +116,50 @@ fn settle_on(inputs: &DropInInputs, rke2: Rke2State) -> SettleOutcome {
             .then_some(view),
         events,
     }
+}
+
+/// Puts the drop-in there as it is `settled`; where that cannot be, `settled` is what is there then. Returns what to report.
+fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
+    let (layout, own) = (&inputs.layout, &inputs.own);
+    let content = settled.content.as_deref();
+    let done = match settled.dropped.is_empty() {
+        true => put_drop_in(layout, content).map(TakenOut::Put),
+        false => take_out_of_drop_in(layout, content),
+    };
+    let mut events = Vec::new();
+    match &done {
+        Ok(TakenOut::Put(true)) => events.push(Event::new(
+            Code::GatesWritten,
+            Code::GatesWritten.say(&[("path", own), ("gates", &list(&settled.kept))]),
+        )),
+        Ok(TakenOut::Put(false)) => {}
+        Ok(TakenOut::Removed(error)) => {
+            let why = format!("{own} could not be written ({error}), so all of it was removed");
+            let kept = std::mem::take(&mut settled.kept).into_iter();
+            settled.dropped.extend(kept.map(|request| LeftOut {
+                request,
+                why: why.clone(),
+                not_meant: false,
+            }));
+            settled.content = None;
+        }
+        Err(error) => {
+            let what = format!("write {own}");
+            events.push(Event::new(
+                Code::ActionFailed,
+                Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]),
+            ));
+            settled.dropped.clear();
+            settled.kept = inputs.there();
+            settled.content.clone_from(&inputs.current);
+        }
+    }
+    // Said of what is done.
+    for left in &settled.dropped {
+        let message = left_out(Code::GateDropped, left).message;
+        events.push(Event::new(Code::GateDropped, message));
+    }
+    events
 }
 
 /// Must anything be done before RKE2 starts? Where no gate is asked for, nothing is read and nothing is delayed.
