@@ -49,6 +49,11 @@ impl Unit {
     pub fn is_down(&self) -> bool {
         matches!(self.active.as_str(), "inactive" | "failed")
     }
+
+    /// Was it stopped, or never started, and is nothing about to start it? What failed may be started again by whoever tried it.
+    pub fn is_stopped(&self) -> bool {
+        self.active == "inactive" && !self.job
+    }
 }
 
 /// systemd on the system bus.

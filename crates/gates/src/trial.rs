@@ -22,6 +22,9 @@
 //! rke2-server is restarted for a trial only while the lease is ours: a process that stood still, or died and came back, may
 //! have lost it, and then waits for it again or puts the drop-in back. Once rke2-server was restarted a lost lease stops
 //! nothing: half a change is worse, and a server that is down needs what it had.
+//!
+//! A server that a person has stopped is never started for a trial: whoever starts it goes on with the trial, and when nobody
+//! does in time, what was saved is restored, and that is the end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,6 +110,8 @@ pub struct TrialObservation {
     pub restarted: bool,
     /// Was rke2-server started in this trial, or may it have been? Otherwise it runs with what was saved.
     pub started: bool,
+    /// Was rke2-server stopped, and is nobody starting it?
+    pub stopped: bool,
     /// Does kube-apiserver say that it is ready? Active is not ready.
     pub ready: bool,
     /// What is in effect.
@@ -161,7 +166,7 @@ fn written(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
     } else if seen.restarting {
         // By somebody else, who has not waited for us.
         (TrialState::Restarting, Vec::new())
-    } else if seen.leased {
+    } else if seen.leased && !seen.stopped {
         (TrialState::Restarting, vec![TrialStep::Restart])
     } else if seen.overdue {
         (TrialState::RollingBack, vec![TrialStep::Restore])
@@ -175,7 +180,7 @@ fn restarting(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
         (TrialState::Verifying, Vec::new())
     } else if seen.overdue {
         (TrialState::RollingBack, vec![TrialStep::Restore])
-    } else if seen.restarting {
+    } else if seen.restarting || seen.stopped {
         (TrialState::Restarting, Vec::new())
     } else if seen.leased {
         // The restart was lost with whoever was to queue it.
@@ -210,6 +215,8 @@ fn rolling_back(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
         // It does not come back with what worked before either: the cause is not this trial.
         OnDisk::Saved if seen.restarted && seen.overdue => over,
         OnDisk::Saved if seen.restarted || seen.restarting => (TrialState::RollingBack, Vec::new()),
+        // Whoever starts it again starts it with what was saved.
+        OnDisk::Saved if seen.stopped => over,
         OnDisk::Saved => (TrialState::RollingBack, vec![TrialStep::Restart]),
     }
 }

@@ -22,6 +22,8 @@ struct Node {
     queued: bool,
     restarted: bool,
     started: bool,
+    /// A person has stopped the server, and it stays so until the next boot.
+    stopped: bool,
     /// With what the server runs.
     runs: OnDisk,
     waited: u32,
@@ -38,6 +40,7 @@ impl Node {
             queued: false,
             restarted: true,
             started: false,
+            stopped: false,
             runs: OnDisk::Saved,
             waited: 0,
             restarts: 0,
@@ -45,7 +48,7 @@ impl Node {
     }
 
     fn ready(&self) -> bool {
-        self.runs == OnDisk::Saved || self.gates != Gates::Fatal
+        !self.stopped && (self.runs == OnDisk::Saved || self.gates != Gates::Fatal)
     }
 
     fn seen(&self) -> TrialObservation {
@@ -57,13 +60,14 @@ impl Node {
             restarting: self.queued,
             restarted: self.restarted,
             started: self.started || self.queued && self.on_disk == OnDisk::Asked,
+            stopped: self.stopped && !self.queued,
             ready: self.ready(),
             in_effect: match (self.ready(), self.runs, self.gates) {
                 (false, ..) => InEffect::Unknown,
                 (true, OnDisk::Asked, Gates::Good) => InEffect::AsAsked,
                 _ => InEffect::Otherwise,
             },
-            refused: self.restarted && !self.ready(),
+            refused: self.restarted && !self.stopped && !self.ready(),
             overdue: self.waited > 3,
         }
     }
@@ -89,6 +93,7 @@ impl Node {
                 let back = state == TrialState::RollingBack;
                 assert!(back || self.leased, "restarted without the lease");
                 assert!(!back || self.started, "restarted although nothing was");
+                assert!(!self.stopped, "started although somebody has stopped it");
                 self.queued = true;
                 self.restarts += 1;
             }
@@ -105,7 +110,7 @@ impl Node {
     /// systemd does what was queued.
     fn settle(&mut self) {
         if self.queued {
-            self.queued = false;
+            (self.queued, self.stopped) = (false, false);
             self.restarted = true;
             self.started |= self.on_disk == OnDisk::Asked;
             self.runs = self.on_disk;
@@ -118,6 +123,8 @@ impl Node {
 struct Turn {
     /// A boot restarts the server.
     boots: bool,
+    /// A person stops the server.
+    stops: bool,
     /// Another server has the lease.
     lost: bool,
     /// A crash loses the steps after this many.
@@ -129,11 +136,16 @@ fn run(gates: Gates, turns: &[Turn]) -> (TrialState, Node) {
     let mut node = Node::new(gates);
     let mut state = TrialState::Idle;
     for turn in 0..200 {
-        let Turn { boots, lost, taken } = turns.get(turn).copied().unwrap_or(Turn {
+        let turn = turns.get(turn).copied().unwrap_or(Turn {
             boots: false,
+            stops: false,
             lost: false,
             taken: usize::MAX,
         });
+        let Turn {
+            boots, lost, taken, ..
+        } = turn;
+        node.stopped |= turn.stops;
         node.leased &= !lost;
         let (to, steps) = next(state, &node.seen());
         node.started |= matches!(to, TrialState::Restarting | TrialState::Verifying);
@@ -270,17 +282,18 @@ fn what_cannot_be_verified_in_time_is_rolled_back() {
 
 proptest! {
     #[test]
-    fn crashes_boots_and_lost_leases_at_any_step_end_kept_with_good_gates_and_restored_with_others(
+    fn crashes_boots_stops_and_lost_leases_at_any_step_end_kept_with_good_gates_and_restored_with_others(
         gates in prop::sample::select(&[Gates::Good, Gates::Fatal, Gates::Ignored][..]),
         turns in prop::collection::vec(
-            (any::<bool>(), any::<bool>(), 0usize..2)
-                .prop_map(|(boots, lost, taken)| Turn { boots, lost, taken }),
+            (any::<bool>(), prop::bool::weighted(0.1), any::<bool>(), 0usize..2)
+                .prop_map(|(boots, stops, lost, taken)| Turn { boots, stops, lost, taken }),
             0..30,
         ),
     ) {
         let (state, node) = run(gates, &turns);
-        prop_assert!(node.ready());
-        prop_assert_eq!(node.on_disk, node.runs);
+        // A server that stays stopped is not started; what lies there is for its next start.
+        prop_assert!(node.ready() || node.stopped);
+        prop_assert!(node.on_disk == node.runs || node.stopped);
         match gates {
             // Steps lost again and again may use up the time: then it is rolled back, which is safe.
             Gates::Good if state == TrialState::RolledBack => prop_assert_eq!(node.on_disk, OnDisk::Saved),
@@ -376,6 +389,32 @@ fn nothing_is_restarted_for_a_trial_whose_lease_was_lost_and_what_was_never_read
         assert_eq!(next(state, &too_long), restores);
     }
     node.on_disk = OnDisk::Saved;
+    let over = (TrialState::RolledBack, vec![TrialStep::ReleaseLease]);
+    assert_eq!(next(TrialState::RollingBack, &node.seen()), over);
+}
+
+#[test]
+fn a_server_that_somebody_has_stopped_is_not_started_for_a_trial_and_what_was_saved_goes_back_in_time()
+ {
+    let mut node = Node::new(Gates::Good);
+    (node.saved, node.leased, node.stopped, node.restarted) = (true, true, true, false);
+    node.on_disk = OnDisk::Asked;
+    for state in [
+        TrialState::Written,
+        TrialState::Restarting,
+        TrialState::Verifying,
+    ] {
+        let (stays, steps) = next(state, &node.seen());
+        assert_eq!(stays, state, "somebody may start it in time");
+        assert!(!steps.contains(&TrialStep::Restart), "{state:?}");
+        let too_long = TrialObservation {
+            overdue: true,
+            ..node.seen()
+        };
+        let restores = (TrialState::RollingBack, vec![TrialStep::Restore]);
+        assert_eq!(next(state, &too_long), restores, "{state:?}");
+    }
+    (node.on_disk, node.started) = (OnDisk::Saved, true);
     let over = (TrialState::RolledBack, vec![TrialStep::ReleaseLease]);
     assert_eq!(next(TrialState::RollingBack, &node.seen()), over);
 }

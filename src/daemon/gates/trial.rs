@@ -6,16 +6,17 @@
 
 mod announce;
 mod asked;
+mod steps;
 mod turn;
 
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use windrow_decide::Event;
-use windrow_gates::trial::{InEffect, OnDisk, TrialObservation, TrialState, TrialStep, next};
+use windrow_gates::trial::{InEffect, OnDisk, TrialObservation, TrialState, next};
 use windrow_gates::{
-    Component, DropInSnapshot, GateChange, KnownGood, RefusedGates, RequestAnswer, TargetVersion,
-    Trial, TrialOutcome, TrialStarts, TrialStatus, version_text,
+    Component, GateChange, KnownGood, RefusedGates, RequestAnswer, TargetVersion, Trial,
+    TrialOutcome, TrialStarts, TrialStatus, version_text,
 };
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
@@ -23,7 +24,7 @@ use windrow_model::reasons::Code;
 use self::announce::{announce_state, announce_step, trial_finding};
 use super::inputs::DropInInputs;
 use super::verification::{Verification, VerificationResult};
-use crate::act::{ClusterLease, StateFile, put_drop_in, read_drop_in, remember_refused, units};
+use crate::act::{ClusterLease, StateFile, read_drop_in, remember_refused};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
@@ -50,6 +51,10 @@ pub(super) struct TrialDriver {
     as_asked: Option<Instant>,
     /// The failure that was reported and still lasts.
     told: Option<String>,
+    /// When the trial's state began in this process, by the wall clock and by one that nobody sets.
+    since: Option<(Timestamp, Instant)>,
+    /// Could it not be remembered that what was tried does not work?
+    unrefused: bool,
 }
 
 /// Paths and settings, as they are in force at one step.
@@ -98,6 +103,8 @@ impl TrialDriver {
             waits_for: None,
             as_asked: None,
             told: None,
+            since: None,
+            unrefused: false,
         }
     }
 
@@ -124,13 +131,40 @@ impl TrialDriver {
         self.remember(&node.layout, trial)
     }
 
-    /// First to disk: the next actions rely on it.
+    /// First to disk: the next actions rely on it. What goes back goes back without it: the record from before says what is tried,
+    /// and whoever reads that beside what was saved puts it back again.
     fn remember(&mut self, layout: &Layout, trial: &Trial) -> Result<(), String> {
-        StateFile::Trial
-            .keep(layout, trial)
-            .map_err(|error| format!("{}: {error}", StateFile::Trial.path(layout).display()))?;
+        if let Err(error) = StateFile::Trial.keep(layout, trial) {
+            let why = format!("{}: {error}", StateFile::Trial.path(layout).display());
+            if !trial.going_back() {
+                return Err(why);
+            }
+            self.tell(why);
+        }
         self.trial = Some(trial.clone());
         Ok(())
+    }
+
+    /// Remembers, once for a trial, that what was tried does not work. Where that fails it goes back all the same, but does not
+    /// end: the next boot would write it again.
+    fn refuse(&mut self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
+        let why = trial.why.as_deref().unwrap_or_default();
+        let gates = trial.novel(&site.own);
+        let done = remember_refused(&site.layout, &trial.version, &gates, why, &site.own);
+        self.unrefused = done.is_err();
+        done
+    }
+
+    /// Reports a failure that has just come.
+    fn tell(&mut self, why: String) {
+        if self.told.as_ref() != Some(&why) {
+            let what = "go on with the trial of feature gates";
+            journal::write_event(&Event::new(
+                Code::ActionFailed,
+                Code::ActionFailed.say(&[("what", what), ("error", &why)]),
+            ));
+            self.told = Some(why);
+        }
     }
 
     /// Does one step. Returns the pause until the next one; `None` when no trial is running.
@@ -148,14 +182,7 @@ impl TrialDriver {
                 Some(pause)
             }
             Err(why) => {
-                if self.told.as_ref() != Some(&why) {
-                    let what = "go on with the trial of feature gates";
-                    journal::write_event(&Event::new(
-                        Code::ActionFailed,
-                        Code::ActionFailed.say(&[("what", what), ("error", &why)]),
-                    ));
-                    self.told = Some(why);
-                }
+                self.tell(why);
                 Some(TRY_AGAIN)
             }
         }
@@ -180,7 +207,7 @@ impl TrialDriver {
             true => self.verify(&trial, &unit, site).await,
             false => VerificationResult::not_yet("rke2-server starts"),
         };
-        let overdue = trial.overdue(site.patience, (self.now)());
+        let overdue = self.overdue(&trial, site.patience);
         let restarting = unit.job || unit.active == "deactivating";
         self.hold_lease(&trial, site, restarted || restarting, result.ready)
             .await;
@@ -194,6 +221,7 @@ impl TrialDriver {
             started: trial.started
                 || on_disk == OnDisk::Asked && (restarting || restarted)
                 || starts_of(&trial, &site.layout).is_some(),
+            stopped: unit.is_stopped(),
             ready: result.ready,
             in_effect: result.in_effect,
             refused: result.refused,
@@ -253,19 +281,22 @@ impl TrialDriver {
                     .clone()
                     .or(restored)
                     .unwrap_or_else(|| self.why_not(trial, result, seen, site));
-                trial.why = Some(why.clone());
+                trial.why = Some(why);
                 // What was never started says nothing about its gates.
-                if seen.started {
-                    remember_refused(layout, &trial.version, &trial.novel(own), &why, own)?;
+                if seen.started
+                    && let Err(why) = self.refuse(trial, site)
+                {
+                    self.tell(why);
                 }
             }
+            TrialState::RolledBack if self.unrefused => self.refuse(trial, site)?,
             _ => {}
         }
         if to == TrialState::Kept {
             trial.unverified.clone_from(&result.unverified);
         }
         trial.state = to;
-        trial.since = (self.now)();
+        self.entered(trial);
         trial.outcome = match to {
             TrialState::Kept => Some(TrialOutcome::Kept),
             TrialState::RolledBack if !seen.started => Some(TrialOutcome::NotTried),
@@ -321,6 +352,9 @@ impl TrialDriver {
         };
         match (said, seen.on_disk, &result.why) {
             (Some(said), ..) if seen.started => said,
+            (_, OnDisk::Asked, _) if seen.stopped => {
+                format!("rke2-server was stopped, and not started again within {patience} s")
+            }
             (_, OnDisk::Asked, _) if !seen.started => format!(
                 "its turn in the cluster was lost, and did not come again within {} s{}",
                 patience,
@@ -354,59 +388,24 @@ impl TrialDriver {
         trial.outcome = Some(TrialOutcome::NotTried);
         // Giving the lease back shows whether it was ours.
         trial.state = TrialState::Leased;
-        trial.since = (self.now)();
+        self.entered(&mut trial);
         self.remember(&site.layout, &trial)?;
         announce_state(&trial, &site.own);
         Ok(Duration::ZERO)
     }
 
-    async fn take_step(
-        &mut self,
-        step: TrialStep,
-        trial: &mut Trial,
-        current: Option<String>,
-        site: &TrialSite,
-    ) -> Result<(), String> {
-        match step {
-            TrialStep::Save => {
-                trial.saved = Some(DropInSnapshot { content: current });
-                self.remember(&site.layout, trial)
-            }
-            TrialStep::Write => {
-                trial.written = Some((self.now)());
-                let content = trial.asked.content.clone();
-                self.write(trial, content, site)
-            }
-            TrialStep::Restore => {
-                let content = trial.saved.clone().unwrap_or_default().content;
-                self.write(trial, content, site)
-            }
-            TrialStep::Restart => {
-                if trial.state == TrialState::Restarting && !self.may_restart(trial) {
-                    trial.state = TrialState::Written;
-                    trial.started = false;
-                    self.remember(&site.layout, trial)?;
-                    return Err("its turn in the cluster ran out before the restart".to_owned());
-                }
-                units::restart(RKE2_SERVER).await
-            }
-            // The lease is renewed before every step, and given back after the last one.
-            TrialStep::TakeLease | TrialStep::ReleaseLease => Ok(()),
-        }
+    /// A new state begins.
+    fn entered(&mut self, trial: &mut Trial) {
+        trial.since = (self.now)();
+        self.since = Some((trial.since, Instant::now()));
     }
 
-    fn write(
-        &mut self,
-        trial: &mut Trial,
-        content: Option<String>,
-        site: &TrialSite,
-    ) -> Result<(), String> {
-        // Which start has read it is known only once it is there.
-        trial.baseline = None;
-        self.remember(&site.layout, trial)?;
-        put_drop_in(&site.layout, content.as_deref())
-            .map(|_| ())
-            .map_err(|error| format!("{}: {error}", site.own))
+    /// Has it stood there for longer than it may? A clock that is set counts for nothing where the state began in this process.
+    fn overdue(&self, trial: &Trial, patience: Duration) -> bool {
+        match self.since {
+            Some((since, began)) if since == trial.since => began.elapsed() > patience,
+            _ => trial.overdue(patience, (self.now)()),
+        }
     }
 
     async fn verify(&mut self, trial: &Trial, unit: &Unit, site: &TrialSite) -> VerificationResult {
@@ -458,4 +457,71 @@ async fn version_that_runs(api: &ApiServer, layout: &Layout) -> Option<String> {
 
 async fn unit() -> Result<Unit, String> {
     Systemd::connect().await?.unit(RKE2_SERVER).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::act::put_drop_in;
+
+    fn trial(state: TrialState) -> Trial {
+        let asked =
+            serde_json::json!({"content": "kube-apiserver-arg+:\n- feature-gates+=A=true\n"});
+        let record = serde_json::json!({
+            "request": "r1", "change": "apply", "by": "ann", "at": "2026-11-26T05:00:00Z", "forced": false,
+            "version": "1.33.3+rke2r1", "asked": asked, "saved": {"content": null}, "state": state,
+            "since": "2026-11-26T05:00:00Z",
+        });
+        serde_json::from_value(record).unwrap()
+    }
+
+    fn driver(layout: &Layout) -> TrialDriver {
+        let configured = watch::channel(Arc::new(Configuration::load(layout))).1;
+        TrialDriver::new(configured, ApiServer::new(), Timestamp::now)
+    }
+
+    #[test]
+    fn what_cannot_be_remembered_stops_a_trial_but_not_its_way_back() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let mut driver = driver(&layout);
+        let site = driver.site();
+        // A directory in the place of the record: it cannot be written.
+        std::fs::create_dir_all(StateFile::Trial.path(&layout).join("in the way")).unwrap();
+        let verifying = trial(TrialState::Verifying);
+        let content = verifying.asked.content.clone();
+        put_drop_in(&layout, content.as_deref()).unwrap();
+        assert!(driver.remember(&layout, &verifying).is_err());
+        let mut back = trial(TrialState::RollingBack);
+        driver.restore(&mut back, &site).unwrap();
+        assert_eq!(read_drop_in(&layout).unwrap(), None);
+        assert_eq!(driver.trial.map(|trial| trial.state), Some(back.state));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_makes_no_state_overdue_that_began_in_this_process() {
+        let root = tempfile::tempdir().unwrap();
+        let mut driver = driver(&Layout::new(root.path()));
+        let (hour, patience) = (Duration::from_secs(3600), Duration::from_secs(600));
+        let mut trial = trial(TrialState::Verifying);
+        driver.now = || Timestamp::UNIX_EPOCH;
+        assert!(
+            !driver.overdue(&trial, patience),
+            "a clock that was set back"
+        );
+        driver.entered(&mut trial);
+        driver.now = || Timestamp::UNIX_EPOCH + Duration::from_secs(86_400);
+        assert!(!driver.overdue(&trial, patience));
+        assert!(
+            driver.overdue(&trial, Duration::ZERO),
+            "time passes all the same"
+        );
+        // What another process began is known by the wall clock alone.
+        driver.since = None;
+        assert!(driver.overdue(&trial, hour));
+    }
 }

@@ -1,0 +1,70 @@
+//! Does what the next step of a trial is.
+
+use windrow_gates::trial::{TrialState, TrialStep};
+use windrow_gates::{DropInSnapshot, Trial};
+
+use super::{TrialDriver, TrialSite};
+use crate::act::{TakenOut, put_drop_in, take_out_of_drop_in, units};
+use crate::observe::systemd::RKE2_SERVER;
+
+impl TrialDriver {
+    pub(super) async fn take_step(
+        &mut self,
+        step: TrialStep,
+        trial: &mut Trial,
+        current: Option<String>,
+        site: &TrialSite,
+    ) -> Result<(), String> {
+        match step {
+            TrialStep::Save => {
+                trial.saved = Some(DropInSnapshot { content: current });
+                self.remember(&site.layout, trial)
+            }
+            TrialStep::Write => {
+                trial.written = Some((self.now)());
+                let content = trial.asked.content.clone();
+                self.write(trial, content, site)
+            }
+            TrialStep::Restore => self.restore(trial, site),
+            TrialStep::Restart => {
+                if trial.state == TrialState::Restarting && !self.may_restart(trial) {
+                    trial.state = TrialState::Written;
+                    trial.started = false;
+                    self.remember(&site.layout, trial)?;
+                    return Err("its turn in the cluster ran out before the restart".to_owned());
+                }
+                units::restart(RKE2_SERVER).await
+            }
+            // The lease is renewed before every step, and given back after the last one.
+            TrialStep::TakeLease | TrialStep::ReleaseLease => Ok(()),
+        }
+    }
+
+    fn write(
+        &mut self,
+        trial: &mut Trial,
+        content: Option<String>,
+        site: &TrialSite,
+    ) -> Result<(), String> {
+        // Which start has read it is known only once it is there.
+        trial.baseline = None;
+        self.remember(&site.layout, trial)?;
+        put_drop_in(&site.layout, content.as_deref())
+            .map(|_| ())
+            .map_err(|error| format!("{}: {error}", site.own))
+    }
+
+    /// Puts back what was saved. Where it cannot be written, the drop-in goes, and it is tried again.
+    pub(super) fn restore(&mut self, trial: &mut Trial, site: &TrialSite) -> Result<(), String> {
+        trial.baseline = None;
+        self.remember(&site.layout, trial)?;
+        let saved = trial.saved.clone().unwrap_or_default();
+        match take_out_of_drop_in(&site.layout, saved.content.as_deref()) {
+            Ok(TakenOut::Put(_)) => Ok(()),
+            Ok(TakenOut::Removed(error)) => {
+                Err(format!("{}: {error}; it was removed meanwhile", site.own))
+            }
+            Err(error) => Err(format!("{}: {error}", site.own)),
+        }
+    }
+}
