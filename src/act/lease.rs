@@ -21,7 +21,7 @@ const NOTE: &str = "windrow.dev/note";
 /// How long a request may take.
 const ANSWER: Duration = Duration::from_secs(10);
 /// A lease that has run out is taken over only when we have seen it unchanged for this long: the clocks of nodes
-/// differ. It is as long as the shortest lease counts, and whoever has one renews it sooner.
+/// differ, and may be set. It is as long as the shortest lease counts, and whoever has one renews it sooner.
 const UNMOVED: Duration = Duration::from_secs(60);
 /// It is renewed once this much of a second-by-second trial has passed.
 const RENEW: SignedDuration = SignedDuration::from_secs(15);
@@ -239,14 +239,16 @@ impl ClusterLease {
     }
 
     fn may_take_over(&mut self, version: &str, spec: &LeaseSpec, now: Timestamp) -> bool {
-        self.run_out = has_run_out(spec, now);
-        match &self.seen {
-            Some((known, since)) if known == version => self.run_out && since.elapsed() >= UNMOVED,
-            _ => {
-                self.seen = Some((version.to_owned(), Instant::now()));
-                false
-            }
-        }
+        let since = match &self.seen {
+            Some((known, since)) if known == version => *since,
+            _ => Instant::now(),
+        };
+        self.seen = Some((version.to_owned(), since));
+        let unmoved = since.elapsed();
+        // Unmoved for as long as it counts, it has run out whatever time its holder's clock, or ours, had.
+        self.run_out =
+            has_run_out(spec, now) || counts(spec).is_none_or(|counts| unmoved >= counts);
+        self.run_out && unmoved >= UNMOVED
     }
 }
 
@@ -256,12 +258,17 @@ pub(super) fn since_boot() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::MAX, Duration::from)
 }
 
+/// For how long it counts without being renewed; `None` where it does not say so, and so never counted.
+fn counts(spec: &LeaseSpec) -> Option<Duration> {
+    let seconds = spec.lease_duration_seconds?;
+    Some(Duration::from_secs(seconds.unsigned_abs().into()))
+}
+
 fn has_run_out(spec: &LeaseSpec, now: Timestamp) -> bool {
     match (&spec.renew_time, spec.lease_duration_seconds) {
         (Some(MicroTime(renewed)), Some(seconds)) => {
             now.duration_since(*renewed) > SignedDuration::from_secs(seconds.into())
         }
-        // Without a duration there is no telling how long it counts: it never counted.
         _ => true,
     }
 }

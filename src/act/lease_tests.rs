@@ -46,7 +46,9 @@ fn a_lease_that_runs_is_left_to_its_holder_and_one_that_ran_out_only_after_a_loo
 
 #[test]
 fn a_lease_that_ran_out_is_taken_over_when_it_did_not_move_for_long_enough() {
-    let theirs = lease("node1").spec(None, at(1000));
+    let mut theirs = lease("node1");
+    theirs.count_for(Duration::from_secs(120));
+    let theirs = theirs.spec(None, at(1000));
     let mut ours = lease("node2");
     let long_ago = Instant::now().checked_sub(UNMOVED).unwrap();
     ours.seen = Some(("7".to_owned(), long_ago));
@@ -54,6 +56,27 @@ fn a_lease_that_ran_out_is_taken_over_when_it_did_not_move_for_long_enough() {
     assert!(ours.may_take_over("7", &theirs, at(2000)));
     assert!(!ours.may_take_over("8", &theirs, at(2000)), "it moved");
     assert!(!ours.may_take_over("8", &theirs, at(2000)), "just now");
+}
+
+#[test]
+fn a_lease_renewed_by_a_clock_of_another_year_runs_out_once_it_did_not_move_for_as_long_as_it_counts()
+ {
+    let mut theirs = lease("node1");
+    theirs.count_for(Duration::from_secs(120));
+    let theirs = theirs.spec(None, at(1_000_000_000));
+    let mut ours = lease("node2");
+    for (unmoved, takes) in [(60, false), (120, true)] {
+        let seen = Instant::now()
+            .checked_sub(Duration::from_secs(unmoved))
+            .unwrap();
+        ours.seen = Some(("7".to_owned(), seen));
+        assert_eq!(
+            ours.may_take_over("7", &theirs, at(1000)),
+            takes,
+            "{unmoved}"
+        );
+        assert_eq!(ours.is_running_out(), takes, "{unmoved}");
+    }
 }
 
 #[test]
