@@ -142,16 +142,20 @@ pub fn read_beginning(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Tells a replaced file from the one before it.
-type Stamp = (u64, i64, i64, u64);
+/// Tells a file that was replaced, written or given other permissions from the one before.
+type Stamp = (u64, u64, [i64; 4]);
 
 fn stamp(path: &Path) -> io::Result<Stamp> {
     let metadata = fs::metadata(path)?;
     Ok((
         metadata.ino(),
-        metadata.mtime(),
-        metadata.mtime_nsec(),
         metadata.len(),
+        [
+            metadata.mtime(),
+            metadata.mtime_nsec(),
+            metadata.ctime(),
+            metadata.ctime_nsec(),
+        ],
     ))
 }
 
@@ -247,6 +251,26 @@ mod tests {
         sweep(directory.path(), at(LEFT_BEHIND + 10));
         assert_eq!(names(), [".windrow-notes.yaml", "vm.yaml"]);
         sweep(&directory.path().join("absent"), at(0));
+    }
+
+    #[test]
+    fn a_value_is_read_again_when_its_file_may_be_read_by_others_than_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        let kept = Kept::default();
+        let mode = || {
+            let read = || Ok(fs::metadata(&path).unwrap().mode() & 0o777);
+            *kept.get(&[&path], read).unwrap()
+        };
+        replace(&path, b"secret", 0o600, Durability::Volatile).unwrap();
+        assert_eq!(mode(), 0o600);
+        // The clock of a file system goes in steps: until one is over, nothing has changed.
+        let changed = || fs::metadata(&path).map(|found| (found.ctime(), found.ctime_nsec()));
+        let before = changed().unwrap();
+        while changed().unwrap() == before {
+            fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        }
+        assert_eq!(mode(), 0o644);
     }
 
     #[test]
