@@ -208,11 +208,25 @@ impl Repairer {
         let late = attempts.len().saturating_sub(REMEMBERED);
         let written = serde_json::to_string(&attempts[late..]).ok()?;
         // What the other servers cannot be shown is not begun.
-        turn.write_note(note.as_deref(), written).await.ok()?;
-        let record = site
-            .records
-            .begin(finding, cure, Worker::Daemon, (self.now)())
+        turn.write_note(note.as_deref(), written.clone())
+            .await
             .ok()?;
+        let begun = site
+            .records
+            .begin(finding, cure, Worker::Daemon, (self.now)());
+        let record = match begun {
+            Ok(record) => record,
+            // What this server cannot write down is not begun either, and another one may.
+            Err(error) => {
+                let (code, subject) = (finding.code, &finding.subject);
+                tracing::warn!("{subject} ({code}) is not repaired: its record: {error}");
+                let before = note.unwrap_or_else(|| "[]".to_owned());
+                if let Err(why) = turn.write_note(Some(&written), before).await {
+                    tracing::warn!("{subject} ({code}) counts as tried: {why}");
+                }
+                return None;
+            }
+        };
         report_to_daemon(
             site.layout,
             RequestAction::RepairBegun,

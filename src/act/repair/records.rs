@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windrow_harvester::incidents::{Cure, IncidentFinding};
+use windrow_model::manifest::sha256_hex;
 use windrow_model::reasons::Code;
 
 use crate::files::{Durability, make_private, read_text, replace};
@@ -65,6 +66,9 @@ pub enum Worker {
     /// The daemon, because `repair.auto` names the code.
     Daemon,
 }
+
+/// Of a subject, as it is in the name of a record's file, in bytes.
+const LONGEST: usize = 120;
 
 /// Where the records of a node are.
 #[derive(Debug, Clone)]
@@ -180,7 +184,13 @@ impl Records {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' => c,
             _ => '_',
         };
-        let subject: String = record.subject.chars().map(plain).collect();
+        let mut subject: String = record.subject.chars().map(plain).collect();
+        // A file's name has 255 bytes at most.
+        if subject.len() > LONGEST {
+            subject.truncate(LONGEST);
+            subject.push('-');
+            subject.push_str(&sha256_hex(record.subject.as_bytes())[..16]);
+        }
         format!(
             "{}-{subject}-{}.json",
             record.code,

@@ -43,6 +43,20 @@ fn the_newest_repair_that_changed_something_and_still_stands_is_undone_first() {
     assert_eq!(records.newest_to_undo().unwrap(), Some(first));
 }
 
+#[test]
+fn a_subject_that_is_longer_than_a_files_name_may_be_has_a_record_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let records = Records::new(directory.path());
+    let (mut finding, cure) = finding();
+    let at = Timestamp::UNIX_EPOCH;
+    for last in ["a", "b"] {
+        finding.subject = format!("Machine {}/{}{last}", "n".repeat(63), "m".repeat(252));
+        let record = records.begin(&finding, &cure, Worker::Daemon, at).unwrap();
+        assert!(records.is_current(&record));
+    }
+    assert_eq!(records.unfinished(finding.code).unwrap().len(), 2);
+}
+
 #[tokio::test]
 async fn what_a_step_changed_is_recorded_and_undone_with_the_last_step_first() {
     let mut repair = Repair::of_steps(vec![sets("a", 0), sets("b", 0)]);
