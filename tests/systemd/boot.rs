@@ -399,6 +399,9 @@ fn when_windrow_keeps_failing_the_failsafe_lifts_what_may_be_lifted_and_another_
         "another's marker stays"
     );
     machine.wait_unit("windrow-retry.timer", "active");
+    // Whoever stops a unit that has failed does not want it in ten minutes either.
+    machine.ok(&["systemctl", "stop", "windrow.service"]);
+    machine.wait_unit("windrow-retry.timer", "inactive");
     let journal = machine.journal(&["--unit=windrow-failsafe.service"]);
     assert!(
         !journal.iter().any(|entry| entry["MESSAGE"]

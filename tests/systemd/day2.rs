@@ -103,8 +103,11 @@ fn a_plan_brings_windrow_to_a_running_node_it_outlives_an_upgrade_and_is_taken_a
     );
 
     machine.sh(HOST);
+    // The power goes while the first file is laid.
+    machine.sh("mkdir -p /opt/windrow && echo /opt/windrow/bin/windrow >/opt/windrow/laying");
     let said = job(&machine, "");
     assert!(said.contains(" runs"), "{said}");
+    assert_eq!(machine.sh("ls /opt/windrow"), "bin\nlaid\nlib");
     assert_eq!(machine.unit("windrow.service", "ActiveState"), "active");
     assert_eq!(
         machine.sh("readlink -f $(command -v windrow)"),
