@@ -96,7 +96,17 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
         let Some(newest) = versions.iter().max().copied() else {
             continue;
         };
-        if *target == TargetVersion::Unknown {
+        let emulated = emulated(component, config);
+        if let Some(item) = emulated {
+            findings.push(
+                Code::GateTargetUnknown,
+                format!(
+                    "{component} is told to behave as another version (`emulated-version={}`): what it makes of its feature gates then is not judged",
+                    item.text
+                ),
+                vec![item.at],
+            );
+        } else if *target == TargetVersion::Unknown {
             let written = read(component, newest, &uses, &mut findings);
             for last in last(&written).values() {
                 anywhere(catalogue, &last.as_set(component, ours), &mut findings);
@@ -132,6 +142,11 @@ impl WrittenGate {
             ours: ours == Some(self.at.file.as_str()),
         }
     }
+}
+
+/// The flag by which a component takes and locks gates as another version does.
+pub(super) fn emulated(component: Component, config: &MergedConfig) -> Option<ConfigItem> {
+    config.flag(component.argument(), "emulated-version").pop()
 }
 
 /// Reads the texts of a component's flag.

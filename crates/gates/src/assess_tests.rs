@@ -244,3 +244,21 @@ fn what_cannot_be_judged_for_want_of_knowledge_is_said_to_be_uncertain() {
     assert!(!uncertain("1.34.2"));
     assert!(uncertain("1.99.0"), "no catalogue has this version");
 }
+
+#[test]
+fn a_component_that_emulates_another_version_is_not_judged_and_that_is_said() {
+    // Alpha from 1.34 on, and locked from 1.34 on: at 1.33 it is the other way round.
+    for gate in [
+        "DRAExtendedResource=true",
+        "AuthorizeNodeWithSelectors=false",
+    ] {
+        for emulated in ["emulated-version=1.33", "emulated-version=kube=1.33"] {
+            let gates = format!("feature-gates={gate}");
+            let found = api(&[emulated, &gates], "1.34.9");
+            assert_eq!(found, [Code::GateTargetUnknown], "{gate}");
+        }
+    }
+    let text = "kube-apiserver-arg: [emulated-version=1.33]\nkube-scheduler-arg: [feature-gates=NoSuchGate=true]\n";
+    let assessed = assessed(&[("50-a.yaml", text)], "1.34.9");
+    assert!(!assessed.starts(), "another component is judged");
+}

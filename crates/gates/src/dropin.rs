@@ -9,6 +9,7 @@ use windrow_model::reasons::Severity;
 use windrow_plan::rke2::config::{ConfigLayer, MergedConfig, Rke2ConfigFile, merge};
 use windrow_plan::version::Version;
 
+use super::assess::emulated;
 use super::catalogue::{Catalogue, GateStanding};
 use super::check::judge_gate;
 use super::findings::Findings;
@@ -134,6 +135,13 @@ fn refusal(
             }
             _ => {}
         }
+    }
+    if let Some(item) = emulated(request.component, foreign) {
+        let why = format!(
+            "{} is told to behave as another version (`emulated-version={}`), and what it makes of its feature gates then is not judged",
+            request.component, item.text
+        );
+        return Some((why, false));
     }
     for version in versions {
         let mut findings = Findings::default();

@@ -322,3 +322,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nothing_is_written_for_a_component_that_emulates_another_version_unless_it_is_trusted() {
+    let gate = [api("APIResponseCompression", false)];
+    let emulates = foreign("kube-apiserver-arg: [emulated-version=1.33]\n");
+    let refused = drop_in(&gate, &at("1.34.2"), &emulates);
+    assert_eq!(refused.content, None);
+    assert!(refused.left_out[0].why.contains("emulated-version=1.33"));
+    let proven = drop_in_trusting(&gate, &at("1.34.2"), &emulates, &gate);
+    assert!(proven.content.is_some());
+    let kubelet = [request(Component::Kubelet, "ImageVolume", true)];
+    assert!(
+        drop_in(&kubelet, &at("1.34.2"), &emulates)
+            .content
+            .is_some()
+    );
+}

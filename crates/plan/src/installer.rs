@@ -315,14 +315,16 @@ fn subject(node: &Node) -> Option<RoleSubject> {
     }
 }
 
-/// May who has this role create kinds or namespaces? The rules of an aggregated role come from others.
+/// May who has this role create kinds or namespaces? The rules of an aggregated role come from others. A rule for objects of some names
+/// lets nobody create any: a request to create one names none.
 fn may_install(role: &Node) -> bool {
     let has = |rule: &Node, key: &str, words: &[&str]| {
         items(rule, key).any(|item| item.as_str().is_some_and(|text| words.contains(&text)))
     };
     role.get("aggregationRule").is_some()
         || items(role, "rules").any(|rule| {
-            has(rule, "verbs", &["create", "*"])
+            items(rule, "resourceNames").next().is_none()
+                && has(rule, "verbs", &["create", "*"])
                 && RIGHTS.iter().any(|(group, resource)| {
                     has(rule, "apiGroups", &[*group, "*"])
                         && has(rule, "resources", &[*resource, "*"])

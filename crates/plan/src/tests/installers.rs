@@ -106,8 +106,11 @@ fn a_file_without_an_installer_comes_after_the_one_with_it_and_waits() {
 fn pods_install_when_their_account_may_create_definitions_wherever_that_is_said() {
     let bound = docs(&[OPERATOR, BINDING, ROLE, WIDGET]);
     let harmless = bound.replace("verbs: [get, create]", "verbs: [get, list]");
+    // A request to create an object names none.
+    let named = "verbs: [get, create], resourceNames: [a.example.com]";
+    let named = bound.replace("verbs: [get, create]", named);
     let unbound = docs(&[OPERATOR, ROLE, WIDGET]);
-    for (text, expected) in [(&bound, 0), (&harmless, 1), (&unbound, 1)] {
+    for (text, expected) in [(&bound, 0), (&harmless, 1), (&named, 1), (&unbound, 1)] {
         let plan = plan(&[("all.yaml", text)]);
         assert_eq!(waits(&plan, "all.yaml").len(), expected, "{text}");
     }

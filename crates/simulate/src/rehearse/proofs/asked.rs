@@ -103,10 +103,14 @@ fn questions_of_charts(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Ve
 }
 
 fn has_chart(file: &ManifestFile, chart: &ObjectRef) -> bool {
-    file.objects().any(|one| {
-        let (namespace, own) = (namespace_of(&one.id), namespace_of(chart));
-        one.id.group_kind() == chart.group_kind() && one.id.name == chart.name && namespace == own
-    })
+    file.objects().any(|one| is_same(&one.id, chart))
+}
+
+/// Do both name one object? A plan knows the namespace that an object has without naming it.
+fn is_same(one: &ObjectRef, other: &ObjectRef) -> bool {
+    one.group_kind() == other.group_kind()
+        && one.name == other.name
+        && namespace_of(one) == namespace_of(other)
 }
 
 fn gate(webhook: &GuardingWebhook) -> WebhookGate {
@@ -233,7 +237,8 @@ fn not_awaited<'q>(
                 matches!(target, NeedTarget::Object(object) if *object == question.asked.backend)
             })
             };
-            document.object == question.object && (file.path.applied_by().is_some() || waits())
+            is_same(&document.object, &question.object)
+                && (file.path.applied_by().is_some() || waits())
         })
     })
 }

@@ -404,6 +404,8 @@ fn an_object_that_does_not_wait_for_its_webhook_is_found_and_its_healthy_neighbo
         "{POOL}  annotations:\n    windrow.dev/depends-on: apps/namespaces/default/Deployment/guard\n"
     );
     assert_eq!(with(POOLS, &waits), []);
+    let unnamed = waits.replace("  namespace: default\n", "");
+    assert_eq!(with(POOLS, &unnamed), []);
     // In one file it cannot wait.
     assert_eq!(
         alone(&format!("{POOLS}---\n{POOL}"))
