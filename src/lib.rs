@@ -9,6 +9,7 @@ pub mod act;
 mod addresses;
 pub mod apiserver;
 pub mod archive;
+pub mod background;
 mod backoff;
 mod causes;
 pub mod cli;

@@ -22,6 +22,7 @@ use super::output::Output;
 use super::{Context, Exit};
 use crate::addresses::certificate_names;
 use crate::apiserver::ApiServer;
+use crate::background::{Background, EndedTask};
 use crate::console::Theme;
 use crate::console::terminal::ConsoleSignals;
 use crate::observe::management::own_host_name;
@@ -29,6 +30,7 @@ use crate::rack::announced::{Announced, AskAnnounced};
 use crate::rack::ask::{self, AskWith, AskedServer};
 use crate::rack::server::{Access, RackServer};
 use crate::rack::store::{Store, StoreError};
+use crate::rack::tasks::RackTasks;
 use crate::rack::{Hub, cluster, terminal};
 use crate::render::rack_table;
 use crate::report::server::shared::{Certificate, SharedToken};
@@ -214,9 +216,11 @@ struct Serving {
     address: String,
     /// For people: its fingerprint, and what they should know of it.
     certificate: Option<String>,
+    /// Everything that goes on beside what is shown.
+    tasks: Background,
 }
 
-/// Everything that goes on beside what is shown.
+/// Starts the server, and those who ask.
 async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Result<Serving> {
     let listener = TcpListener::bind(args.listen)
         .await
@@ -235,29 +239,37 @@ async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Resu
     let serving = server.certificate().map_err(anyhow::Error::msg)?;
     let scheme = if serving.is_some() { "https" } else { "http" };
     let listen = listener.local_addr().unwrap_or(args.listen);
-    let serving = Serving {
-        address: format!("{scheme}://{listen}"),
-        certificate: serving.map(|with| {
-            let source = with.source.in_words();
-            format!("{source}, SHA-256 {}{}", with.fingerprint, with.note)
-        }),
-    };
-    tokio::spawn(server.run(listener));
+    let certificate = serving.map(|with| {
+        let source = with.source.in_words();
+        format!("{source}, SHA-256 {}{}", with.fingerprint, with.note)
+    });
+    let mut tasks = Background::default();
+    tasks.start("rack server", server.run(listener));
     for server in &prepared.asked {
-        tokio::spawn(ask::follow(
-            hub.clone(),
-            server.clone(),
-            prepared.with.clone(),
-            None,
-        ));
+        let with = prepared.with.clone();
+        tasks.start(
+            "status of a node",
+            ask::follow(hub.clone(), server.clone(), with, None),
+        );
     }
     if let Some(kubeconfig) = args.kubeconfig.as_deref() {
         let api = ApiServer::for_person();
         // The screen has it. A command that wants to ask fails, which stands among the rack's notices.
         api.leave_terminal();
-        tokio::spawn(cluster::follow(hub.clone(), api, kubeconfig.into()));
+        let nodes = cluster::follow(hub.clone(), api, kubeconfig.into());
+        tasks.start("Nodes of the cluster", nodes);
     }
-    Ok(serving)
+    Ok(Serving {
+        address: format!("{scheme}://{listen}"),
+        certificate,
+        tasks,
+    })
+}
+
+/// A task has ended, and with it the rack.
+fn stopped(ended: EndedTask) -> Exit {
+    eprintln!("windrow: {ended}, so this rack ends");
+    Exit::Failure
 }
 
 /// Runs until it is ended: full-screen on a terminal, else silently.
@@ -282,13 +294,17 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     if let Some(certificate) = &serving.certificate {
         println!("windrow rack: with {certificate}");
     }
+    let tasks = RackTasks::new(serving.tasks, runtime.handle()).context("no pipe can be made")?;
     match is_terminal {
-        true => terminal::show(&signals, theme, address, || hub.view())
+        true => terminal::show(&signals, &tasks, theme, address, || hub.view())
             .context("the terminal is gone")?,
-        false => while !signals.wait() {},
+        false => while !signals.wait(tasks.fd()) && tasks.ended().is_none() {},
     }
     let exit = exit_of(&hub.view());
     runtime.shutdown_background();
+    if let Some(ended) = tasks.ended() {
+        return Ok(stopped(ended));
+    }
     // Ended by hand or by systemd: that is no failure of a service.
     Ok(if is_terminal { exit } else { Exit::Ok })
 }
@@ -301,7 +317,7 @@ fn wait(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     let runtime = runtime()?;
     runtime.block_on(async {
         let token = prepared.token.clone();
-        let mut own: Option<Arc<Hub>> = None;
+        let mut own: Option<(Arc<Hub>, Background)> = None;
         let at = args.running();
         let there = match running(&at, token.as_deref()).await {
             Ok(there) => there.is_some(),
@@ -315,12 +331,12 @@ fn wait(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
                 Ok(hub) => hub,
                 Err(exit) => return Ok(exit),
             };
-            start(args, &prepared, &hub).await?;
-            own = Some(hub);
+            let serving = start(args, &prepared, &hub).await?;
+            own = Some((hub, serving.tasks));
         }
         loop {
             let view = match &own {
-                Some(hub) => Some(hub.view()),
+                Some((hub, _)) => Some(hub.view()),
                 // It may be starting again.
                 None => {
                     let there = running(&at, token.as_deref()).await;
@@ -344,7 +360,14 @@ fn wait(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
                 }
                 return Ok(exit);
             }
-            tokio::time::sleep(LOOK).await;
+            let look = tokio::time::sleep(LOOK);
+            match &mut own {
+                Some((_, tasks)) => tokio::select! {
+                    ended = tasks.ended() => return Ok(stopped(ended)),
+                    () = look => {}
+                },
+                None => look.await,
+            }
         }
     })
 }

@@ -232,9 +232,12 @@ impl ConsoleSignals {
         asked
     }
 
-    /// Waits for a signal. Is it one that asks to quit?
-    pub(crate) fn wait(&self) -> bool {
-        let mut fds = [PollFd::new(self.fd(), PollFlags::POLLIN)];
+    /// Waits for a signal, or for something on this file. Was it a signal that asks to quit?
+    pub(crate) fn wait(&self, other: BorrowedFd<'_>) -> bool {
+        let mut fds = [
+            PollFd::new(self.fd(), PollFlags::POLLIN),
+            PollFd::new(other, PollFlags::POLLIN),
+        ];
         // Interrupted or not, it is checked afterwards.
         let _ = poll(&mut fds, PollTimeout::NONE);
         self.received().end

@@ -11,7 +11,6 @@
 //! A tick never waits for RKE2 or the cluster. What a tick could not do is tried again.
 
 mod appearances;
-pub mod background;
 mod clock;
 mod configuration_events;
 mod data_dir;

@@ -11,10 +11,10 @@ use kube::Client;
 use tokio::sync::watch;
 use windrow_decide::Status;
 
-use super::background::Background;
 use super::manual_holds::{self, FileOutcome, Order, OrderRefused, Which};
 use super::remote::{self, RemoteState};
 use crate::apiserver::ApiServer;
+use crate::background::Background;
 use crate::configuration::Published;
 use crate::kubeconfig;
 use crate::layout::Layout;

@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use windrow_decide::settings::{STATUS_TOKEN, Webhook};
 use windrow_decide::{CertificateSource, Status, WebhookStatus};
 
-use super::background::Background;
 use crate::addresses::{certificate_names, usable_addresses};
+use crate::background::Background;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::management::{management, own_host_name, serial_number, uptime};

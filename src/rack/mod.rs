@@ -14,6 +14,7 @@ pub(crate) mod ask;
 pub(crate) mod cluster;
 pub(crate) mod server;
 pub(crate) mod store;
+pub(crate) mod tasks;
 pub(crate) mod terminal;
 
 use std::collections::{BTreeMap, HashSet};

@@ -9,6 +9,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use windrow_rack::RackView;
 
+use super::tasks::RackTasks;
 use crate::console::terminal::{ConsoleSignals, Terminal};
 use crate::console::{KeyPress, Theme, decode, paint};
 use crate::render::{RackSegment, rack_lines};
@@ -18,13 +19,14 @@ const LOOK: u16 = 500;
 /// The whole screen is painted again after this many looks: other programs write on it.
 const REPAINT: u32 = 20;
 
-/// Shows what `view` has, until a person quits.
+/// Shows what `view` has, until a person quits or a task ends.
 ///
 /// # Errors
 ///
 /// When there is no terminal, or it is gone.
 pub(crate) fn show(
     signals: &ConsoleSignals,
+    tasks: &RackTasks,
     theme: Theme,
     address: &str,
     view: impl Fn() -> Arc<RackView>,
@@ -51,11 +53,12 @@ pub(crate) fn show(
         let mut fds = [
             PollFd::new(terminal.fd(), wanted),
             PollFd::new(signals.fd(), PollFlags::POLLIN),
+            PollFd::new(tasks.fd(), PollFlags::POLLIN),
         ];
         // Interrupted or not, everything is checked afterwards.
         let _ = poll(&mut fds, PollTimeout::from(LOOK));
         let asked = signals.received();
-        if asked.end {
+        if asked.end || tasks.ended().is_some() {
             return Ok(());
         }
         if asked.resize {

@@ -18,7 +18,13 @@ const EXAMPLES: [&str; 2] = [
 const SPEAKERS: &[(&str, &[&str])] = &[
     (
         "What the daemon says",
-        &["src/daemon", "src/act", "src/configuration", "src/causes"],
+        &[
+            "src/daemon",
+            "src/background",
+            "src/act",
+            "src/configuration",
+            "src/causes",
+        ],
     ),
     (
         "What is said of what was looked at",

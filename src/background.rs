@@ -1,8 +1,9 @@
-//! The tasks beside the daemon's loop: they observe the node, keep it up to date, and report.
+//! Tasks that run as long as their program does: beside the daemon's loop they observe the node, keep it up to date, and
+//! report; in a rack they take events and ask.
 //!
-//! None of them ends while the loop runs. If one did, by a panic or by itself, the loop would keep its last
-//! observations and go on feeding the watchdog: the daemon would decide from frozen values. So the daemon ends too, and
-//! systemd starts it again.
+//! None of them ends before the program. If one did, by a panic or by itself, the daemon's loop would keep its last
+//! observations and go on feeding the watchdog: it would decide from frozen values. A rack would show them. So the
+//! program ends too, and systemd starts it again.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,7 +30,7 @@ struct StartedTask {
     has_last_words: bool,
 }
 
-/// A task that ended before the daemon did.
+/// A task that ended before its program did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndedTask {
     /// The task's name.
