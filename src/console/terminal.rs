@@ -10,7 +10,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -22,6 +22,7 @@ use rustix::termios::{
 };
 
 use super::paint::{enter, leave};
+use crate::locked::lock;
 use crate::panics::is_caught;
 
 /// The size of a terminal that does not say its own.
@@ -165,8 +166,7 @@ struct SavedTerminal {
 
 impl TerminalRestore {
     fn now(&self) {
-        // A panic while it was locked is one more reason to restore it.
-        let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let before = lock(&self.0).take();
         if let Some(mut before) = before {
             // A terminal that was hung up needs no restoring.
             let _ = before.tty.write_all(leave(before.alternate).as_bytes());

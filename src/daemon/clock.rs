@@ -3,11 +3,13 @@
 //! Two clocks are read together: the wall clock, in which every time is reported, and the monotonic clock, in which the
 //! daemon waits. Where they drift apart, the wall clock was set.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
+
+use crate::locked::lock;
 
 /// A smaller step of the wall clock is slewing or rounding, not a jump.
 const JUMP: SignedDuration = SignedDuration::from_secs(5);
@@ -66,14 +68,14 @@ impl Clock {
 
     /// How long it has run, without the times at which it was stopped.
     fn ran(&self) -> Duration {
-        let stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        let stops = lock(&self.stops);
         let until = stops.since.unwrap_or_else(Instant::now);
         until.duration_since(self.start).saturating_sub(stops.over)
     }
 
     /// Stops a clock of the sandbox. The real one cannot be stopped.
     pub fn stop(&self) {
-        let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stops = lock(&self.stops);
         if self.base.is_some() {
             stops.since.get_or_insert_with(Instant::now);
         }
@@ -81,7 +83,7 @@ impl Clock {
 
     /// Lets it run on.
     pub fn go_on(&self) {
-        let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stops = lock(&self.stops);
         if let Some(since) = stops.since.take() {
             stops.over += since.elapsed();
         }
@@ -94,7 +96,7 @@ impl Clock {
 
     /// Does it stand still?
     pub fn is_stopped(&self) -> bool {
-        let stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        let stops = lock(&self.stops);
         stops.since.is_some()
     }
 

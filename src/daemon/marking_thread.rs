@@ -13,7 +13,7 @@ use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SendError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -24,6 +24,7 @@ use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
 use super::clock::Clock;
 use crate::act::{MarkerOutcome, Markers};
 use crate::configuration::Published;
+use crate::locked::lock;
 use crate::observe::files::FileEvent;
 use crate::report::metrics::DaemonCounters;
 
@@ -119,8 +120,7 @@ impl OnTheWay {
     }
 
     fn files(&self) -> MutexGuard<'_, BTreeMap<ManifestPath, usize>> {
-        // Counts are whole after a panic too.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

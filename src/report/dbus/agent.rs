@@ -16,6 +16,7 @@ use super::authority::Caller;
 use super::limits::CallCost;
 use super::reply::reply_error;
 use super::{AgentHandler, ManualVerb, NAME, PATH};
+use crate::locked::lock;
 use crate::printable::{is_hidden, json, printable};
 use crate::report::why::unknown_name;
 
@@ -343,19 +344,15 @@ impl Agent {
 
     /// The status document as JSON, serialised once however often it is read.
     fn document(&self) -> fdo::Result<Arc<str>> {
-        let failed = |why: String| fdo::Error::Failed(why);
         let status = self.current()?;
-        let mut written = self
-            .written
-            .lock()
-            .map_err(|error| failed(error.to_string()))?;
+        let mut written = lock(&self.written);
         if let Some((of, text)) = &*written
             && Arc::ptr_eq(of, &status)
         {
             return Ok(text.clone());
         }
         let text: Arc<str> = json(&*status)
-            .map_err(|error| failed(error.to_string()))?
+            .map_err(|error| fdo::Error::Failed(error.to_string()))?
             .into();
         *written = Some((status, text.clone()));
         Ok(text)

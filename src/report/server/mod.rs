@@ -39,6 +39,7 @@ use self::secrets::{Certificate, ServingCertificate, Token};
 use super::journal;
 use super::metrics::MetricsSource;
 use crate::backoff::Backoff;
+use crate::locked::lock;
 use crate::printable::json;
 
 /// For the TLS handshake, and for the request's head after it.
@@ -194,10 +195,7 @@ impl StatusService {
                     backoff.reset();
                     let peer = Peer::from(peer.ip());
                     let now = self.start.elapsed();
-                    let admitted = match self.limits.lock() {
-                        Ok(mut limits) => limits.admit(peer, now),
-                        Err(_) => false,
-                    };
+                    let admitted = lock(&self.limits).admit(peer, now);
                     // A peer over its limit gets no answer, not even a handshake: that is the costly part.
                     if admitted {
                         let (server, routes) = (self.clone(), routes.clone());
@@ -246,9 +244,7 @@ impl StatusService {
 
     /// Serialised once for all who wait for it.
     fn written(&self, status: Arc<Status>) -> serde_json::Result<Bytes> {
-        let Ok(mut written) = self.written.lock() else {
-            return json(&*status).map(Bytes::from);
-        };
+        let mut written = lock(&self.written);
         if let Some((known, bytes)) = &*written
             && Arc::ptr_eq(known, &status)
         {
@@ -271,9 +267,7 @@ impl StatusService {
             )
         };
         let told = now.as_ref().map(served).map_err(Clone::clone);
-        let Ok(mut reported) = self.reported.lock() else {
-            return;
-        };
+        let mut reported = lock(&self.reported);
         if reported.as_ref() == Some(&told) {
             return;
         }
@@ -297,9 +291,8 @@ impl StatusService {
         };
         let listen = self.settings.listen;
         let told = token.get().map(|_| format!("https://{listen}/metrics"));
-        if let Ok(mut reported) = self.metrics_reported.lock()
-            && reported.as_ref() != Some(&told)
-        {
+        let mut reported = lock(&self.metrics_reported);
+        if reported.as_ref() != Some(&told) {
             tell("metrics", &told);
             *reported = Some(told);
         }
@@ -324,9 +317,7 @@ struct OpenConnection(Arc<StatusService>, Peer);
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        if let Ok(mut limits) = self.0.limits.lock() {
-            limits.leave(self.1);
-        }
+        lock(&self.0.limits).leave(self.1);
     }
 }
 

@@ -13,6 +13,7 @@ use windrow_model::manifest::sha256_hex;
 
 use super::self_signed;
 use crate::files::{Kept, read_text};
+use crate::locked::lock;
 
 /// Shorter tokens are refused.
 const SHORTEST: usize = 16;
@@ -81,10 +82,7 @@ impl Certificate {
     }
 
     fn own(&self) -> Result<Arc<ServingCertificate>, String> {
-        let mut own = self
-            .own
-            .lock()
-            .map_err(|_| "the certificate is lost".to_owned())?;
+        let mut own = lock(&self.own);
         if let Some(own) = &*own {
             return Ok(own.clone());
         }

@@ -69,6 +69,7 @@ struct Served {
     authority: Authority,
     status: watch::Sender<Option<Arc<Status>>>,
     told: watch::Receiver<ServerState>,
+    service: Arc<StatusService>,
     address: SocketAddr,
     task: JoinHandle<()>,
 }
@@ -126,13 +127,15 @@ impl Served {
             }),
             state,
         };
-        let server = StatusService::new(settings, context);
+        let service = StatusService::new(settings, context);
+        let server = service.clone();
         let task = tokio::spawn(async move { server.run(listener).await });
         Self {
             directory,
             authority,
             status,
             told,
+            service,
             address,
             task,
         }
@@ -230,6 +233,23 @@ async fn the_status_is_told_to_those_who_have_the_token() {
         served.get("/status?generation=x", TOKEN).await.unwrap().0,
         400
     );
+}
+
+#[tokio::test]
+async fn after_a_panic_the_server_goes_on() {
+    let served = Served::start().await;
+    let service = served.service.clone();
+    let panics = std::thread::spawn(move || {
+        let _limits = service.limits.lock().unwrap();
+        let _written = service.written.lock().unwrap();
+        let _reported = service.reported.lock().unwrap();
+        panic!("on purpose");
+    });
+    assert!(panics.join().is_err());
+    assert_eq!(served.get("/status", TOKEN).await.unwrap().0, 200);
+    fs::remove_file(served.directory.path().join("token")).unwrap();
+    assert_eq!(served.get("/status", TOKEN).await.unwrap().0, 401);
+    assert_eq!(*served.told.borrow(), ServerState::NotServed);
 }
 
 #[tokio::test]
