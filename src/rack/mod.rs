@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use windrow_rack::{Inventory, NodeIdentity, NodeReport, Rack, RackNotice, RackView, ReportSource};
 
-use self::store::{Restored, Store};
+use self::store::{Restored, Store, StoreOwner};
 use crate::locked::lock;
 
 /// How old a view may be when nothing has changed: ages go on.
@@ -120,7 +120,21 @@ impl Hub {
                 })
                 .unwrap_or_default()
             };
-            store = Some(opened.start(Box::new(records))?);
+            let hub = shared.clone();
+            let folded = move |folded: Result<(), String>| {
+                let text = folded.err().map(|why| {
+                    format!(
+                        "reports that are kept cannot be summed up, and take ever more room: {why}"
+                    )
+                });
+                if let Some(hub) = lock(&hub).upgrade() {
+                    hub.note("folding", text);
+                }
+            };
+            store = Some(opened.start(StoreOwner {
+                records: Box::new(records),
+                folded: Box::new(folded),
+            })?);
         }
         let hub = Arc::new(Self {
             rack: Mutex::new(rack),

@@ -74,8 +74,13 @@ struct Kept {
 #[derive(Clone)]
 pub(crate) struct Store(mpsc::Sender<Kept>);
 
-/// Asks for the records, to fold reports into them.
-pub(crate) type AskRecords = Box<dyn Fn() -> Vec<(NodeIdentity, NodeRecord)> + Send>;
+/// What the store's thread has of its rack.
+pub(crate) struct StoreOwner {
+    /// Asks for the records, to fold reports into them.
+    pub(crate) records: Box<dyn Fn() -> Vec<(NodeIdentity, NodeRecord)> + Send>,
+    /// Says that reports were folded, or why they could not be.
+    pub(crate) folded: Box<dyn Fn(Result<(), String>) + Send>,
+}
 
 impl Store {
     /// Opens the store in a directory, and reads what is there.
@@ -97,7 +102,7 @@ impl Store {
         };
         let mut notes = Vec::new();
         // The library panics on some broken files.
-        let read = |path: &Path| {
+        let read_file = |path: &Path| {
             catch_unwind(AssertUnwindSafe(|| -> Result<_, Broken> {
                 let database = open(path)?;
                 let restored = read_all(&database, now)?;
@@ -105,8 +110,7 @@ impl Store {
             }))
             .unwrap_or_else(|_| Err(Broken::File("it is not a database".to_owned())))
         };
-        let first = read(&path);
-        let (database, (reports, records)) = match first {
+        let (database, read) = match read_file(&path) {
             Ok(opened) => opened,
             Err(Broken::InUse) => return Err(StoreError::InUse(path)),
             Err(Broken::Io(error)) => return Err(failed(&error)),
@@ -117,7 +121,7 @@ impl Store {
                     path.display(),
                     aside.display()
                 ));
-                match read(&path) {
+                match read_file(&path) {
                     Ok(opened) => opened,
                     Err(Broken::InUse) => return Err(StoreError::InUse(path)),
                     Err(Broken::Io(error)) => return Err(failed(&error)),
@@ -125,7 +129,14 @@ impl Store {
                 }
             }
         };
-        let kept = reports.iter().map(|(number, _, bytes)| Held {
+        if read.unreadable > 0 {
+            notes.push(format!(
+                "reports and records in {} that this version cannot read, and does not show: {}",
+                path.display(),
+                read.unreadable
+            ));
+        }
+        let kept = read.reports.iter().map(|(number, _, bytes)| Held {
             number: *number,
             bytes: *bytes,
         });
@@ -135,8 +146,12 @@ impl Store {
             _lock: lock,
         };
         let restored = Restored {
-            records,
-            reports: reports.into_iter().map(|(_, report, _)| report).collect(),
+            records: read.records,
+            reports: read
+                .reports
+                .into_iter()
+                .map(|(_, report, _)| report)
+                .collect(),
             notes,
         };
         Ok((opened, restored))
@@ -176,11 +191,11 @@ impl Opened {
     /// # Errors
     ///
     /// When the system gives no thread.
-    pub(crate) fn start(self, records: AskRecords) -> io::Result<Store> {
-        self.start_within(MOST_REPORTS, MOST_BYTES, records)
+    pub(crate) fn start(self, owner: StoreOwner) -> io::Result<Store> {
+        self.start_within(MOST_REPORTS, MOST_BYTES, owner)
     }
 
-    fn start_within(mut self, most: usize, bytes: usize, records: AskRecords) -> io::Result<Store> {
+    fn start_within(mut self, most: usize, bytes: usize, owner: StoreOwner) -> io::Result<Store> {
         let (orders, received) = mpsc::channel();
         std::thread::Builder::new()
             .name("rack-store".to_owned())
@@ -191,7 +206,8 @@ impl Opened {
                     self.write(batch);
                     if self.held.len() > most || self.held_bytes() > bytes {
                         // What could not be folded now is folded after the next batch.
-                        let _ = self.fold(&records());
+                        let folded = self.fold(&(owner.records)());
+                        (owner.folded)(folded.map_err(|error| error.to_string()));
                     }
                 }
             })?;
@@ -307,39 +323,45 @@ fn open(path: &Path) -> Result<Database, Broken> {
     Ok(opened.map_err(|error: DatabaseError| redb::Error::from(error))?)
 }
 
-type Reports = std::collections::VecDeque<(u64, NodeReport, usize)>;
-type Records = Vec<(NodeIdentity, NodeRecord)>;
+/// Everything that is in a file.
+#[derive(Default)]
+struct ReadFile {
+    reports: std::collections::VecDeque<(u64, NodeReport, usize)>,
+    records: Vec<(NodeIdentity, NodeRecord)>,
+    /// Reports and records that an older or a newer version wrote and this one cannot read.
+    unreadable: usize,
+}
 
-/// Everything that is in it. What an older or a newer version wrote and this one cannot read is left out.
-fn read_all(database: &Database, now: Timestamp) -> Result<(Reports, Records), Broken> {
-    let read = || -> Result<(Reports, Records), redb::Error> {
+fn read_all(database: &Database, now: Timestamp) -> Result<ReadFile, Broken> {
+    let read = || -> Result<ReadFile, redb::Error> {
+        let mut all = ReadFile::default();
         let transaction = database.begin_write()?;
         transaction.open_table(REPORTS)?;
         transaction.open_table(RECORDS)?;
         transaction.commit()?;
         let transaction = database.begin_read()?;
-        let mut reports = Reports::new();
         for entry in transaction.open_table(REPORTS)?.iter()? {
             let (number, bytes) = entry?;
             let bytes = bytes.value();
-            if let Ok(report) = serde_json::from_slice(bytes) {
-                reports.push_back((number.value(), report, bytes.len()));
+            match serde_json::from_slice(bytes) {
+                Ok(report) => all.reports.push_back((number.value(), report, bytes.len())),
+                Err(_) => all.unreadable += 1,
             }
         }
-        let mut records = Records::new();
         for entry in transaction.open_table(RECORDS)?.iter()? {
             let (identity, record) = entry?;
             let identity = serde_json::from_str(identity.value());
             let record = serde_json::from_slice::<NodeRecord>(record.value());
-            if let (Ok(identity), Ok(record)) = (identity, record)
-                && record
-                    .heard()
-                    .is_some_and(|heard| now.duration_since(heard) < KEPT)
-            {
-                records.push((identity, record));
+            let (Ok(identity), Ok(record)) = (identity, record) else {
+                all.unreadable += 1;
+                continue;
+            };
+            let heard = record.heard();
+            if heard.is_some_and(|heard| now.duration_since(heard) < KEPT) {
+                all.records.push((identity, record));
             }
         }
-        Ok((reports, records))
+        Ok(all)
     };
     Ok(read()?)
 }

@@ -20,6 +20,14 @@ fn report(machine: u64, number: u64) -> NodeReport {
     read_event(event.to_string().as_bytes(), at).unwrap()
 }
 
+/// A rack that has these records.
+fn owner(records: impl Fn() -> Vec<(NodeIdentity, NodeRecord)> + Send + 'static) -> StoreOwner {
+    StoreOwner {
+        records: Box::new(records),
+        folded: Box::new(|folded| folded.unwrap()),
+    }
+}
+
 /// What a rack shows that has taken what was restored.
 fn rack(restored: Restored) -> Rack {
     let mut rack = Rack::new(Inventory::default());
@@ -37,7 +45,7 @@ async fn what_was_kept_is_there_again_and_one_process_has_it() {
     let directory = tempfile::tempdir().unwrap();
     let (opened, restored) = Store::open(directory.path(), start()).unwrap();
     assert!(restored.reports.is_empty() && restored.notes.is_empty());
-    let store = opened.start(Box::new(Vec::new)).unwrap();
+    let store = opened.start(owner(Vec::new)).unwrap();
     for number in 1..4 {
         store.keep(report(1, number)).await.unwrap();
     }
@@ -78,7 +86,7 @@ async fn what_there_is_too_much_of_is_folded_and_nothing_is_lost() {
             .map(|(one, record)| (one.clone(), record.clone()))
             .collect()
     };
-    let store = opened.start_within(10, 1 << 20, Box::new(records)).unwrap();
+    let store = opened.start_within(10, 1 << 20, owner(records)).unwrap();
     for number in 1..200 {
         let report = report(number % 7, number);
         known.lock().unwrap().take(&report).unwrap();
@@ -100,6 +108,51 @@ async fn what_there_is_too_much_of_is_folded_and_nothing_is_lost() {
     // What was not heard of for long is forgotten.
     let (_, later) = Store::open(directory.path(), start() + KEPT + KEPT).unwrap();
     assert!(later.records.is_empty());
+}
+
+#[test]
+fn what_another_version_wrote_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let (opened, _) = Store::open(directory.path(), start()).unwrap();
+    let transaction = opened.database.begin_write().unwrap();
+    {
+        let mut reports = transaction.open_table(REPORTS).unwrap();
+        let known = serde_json::to_vec(&report(1, 1)).unwrap();
+        reports.insert(0, known.as_slice()).unwrap();
+        reports.insert(1, b"[]".as_slice()).unwrap();
+        let mut records = transaction.open_table(RECORDS).unwrap();
+        records.insert("{}", b"of later".as_slice()).unwrap();
+    }
+    transaction.commit().unwrap();
+    drop(opened);
+    let (_, restored) = Store::open(directory.path(), start()).unwrap();
+    assert_eq!(restored.reports, [report(1, 1)]);
+    assert_eq!(restored.notes.len(), 1, "{:?}", restored.notes);
+    let note = &restored.notes[0];
+    assert!(note.ends_with("does not show: 2"), "{note}");
+}
+
+#[tokio::test]
+async fn that_reports_cannot_be_folded_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let (opened, _) = Store::open(directory.path(), start()).unwrap();
+    // Another table has the name, and another type.
+    let transaction = opened.database.begin_write().unwrap();
+    transaction.delete_table(RECORDS).unwrap();
+    let other: TableDefinition<'_, u64, u64> = TableDefinition::new("records");
+    transaction.open_table(other).unwrap();
+    transaction.commit().unwrap();
+    let (say, said) = mpsc::channel();
+    let owner = StoreOwner {
+        records: Box::new(Vec::new),
+        folded: Box::new(move |folded| say.send(folded).unwrap()),
+    };
+    let store = opened.start_within(0, 0, owner).unwrap();
+    store.keep(report(1, 1)).await.unwrap();
+    // Its thread ends with it.
+    drop(store);
+    let why = said.recv().unwrap().unwrap_err();
+    assert!(why.contains("records"), "{why}");
 }
 
 #[test]
