@@ -69,7 +69,7 @@ pub async fn deliver(
 ) {
     let start = Instant::now();
     let mut queue = WebhookQueue::new(read_memory(&context.memory));
-    let mut kept = queue.memory().clone();
+    let mut saved = SavedMemory::new(context.memory.clone(), queue.memory());
     let mut tries: JoinSet<(DeliveryTry, Result<(), String>)> = JoinSet::new();
     queue.configure(hooks.borrow_and_update().clone(), (context.now)());
     loop {
@@ -92,7 +92,9 @@ pub async fn deliver(
             }
             let due = queue.start(start.elapsed());
             // An occurrence is on disk before it is sent, so that its id stays the same after a restart.
-            save_memory(&context.memory, &queue, &mut kept).await;
+            if let Some(event) = saved.save(queue.memory()).await {
+                journal::write_event(&event);
+            }
             for tried in due {
                 let facts = NodeFacts {
                     status: &status,
@@ -131,7 +133,9 @@ pub async fn deliver(
                     let now = (context.now)();
                     let outcome = queue.finished(&tried, result, start.elapsed(), now, spread);
                     write_outcome(&tried, &outcome, &why);
-                    save_memory(&context.memory, &queue, &mut kept).await;
+                    if let Some(event) = saved.save(queue.memory()).await {
+                journal::write_event(&event);
+            }
                 }
             }
             () = tokio::time::sleep(wait.min(wait_for_change)) => {}
@@ -160,23 +164,59 @@ fn read_memory(path: &Path) -> DeliveryMemory {
     serde_json::from_slice(&content).unwrap_or_default()
 }
 
-/// Saves the record of deliveries if it has changed. A full disk does not stop deliveries.
-async fn save_memory(path: &Path, queue: &WebhookQueue, kept: &mut DeliveryMemory) {
-    if queue.memory() == kept {
-        return;
-    }
-    let (place, memory) = (path.to_path_buf(), queue.memory().clone());
-    let written = tokio::task::spawn_blocking(move || -> std::io::Result<DeliveryMemory> {
-        if let Some(directory) = place.parent() {
-            make_private(directory)?;
+/// The record of deliveries on the disk.
+struct SavedMemory {
+    path: PathBuf,
+    /// What is there.
+    kept: DeliveryMemory,
+    /// It could not be written, which was said.
+    is_failing: bool,
+}
+
+impl SavedMemory {
+    fn new(path: PathBuf, kept: &DeliveryMemory) -> Self {
+        Self {
+            path,
+            kept: kept.clone(),
+            is_failing: false,
         }
-        let content = crate::printable::json_pretty(&memory)?;
-        replace(&place, content.as_bytes(), 0o600, Durability::Durable)?;
-        Ok(memory)
-    });
-    match written.await {
-        Ok(Ok(memory)) => *kept = memory,
-        Ok(Err(error)) => tracing::trace!("{} cannot be written: {error}", path.display()),
-        Err(error) => tracing::trace!("{} was not written: {error}", path.display()),
+    }
+
+    /// Writes it if it has changed. A full disk does not stop deliveries, but it is said once, until they can be
+    /// recorded again.
+    async fn save(&mut self, memory: &DeliveryMemory) -> Option<Event> {
+        if *memory == self.kept {
+            return None;
+        }
+        let (path, memory) = (self.path.clone(), memory.clone());
+        let written = tokio::task::spawn_blocking(move || -> std::io::Result<DeliveryMemory> {
+            if let Some(directory) = path.parent() {
+                make_private(directory)?;
+            }
+            let content = crate::printable::json_pretty(&memory)?;
+            replace(&path, content.as_bytes(), 0o600, Durability::Durable)?;
+            Ok(memory)
+        });
+        let why = match written.await {
+            Ok(Ok(memory)) => {
+                self.kept = memory;
+                self.is_failing = false;
+                return None;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        if std::mem::replace(&mut self.is_failing, true) {
+            return None;
+        }
+        let what = format!(
+            "record in {} what webhooks have sent, so that a restart may send it again",
+            self.path.display()
+        );
+        Some(Event {
+            code: Code::ActionFailed,
+            file: None,
+            message: Code::ActionFailed.say(&[("what", &what), ("error", &why)]),
+        })
     }
 }

@@ -273,3 +273,40 @@ async fn a_redirect_within_the_console_keeps_method_body_and_password() {
     assert_eq!(last.header("x-rack"), Some("r12"));
     assert!(last.header("authorization").unwrap().starts_with("Basic "));
 }
+
+fn numbered(number: u64) -> DeliveryMemory {
+    serde_json::from_value(json!({"occurrences": {}, "delivered": {}, "sequence": number})).unwrap()
+}
+
+#[tokio::test]
+async fn that_deliveries_cannot_be_recorded_is_said_once_until_they_can() {
+    let directory = tempfile::tempdir().unwrap();
+    let parent = directory.path().join("windrow");
+    let path = parent.join("webhooks.json");
+    let mut saved = SavedMemory::new(path.clone(), &DeliveryMemory::default());
+    let mut number = 0;
+    let mut said = Vec::new();
+    // A file stands where the directory is to be.
+    fs::write(&parent, "").unwrap();
+    for there in [false, false, true, true, false, false] {
+        match there {
+            true if parent.is_file() => fs::remove_file(&parent).unwrap(),
+            false if parent.is_dir() => {
+                fs::remove_dir_all(&parent).unwrap();
+                fs::write(&parent, "").unwrap();
+            }
+            _ => {}
+        }
+        number += 1;
+        let memory = numbered(number);
+        let event = saved.save(&memory).await;
+        said.push(event.is_some());
+        if let Some(event) = event {
+            assert_eq!(event.code, Code::ActionFailed);
+            assert!(event.message.contains("webhooks.json"), "{event:?}");
+        }
+        assert_eq!(path.exists(), there);
+    }
+    assert_eq!(said, [true, false, false, false, true, false]);
+    assert_eq!(saved.save(&saved.kept.clone()).await, None);
+}
