@@ -121,6 +121,8 @@ struct StatusService {
     status: watch::Receiver<Option<Arc<Status>>>,
     written: Mutex<StatusBytes>,
     limits: Mutex<ConnectionLimits>,
+    /// Held while the files are read.
+    checking: tokio::sync::Mutex<()>,
     /// How it stood at the last report: served how, or why not.
     reported: Mutex<Option<Result<String, String>>>,
     /// The same of `/metrics`.
@@ -159,6 +161,7 @@ impl StatusService {
             state: context.state,
             written: Mutex::new(None),
             limits: Mutex::new(ConnectionLimits::default()),
+            checking: tokio::sync::Mutex::default(),
             reported: Mutex::new(None),
             metrics_reported: Mutex::new(None),
             start: Instant::now(),
@@ -171,12 +174,7 @@ impl StatusService {
         // The connections end with this set.
         let mut connections = JoinSet::new();
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
-        // A certificate may have to be made and put onto a slow disk.
-        let server = self.clone();
-        if let Ok(now) = tokio::task::spawn_blocking(move || server.check_files()).await {
-            self.report(&now);
-            self.report_metrics();
-        }
+        self.check_files().await;
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -184,7 +182,7 @@ impl StatusService {
                 changed = status.changed() => match changed {
                     // RKE2 may have made its certificate: those who know the old one are told.
                     Ok(()) => {
-                        self.report(&self.check_files());
+                        self.check_files().await;
                         continue;
                     }
                     Err(_) => return,
@@ -214,18 +212,29 @@ impl StatusService {
         }
     }
 
-    /// Are the certificate and the token there?
-    fn check_files(&self) -> Result<Arc<ServingCertificate>, String> {
-        let token = self.token.get();
-        let certificate = self.certificate.current()?;
-        token.map(|_| certificate)
+    /// Reads the certificate and the tokens, and reports how they stand. Returns the certificate, if there is one. They
+    /// are read on another thread: a certificate may have to be made, and the disk may be slow, but the daemon's loop
+    /// must not wait.
+    async fn check_files(self: &Arc<Self>) -> Option<Arc<ServingCertificate>> {
+        // One after the other: what was read last is reported last.
+        let _turn = self.checking.lock().await;
+        let server = self.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let scrape_token = server.scrape_token.as_ref().map(Token::get);
+            let certificate = server.certificate.current();
+            (server.token.get(), scrape_token, certificate)
+        });
+        let (token, scrape_token, certificate) = read.await.ok()?;
+        self.report(&certificate.clone().and_then(|with| token.map(|_| with)));
+        if let Some(token) = scrape_token {
+            self.report_metrics(token);
+        }
+        certificate.ok()
     }
 
-    async fn connection(&self, stream: TcpStream, routes: Router) {
-        self.report(&self.check_files());
-        self.report_metrics();
+    async fn connection(self: &Arc<Self>, stream: TcpStream, routes: Router) {
         // Without a token every request is refused, with the reason.
-        let Ok(certificate) = self.certificate.current() else {
+        let Some(certificate) = self.check_files().await else {
             return;
         };
         let tls = TlsAcceptor::from(certificate.config.clone());
@@ -285,12 +294,9 @@ impl StatusService {
     }
 
     /// Reports once that its own token opens `/metrics`, or why it does not.
-    fn report_metrics(&self) {
-        let Some(token) = &self.scrape_token else {
-            return;
-        };
+    fn report_metrics(&self, token: Result<Arc<String>, String>) {
         let listen = self.settings.listen;
-        let told = token.get().map(|_| format!("https://{listen}/metrics"));
+        let told = token.map(|_| format!("https://{listen}/metrics"));
         let mut reported = lock(&self.metrics_reported);
         if reported.as_ref() != Some(&told) {
             tell("metrics", &told);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::thread::ThreadId;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -70,6 +71,8 @@ struct Served {
     status: watch::Sender<Option<Arc<Status>>>,
     told: watch::Receiver<ServerState>,
     service: Arc<StatusService>,
+    /// The threads on which a certificate was made.
+    made_on: Arc<Mutex<Vec<ThreadId>>>,
     address: SocketAddr,
     task: JoinHandle<()>,
 }
@@ -117,10 +120,13 @@ impl Served {
             }),
         };
         let (state, told) = watch::channel(ServerState::default());
+        let made_on = Arc::<Mutex<Vec<ThreadId>>>::default();
+        let making = made_on.clone();
         let context = ServerContext {
             metrics: metrics_of(statuses.clone()),
             status: statuses,
-            names: Arc::new(|| {
+            names: Arc::new(move || {
+                making.lock().unwrap().push(std::thread::current().id());
                 ["node1", "127.0.0.1", "no näme"]
                     .map(str::to_owned)
                     .to_vec()
@@ -136,6 +142,7 @@ impl Served {
             status,
             told,
             service,
+            made_on,
             address,
             task,
         }
@@ -418,6 +425,23 @@ async fn before_rke2_has_made_a_certificate_there_is_one_of_its_own_that_stays_t
     later.says(3);
     let back = later.served_with(CertificateSource::SelfSigned).await;
     assert_eq!(back.fingerprint, own.fingerprint);
+}
+
+#[tokio::test]
+async fn the_daemons_thread_makes_no_certificate() {
+    for connects in [false, true] {
+        let mut served = Served::start().await;
+        served.served_with(CertificateSource::Rke2).await;
+        fs::remove_file(served.directory.path().join("serving.crt")).unwrap();
+        match connects {
+            true => assert!(served.get("/status", TOKEN).await.is_err()),
+            false => served.says(2),
+        }
+        served.served_with(CertificateSource::SelfSigned).await;
+        let made_on = served.made_on.lock().unwrap().clone();
+        assert_eq!(made_on.len(), 1);
+        assert_ne!(made_on[0], std::thread::current().id(), "{connects}");
+    }
 }
 
 #[tokio::test]
