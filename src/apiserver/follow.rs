@@ -1,4 +1,6 @@
-//! The one loop under every watch: it lists, watches, and lists again when the watch breaks.
+//! The loop under every watch of whole objects: it lists, watches, and lists again when the watch breaks. Who looks for
+//! what is new in the cluster has a loop of its own (`observe/appearances/follow.rs`): it reads metadata alone, one object
+//! after the other, because it lists whole kinds and keeps none of them.
 //!
 //! A watch that kube-apiserver ends after its time continues where it was. One that breaks, expires or is refused is
 //! followed by a pause and a new list.
@@ -18,9 +20,9 @@ use super::{Connection, RequestFailure, answer, explain};
 use crate::backoff::Backoff;
 
 /// kube-apiserver ends a watch after this time.
-const WATCH_SECONDS: u32 = 290;
+pub(crate) const WATCH_SECONDS: u32 = 290;
 /// A watch that is silent for longer is dead, even when its connection is not.
-const DEAD: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 20);
+pub(crate) const DEAD: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 20);
 /// Objects in a page of a list.
 const PAGE: u32 = 500;
 

@@ -33,7 +33,9 @@ use kube::Client;
 use rustls::crypto::{CryptoProvider, ring};
 
 pub(crate) use self::answer::{RequestFailure, answer, explain};
-pub(crate) use self::follow::{Followed, WatchChange, WatchSink, name_of, read_line};
+pub(crate) use self::follow::{
+    DEAD, Followed, WATCH_SECONDS, WatchChange, WatchSink, name_of, read_line,
+};
 pub use self::presented::earliest_end;
 pub use self::throttle::RequestCounts;
 

@@ -12,16 +12,11 @@ use tokio::time::timeout;
 use windrow_decide::flight::ObjectMetadata;
 use windrow_model::redact;
 
-use crate::apiserver::Connection;
-use crate::apiserver::explain;
+use crate::apiserver::{Connection, DEAD, WATCH_SECONDS, explain};
 use crate::observe::objects::escaped;
 
 /// How long an answer may take. A watch lasts longer.
 pub(super) const ANSWER: Duration = Duration::from_secs(15);
-/// kube-apiserver ends a watch after this time.
-const WATCH_SECONDS: u32 = 290;
-/// A watch that is silent for longer is dead, even when its connection is not.
-const DEAD: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 20);
 /// Objects in a page. Of large ones fewer are asked for.
 const PAGE: usize = 100;
 /// The longest page, and the longest line of a watch. etcd takes no object that is larger than a line.
