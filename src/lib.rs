@@ -21,6 +21,7 @@ pub mod files;
 pub mod hostile;
 pub mod kubeconfig;
 pub mod layout;
+mod lock;
 mod locked;
 pub mod observe;
 mod panics;

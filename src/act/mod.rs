@@ -11,7 +11,6 @@ mod gates;
 mod inventory;
 mod lease;
 mod ledger;
-mod lock;
 mod marker_files;
 mod markers;
 pub mod repair;
@@ -28,6 +27,5 @@ pub use gates::{
 pub use inventory::save_inventory;
 pub use lease::{ClusterLease, LeaseHolder};
 pub use ledger::{LedgerRead, read_ledger, save_ledger};
-pub use lock::Lock;
 pub use markers::{MarkerError, MarkerOutcome, Markers};
 pub use turn::{Turn, lease_on_repairs};

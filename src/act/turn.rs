@@ -14,7 +14,8 @@ use tower::BoxError;
 
 use super::lease::since_boot;
 use super::repair::PATIENCE;
-use super::{ClusterLease, LeaseHolder, Lock};
+use super::{ClusterLease, LeaseHolder};
+use crate::lock::Lock;
 
 /// How long the lease counts without being renewed.
 const LEASE: Duration = Duration::from_secs(60);

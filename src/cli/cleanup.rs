@@ -4,9 +4,10 @@ use windrow_decide::Manual;
 
 use super::release::Lift;
 use super::{Context, Exit};
-use crate::act::{Lock, put_drop_in};
+use crate::act::put_drop_in;
 use crate::apiserver::ApiServer;
 use crate::kubeconfig;
+use crate::lock::Lock;
 use crate::report::cluster::{NodeWriter, remove_condition};
 use crate::report::login;
 

@@ -26,8 +26,8 @@ use windrow_rack::{NodeIdentity, NodeRecord, NodeReport};
 
 use self::durable_length::DurableLength;
 use self::unfinished::empty_unfinished;
-use crate::act::Lock;
 use crate::files::make_private;
+use crate::lock::Lock;
 
 const REPORTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("reports");
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");

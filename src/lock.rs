@@ -1,4 +1,5 @@
-//! One daemon per node: with two, each would treat the other's markers as foreign.
+//! One process at a time: of two daemons on a node each would treat the other's markers as foreign, and of two racks each
+//! would write into the other's file.
 //!
 //! The lock is the kernel's (flock), not the file's existence: it ends with the process, however that
 //! ends, and the file stays.
@@ -13,7 +14,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 /// The lock, while it is held. Dropping it gives it back.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     _file: Flock<File>,
 }
 
@@ -23,7 +24,7 @@ impl Lock {
     /// # Errors
     ///
     /// When there can be no lock at this path.
-    pub fn take(path: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
@@ -31,7 +32,7 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
-            // Whoever can open it can lock it, and keep the daemon from starting.
+            // Whoever can open it can lock it, and keep the next process from starting.
             .mode(0o600)
             .open(path)?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
