@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 /// How a verb ends. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code)] // Each verb returns some of them.
 pub(super) enum Exit {
     /// Done; ready.
     Ok = 0,

@@ -69,6 +69,7 @@ pub(super) enum Work {
 
 impl OutletRequest {
     /// Does it change anything?
+    #[cfg(test)]
     pub fn is_write(&self) -> bool {
         self.0 != Work::ReadNode
     }

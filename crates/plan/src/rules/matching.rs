@@ -8,7 +8,6 @@ mod references_tests;
 #[cfg(test)]
 mod tests;
 
-use windrow_model::findings::Location;
 use windrow_model::manifest::{GroupKind, Node, NodeValue, Object, ObjectRef};
 
 use super::{
@@ -52,8 +51,6 @@ pub struct MatchProblem<'r> {
 pub struct MatchedReference<'r> {
     /// Name of the rule (`references/workload-configmap`).
     pub rule: &'r str,
-    /// Where the rule is written.
-    pub rule_at: &'r Location,
     /// Line of the field in the manifest.
     pub line: u32,
     /// The object that is named.
@@ -122,7 +119,6 @@ impl RuleSet {
                     }
                     matched.push(MatchedReference {
                         rule: &reference.name,
-                        rule_at: &reference.at,
                         line: found.line,
                         target,
                         condition: &reference.condition,

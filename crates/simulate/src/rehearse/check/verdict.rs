@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 
-use super::super::rehearsal::Ending;
-
 /// What a check comes to. The worse, the greater: of several parts the worst one counts.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -59,17 +57,6 @@ impl CheckVerdict {
     pub fn from_findings(findings: &[Finding]) -> Self {
         let all = findings.iter().map(Self::from_finding);
         all.max().unwrap_or(Self::Fine)
-    }
-
-    /// What a rehearsal's end comes to.
-    pub fn from_ending(ending: Ending) -> Self {
-        match ending {
-            Ending::Complete => Self::Fine,
-            Ending::Unknown => Self::Unknown,
-            Ending::Unconfigured | Ending::Underway | Ending::Stuck | Ending::Deadlocked => {
-                Self::CannotWork
-            }
-        }
     }
 }
 
