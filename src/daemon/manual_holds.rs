@@ -356,17 +356,14 @@ pub fn lay_file_request(
     mut digests: BTreeMap<ManifestPath, String>,
 ) -> anyhow::Result<()> {
     let request = SpooledRequest {
-        action,
         file: file.to_string(),
         digest: digests.remove(file),
         namesakes: digests
             .into_iter()
             .map(|(path, digest)| (path.to_string(), digest))
             .collect(),
-        force: false,
-        by: order.by.to_owned(),
-        at: order.at,
         reason: Mark::shortened(order.reason).to_string(),
+        ..SpooledRequest::new(action, order.by, order.at)
     };
     lay_request(order.layout, &request, &file.replace('/', "%2f")).map(|_| ())
 }

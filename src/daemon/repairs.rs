@@ -302,14 +302,9 @@ pub fn report_to_daemon(
     at: Timestamp,
 ) {
     let request = SpooledRequest {
-        action,
         file: record.to_owned(),
-        digest: None,
-        namesakes: std::collections::BTreeMap::new(),
-        force: false,
-        by: by.to_owned(),
-        at,
         reason: why.to_owned(),
+        ..SpooledRequest::new(action, by, at)
     };
     // The record itself is on the disk; only its mention is lost.
     if let Err(error) = lay_request(layout, &request, "repair") {

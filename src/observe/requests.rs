@@ -96,6 +96,20 @@ pub struct SpooledRequest {
 }
 
 impl SpooledRequest {
+    /// A request about nothing in particular, without a reason.
+    pub fn new(action: RequestAction, by: impl Into<String>, at: Timestamp) -> Self {
+        Self {
+            action,
+            file: String::new(),
+            digest: None,
+            namesakes: BTreeMap::new(),
+            force: false,
+            by: by.into(),
+            at,
+            reason: String::new(),
+        }
+    }
+
     /// The request, as a decision takes it.
     pub fn manual(&self) -> Manual {
         Manual {

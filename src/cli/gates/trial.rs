@@ -102,14 +102,8 @@ fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyh
     // Before the request, so that no answer is missed.
     let mut follow = Follow::file(&context.layout.status())?;
     let request = SpooledRequest {
-        action,
-        file: String::new(),
-        digest: None,
-        namesakes: std::collections::BTreeMap::new(),
         force,
-        by: who(),
-        at: now(),
-        reason: String::new(),
+        ..SpooledRequest::new(action, who(), now())
     };
     let name = lay_request(&context.layout, &request, "gates")?;
     let mut shown = String::new();

@@ -140,32 +140,15 @@ impl TrialDriver {
                 "what was in force before the last change is in force".to_owned(),
             ));
         }
-        let request = SpooledRequest {
-            action: RequestAction::GatesRollback,
-            file: String::new(),
-            digest: None,
-            namesakes: std::collections::BTreeMap::new(),
-            force: false,
-            by: by.to_owned(),
-            at: now,
-            reason: String::new(),
-        };
+        let request = SpooledRequest::new(RequestAction::GatesRollback, by, now);
         self.begin(name, GateChange::Rollback, &request, before, node)
     }
 
     /// Begins a trial of a changed configuration, where the settings allow it.
     pub(in crate::daemon::gates) async fn changed(&mut self, node: &DropInInputs) {
         let now = (self.now)();
-        let request = SpooledRequest {
-            action: RequestAction::GatesApply,
-            file: String::new(),
-            digest: None,
-            namesakes: std::collections::BTreeMap::new(),
-            force: false,
-            by: "the configuration (gates.onChange: try)".to_owned(),
-            at: now,
-            reason: String::new(),
-        };
+        let by = "the configuration (gates.onChange: try)";
+        let request = SpooledRequest::new(RequestAction::GatesApply, by, now);
         // What cannot be tried now is reported as pending.
         let name = format!("changed-{}", now.as_nanosecond());
         let _ = self.apply(&name, &request, node).await;
