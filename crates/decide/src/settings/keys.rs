@@ -10,7 +10,7 @@ use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_model::reasons::{Code, REASONS};
 use windrow_plan::rules::Platform;
 
-use super::units::{count, duration, expected, nearest, show_duration, show_size, size};
+use super::units::{count, duration, expected, flag, nearest, show_duration, show_size, size};
 use super::{CopyTo, OnChange, Settings, SiteNames};
 
 /// One key.
@@ -62,9 +62,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "probes.enabled",
         set: |settings, node| {
-            settings.probes.enabled = node
-                .as_bool()
-                .ok_or_else(|| expected("true or false", node))?;
+            settings.probes.enabled = flag(node)?;
             Ok(())
         },
         show: |settings| settings.probes.enabled.to_string(),
@@ -72,9 +70,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "outlets.nodeCondition",
         set: |settings, node| {
-            settings.outlets.node_condition = node
-                .as_bool()
-                .ok_or_else(|| expected("true or false", node))?;
+            settings.outlets.node_condition = flag(node)?;
             Ok(())
         },
         show: |settings| settings.outlets.node_condition.to_string(),
@@ -82,9 +78,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "outlets.nodeEvents",
         set: |settings, node| {
-            settings.outlets.node_events = node
-                .as_bool()
-                .ok_or_else(|| expected("true or false", node))?;
+            settings.outlets.node_events = flag(node)?;
             Ok(())
         },
         show: |settings| settings.outlets.node_events.to_string(),
@@ -92,9 +86,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "outlets.loginNotices",
         set: |settings, node| {
-            settings.outlets.login_notices = node
-                .as_bool()
-                .ok_or_else(|| expected("true or false", node))?;
+            settings.outlets.login_notices = flag(node)?;
             Ok(())
         },
         show: |settings| settings.outlets.login_notices.to_string(),
@@ -102,9 +94,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "staging.enabled",
         set: |settings, node| {
-            settings.staging.enabled = node
-                .as_bool()
-                .ok_or_else(|| expected("true or false", node))?;
+            settings.staging.enabled = flag(node)?;
             Ok(())
         },
         show: |settings| settings.staging.enabled.to_string(),
@@ -257,9 +247,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "statusServer.enabled",
         set: |settings, node| {
-            settings.status_server.enabled = node
-                .as_bool()
-                .ok_or_else(|| expected("true or false", node))?;
+            settings.status_server.enabled = flag(node)?;
             Ok(())
         },
         show: |settings| settings.status_server.enabled.to_string(),
@@ -309,9 +297,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "statusServer.metrics.enabled",
         set: |settings, node| {
-            settings.status_server.metrics.enabled = node
-                .as_bool()
-                .ok_or_else(|| expected("true or false", node))?;
+            settings.status_server.metrics.enabled = flag(node)?;
             Ok(())
         },
         show: |settings| settings.status_server.metrics.enabled.to_string(),
@@ -341,9 +327,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "diagnosis.enabled",
         set: |settings, node| {
-            settings.diagnosis.enabled = node
-                .as_bool()
-                .ok_or_else(|| expected("true or false", node))?;
+            settings.diagnosis.enabled = flag(node)?;
             Ok(())
         },
         show: |settings| settings.diagnosis.enabled.to_string(),
@@ -375,9 +359,7 @@ pub const KEYS: &[SettingKey] = &[
     SettingKey {
         name: "flight.enabled",
         set: |settings, node| {
-            settings.flight.enabled = node
-                .as_bool()
-                .ok_or_else(|| expected("true or false", node))?;
+            settings.flight.enabled = flag(node)?;
             Ok(())
         },
         show: |settings| settings.flight.enabled.to_string(),

@@ -54,6 +54,12 @@ pub(super) fn size(node: &Node) -> Result<u64, String> {
     }
 }
 
+/// `true` or `false`.
+pub(super) fn flag(node: &Node) -> Result<bool, String> {
+    node.as_bool()
+        .ok_or_else(|| expected("true or false", node))
+}
+
 /// A whole number from 1 on.
 pub(super) fn count(node: &Node) -> Result<usize, String> {
     match &node.value {
