@@ -198,7 +198,7 @@ impl BoxGraph {
     }
 
     /// One edge between two rows is enough for the reader: the stronger tier wins.
-    fn add(&mut self, edge: Edge) {
+    pub(super) fn add(&mut self, edge: Edge) {
         match self
             .edges
             .iter_mut()

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+pub(super) use windrow_decide::flight::clock;
 use windrow_model::reasons::Severity;
 use windrow_simulate::rehearse::{
     Delay, Ending, NodeRehearsal, Prediction, Rehearsal, Side, Span, Weight,
@@ -325,13 +326,6 @@ fn range(least: u64, most: u64) -> String {
         true => least.to_string(),
         false => format!("{least} to {most}"),
     }
-}
-
-/// Minutes and seconds.
-pub(super) fn clock(seconds: f64) -> String {
-    let whole = seconds.max(0.0).round();
-    let minutes = (whole / 60.0).floor();
-    format!("{minutes:02.0}:{:02.0}", whole - minutes * 60.0)
 }
 
 pub(super) fn span(span: Span) -> String {

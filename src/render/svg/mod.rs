@@ -9,7 +9,6 @@ mod metrics;
 mod style;
 
 use windrow_plan::Plan;
-use windrow_plan::rules::Tier;
 
 pub use self::backtest::backtest_picture;
 pub(in crate::render) use self::boot::boot_figure;
@@ -81,32 +80,19 @@ fn fold_hidden_rows(graph: &mut BoxGraph, rows: &[(Vec<usize>, usize)]) {
                 .unwrap_or(shown.len()),
         )
     };
-    let mut folded: Vec<Edge> = Vec::new();
-    for mut edge in graph.edges.drain(..) {
+    for mut edge in std::mem::take(&mut graph.edges) {
         edge.from = place(edge.from);
         edge.to = place(edge.to);
-        match folded
-            .iter_mut()
-            .find(|known| known.from == edge.from && known.to == edge.to)
-        {
-            Some(known) => {
-                if edge.tier == Tier::Required {
-                    known.tier = Tier::Required;
-                }
-                known.yields &= edge.yields;
-                known.label = format!("{}; {}", known.label, edge.label);
-            }
-            None => folded.push(edge),
-        }
+        graph.add(edge);
     }
-    graph.edges = bundled(folded, rows);
+    graph.edges = bundled(&graph.edges, rows);
 }
 
 /// If many rows of one box need the same box, one edge to the whole box is drawn.
-fn bundled(edges: Vec<Edge>, rows: &[(Vec<usize>, usize)]) -> Vec<Edge> {
+fn bundled(edges: &[Edge], rows: &[(Vec<usize>, usize)]) -> Vec<Edge> {
     let key = |edge: &Edge| (edge.from, edge.to.0, edge.tier, edge.cycle, edge.yields);
     let mut bundled: Vec<Edge> = Vec::new();
-    for edge in &edges {
+    for edge in edges {
         let alike = edges.iter().filter(|other| key(other) == key(edge)).count();
         if alike < BUNDLE {
             bundled.push(edge.clone());

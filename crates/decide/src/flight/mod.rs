@@ -58,7 +58,7 @@ pub use site_names::hashed_name;
 pub use tap::Tap;
 pub use timeline::{
     BootEnd, BootState, BootTimeline, ChainStep, FileTime, FileWait, MedianTime, PhaseStay,
-    WaitedOn, timeline_schema,
+    WaitedOn, clock, timeline_schema,
 };
 
 /// The format that this program writes.

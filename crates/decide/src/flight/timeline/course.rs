@@ -265,8 +265,8 @@ fn words_of_jump(by: SignedDuration) -> String {
     }
 }
 
-/// Minutes and seconds from the beginning, for sentences.
-pub(super) fn clock(seconds: f64) -> String {
+/// Minutes and seconds from the beginning, for sentences and tables.
+pub fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0).round();
     let minutes = (whole / 60.0).floor();
     format!("{minutes:02.0}:{:02.0}", whole - minutes * 60.0)

@@ -27,6 +27,7 @@ use windrow_model::reasons::Code;
 use super::boots::RecordedBoot;
 use crate::{Cause, ExpectationSource, Phase};
 use course::BootCourse;
+pub use course::clock;
 use files::FileCourses;
 
 /// Where the time of one boot went.
