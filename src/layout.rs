@@ -43,6 +43,12 @@ impl Layout {
         below(&self.root, absolute)
     }
 
+    /// A path below the root, as the node itself names it.
+    pub fn shown(&self, path: &Path) -> String {
+        let inside = path.strip_prefix(&self.root).unwrap_or(path);
+        Path::new("/").join(inside).display().to_string()
+    }
+
     /// RKE2's data directory.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir

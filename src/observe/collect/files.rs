@@ -64,7 +64,7 @@ pub(super) fn collect(collection: &mut Collection<'_>) {
         parsed(collection, &path, &name, "RKE2's configuration", &one.text);
     }
     for directory in layout.config_dirs() {
-        let name = shown(&directory, layout.root());
+        let name = layout.shown(&directory);
         tree(
             collection,
             &directory,
@@ -264,10 +264,4 @@ fn manifests(collection: &mut Collection<'_>) {
             Err(_) => collection.missing(source, "it is not UTF-8 text"),
         }
     }
-}
-
-/// An absolute path of the node, without the root.
-fn shown(path: &Path, root: &Path) -> String {
-    let inner = path.strip_prefix(root).unwrap_or(path);
-    format!("/{}", inner.display())
 }

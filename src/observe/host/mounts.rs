@@ -33,7 +33,7 @@ pub(super) fn directories(layout: &Layout) -> Vec<DirectorySpace> {
         seen.push(found.filesystem_id());
         let bytes = |blocks: u64| blocks.saturating_mul(found.fragment_size());
         Some(DirectorySpace {
-            path: shown(layout, &path),
+            path: layout.shown(&path),
             role,
             file_system: file_system_of(layout, &path).unwrap_or_default(),
             disks: disks_of(layout, &path),
@@ -50,12 +50,6 @@ pub(super) fn directories(layout: &Layout) -> Vec<DirectorySpace> {
 pub fn nearest_directory(path: &Path) -> Option<PathBuf> {
     let mut above = path.ancestors();
     above.find(|path| path.is_dir()).map(Path::to_owned)
-}
-
-/// The path without the layout's root.
-fn shown(layout: &Layout, path: &Path) -> String {
-    let inside = path.strip_prefix(layout.root()).unwrap_or(path);
-    Path::new("/").join(inside).display().to_string()
 }
 
 /// The kind of file system that a directory of this machine is on, as the kernel calls it.

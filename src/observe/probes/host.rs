@@ -1,7 +1,5 @@
 //! The machine: routes, links, disks, memory, load, clock, ports. Read below the layout's root.
 
-use std::path::Path;
-
 use windrow_plan::readiness::node::{ProbeLimit, ProbeOutcome};
 
 use super::context::ProbeContext;
@@ -91,7 +89,7 @@ pub(super) fn disk(
             Scarce::Inodes => (found.files_available(), found.files()),
         };
         if let Some(why) = too_little(limit, free, total, "free") {
-            low.push(format!("{} has {why}", shown(context, &path)));
+            low.push(format!("{} has {why}", context.layout().shown(&path)));
         }
     }
     match (seen.is_empty(), low.is_empty()) {
@@ -99,13 +97,6 @@ pub(super) fn disk(
         (_, true) => ProbeOutcome::Passed,
         _ => ProbeOutcome::failed(low.join(", ")),
     }
-}
-
-/// The path without the layout's root.
-fn shown(context: &ProbeContext, path: &Path) -> String {
-    let layout = context.layout();
-    let inside = path.strip_prefix(layout.root()).unwrap_or(path);
-    Path::new("/").join(inside).display().to_string()
 }
 
 fn percent(free: u64, total: u64) -> Option<u64> {
