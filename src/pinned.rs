@@ -1,4 +1,5 @@
-//! TLS to a server that is known by the fingerprint of its certificate, as `windrow rack` knows nodes and nodes know a rack.
+//! What TLS is made of, and TLS to a server that is known by the fingerprint of its certificate, as `windrow rack` knows nodes
+//! and nodes know a rack.
 
 use std::sync::Arc;
 
@@ -7,6 +8,12 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use windrow_model::manifest::sha256_hex;
+
+/// Has the HTTP client's TLS use `ring`. It may be the first use of TLS in the process; a provider that is already set will
+/// do.
+pub(crate) fn use_ring() {
+    let _ = ring::default_provider().install_default();
+}
 
 /// TLS that trusts the one certificate with this SHA-256, in lower-case hexadecimal.
 ///

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
-use rustls::crypto::ring;
 use serde_json::Value;
 use windrow_rack::{NodeIdentity, NodeReport, read_document};
 
@@ -18,7 +17,7 @@ use super::{Hub, NotTaken};
 use crate::backoff::Backoff;
 use crate::causes;
 use crate::files::read_text;
-use crate::pinned::pinned;
+use crate::pinned::{pinned, use_ring};
 
 /// How long a server is asked to wait for a change, and how much longer its answer may take.
 const WAIT: Duration = Duration::from_secs(120);
@@ -66,8 +65,7 @@ impl AskWith {
     }
 
     fn client(&self, server: &AskedServer) -> Result<Client, String> {
-        // This may be the first use of TLS in the process; a provider that is already set will do.
-        let _ = ring::default_provider().install_default();
+        use_ring();
         let mut builder = Client::builder()
             .redirect(Policy::none())
             .no_proxy()

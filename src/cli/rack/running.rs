@@ -9,7 +9,7 @@ use reqwest::{Client, StatusCode};
 use windrow_rack::RackView;
 
 use crate::causes;
-use crate::pinned::pinned;
+use crate::pinned::{pinned, use_ring};
 use crate::report::server::shared::SharedToken;
 
 /// It is on this machine, and answers at once.
@@ -42,8 +42,7 @@ impl RunningRack {
     }
 
     fn client(&self) -> Result<Client, String> {
-        // The client brings TLS, whether it is used or not.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        use_ring();
         let builder = Client::builder().no_proxy().redirect(Policy::none());
         let builder = match &self.fingerprint {
             Some(fingerprint) => builder.tls_backend_preconfigured(pinned(fingerprint)?),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::causes;
+use crate::pinned::use_ring;
 
 /// Longer answers are refused.
 const LONGEST: usize = 256 * 1024;
@@ -17,8 +18,7 @@ pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
 
 /// The same, but it checks certificates.
 pub(super) fn builder() -> reqwest::ClientBuilder {
-    // This may be the first use of TLS in the process; a provider that is already set will do.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    use_ring();
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()

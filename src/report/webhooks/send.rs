@@ -8,7 +8,7 @@ use windrow_decide::settings::Webhook;
 
 use super::payload::WebhookMessage;
 use crate::causes;
-use crate::pinned::pinned;
+use crate::pinned::{pinned, use_ring};
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 3;
@@ -69,8 +69,7 @@ fn client(
     redirects: Policy,
     patience: Duration,
 ) -> Result<reqwest::Result<Client>, String> {
-    // This may be the first use of TLS in the process; a provider that is already set will do.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    use_ring();
     let mut builder = Client::builder()
         .redirect(redirects)
         .no_proxy()
