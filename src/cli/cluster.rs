@@ -23,21 +23,81 @@ use crate::observe::objects::{LARGEST, Room, ask_by_name, list, reach, saved, sa
 pub(super) struct ObjectSource {
     /// Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a
     /// directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`
-    #[arg(long, value_name = "REPORT")]
+    #[arg(long, value_name = "REPORT", conflicts_with_all = ["kubeconfig", "context"])]
     from: Option<PathBuf>,
-    /// The admin credential; when not given, what KUBECONFIG names (not beside --root), or else RKE2's own
-    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// Which cluster a verb asks, and as whom.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct ClusterArgs {
+    /// The admin credential; when not given, what KUBECONFIG names (not beside --root), or else RKE2's own, or else
+    /// ~/.kube/config
+    #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; when not given, its current one
-    #[arg(long, value_name = "NAME", conflicts_with = "from")]
+    #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }
 
-impl ObjectSource {
-    fn kubeconfig(&self, context: &Context) -> KubeconfigFiles {
-        kubeconfig(self.kubeconfig.as_deref(), context).in_context(self.context.clone())
+impl ClusterArgs {
+    /// The kubeconfig that is named, or else the one that `$KUBECONFIG` names, RKE2's own, or kubectl's.
+    pub(super) fn kubeconfig(&self, context: &Context) -> KubeconfigFiles {
+        let files = match &self.kubeconfig {
+            Some(path) => path.into(),
+            None => self
+                .chosen_by_variable(context)
+                .unwrap_or_else(|| own_or_kubectls(&context.layout)),
+        };
+        files.in_context(self.context.clone())
     }
 
+    /// The file that `$KUBECONFIG` names, where it decides. It names the cluster of the machine on which one types: who
+    /// names another root (a sandbox, a mounted disk) does not mean that one.
+    pub(super) fn chosen_by_variable(&self, context: &Context) -> Option<KubeconfigFiles> {
+        match self.kubeconfig {
+            None if context.layout.is_this_machine() => KubeconfigFiles::from_environment(),
+            _ => None,
+        }
+    }
+
+    /// Prints why the cluster cannot be asked, and what `$KUBECONFIG` has to do with it.
+    pub(super) fn complain(&self, why: &str, context: &Context) {
+        eprintln!("windrow: the cluster cannot be asked: {why}");
+        match (self.chosen_by_variable(context), &self.kubeconfig) {
+            (Some(files), _) => eprintln!("The kubeconfig is what KUBECONFIG names: {files}"),
+            (None, None) if KubeconfigFiles::from_environment().is_some() => {
+                eprintln!("KUBECONFIG does not count beside --root; --kubeconfig does");
+            }
+            _ => {}
+        }
+    }
+
+    fn can_be_read(&self, context: &Context) -> bool {
+        let files = self.kubeconfig(context);
+        let mut paths = files.paths().iter();
+        paths.any(|path| File::open(path).is_ok())
+    }
+}
+
+/// RKE2's own; where that is not there to be read, as on a workstation, the file in which kubectl looks.
+fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
+    let own = layout.admin_kubeconfig();
+    let can_be_read = |path: &Path| File::open(path).is_ok();
+    if layout.is_this_machine()
+        && !can_be_read(&own)
+        && let Some(home) = std::env::home_dir()
+    {
+        let of_kubectl = home.join(".kube/config");
+        if can_be_read(&of_kubectl) {
+            return (&of_kubectl).into();
+        }
+    }
+    (&own).into()
+}
+
+impl ObjectSource {
     /// The objects of these kinds and their time; or how the verb ends, after printing why.
     pub(super) fn objects(
         &self,
@@ -74,7 +134,7 @@ impl ObjectSource {
                     NoObjects::Unreadable
                 }));
         }
-        let kubeconfig = self.kubeconfig(context);
+        let kubeconfig = self.cluster.kubeconfig(context);
         let ClusterAsker { runtime, api } = context.cluster_asker()?;
         let looked = runtime.block_on(async {
             let client = reach(api, &kubeconfig).await?;
@@ -85,8 +145,8 @@ impl ObjectSource {
             })
         });
         Ok(looked.map_err(|why| {
-            complain_of_cluster(&why, self.kubeconfig.as_deref(), context);
-            if !self.has_credential(context) {
+            self.cluster.complain(&why, context);
+            if !self.cluster.can_be_read(context) {
                 let variable = match context.layout.is_this_machine() {
                     true => " or in KUBECONFIG",
                     false => "",
@@ -128,72 +188,16 @@ impl ObjectSource {
         context: &Context,
         ask: impl AsyncFnOnce(&Client) -> T,
     ) -> anyhow::Result<Result<T, Exit>> {
-        let kubeconfig = self.kubeconfig(context);
+        let kubeconfig = self.cluster.kubeconfig(context);
         let ClusterAsker { runtime, api } = context.cluster_asker()?;
         let looked = runtime.block_on(async {
             let client = reach(api, &kubeconfig).await?;
             Ok::<_, String>(ask(&client).await)
         });
         Ok(looked.map_err(|why| {
-            complain_of_cluster(&why, self.kubeconfig.as_deref(), context);
+            self.cluster.complain(&why, context);
             Exit::Unknown
         }))
-    }
-
-    fn has_credential(&self, context: &Context) -> bool {
-        let files = self.kubeconfig(context);
-        let mut paths = files.paths().iter();
-        paths.any(|path| File::open(path).is_ok())
-    }
-}
-
-/// The kubeconfig of a verb: the given one, or the one that `$KUBECONFIG` names, or RKE2's own.
-pub(super) fn kubeconfig(named: Option<&Path>, context: &Context) -> KubeconfigFiles {
-    match named {
-        Some(path) => path.into(),
-        None => {
-            chosen_by_variable(named, context).unwrap_or_else(|| own_or_kubectls(&context.layout))
-        }
-    }
-}
-
-/// RKE2's own; where that is not there to be read, as on a workstation, the file in which kubectl looks.
-fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
-    let own = layout.admin_kubeconfig();
-    let can_be_read = |path: &Path| File::open(path).is_ok();
-    if layout.is_this_machine()
-        && !can_be_read(&own)
-        && let Some(home) = std::env::home_dir()
-    {
-        let of_kubectl = home.join(".kube/config");
-        if can_be_read(&of_kubectl) {
-            return (&of_kubectl).into();
-        }
-    }
-    (&own).into()
-}
-
-/// The file that `$KUBECONFIG` names, where it decides. It names the cluster of the machine on which one types: who names another
-/// root (a sandbox, a mounted disk) does not mean that one.
-pub(super) fn chosen_by_variable(
-    named: Option<&Path>,
-    context: &Context,
-) -> Option<KubeconfigFiles> {
-    match named {
-        None if context.layout.is_this_machine() => KubeconfigFiles::from_environment(),
-        _ => None,
-    }
-}
-
-/// Prints why the cluster cannot be asked, and what `$KUBECONFIG` has to do with it.
-pub(super) fn complain_of_cluster(why: &str, named: Option<&Path>, context: &Context) {
-    eprintln!("windrow: the cluster cannot be asked: {why}");
-    match (chosen_by_variable(named, context), named) {
-        (Some(files), _) => eprintln!("The kubeconfig is what KUBECONFIG names: {files}"),
-        (None, None) if KubeconfigFiles::from_environment().is_some() => {
-            eprintln!("KUBECONFIG does not count beside --root; --kubeconfig does");
-        }
-        _ => {}
     }
 }
 

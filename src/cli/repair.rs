@@ -4,7 +4,6 @@
 mod undo;
 
 use std::io::{BufRead as _, IsTerminal as _};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::Client;
@@ -12,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use windrow_harvester::incidents::{Cure, IncidentFinding, diagnose, kinds};
 use windrow_model::reasons::{Code, REASONS};
 
-use super::cluster::{ClusterAsker, chosen_by_variable, complain_of_cluster, kubeconfig};
+use super::cluster::{ClusterArgs, ClusterAsker};
 use super::document::now;
 use super::manual::who;
 use super::out::print_whole;
@@ -52,12 +51,8 @@ pub(super) struct Args {
     /// Do not ask
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
-    /// The admin credential; when not given, what KUBECONFIG names (not beside --root), or else RKE2's own
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; when not given, its current one
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
@@ -69,14 +64,13 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         );
         return Ok(Exit::Usage);
     };
-    let kubeconfig = kubeconfig(args.kubeconfig.as_deref(), context);
-    let kubeconfig = kubeconfig.in_context(args.context.clone());
+    let kubeconfig = args.cluster.kubeconfig(context);
     let ClusterAsker { runtime, api } = context.cluster_asker()?;
     runtime.block_on(async {
         match reach(api, &kubeconfig).await {
             Ok(client) => {
                 // The changed cluster need not be this node's.
-                if let Some(files) = chosen_by_variable(args.kubeconfig.as_deref(), context) {
+                if let Some(files) = args.cluster.chosen_by_variable(context) {
                     eprintln!("windrow: the cluster is the one that KUBECONFIG names: {files}");
                 }
                 let repair = Repair {
@@ -90,7 +84,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
                 }
             }
             Err(why) => {
-                complain_of_cluster(&why, args.kubeconfig.as_deref(), context);
+                args.cluster.complain(&why, context);
                 eprintln!("A repair needs the admin credential: run it as root on a server.");
                 Ok(Exit::Unknown)
             }
