@@ -111,71 +111,74 @@ pub(crate) fn find(object: &Object, minors: Minors) -> Found {
     if !is_built_in_group(&object.id.group) {
         return Found::Foreign;
     }
-    let same = |known: &&KnownKind| known.api_version == api_version && known.kind == kind;
-    let entries: Vec<&KnownKind> = FACTS.kinds.iter().filter(same).collect();
-    let mut here = entries
-        .iter()
-        .filter(|known| !known.minors.and(minors).is_empty());
-    if let Some((definition, at)) = here
-        .clone()
-        .find_map(|known| Some((known.definition?, known.minors)))
-    {
+    let mut here = entries(&api_version, kind).filter(|known| !known.minors.and(minors).is_empty());
+    let served = here.find_map(|known| Some((known.definition?, known.minors)));
+    if let Some((definition, at)) = served {
         return Found::Served {
             definition,
             minors: at.and(minors),
         };
     }
+    let why = why_not_served(&object.id.group, &api_version, kind, minors);
+    let Some((problem, message)) = why else {
+        return Found::Foreign;
+    };
     let line = object
         .node
         .entry("apiVersion")
         .map_or(object.line, |entry| entry.line);
-    let problem = |kind: ProblemKind, message: String| {
-        let refusal = (kind != ProblemKind::OffByDefault).then(|| {
-            format!(
-                "no matches for kind \"{}\" in version \"{api_version}\"",
-                object.id.kind
-            )
-        });
-        Found::Problem(Box::new(Problem {
-            kind,
-            line,
-            field: String::new(),
-            message,
-            refusal,
-        }))
-    };
-    if here.next().is_some() {
-        return problem(
-            ProblemKind::OffByDefault,
-            format!(
-                "kube-apiserver serves {kind} of {api_version} only with the argument `runtime-config={api_version}=true`{}",
-                instead(
-                    &served_versions(&object.id.group, kind, minors),
-                    "; without it, write "
-                )
-            ),
+    let refusal = (problem != ProblemKind::OffByDefault)
+        .then(|| format!("no matches for kind \"{kind}\" in version \"{api_version}\""));
+    Found::Problem(Box::new(Problem {
+        kind: problem,
+        line,
+        field: String::new(),
+        message,
+        refusal,
+    }))
+}
+
+/// What is known of a kind in a version of a group, by minors.
+fn entries<'a>(
+    api_version: &'a str,
+    kind: &'a str,
+) -> impl Iterator<Item = &'static KnownKind> + 'a {
+    let all = FACTS.kinds.iter();
+    all.filter(move |known| known.api_version == api_version && known.kind == kind)
+}
+
+/// Why a kind of Kubernetes' own groups is not served as a matter of course. `None`: that is no concern here.
+fn why_not_served(
+    group: &str,
+    api_version: &str,
+    kind: &str,
+    minors: Minors,
+) -> Option<(ProblemKind, String)> {
+    let now = served_versions(group, kind, minors);
+    if entries(api_version, kind).any(|known| !known.minors.and(minors).is_empty()) {
+        let message = format!(
+            "kube-apiserver serves {kind} of {api_version} only with the argument `runtime-config={api_version}=true`{}",
+            instead(&now, "; without it, write ")
         );
+        return Some((ProblemKind::OffByDefault, message));
     }
-    let now = served_versions(&object.id.group, kind, minors);
     let same = |one: &&RemovedKind| one.api_version == api_version && one.kind == kind;
     if let Some(removed) = FACTS.removed.iter().find(same) {
         let now = match (now.is_empty(), removed.replacement) {
             (true, Some(replacement)) => vec![replacement],
             _ => now,
         };
-        return problem(
-            ProblemKind::RemovedVersion,
-            format!(
-                "{kind} of {api_version} is gone since 1.{}{}",
-                removed.minor,
-                match now.is_empty() {
-                    true => "; nothing replaces it".to_owned(),
-                    false => instead(&now, "; write "),
-                }
-            ),
+        let message = format!(
+            "{kind} of {api_version} is gone since 1.{}{}",
+            removed.minor,
+            match now.is_empty() {
+                true => "; nothing replaces it".to_owned(),
+                false => instead(&now, "; write "),
+            }
         );
+        return Some((ProblemKind::RemovedVersion, message));
     }
-    if let Some(known) = entries.first() {
+    if let Some(known) = entries(api_version, kind).next() {
         let (at, word) = (known.minors, minors.first());
         let message = match at.first() > word {
             true => format!(
@@ -187,19 +190,17 @@ pub(crate) fn find(object: &Object, minors: Minors) -> Found {
                 at.last()
             ),
         };
-        return problem(
+        return Some((
             ProblemKind::RemovedVersion,
             message + &instead(&now, "; write "),
-        );
+        ));
     }
     // A List without items, and what only a part of an address is (Scale, Eviction), is no concern here.
     if kind.ends_with("List") || matches!(kind, "Scale" | "Eviction" | "Status") {
-        return Found::Foreign;
+        return None;
     }
-    problem(
-        ProblemKind::UnknownKind,
-        unknown(&object.id.group, &api_version, kind, minors),
-    )
+    let message = unknown(group, api_version, kind, minors);
+    Some((ProblemKind::UnknownKind, message))
 }
 
 fn unknown(group: &str, api_version: &str, kind: &str, minors: Minors) -> String {
