@@ -181,3 +181,20 @@ impl Layout {
 fn below(root: &Path, absolute: &str) -> PathBuf {
     root.join(absolute.trim_start_matches('/'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_stands_for_a_node_is_not_this_machine_and_its_paths_are_shown_without_it() {
+        let (here, saved) = (Layout::new("/"), Layout::new("/mnt/n1"));
+        assert!(here.is_this_machine() && !saved.is_this_machine());
+        for layout in [here, saved] {
+            let path = layout.path("/etc/windrow");
+            assert_eq!(layout.shown(&path), "/etc/windrow");
+        }
+        let elsewhere = Layout::new("/mnt/n1").shown(Path::new("/srv/x"));
+        assert_eq!(elsewhere, "/srv/x");
+    }
+}

@@ -62,7 +62,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let wanted = Wanted {
         own: runtime.block_on(own),
         layout,
-        live: context.layout.root() == Path::new("/"),
+        live: context.layout.is_this_machine(),
         manifests: args.with_manifests,
         patience: Duration::from_secs(args.timeout),
     };

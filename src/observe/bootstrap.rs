@@ -1,7 +1,6 @@
 //! What the journal tells of a server that is not set up: rancherd at its Cluster, rke2-server at its starts. It is read only
 //! where something else gives a reason to.
 
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -30,7 +29,8 @@ const LOGS: usize = 4;
 pub async fn webhook_breaks(layout: &Layout) -> Option<WebhookBreaks> {
     let is_there = |path: &str| layout.path(path).symlink_metadata().is_ok();
     let logs = logs(layout, "cattle-system_rancher-webhook-", "rancher-webhook");
-    if !is_this_machines(layout) || is_there(DONE) || logs.is_empty() {
+    // Of saved files the journal and the units are nobody's.
+    if !layout.is_this_machine() || is_there(DONE) || logs.is_empty() {
         return None;
     }
     let breaks = WebhookBreaks::read(&journal("rancherd.service").await?)?;
@@ -42,7 +42,7 @@ pub async fn webhook_breaks(layout: &Layout) -> Option<WebhookBreaks> {
 /// How rke2-server's last starts ended. `None`: systemd does not restart it all the time, or that is not known. Once somebody
 /// has stopped it, its count of restarts stays, and it is not started again.
 pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
-    if !is_this_machines(layout) {
+    if !layout.is_this_machine() {
         return None;
     }
     let unit = Systemd::connect()
@@ -60,11 +60,6 @@ pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
         etcd_answers: probes::etcd_answers().await,
         ..ServerStarts::read(&journal)
     })
-}
-
-/// Are these this machine's files, and not saved ones? Its journal and its units are nobody else's.
-fn is_this_machines(layout: &Layout) -> bool {
-    layout.root() == Path::new("/")
 }
 
 /// Its lines begin with seconds since 1970, and name the process.

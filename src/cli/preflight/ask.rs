@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 
 use futures::future::join_all;
 use tokio::task::spawn_blocking;
@@ -72,7 +71,7 @@ fn say(what: &str) {
 }
 
 async fn synchronised(layout: &Layout) -> Result<bool, String> {
-    match layout.root() == Path::new("/") {
+    match layout.is_this_machine() {
         true => clock_is_synchronised().await,
         false => Err(ELSEWHERE.to_owned()),
     }

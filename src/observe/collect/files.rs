@@ -265,3 +265,50 @@ fn manifests(collection: &mut Collection<'_>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+    use windrow_harvester::incidents::OwnNode;
+
+    use super::super::collection::Wanted;
+    use super::*;
+    use crate::archive::Collected;
+    use crate::layout::Layout;
+
+    #[test]
+    fn a_file_that_is_not_there_is_no_gap_and_one_that_cannot_be_read_is() {
+        let root = tempfile::tempdir().unwrap();
+        let wanted = Wanted {
+            layout: Layout::new(root.path()),
+            live: false,
+            manifests: false,
+            own: OwnNode::default(),
+            patience: Duration::ZERO,
+        };
+        let mut into = Collected::default();
+        let mut collection = Collection {
+            wanted: &wanted,
+            until: Instant::now(),
+            bytes: 0,
+            into: &mut into,
+            on_progress: &mut |_| {},
+        };
+        let there = root.path().join("there.yaml");
+        fs::write(&there, "a: 1\n").unwrap();
+        // A directory cannot be read as a file.
+        for path in [
+            there.as_path(),
+            &root.path().join("nowhere.yaml"),
+            root.path(),
+        ] {
+            file(&mut collection, path, "name.yaml", "what it is");
+        }
+        assert_eq!(into.items.len(), 1);
+        assert_eq!(into.items[0].source, there.display().to_string());
+        let missing: Vec<&str> = into.missing.iter().map(|one| &*one.what).collect();
+        assert_eq!(missing, [root.path().to_str().unwrap()]);
+    }
+}

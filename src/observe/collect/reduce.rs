@@ -96,6 +96,8 @@ pub(super) fn metadata_list(kept: KeptMetadata, mut items: Vec<Value>) -> Value 
 
 #[cfg(test)]
 mod tests {
+    use windrow_harvester::objects::ObjectKind;
+
     use super::*;
 
     #[test]
@@ -112,6 +114,24 @@ mod tests {
                 "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]},
             }]})
         );
+    }
+
+    #[test]
+    fn of_a_helm_release_its_metadata_alone_is_sent() {
+        let kept = ObjectKind::HELM_RELEASE.kept_metadata().unwrap();
+        let secret = json!({"metadata": {"name": "s", "labels": {"owner": "helm"}}, "data": {"release": "s3cret"}});
+        let sent = metadata_list(kept, vec![secret.clone(), secret]);
+        assert_eq!(
+            (&sent["kind"], &sent["apiVersion"]),
+            (&json!("List"), &json!("v1"))
+        );
+        let items = sent["items"].as_array().unwrap();
+        assert_eq!(items.len(), 2);
+        for item in items {
+            assert_eq!(item["metadata"]["labels"], json!({"owner": "helm"}));
+            assert_eq!(item["kind"], "PartialObjectMetadata");
+            assert!(item.get("data").is_none(), "{item}");
+        }
     }
 
     #[test]
