@@ -18,7 +18,7 @@ use tokio::time::{interval, sleep};
 use crate::bootstrap::Daemon;
 use crate::requests;
 use crate::sets::Set;
-use crate::support::cluster::{Cluster, HelmVersion, Spec, Who, everything};
+use crate::support::cluster::{AuditLog, Cluster, HelmVersion, Spec, Who};
 use crate::support::objects;
 use crate::trial::{Programs, harness, load};
 use crate::usage;
@@ -64,15 +64,15 @@ struct Agent {
 /// Starts all of them, waits until they rest, and prints what they take in some minutes.
 pub(crate) async fn measure(programs: &Programs, minutes: u32) {
     let scratch = tempfile::tempdir().unwrap();
-    let log = scratch.path().join("audit.log");
     let spec = Spec {
         controller_manager: true,
-        arguments: everything(&log).to_vec(),
+        audit: AuditLog::Everything,
         ..Spec::default()
     };
     let Some(cluster) = Cluster::start(spec).await else {
         return;
     };
+    let log = cluster.audit_log();
     let client = harness(&cluster).await;
     let node = gethostname().unwrap().into_string().unwrap();
     let healthy = json!({"metadata": {"name": node}, "status": {"conditions": [

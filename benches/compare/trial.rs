@@ -20,7 +20,7 @@ use crate::bootstrap::{Daemon, kubelet, revision};
 use crate::platform;
 use crate::requests::{self, HARNESS, Request};
 use crate::sets::Set;
-use crate::support::cluster::{Cluster, DeployController, Spec, Who, everything};
+use crate::support::cluster::{AuditLog, Cluster, DeployController, Spec, Who};
 use crate::usage::Usage;
 use crate::ways::{Place, Way};
 
@@ -76,13 +76,13 @@ pub(crate) struct Programs {
 /// `None`, after one line that says why, when the parts are not here.
 pub(crate) async fn run(set: &Set, way: Way, programs: &Programs) -> Option<Outcome> {
     let scratch = tempfile::tempdir().unwrap();
-    let log = scratch.path().join("audit.log");
     let spec = Spec {
         controller_manager: true,
-        arguments: everything(&log).to_vec(),
+        audit: AuditLog::Everything,
         ..Spec::default()
     };
     let cluster = Cluster::start(spec).await?;
+    let log = cluster.audit_log();
     let client = harness(&cluster).await;
     let pods = kubelet(client.clone());
     let root = scratch.path().join("root");

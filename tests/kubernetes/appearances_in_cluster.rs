@@ -13,7 +13,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, HelmVersion, Spec, Who, eventually};
+use support::cluster::{AuditLog, Cluster, DEADLINE, HelmVersion, Spec, Who, eventually};
 use support::helm::Helm;
 use support::objects::{CHART, DEFINITION, Gvk, NAMESPACE, api, served};
 use windrow_decide::flight::{
@@ -150,11 +150,9 @@ fn releases(lines: &[FlightLine]) -> Vec<RecordedRelease> {
 
 #[tokio::test]
 async fn each_is_recorded_with_who_brought_it_and_the_flight_stays_one_that_can_be_replayed() {
-    let audit = tempfile::tempdir().unwrap();
-    let log = audit.path().join("audit.log");
     let spec = Spec {
         controller_manager: true,
-        arguments: support::cluster::everything(&log).into(),
+        audit: AuditLog::Everything,
         ..Spec::default()
     };
     let Some(cluster) = Cluster::start(spec).await else {
@@ -284,7 +282,7 @@ async fn each_is_recorded_with_who_brought_it_and_the_flight_stays_one_that_can_
     assert!(version.is_some_and(|version| version.starts_with("v1.36.")));
 
     is_made_again(node, &root);
-    only_metadata_was_asked_for(&log);
+    only_metadata_was_asked_for(&cluster.audit_log());
 }
 
 /// The daemon ends; its flight is replayed and its boot is told.

@@ -14,7 +14,7 @@ use kube::api::{Api, PostParams};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, Write, eventually, everything};
+use support::cluster::{AuditLog, Cluster, DEADLINE, Spec, Who, Write, eventually};
 use support::objects::{POD, SETTING, VM, VOLUME};
 use support::objects::{api, field, make, namespace, serve_published, status};
 
@@ -206,7 +206,7 @@ async fn the_daemon_tells_of_an_incident_once_with_what_it_saw_and_of_its_end() 
 #[tokio::test]
 async fn one_of_two_servers_cures_what_the_settings_name_and_never_twice_for_the_same_objects() {
     let spec = Spec {
-        audit: true,
+        audit: AuditLog::Writes,
         ..Spec::default()
     };
     let Some(cluster) = Cluster::start(spec).await else {
@@ -293,15 +293,10 @@ async fn one_of_two_servers_cures_what_the_settings_name_and_never_twice_for_the
 #[tokio::test]
 async fn one_of_two_servers_looks_at_the_cluster_and_the_other_goes_on_when_it_is_gone() {
     const CODE: &str = "storage-network-waits";
-    let log = tempfile::tempdir().unwrap();
-    let log = log.path().join("everything.log");
-    let spec = Spec {
-        arguments: everything(&log).into(),
-        ..Spec::default()
-    };
-    let Some(cluster) = Cluster::start(spec).await else {
+    let Some(cluster) = Cluster::start_audited().await else {
         return;
     };
+    let log = cluster.audit_log();
     let client = cluster.client(Who::Admin).await;
     serve_published(&client, SETTING, "Cluster").await;
     serve_published(&client, VOLUME, "Namespaced").await;

@@ -24,7 +24,7 @@ use kube::core::GroupVersionKind;
 use real::{Meeting, Real};
 use serde_json::Value;
 use simulated::Simulated;
-use support::cluster::{Cluster, Recorder, Spec, Who};
+use support::cluster::{AuditLog, Cluster, Recorder, Spec, Who};
 
 use crate::support;
 
@@ -119,7 +119,7 @@ async fn held_to_reality(directories: impl Iterator<Item = Directory>, promptnes
         Promptness::WaitsForOthers => &["--apiserver-count=2"],
     };
     let spec = Spec {
-        audit: true,
+        audit: AuditLog::Writes,
         arguments: arguments.iter().map(ToString::to_string).collect(),
         ..Spec::default()
     };

@@ -9,7 +9,7 @@ use kube::api::{Api, DeleteParams, DynamicObject};
 use serde_json::{Value, json};
 use support::addon_controller::AddonController;
 use support::cluster::{
-    Cluster, DEADLINE, HelmController, HelmVersion, Spec, Who, Write, eventually,
+    AuditLog, Cluster, DEADLINE, HelmController, HelmVersion, Spec, Who, Write, eventually,
 };
 use support::helm::Helm;
 use support::objects::{ADDON, CHART, JOB, SETTING};
@@ -38,7 +38,7 @@ impl Site {
     pub(crate) async fn start(version: HelmVersion) -> Option<Self> {
         let spec = Spec {
             controller_manager: true,
-            audit: true,
+            audit: AuditLog::Writes,
             ..Spec::default()
         };
         let cluster = Cluster::start(spec).await?;

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Event, Node, NodeCondition};
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
+use support::cluster::{Cluster, DEADLINE, Who, eventually, refused};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use windrow::apiserver::ApiServer;
@@ -104,14 +104,6 @@ impl Open {
     }
 }
 
-async fn cluster(log: &Path) -> Option<Cluster> {
-    let spec = Spec {
-        arguments: everything(log).into(),
-        ..Spec::default()
-    };
-    Cluster::start(spec).await
-}
-
 async fn make_nodes(nodes: &Api<Node>) {
     for name in ["node1", "node2"] {
         let node = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
@@ -155,11 +147,10 @@ async fn events(events: &Api<Event>) -> Vec<(String, i32)> {
 
 #[tokio::test]
 async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused() {
-    let audit = tempfile::tempdir().unwrap();
-    let log = audit.path().join("audit.log");
-    let Some(cluster) = cluster(&log).await else {
+    let Some(cluster) = Cluster::start_audited().await else {
         return;
     };
+    let log = cluster.audit_log();
     let admin = cluster.client(Who::Admin).await;
     let nodes: Api<Node> = Api::all(admin.clone());
     make_nodes(&nodes).await;
@@ -253,11 +244,10 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
 
 #[tokio::test]
 async fn a_server_writes_as_admin_and_another_nodes_name_is_refused_once_and_not_asked_again() {
-    let audit = tempfile::tempdir().unwrap();
-    let log = audit.path().join("audit.log");
-    let Some(cluster) = cluster(&log).await else {
+    let Some(cluster) = Cluster::start_audited().await else {
         return;
     };
+    let log = cluster.audit_log();
     let nodes: Api<Node> = Api::all(cluster.client(Who::Admin).await);
 
     // Before the kubelet has registered the Node it cannot be written; afterwards it is.

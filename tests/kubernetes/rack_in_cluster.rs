@@ -16,7 +16,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
+use support::cluster::{Cluster, DEADLINE, Who, eventually, refused};
 use tokio::sync::watch;
 use windrow::apiserver::ApiServer;
 use windrow::report::cluster::{NodeOutletContext, NodeOutletSwitches, NodeWriter, serve};
@@ -116,15 +116,10 @@ fn status(readiness: &str, phase: &str, findings: usize) -> Option<Arc<Status>> 
 
 #[tokio::test]
 async fn what_a_nodes_own_identity_writes_is_on_the_page_and_a_refusal_is_said_until_it_is_over() {
-    let audit = tempfile::tempdir().unwrap();
-    let log = audit.path().join("audit.log");
-    let spec = Spec {
-        arguments: everything(&log).into(),
-        ..Spec::default()
-    };
-    let Some(cluster) = Cluster::start(spec).await else {
+    let Some(cluster) = Cluster::start_audited().await else {
         return;
     };
+    let log = cluster.audit_log();
     let admin = cluster.client(Who::Admin).await;
     let nodes: Api<Node> = Api::all(admin.clone());
     for name in ["node1", "node2", "without"] {

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything, refused};
+use support::cluster::{Cluster, DEADLINE, Who, eventually, refused};
 use support::objects::{DEFINITION, Gvk, KUBEVIRT, api, make, namespace, serve_published, status};
 use tokio::sync::{mpsc, watch};
 use windrow::apiserver::ApiServer;
@@ -145,15 +145,10 @@ async fn set_ready(nodes: &Api<Node>, status: &str) {
 
 #[tokio::test]
 async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
-    let audit = tempfile::tempdir().unwrap();
-    let log = audit.path().join("audit.log");
-    let spec = Spec {
-        arguments: everything(&log).into(),
-        ..Spec::default()
-    };
-    let Some(cluster) = Cluster::start(spec).await else {
+    let Some(cluster) = Cluster::start_audited().await else {
         return;
     };
+    let log = cluster.audit_log();
     let nodes: Api<Node> = Api::all(cluster.client(Who::Admin).await);
     for name in ["node1", "node2"] {
         let node = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();

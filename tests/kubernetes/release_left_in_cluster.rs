@@ -11,7 +11,7 @@ use std::process::Command;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, everything};
+use support::cluster::{Cluster, DEADLINE, Who, eventually};
 use support::objects::{ADDON, CHART, Gvk, api, make, namespace, patch, serve_published, status};
 use windrow::archive::Archive;
 
@@ -71,15 +71,10 @@ async fn is_off(client: &Client, name: &str) {
 
 #[tokio::test]
 async fn what_an_addon_left_is_recognised_by_metadata_alone_live_and_in_a_report() {
-    let audit = tempfile::tempdir().unwrap();
-    let log = audit.path().join("audit.log");
-    let spec = Spec {
-        arguments: everything(&log).into(),
-        ..Spec::default()
-    };
-    let Some(cluster) = Cluster::start(spec).await else {
+    let Some(cluster) = Cluster::start_audited().await else {
         return;
     };
+    let log = cluster.audit_log();
     let client = cluster.client(Who::Admin).await;
     for kind in [ADDON, CHART] {
         serve_published(&client, kind, "Namespaced").await;

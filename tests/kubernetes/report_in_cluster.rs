@@ -8,7 +8,7 @@ use std::path::Path;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, Spec, Who, everything, refused};
+use support::cluster::{Cluster, Who, refused};
 use windrow::archive::Archive;
 
 use crate::support;
@@ -32,15 +32,10 @@ fn put(kubeconfig: &Path, place: &Path) {
 
 #[tokio::test]
 async fn a_server_sends_the_objects_that_matter_and_an_agent_asks_for_nothing_that_is_refused() {
-    let audit = tempfile::tempdir().unwrap();
-    let log = audit.path().join("audit.log");
-    let spec = Spec {
-        arguments: everything(&log).into(),
-        ..Spec::default()
-    };
-    let Some(cluster) = Cluster::start(spec).await else {
+    let Some(cluster) = Cluster::start_audited().await else {
         return;
     };
+    let log = cluster.audit_log();
     let client = cluster.client(Who::Admin).await;
     for name in ["node1", "node2"] {
         let node: Node = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();

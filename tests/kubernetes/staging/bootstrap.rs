@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::support::cluster::{Cluster, DeployController, Spec, Who, Write, eventually};
+use crate::support::cluster::{AuditLog, Cluster, DeployController, Spec, Who, Write, eventually};
 
 /// Far longer than any bootstrap here takes.
 const END: Duration = Duration::from_secs(3600);
@@ -73,7 +73,7 @@ impl Bootstrap {
     ) -> Option<Self> {
         let spec = Spec {
             controller_manager: true,
-            audit: true,
+            audit: AuditLog::Writes,
             ..Spec::default()
         };
         let cluster = Cluster::start(spec).await?;

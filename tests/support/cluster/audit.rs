@@ -1,11 +1,11 @@
 //! The writes to the API server in order, with their authors: its own audit log.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// Every request and how it was answered, for a test that reads the log itself.
+/// Reads are recorded too.
 const EVERYTHING: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -43,23 +43,38 @@ impl Write {
     }
 }
 
-/// kube-apiserver's arguments for a log of the writes, with its file in a directory.
-pub(super) fn arguments(dir: &Path) -> [String; 2] {
-    log(&dir.join("audit.log"), WRITES)
+/// What the API server records of the requests to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AuditLog {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Every write: [`Cluster::writes`](super::Cluster::writes).
+    Writes,
+    /// Every request and how it was answered, for a test that reads the log itself.
+    Everything,
 }
 
-/// kube-apiserver's arguments for a log of every request.
-pub(crate) fn everything(path: &Path) -> [String; 2] {
-    log(path, EVERYTHING)
+impl AuditLog {
+    /// kube-apiserver's arguments for it, with its files in a directory.
+    pub(super) fn arguments(self, dir: &Path) -> Vec<String> {
+        let policy = match self {
+            Self::Off => return Vec::new(),
+            Self::Writes => WRITES,
+            Self::Everything => EVERYTHING,
+        };
+        let file = dir.join("audit.policy.yaml");
+        fs::write(&file, policy).expect("the cluster's directory is writable");
+        vec![
+            format!("--audit-policy-file={}", file.display()),
+            format!("--audit-log-path={}", file_in(dir).display()),
+        ]
+    }
 }
 
-fn log(path: &Path, policy: &str) -> [String; 2] {
-    let file = path.with_extension("policy.yaml");
-    fs::write(&file, policy).expect("the log's directory is writable");
-    [
-        format!("--audit-policy-file={}", file.display()),
-        format!("--audit-log-path={}", path.display()),
-    ]
+/// The log's file.
+pub(super) fn file_in(dir: &Path) -> PathBuf {
+    dir.join("audit.log")
 }
 
 /// The requests that were refused (403), in a log of every request: who asked, and for what.
@@ -76,7 +91,7 @@ pub(crate) fn refused(path: &Path) -> Vec<(String, String)> {
 }
 
 pub(super) fn writes(dir: &Path) -> Vec<Write> {
-    let log = fs::read_to_string(dir.join("audit.log")).unwrap_or_default();
+    let log = fs::read_to_string(file_in(dir)).unwrap_or_default();
     log.lines()
         // The last line may be half written.
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

@@ -35,7 +35,7 @@ use tower::retry::RetryLayer;
 use windrow::apiserver::ApiServer;
 
 pub(crate) use assets::{HelmVersion, Minor};
-pub(crate) use audit::{Write, everything, refused};
+pub(crate) use audit::{AuditLog, Write, refused};
 pub(crate) use events::Recorder;
 pub(crate) use helm::HelmController;
 use pki::Pki;
@@ -56,8 +56,8 @@ pub(crate) struct Spec {
     pub(crate) controller_manager: bool,
     /// Whether pods get nodes. Without a kubelet, the controllers leave silent nodes alone then.
     pub(crate) scheduler: bool,
-    /// Whether kube-apiserver keeps a record of every write: [`Cluster::writes`].
-    pub(crate) audit: bool,
+    /// What kube-apiserver records of the requests to it.
+    pub(crate) audit: AuditLog,
     /// Further arguments of kube-apiserver.
     pub(crate) arguments: Vec<String>,
 }
@@ -68,7 +68,7 @@ impl Default for Spec {
             minor: Minor::V1_36,
             controller_manager: false,
             scheduler: false,
-            audit: false,
+            audit: AuditLog::Off,
             arguments: Vec::new(),
         }
     }
@@ -181,6 +181,15 @@ impl Cluster {
         panic!("no free ports for a cluster in ten tries");
     }
 
+    /// A cluster that records every request: [`Cluster::audit_log`].
+    pub(crate) async fn start_audited() -> Option<Self> {
+        let spec = Spec {
+            audit: AuditLog::Everything,
+            ..Spec::default()
+        };
+        Self::start(spec).await
+    }
+
     async fn try_start(spec: &Spec) -> Option<Self> {
         let find = |name| assets::find(spec.minor, name).expect("the parts are here");
         let dir = Janitor::new();
@@ -197,9 +206,7 @@ impl Cluster {
         ];
         let etcd = Process::start("etcd", &find("etcd"), &etcd, dir.path(), &[]);
         let mut arguments = apiserver_arguments(&pki, dir.path(), port, etcd_port);
-        if spec.audit {
-            arguments.extend(audit::arguments(dir.path()));
-        }
+        arguments.extend(spec.audit.arguments(dir.path()));
         arguments.extend(spec.arguments.iter().cloned());
         let apiserver = Process::start(
             "kube-apiserver",
@@ -315,6 +322,11 @@ impl Cluster {
     /// The kubeconfig file of an identity.
     pub(crate) fn kubeconfig(&self, who: Who) -> PathBuf {
         self.pki.kubeconfig(who)
+    }
+
+    /// The file with what the API server records. Needs [`Spec::audit`].
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        audit::file_in(self.dir.path())
     }
 
     /// Every write that the API server answered so far, in order. Needs [`Spec::audit`].
