@@ -19,10 +19,16 @@ impl Oracle {
         server: &JudgedServer<'_>,
         status: &Status,
     ) {
-        let (disk, staging) = (server.disk, &status.staging);
-        let plan = server.state.plan();
-        let hidden: BTreeSet<&str> = disk.hidden().collect();
+        let staging = &status.staging;
         let knows = server.is_current && truth.cluster.is_up_on(server.number);
+        self.judge_markers(server, staging);
+        self.judge_addons(truth, server, staging, knows);
+        self.judge_settled(truth, server, staging, knows);
+    }
+
+    /// What is held is hidden, and nothing else is.
+    fn judge_markers(&mut self, server: &JudgedServer<'_>, staging: &StagingStatus) {
+        let hidden: BTreeSet<&str> = server.disk.hidden().collect();
         let is_hidden = |file: &ManifestPath| hidden.contains(file.name().as_str());
         for held in &staging.held {
             if !is_hidden(&held.file) {
@@ -33,7 +39,7 @@ impl Oracle {
         }
         for file in &self.by_hand {
             let fails = server.troubles.contains_key(&file.name());
-            if disk.get(file).is_some() && !is_hidden(file) && !fails {
+            if server.disk.get(file).is_some() && !is_hidden(file) && !fails {
                 self.untrue
                     .insert(format!("{file} is held by hand: nothing hides it"));
             }
@@ -51,6 +57,17 @@ impl Oracle {
                     .insert(format!("{file} is let through: a marker hides it"));
             }
         }
+    }
+
+    /// What is said of each file is what RKE2's Addons and the cluster's objects show.
+    fn judge_addons(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
+        staging: &StagingStatus,
+        knows: bool,
+    ) {
+        let plan = server.state.plan();
         for applied in &staging.applied {
             let file = &applied.file;
             if !truth.has_addon(file) {
@@ -58,30 +75,8 @@ impl Oracle {
                     .insert(format!("{file} is applied: RKE2 never took it"));
             }
         }
-        if staging.settled && server.is_current && !truth.cluster.is_up_on(server.number) {
-            let what = "all is settled: kube-apiserver does not answer";
-            self.untrue.insert(what.to_owned());
-        }
-        let ours = plan.files.iter().filter(|file| file.owner.is_none());
-        let mut lacks = ours.filter(|file| !is_hidden(&file.path) && !truth.has_addon(&file.path));
-        if staging.settled
-            && let Some(file) = lacks.next()
-        {
-            let file = &file.path;
-            self.untrue
-                .insert(format!("all is settled: RKE2 never took {file}"));
-        }
         if !knows {
             return;
-        }
-        let ours = plan.files.iter().filter(|file| file.owner.is_none());
-        let lacks = ours.filter(|file| !is_hidden(&file.path) && !truth.is_overtaken(file));
-        for file in lacks.filter(|_| staging.settled) {
-            let (path, digest) = (&file.path, &file.digest);
-            if !self.taken.contains(&(path.clone(), digest.clone())) {
-                self.untrue
-                    .insert(format!("all is settled: RKE2 never took what is in {path}"));
-            }
         }
         let has_applied = |path: &ManifestPath| {
             let mut files = plan.files.iter().filter(|file| file.path == *path);
@@ -112,6 +107,45 @@ impl Oracle {
                 let file = &held.file;
                 self.untrue
                     .insert(format!("{file} waits: all that it needs is there"));
+            }
+        }
+    }
+
+    /// All is settled when there is nothing left to do, and only then.
+    fn judge_settled(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
+        staging: &StagingStatus,
+        knows: bool,
+    ) {
+        let hidden: BTreeSet<&str> = server.disk.hidden().collect();
+        let unhidden = || {
+            let ours = server.state.plan().files.iter();
+            let ours = ours.filter(|file| file.owner.is_none());
+            ours.filter(|file| !hidden.contains(file.path.name().as_str()))
+        };
+        if staging.settled && server.is_current && !truth.cluster.is_up_on(server.number) {
+            let what = "all is settled: kube-apiserver does not answer";
+            self.untrue.insert(what.to_owned());
+        }
+        let mut lacks = unhidden().filter(|file| !truth.has_addon(&file.path));
+        if staging.settled
+            && let Some(file) = lacks.next()
+        {
+            let file = &file.path;
+            self.untrue
+                .insert(format!("all is settled: RKE2 never took {file}"));
+        }
+        if !knows {
+            return;
+        }
+        let lacks = unhidden().filter(|file| !truth.is_overtaken(file));
+        for file in lacks.filter(|_| staging.settled) {
+            let (path, digest) = (&file.path, &file.digest);
+            if !self.taken.contains(&(path.clone(), digest.clone())) {
+                self.untrue
+                    .insert(format!("all is settled: RKE2 never took what is in {path}"));
             }
         }
         let is_done = staging.released.is_empty()
