@@ -14,7 +14,7 @@ use windrow_decide::settings::{ConfigError, ConfigFile, ConfigFileRole, ConfigFi
 use windrow_model::findings::Location;
 use windrow_plan::knowledge::without_boots;
 
-use crate::files::read_text;
+use crate::files::{is_missing, read_text};
 use crate::layout::Layout;
 
 /// Finds and reads the configuration files.
@@ -114,13 +114,6 @@ fn looks_like_configuration(name: &str) -> bool {
     [".yaml", ".yml", ".json"]
         .iter()
         .any(|end| name.ends_with(end))
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }
 
 /// Reads a configuration file; a link to `/dev/null` masks and is empty.

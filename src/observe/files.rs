@@ -17,6 +17,8 @@ use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use windrow_model::manifest::{MARKER_SUFFIX, ManifestPath, is_manifest_name};
 
+use crate::files::is_missing;
+
 /// A hint that something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileEvent {
@@ -161,11 +163,7 @@ fn nearest(directory: &Path) -> io::Result<Aim> {
                 });
             }
             Ok(_) => {}
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) => {}
+            Err(error) if is_missing(&error) => {}
             Err(error) => return Err(error),
         }
         path = path.parent().ok_or_else(|| {

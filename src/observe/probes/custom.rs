@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +19,7 @@ use windrow_plan::rules::EvaluationError;
 use super::context::ProbeContext;
 use super::http::{self, NoAnswer};
 use super::kubernetes::{Ask, Credential, NamespacedName, asked, object, object_path};
-use crate::files::{read_beginning, read_text};
+use crate::files::{is_missing, read_beginning, read_text};
 use crate::locked::lock;
 
 /// How much of a file is read.
@@ -207,7 +206,7 @@ fn look_at(place: &Path, question: &FileQuestion, now: Timestamp) -> ProbeOutcom
     let path = &question.path;
     let found = match fs::metadata(place) {
         Ok(found) => found,
-        Err(error) if is_absent(&error) => {
+        Err(error) if is_missing(&error) => {
             return match question.exists {
                 true => ProbeOutcome::failed(format!("there is no {path}")),
                 false => ProbeOutcome::Passed,
@@ -234,14 +233,6 @@ fn look_at(place: &Path, question: &FileQuestion, now: Timestamp) -> ProbeOutcom
             Err(error) => ProbeOutcome::unknown(path, error.to_string()),
         },
     }
-}
-
-/// Also below something that is no directory.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }
 
 async fn an_object(

@@ -1,7 +1,7 @@
 //! Opening and reading one file. Nothing here blocks, and no link is followed.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,11 +10,6 @@ use jiff::Timestamp;
 use nix::fcntl::OFlag;
 use windrow_decide::Mark;
 use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath};
-
-/// Gone, or no longer a directory.
-pub(super) fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-}
 
 /// The mark in a marker, if it is Windrow's.
 pub(super) fn read_mark(

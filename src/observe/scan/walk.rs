@@ -15,8 +15,9 @@ use windrow_model::manifest::{
 use super::found::{
     FileEntry, FileStamp, FileStamps, MarkerEntry, ScannedContent, ScannedDirectory,
 };
-use super::read::{is_gone, read, read_mark, special};
+use super::read::{read, read_mark, special};
 use crate::causes::in_words;
+use crate::files::is_missing;
 
 /// A directory yet to be walked.
 struct DirectoryToWalk {
@@ -75,7 +76,7 @@ pub(super) fn walk(
     while let Some(directory) = todo.pop() {
         match walk.directory(&directory) {
             Ok(more) => todo.extend(more),
-            Err(error) if is_gone(&error) => {}
+            Err(error) if is_missing(&error) => {}
             // RKE2 then gives up its whole pass, so the directory is listed among the files.
             Err(error) => {
                 if let Ok(metadata) = fs::symlink_metadata(&directory.at) {
@@ -106,7 +107,7 @@ impl DirectoryWalk<'_> {
             let below = directory.below.join(entry.file_name());
             match fs::symlink_metadata(&at) {
                 Ok(metadata) => more.extend(self.entry(directory, at, below, &metadata)),
-                Err(error) if is_gone(&error) => {}
+                Err(error) if is_missing(&error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -152,7 +153,7 @@ impl DirectoryWalk<'_> {
         let (mark, unreadable) = match read {
             Ok(mark) => (mark, None),
             // Gone meanwhile: the next scan will not see it.
-            Err(error) if is_gone(&error) => return,
+            Err(error) if is_missing(&error) => return,
             Err(error) => (None, Some(in_words(&error))),
         };
         self.found.markers.push(MarkerEntry {
@@ -272,7 +273,7 @@ impl DirectoryWalk<'_> {
                     }
                     self.file(&below, content, &metadata);
                 }
-                Err(error) if is_gone(&error) => {}
+                Err(error) if is_missing(&error) => {}
                 Err(error) => {
                     let content = FileContent::Unreadable {
                         error: in_words(&error),
