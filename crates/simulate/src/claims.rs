@@ -1,6 +1,7 @@
 //! Claims of storage: which objects mount them, and whether they are bound.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use smol_str::SmolStr;
 use windrow_model::manifest::ObjectRef;
 
 use super::cluster::{SimulatedCluster, Stored};
@@ -14,10 +15,41 @@ pub(super) fn pod_spec<'o>(id: &ObjectRef, object: &'o Stored) -> &'o Value {
     }
 }
 
-/// Claims that a pod of this spec mounts.
+/// Claims that a pod of this spec mounts. CDI calls the claim of a DataVolume as the DataVolume is called.
 pub(super) fn claims(spec: &Value) -> impl Iterator<Item = &str> {
     let volumes = spec["volumes"].as_array().into_iter().flatten();
-    volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
+    volumes.filter_map(|volume| {
+        let claim = volume["persistentVolumeClaim"]["claimName"].as_str();
+        claim.or_else(|| volume["dataVolume"]["name"].as_str())
+    })
+}
+
+/// Makes a claim, unless there is one of this name.
+pub(super) fn make_claim(
+    cluster: &mut SimulatedCluster,
+    namespace: &str,
+    name: &str,
+    class: Option<&str>,
+) {
+    let id = named("", "PersistentVolumeClaim", Some(namespace), name);
+    if cluster.has(&id) {
+        return;
+    }
+    let spec = class.map_or_else(|| json!({}), |class| json!({"storageClassName": class}));
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": spec});
+    cluster.put(id, claim);
+}
+
+/// CDI makes the claim of a DataVolume (containerized-data-importer v1.60.0 to v1.64.0,
+/// `pkg/controller/datavolume/controller-base.go`).
+pub(super) fn make_claim_of_data_volume(cluster: &mut SimulatedCluster, id: &ObjectRef) {
+    let class = cluster.stored(id).and_then(|volume| {
+        let spec = volume.spec();
+        let of = |part: &str| spec[part]["storageClassName"].as_str();
+        of("storage").or_else(|| of("pvc")).map(SmolStr::from)
+    });
+    let namespace = id.namespace.as_deref().unwrap_or("default");
+    make_claim(cluster, namespace, &id.name, class.as_deref());
 }
 
 pub(super) fn claims_are_bound(

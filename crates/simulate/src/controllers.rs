@@ -7,11 +7,11 @@ use windrow_model::manifest::ObjectRef;
 use windrow_plan::knowledge::is_kubernetes_group;
 
 use super::addresses;
-use super::claims::{claims_are_bound, is_used};
+use super::claims::{claims_are_bound, is_used, make_claim_of_data_volume};
 use super::cluster::{SimulatedCluster, Stored};
 use super::literals::{self, named, static_json};
 use super::log::HappeningKind;
-use super::machines::{MachineState, become_state, has_its_parts, starts};
+use super::machines::{MachineState, become_state, has_its_parts, make_claims, starts};
 use super::operators::{self, helm_job_of, is_complete};
 use super::timer::ControllerStage;
 use super::times::{self, Range};
@@ -20,8 +20,8 @@ use super::times::{self, Range};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Controllers {
     waiting: Vec<(ObjectRef, ControllerStage)>,
-    /// How many changes of objects there were when those that wait were last looked at.
-    looked_at: usize,
+    /// How many changes of objects, and of what is served, there were when those that wait were last looked at.
+    looked_at: (usize, u64),
 }
 
 impl Controllers {
@@ -35,10 +35,22 @@ impl Controllers {
                 cluster.act_on(id, ControllerStage::Seen, range);
             }
         }
-        if self.looked_at == cluster.changes() || self.waiting.is_empty() {
+        if self.looked_at == (cluster.changes(), cluster.served_at()) || self.waiting.is_empty() {
             return;
         }
-        self.looked_at = cluster.changes();
+        self.looked_at = (cluster.changes(), cluster.served_at());
+        let is_machine = |(id, stage): &&(ObjectRef, ControllerStage)| {
+            id.kind == "VirtualMachine" && *stage == ControllerStage::Done
+        };
+        let machines: Vec<ObjectRef> = self
+            .waiting
+            .iter()
+            .filter(is_machine)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for machine in machines {
+            make_claims(cluster, &machine);
+        }
         let able = |waits: &mut (ObjectRef, ControllerStage)| can(cluster, &waits.0, waits.1);
         let mut able: Vec<_> = self.waiting.extract_if(.., able).collect();
         able.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
@@ -197,8 +209,10 @@ fn seen(cluster: &mut SimulatedCluster, id: &ObjectRef) {
                 true => MachineState::Starting,
                 false => MachineState::Stopped,
             };
-            return become_state(cluster, id, state);
+            become_state(cluster, id, state);
+            return make_claims(cluster, id);
         }
+        ("cdi.kubevirt.io", "DataVolume") => return make_claim_of_data_volume(cluster, id),
         ("harvesterhci.io", "Addon") => return operators::addon_seen(cluster, id),
         ("", "PersistentVolumeClaim" | "Pod") => static_json!({"phase": "Pending"}),
         ("apps", "DaemonSet") => {
@@ -342,7 +356,7 @@ fn kubevirt_deployed(cluster: &SimulatedCluster) -> bool {
 }
 
 /// Harvester's own controllers run once its pod got past its Settings.
-fn harvester_runs(cluster: &SimulatedCluster) -> bool {
+pub(super) fn harvester_runs(cluster: &SimulatedCluster) -> bool {
     cluster.has(&literals::object(
         "harvesterhci.io",
         "Setting",

@@ -543,3 +543,76 @@ fn a_file_that_is_written_late_is_there_when_the_seed_says() {
     times.dedup();
     assert!(times.len() > 1, "{times:?}");
 }
+
+/// How a machine ends on a Harvester of this version that takes its disk from a claim of which there is no manifest.
+fn without_a_claim(
+    version: (u32, u32, u32),
+    change: impl Fn(&mut serde_json::Value),
+) -> BootstrapVerdict {
+    let [mut machine, _] = machine_with_a_disk("RerunOnFailure");
+    change(&mut machine);
+    let mut files = SimulatedDirectory::new();
+    file(&mut files, "vm.yaml", &[machine]);
+    let (major, minor, patch) = version;
+    let version = HarvesterVersion::new(major, minor, patch);
+    // With a preset Harvester comes up before v1.5.1, too.
+    let preset = BEFORE.contains(&(major, minor, patch)).then_some("{}");
+    let mut scenario = Scenario::harvester(version, preset, start());
+    let facts = std::mem::take(&mut scenario.node);
+    scenario.node = facts.with_harvester(Some(&version.to_string()));
+    let mut node = SimulatedNode::new(scenario, 3);
+    run(&mut node, &files).verdict
+}
+
+fn claim_templates(image: Option<&str>) -> String {
+    let mut metadata = json!({"name": "disk"});
+    if let Some(image) = image {
+        metadata["annotations"] = json!({"harvesterhci.io/imageId": image});
+    }
+    json!([{"metadata": metadata, "spec": {"storageClassName": "harvester-longhorn"}}]).to_string()
+}
+
+/// `createPVCsFromAnnotation` of Harvester, `handleDataVolumes` of KubeVirt.
+#[test]
+fn harvester_makes_the_claims_of_a_machines_annotation_and_cdi_those_of_its_data_volumes() {
+    let annotated = |machine: &mut serde_json::Value| {
+        machine["metadata"]["annotations"] =
+            json!({"harvesterhci.io/volumeClaimTemplates": claim_templates(None)});
+    };
+    let with_volumes = |machine: &mut serde_json::Value| {
+        machine["spec"]["dataVolumeTemplates"] =
+            json!([{"metadata": {"name": "disk"}, "spec": {"storage": {}}}]);
+    };
+    for version in [(1, 5, 1), (1, 7, 1), (1, 8, 2)] {
+        let ends = without_a_claim(version, annotated);
+        assert_eq!(ends, BootstrapVerdict::Complete, "{version:?}");
+    }
+    // Its disk keeps the preset storage network from being configured.
+    let BootstrapVerdict::Unconfigured { because } = without_a_claim((1, 4, 3), annotated) else {
+        panic!("the machine of v1.4.3 has no disk");
+    };
+    let attached = "VirtualMachine default/first keeps pvc-default-disk attached";
+    assert_eq!(because.last().map(String::as_str), Some(attached));
+    let complete = BootstrapVerdict::Complete;
+    assert_eq!(without_a_claim((1, 7, 1), with_volumes), complete);
+    let named = |machine: &mut serde_json::Value| {
+        with_volumes(machine);
+        machine["spec"]["template"]["spec"]["volumes"][0] =
+            json!({"name": "disk", "dataVolume": {"name": "disk"}});
+    };
+    assert_eq!(without_a_claim((1, 7, 1), named), complete);
+    // Harvester has CDI since v1.5.0.
+    let stuck = |ends| matches!(ends, BootstrapVerdict::Stuck { .. });
+    assert!(stuck(without_a_claim((1, 4, 3), with_volumes)));
+    assert!(stuck(without_a_claim((1, 7, 1), |_| ())));
+}
+
+#[test]
+fn harvester_makes_no_claim_before_the_image_that_its_template_names_is_there() {
+    let with_image = |machine: &mut serde_json::Value| {
+        machine["metadata"]["annotations"] =
+            json!({"harvesterhci.io/volumeClaimTemplates": claim_templates(Some("default/image"))});
+    };
+    let ends = without_a_claim((1, 7, 1), with_image);
+    assert!(matches!(ends, BootstrapVerdict::Stuck { .. }), "{ends:?}");
+}
