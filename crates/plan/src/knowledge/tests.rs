@@ -122,6 +122,46 @@ fn what_brings_a_kind_depends_on_platform_versions_and_configuration() {
 }
 
 #[test]
+fn what_rancher_monitoring_and_seeder_make_on_a_harvester_is_known() {
+    let harvester = NodeFacts::from(Some(Platform::Harvester));
+    let of_version = |version| harvester.clone().with_harvester(Some(version));
+    let is_sure = |name: &str, node: &NodeFacts| {
+        let namespace = ObjectRef::cluster("", "Namespace", name);
+        let provider = Knowledge::shipped().provider_of_object(&namespace, node);
+        provider.is_some_and(|one| one.condition.is_none())
+    };
+    for version in ["v1.4.3", "v1.7.1", "v1.8.2"] {
+        for name in [
+            "cattle-dashboards",
+            "cattle-fleet-clusters-system",
+            "cattle-global-data",
+            "cattle-impersonation-system",
+            "local",
+        ] {
+            let node = of_version(version);
+            assert!(is_sure(name, &node), "{name} of {version}");
+        }
+    }
+    let cluster_api = "cattle-provisioning-capi-system";
+    assert!(is_sure(cluster_api, &of_version("v1.7.1")));
+    assert!(!is_sure(cluster_api, &of_version("v1.8.0")));
+
+    let enabled = harvester
+        .clone()
+        .with_addons(["harvester-seeder".to_owned()]);
+    for (group, kind) in [
+        ("metal.harvesterhci.io", "Inventory"),
+        ("bmc.tinkerbell.org", "Machine"),
+        ("tinkerbell.org", "Hardware"),
+    ] {
+        let by = |node| Knowledge::shipped().provider_of_kind(&GroupKind::new(group, kind), node);
+        assert_eq!(by(&enabled).unwrap().condition, None, "{kind}");
+        let asks = by(&harvester).unwrap().condition.unwrap();
+        assert_eq!(asks, "the addon harvester-seeder is enabled");
+    }
+}
+
+#[test]
 fn a_sites_entry_takes_the_place_of_a_shipped_one_of_its_name_and_adds_others() {
     let text = HEAD.replace("site", "charts")
         + "  - {name: metallb, by: {chart: metallb}, namespaces: [ours], source: our wiki}\n"
