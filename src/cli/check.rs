@@ -70,7 +70,11 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
 
 /// What was found of a node, by the part that found it.
 fn checked_node(node: FoundOnNode) -> CheckedNode {
-    let FoundOnNode { findings, files } = node;
+    let FoundOnNode {
+        findings,
+        files,
+        machines,
+    } = node;
     let wrong = findings.configuration.into_iter().map(|error| Finding {
         incident: None,
         code: Code::ConfigurationInvalid,
@@ -87,6 +91,7 @@ fn checked_node(node: FoundOnNode) -> CheckedNode {
             .chain(findings.layout.into_iter().map(by(CheckPart::Rehearsal)))
             .collect(),
         files,
+        machines,
         accepted: findings.accepted.entries,
         learned: findings.learned,
     }

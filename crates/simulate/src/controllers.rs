@@ -167,7 +167,7 @@ fn is_able(
     match (id.group.as_str(), id.kind.as_str(), stage) {
         ("kubevirt.io", "VirtualMachine", ControllerStage::Seen) => kubevirt_deployed(cluster),
         ("kubevirt.io", "VirtualMachine", ControllerStage::Done) => {
-            starts(object.spec()) && has_its_parts(cluster, id, object.spec())
+            starts(object.spec()) && has_its_parts(cluster, id, object)
         }
         ("harvesterhci.io", "Addon", ControllerStage::Done) => {
             object.spec()["enabled"] != true || helm_job_of(cluster, id).is_some_and(is_complete)

@@ -24,6 +24,7 @@ mod example;
 mod faults;
 mod files;
 mod harvester;
+mod lacking;
 mod literals;
 mod log;
 mod longhorn;

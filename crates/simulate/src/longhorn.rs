@@ -27,9 +27,7 @@ pub(super) fn attached_volumes(cluster: &SimulatedCluster) -> Vec<AttachedVolume
     for (group, kind) in MOUNTING_KINDS {
         for (id, object) in cluster.of_kind(&literals::kind(group, kind)) {
             let has_pods = match kind {
-                "VirtualMachine" => {
-                    has_its_pod(object) && has_its_parts(cluster, id, object.spec())
-                }
+                "VirtualMachine" => has_its_pod(object) && has_its_parts(cluster, id, object),
                 "Job" => !is_complete(object) && claims_are_bound(cluster, id, object),
                 _ => claims_are_bound(cluster, id, object),
             };

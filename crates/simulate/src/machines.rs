@@ -4,11 +4,14 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-use super::claims::{claims, is_bound, make_claim};
+use super::claims::make_claim;
 use super::cluster::{SimulatedCluster, Stored};
 use super::controllers::harvester_runs;
+use super::lacking::lacking_parts;
 use super::literals::{self, named, static_json};
 use super::log::HappeningKind;
+
+pub(super) static MACHINES: GroupKind = literals::kind("kubevirt.io", "VirtualMachine");
 
 /// What virt-controller says of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,10 +84,8 @@ pub(super) fn make_claims(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     };
     let namespace = id.namespace.as_deref().unwrap_or("default");
     let mut claims: Vec<(SmolStr, Option<SmolStr>)> = Vec::new();
-    let annotation = machine.body()["metadata"]["annotations"][CLAIM_TEMPLATES].as_str();
-    if let Some(text) = annotation.filter(|_| harvester_runs(cluster))
-        && let Ok(Value::Array(templates)) = serde_json::from_str(text)
-    {
+    if harvester_runs(cluster) {
+        let templates = claim_templates(machine);
         let able = templates.iter().filter(|one| has_its_image(cluster, one));
         claims.extend(able.filter_map(|template| {
             let class = template["spec"]["storageClassName"].as_str();
@@ -115,42 +116,36 @@ pub(super) fn make_claims(cluster: &mut SimulatedCluster, id: &ObjectRef) {
 
 static DATA_VOLUME: GroupKind = literals::kind("cdi.kubevirt.io", "DataVolume");
 
+/// The templates from which Harvester makes a machine's claims.
+fn claim_templates(machine: &Stored) -> Vec<Value> {
+    let text = machine.body()["metadata"]["annotations"][CLAIM_TEMPLATES].as_str();
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}
+
+fn image_of(template: &Value) -> Option<ObjectRef> {
+    let image = template["metadata"]["annotations"]["harvesterhci.io/imageId"].as_str()?;
+    let (namespace, name) = image.split_once('/')?;
+    let kind = "VirtualMachineImage";
+    Some(named("harvesterhci.io", kind, Some(namespace), name))
+}
+
+/// The image that the template of a claim names.
+pub(super) fn image_of_claim(machine: &Stored, claim: &str) -> Option<ObjectRef> {
+    let templates = claim_templates(machine);
+    let mut templates = templates.iter();
+    let template = templates.find(|template| template["metadata"]["name"] == claim)?;
+    image_of(template)
+}
+
 /// Is the image there that a claim's template names? Since v1.5.0, the first with CDI, Harvester makes no claim before.
 fn has_its_image(cluster: &SimulatedCluster, template: &Value) -> bool {
-    let image = template["metadata"]["annotations"]["harvesterhci.io/imageId"].as_str();
-    image
-        .and_then(|image| image.split_once('/'))
+    image_of(template)
         .filter(|_| cluster.serves(&DATA_VOLUME).is_some())
-        .is_none_or(|(namespace, name)| {
-            let kind = "VirtualMachineImage";
-            cluster.has(&named("harvesterhci.io", kind, Some(namespace), name))
-        })
+        .is_none_or(|image| cluster.has(&image))
 }
 
 /// Are the machine's claims bound, and its networks and secrets there?
-pub(super) fn has_its_parts(cluster: &SimulatedCluster, id: &ObjectRef, spec: &Value) -> bool {
-    let namespace = id.namespace.as_deref().unwrap_or("default");
-    let spec = &spec["template"]["spec"];
-    let exists = |group, kind, name: &str| {
-        let (namespace, name) = name.split_once('/').unwrap_or((namespace, name));
-        cluster.has(&named(group, kind, Some(namespace), name))
-    };
-    let volumes = spec["volumes"].as_array().into_iter().flatten();
-    let volumes_there = volumes.into_iter().all(|volume| {
-        let init = &volume["cloudInitNoCloud"];
-        let secrets = [
-            &init["secretRef"]["name"],
-            &init["networkDataSecretRef"]["name"],
-        ];
-        secrets
-            .iter()
-            .filter_map(|name| name.as_str())
-            .all(|name| exists("", "Secret", name))
-    });
-    let claims_bound = claims(spec).all(|name| is_bound(cluster, namespace, name));
-    let networks = spec["networks"].as_array().into_iter().flatten();
-    let networks_there = networks
-        .filter_map(|network| network["multus"]["networkName"].as_str())
-        .all(|name| exists("k8s.cni.cncf.io", "NetworkAttachmentDefinition", name));
-    claims_bound && volumes_there && networks_there
+pub(super) fn has_its_parts(cluster: &SimulatedCluster, id: &ObjectRef, machine: &Stored) -> bool {
+    lacking_parts(cluster, id, machine).next().is_none()
 }

@@ -616,3 +616,42 @@ fn harvester_makes_no_claim_before_the_image_that_its_template_names_is_there() 
     let ends = without_a_claim((1, 7, 1), with_image);
     assert!(matches!(ends, BootstrapVerdict::Stuck { .. }), "{ends:?}");
 }
+
+/// How a Harvester ends with a machine that names a network, and what is not known of it.
+fn of_a_network(more: &[serde_json::Value]) -> (BootstrapVerdict, Vec<String>) {
+    let [mut machine, claim] = machine_with_a_disk("Always");
+    machine["spec"]["template"]["spec"]["networks"] =
+        json!([{"name": "n", "multus": {"networkName": "default/vlan12"}}]);
+    let mut files = SimulatedDirectory::new();
+    file(&mut files, "vm.yaml", &[machine, claim]);
+    file(&mut files, "z.yaml", more);
+    let version = HarvesterVersion::new(1, 7, 1);
+    let mut node = SimulatedNode::new(Scenario::harvester(version, None, start()), 3);
+    let verdict = run(&mut node, &files).verdict;
+    (verdict, node.cluster().guesses().collect())
+}
+
+#[test]
+fn what_keeps_a_machine_from_running_is_named_and_sure_only_where_nothing_can_bring_it() {
+    let lacks = "VirtualMachine default/first does not run: NetworkAttachmentDefinition default/vlan12 does not exist";
+    let network = json!({"apiVersion": "network.harvesterhci.io/v1beta1", "kind": "ClusterNetwork",
+        "metadata": {"name": "extra"}});
+    for nothing in [config_map("a"), network] {
+        let (verdict, guesses) = of_a_network(&[nothing]);
+        let missing = vec![lacks.to_owned()];
+        assert_eq!(verdict, BootstrapVerdict::Stuck { missing });
+        assert!(guesses.is_empty(), "{guesses:?}");
+    }
+    let chart = json!({"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart",
+        "metadata": {"name": "site", "namespace": "kube-system"}, "spec": {"chart": "site"}});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "site"},
+        "spec": {"template": {"spec": {"serviceAccountName": "site", "containers": []}}}});
+    for (installer, name) in [
+        (chart, "HelmChart kube-system/site"),
+        (job, "Job default/site"),
+    ] {
+        let (verdict, guesses) = of_a_network(&[installer]);
+        assert_eq!(verdict, BootstrapVerdict::Complete);
+        assert_eq!(guesses, [format!("{lacks}, unless {name} brings it")]);
+    }
+}

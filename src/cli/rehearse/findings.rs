@@ -44,4 +44,6 @@ pub(in crate::cli) struct FoundOnNode {
     pub(in crate::cli) findings: NodeFindings,
     /// Where a person finds each manifest.
     pub(in crate::cli) files: BTreeMap<ManifestPath, Location>,
+    /// And each virtual machine, by its name in messages.
+    pub(in crate::cli) machines: BTreeMap<String, Location>,
 }

@@ -42,6 +42,8 @@ pub(super) struct LaidManifest {
     path: ManifestPath,
     digest: String,
     at: Location,
+    /// The virtual machines in it, by their names in messages.
+    machines: Vec<(String, Location)>,
 }
 
 impl LaidManifest {
@@ -50,12 +52,26 @@ impl LaidManifest {
             path: file.path.clone(),
             digest: read.digest.clone(),
             at: file.shown.at(None),
+            machines: machines_of(read)
+                .map(|(name, line)| (name, file.shown.at(Some(line))))
+                .collect(),
         }
     }
 
     fn addon(&self) -> AddonName {
         self.path.addon()
     }
+}
+
+/// The virtual machines of a manifest, with their lines.
+fn machines_of(read: &ManifestFile) -> impl Iterator<Item = (String, u32)> {
+    read.objects().filter_map(|object| {
+        let id = &object.id;
+        let is_machine = (&*id.group, &*id.kind) == ("kubevirt.io", "VirtualMachine");
+        let mut id = id.clone();
+        id.namespace.get_or_insert_with(|| "default".into());
+        is_machine.then(|| (id.to_string(), object.line))
+    })
 }
 
 /// A node and what is found of it.
@@ -72,8 +88,14 @@ impl NamedNode {
         laid: Vec<LaidManifest>,
         correctable: Option<Correctable>,
     ) -> Self {
+        let machines = laid.iter().flat_map(|file| file.machines.iter().cloned());
+        let machines = machines.collect();
         let files = laid.into_iter().map(|file| (file.path, file.at)).collect();
-        let found = FoundOnNode { findings, files };
+        let found = FoundOnNode {
+            findings,
+            files,
+            machines,
+        };
         Self {
             name,
             found,

@@ -19,6 +19,7 @@ use windrow_plan::knowledge::{NodeFacts, is_kubernetes_group, kubernetes_scope};
 
 use super::agenda::Agenda;
 use super::chance::Chance;
+use super::lacking;
 use super::literals::static_json;
 use super::log::{DeployCounts, Happening, HappeningKind};
 use super::scenario::{MayBring, SlowDefinitions, Supply, WebhookGate};
@@ -303,10 +304,11 @@ impl SimulatedCluster {
         );
     }
 
-    /// What is taken to be so though it is not known, a sentence each.
+    /// What is taken to be so though it is not known, a sentence each. Of machines it is asked when nothing happens any more.
     pub fn guesses(&self) -> impl Iterator<Item = String> {
         let brought = self.may_bring.values().flat_map(MayBring::sentences);
-        brought.chain(self.assumed.iter().cloned())
+        let assumed = self.assumed.iter().cloned();
+        brought.chain(assumed).chain(lacking::may_run(self))
     }
 
     /// Everything of a supply comes, each thing after a time of its own; or all about together after one that was learned.

@@ -33,6 +33,11 @@ impl SimulatedCluster {
         all.map(|(id, stored)| (id, stored.whole(id)))
     }
 
+    /// The same as they are stored.
+    pub(crate) fn stored_objects(&self) -> impl Iterator<Item = (&ObjectRef, &Stored)> {
+        self.objects.iter()
+    }
+
     /// Every object of a group and kind, in order.
     pub fn list(&self, group: &str, kind: &str) -> impl Iterator<Item = (&ObjectRef, Value)> {
         let all = self.of_kind(&GroupKind::new(group, kind));

@@ -41,6 +41,11 @@ impl Stored {
         self.status.as_deref().unwrap_or(&self.body["status"])
     }
 
+    /// Did a manifest of the directory bring it?
+    pub(crate) fn is_of_a_manifest(&self) -> bool {
+        self.owner.is_some()
+    }
+
     /// Its status, if it ever had one.
     pub(super) fn reported_status(&self) -> Option<Arc<Value>> {
         let first = || self.body.get("status").cloned().map(Arc::new);

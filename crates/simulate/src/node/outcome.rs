@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windrow_model::manifest::{AddonName, GroupKind, ManifestPath};
+use windrow_model::manifest::{AddonName, ManifestPath};
 
 use super::super::files::{DirectoryEntry, SimulatedDirectory};
+use super::super::machines::MACHINES;
 use super::super::timer::{RancherdStep, Timer};
-use super::super::{literals, machines, operators};
+use super::super::{lacking, operators};
 use super::{Disks, JoinRole, ServerNode, SimulatedNode};
 
 /// Servers that took an Addon from one another this often will go on doing so.
@@ -53,8 +54,6 @@ pub struct BootstrapOutcome {
     /// `printableStatus` of every virtual machine.
     pub machines: BTreeMap<String, String>,
 }
-
-static MACHINES: GroupKind = literals::kind("kubevirt.io", "VirtualMachine");
 
 impl SimulatedNode {
     /// Can nothing change any more unless the files change? What is left is tried over and over, and each was tried since
@@ -133,19 +132,7 @@ impl SimulatedNode {
                 (id.to_string(), state.to_owned())
             })
             .collect();
-        // What starts machines of a kind that an installer is taken to bring is not simulated.
-        let mut guesses = self.cluster.may_bring.values();
-        let is_guessed = guesses.any(|guess| guess.kinds.contains_key(&MACHINES));
-        missing.extend(
-            self.cluster
-                .of_kind(&MACHINES)
-                .filter(|(_, vm)| {
-                    !is_guessed
-                        && machines::starts(vm.spec())
-                        && vm.status()["printableStatus"] != "Running"
-                })
-                .map(|(id, _)| format!("{id} does not run")),
-        );
+        missing.extend(lacking::never_run(&self.cluster));
         missing.extend(
             self.cluster
                 .cannot_run

@@ -23,10 +23,11 @@ pub struct CutShort {
 /// The most files, or reasons, that a message names.
 const NAMED: usize = 3;
 
-/// The findings on how one node ended. `files` says where a person finds each manifest.
+/// The findings on how one node ended. `files` says where a person finds each manifest, `machines` where each virtual machine.
 pub(super) fn findings(
     node: &NodeRehearsal,
     files: &BTreeMap<ManifestPath, Location>,
+    machines: &BTreeMap<String, Location>,
 ) -> Vec<Finding> {
     let mut found: Vec<Finding> = node.beyond.iter().map(|why| beyond(why)).collect();
     let unread = node.findings.iter();
@@ -42,6 +43,11 @@ pub(super) fn findings(
             _ => Code::BootUnfinished,
         };
         let at = unapplied(node).filter_map(|path| files.get(path).cloned());
+        let starting = end
+            .because
+            .iter()
+            .filter_map(|line| machine_in(line, machines));
+        let at = at.chain(starting);
         found.push(Finding {
             incident: None,
             code,
@@ -112,6 +118,16 @@ fn describe(end: &EndCount, seeds: u64) -> String {
         }
     };
     format!("{}, {how_often}{because}", end.verdict.describe())
+}
+
+/// Where the machine stands of which a reason begins to speak.
+fn machine_in(because: &str, machines: &BTreeMap<String, Location>) -> Option<Location> {
+    let mut known = machines.iter();
+    let named = known.find(|(name, _)| {
+        let rest = because.strip_prefix(name.as_str());
+        rest.is_some_and(|rest| rest.starts_with(' '))
+    });
+    named.map(|(_, at)| at.clone())
 }
 
 /// What a message says of the rest.

@@ -89,6 +89,8 @@ pub struct CheckedNode {
     pub findings: Vec<(CheckPart, Finding)>,
     /// Where a person finds each manifest.
     pub files: BTreeMap<ManifestPath, Location>,
+    /// And each virtual machine, by its name in messages.
+    pub machines: BTreeMap<String, Location>,
     /// What annotations of its manifests accept.
     pub accepted: Vec<Acceptance>,
     /// How much of what its files cannot do without is known from earlier boots.
@@ -112,7 +114,7 @@ impl CheckReport {
         for (played, node) in rehearsal.nodes.iter().zip(nodes) {
             learned.merge(node.learned);
             acceptances.entries.extend(node.accepted);
-            let ends = outcome::findings(played, &node.files);
+            let ends = outcome::findings(played, &node.files, &node.machines);
             let ends = ends.into_iter().map(|one| (CheckPart::Rehearsal, one));
             let name = several.then_some(played.name.as_str());
             let all = node.findings.into_iter().chain(ends);

@@ -99,6 +99,21 @@ fn a_rehearsal_that_ends_badly_is_a_finding_and_never_fine() {
         let message = report.because.unwrap().finding.message;
         assert!(message.contains("x.yaml is not applied"), "{message}");
     }
+    // A machine is named with its file and line.
+    node.with.ends[0].because = vec!["VirtualMachine default/vm does not run: why".to_owned()];
+    let rehearsal = Rehearsal::new(vec![node.clone()], Vec::new());
+    let place = |name: &str, line| (name.to_owned(), Location::line("vm.yaml", line));
+    let machines = [
+        place("VirtualMachine default/v", 1),
+        place("VirtualMachine default/vm", 7),
+    ];
+    let nodes = vec![CheckedNode {
+        machines: machines.into(),
+        ..CheckedNode::default()
+    }];
+    let report = CheckReport::new(&rehearsal, nodes, None, Acceptances::default(), "1");
+    let at = report.because.unwrap().finding.at;
+    assert_eq!(at, [Location::line("vm.yaml", 7)]);
     node.with.ends[0].because = (1..=9).map(|number| format!("{number}.yaml")).collect();
     let rehearsal = Rehearsal::new(vec![node], Vec::new());
     let nodes = vec![CheckedNode::default()];

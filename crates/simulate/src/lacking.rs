@@ -1,0 +1,221 @@
+//! What a virtual machine needs and does not have, and whether anything may still bring it.
+//!
+//! A machine that lacks something never runs, where it is certain that nothing makes it. It is not certain where the manifests hold
+//! something whose work is not simulated: a chart, an object of an unknown operator, pods with rights of their own.
+
+use serde_json::Value;
+use windrow_model::manifest::ObjectRef;
+use windrow_plan::knowledge::is_kubernetes_group;
+
+use super::claims::claims;
+use super::cluster::{SimulatedCluster, Stored};
+use super::literals::{self, named};
+use super::machines::{self, MACHINES};
+
+/// Something that a machine needs and that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LackingPart {
+    /// What is to be made.
+    pub(super) object: ObjectRef,
+    /// In words.
+    pub(super) says: String,
+}
+
+impl LackingPart {
+    fn absent(object: ObjectRef) -> Self {
+        let says = format!("{object} does not exist");
+        Self { object, says }
+    }
+}
+
+/// What the machine lacks: claims that are bound, networks and Secrets.
+pub(super) fn lacking_parts<'a>(
+    cluster: &'a SimulatedCluster,
+    id: &'a ObjectRef,
+    machine: &'a Stored,
+) -> impl Iterator<Item = LackingPart> + 'a {
+    let namespace = id.namespace.as_deref().unwrap_or("default");
+    let spec = &machine.spec()["template"]["spec"];
+    let object = move |group: &'static str, kind: &'static str, name: &str| {
+        let (namespace, name) = name.split_once('/').unwrap_or((namespace, name));
+        named(group, kind, Some(namespace), name)
+    };
+    let claims = claims(spec).filter_map(move |name| lacking_claim(cluster, id, machine, name));
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    let secrets = volumes.flat_map(|volume| {
+        let init = &volume["cloudInitNoCloud"];
+        [
+            &init["secretRef"]["name"],
+            &init["networkDataSecretRef"]["name"],
+        ]
+    });
+    let secrets = secrets
+        .filter_map(Value::as_str)
+        .map(move |name| object("", "Secret", name));
+    let networks = spec["networks"].as_array().into_iter().flatten();
+    let networks = networks
+        .filter_map(|network| network["multus"]["networkName"].as_str())
+        .map(move |name| object("k8s.cni.cncf.io", "NetworkAttachmentDefinition", name));
+    let objects = secrets.chain(networks);
+    let absent = objects.filter(|object| !cluster.has(object));
+    claims.chain(absent.map(LackingPart::absent))
+}
+
+/// What keeps a claim of a machine from being bound; `None` where it is.
+fn lacking_claim(
+    cluster: &SimulatedCluster,
+    id: &ObjectRef,
+    machine: &Stored,
+    name: &str,
+) -> Option<LackingPart> {
+    let claim = named(
+        "",
+        "PersistentVolumeClaim",
+        id.namespace.as_deref().or(Some("default")),
+        name,
+    );
+    let Some(stored) = cluster.stored(&claim) else {
+        let image = machines::image_of_claim(machine, name);
+        return Some(match image.filter(|image| !cluster.has(image)) {
+            Some(image) => LackingPart {
+                says: format!("{image} does not exist, and {claim} is made of it"),
+                object: image,
+            },
+            None => LackingPart::absent(claim),
+        });
+    };
+    if stored.status()["phase"] == "Bound" {
+        return None;
+    }
+    let class = stored.spec()["storageClassName"].as_str();
+    let class = class.filter(|class| !class.is_empty());
+    let class = class.map(|class| named("storage.k8s.io", "StorageClass", None, class));
+    Some(match class.filter(|class| !cluster.has(class)) {
+        Some(class) => LackingPart {
+            says: format!("{claim} is not bound: {class} does not exist"),
+            object: class,
+        },
+        None => LackingPart {
+            says: format!("{claim} is not bound"),
+            object: claim,
+        },
+    })
+}
+
+/// Machines that should run and do not.
+fn idle_machines(cluster: &SimulatedCluster) -> impl Iterator<Item = (&ObjectRef, &Stored)> {
+    // What starts machines of a kind that an installer is taken to bring is not simulated.
+    let mut guesses = cluster.may_bring.values();
+    let is_guessed = guesses.any(|guess| guess.kinds.contains_key(&MACHINES));
+    cluster.of_kind(&MACHINES).filter(move |(_, machine)| {
+        !is_guessed
+            && machines::starts(machine.spec())
+            && machine.status()["printableStatus"] != "Running"
+    })
+}
+
+/// Machines that never run, and why, a sentence each.
+pub(super) fn never_run(cluster: &SimulatedCluster) -> impl Iterator<Item = String> {
+    idle_machines(cluster).filter_map(|(id, machine)| {
+        let mut parts = lacking_parts(cluster, id, machine).peekable();
+        if parts.peek().is_none() {
+            return Some(format!("{id} does not run"));
+        }
+        let certain = parts.find(|part| who_may_bring(cluster, &part.object).is_none())?;
+        Some(format!("{id} does not run: {}", certain.says))
+    })
+}
+
+/// Machines of which it is not known whether they run, and why, a sentence each.
+pub(super) fn may_run(cluster: &SimulatedCluster) -> impl Iterator<Item = String> {
+    idle_machines(cluster).filter_map(|(id, machine)| {
+        let mut doubtful = None;
+        for part in lacking_parts(cluster, id, machine) {
+            let who = who_may_bring(cluster, &part.object)?;
+            doubtful.get_or_insert((part, who));
+        }
+        let (part, who) = doubtful?;
+        Some(format!(
+            "{id} does not run: {}, unless {who} brings it",
+            part.says
+        ))
+    })
+}
+
+/// Who may make something that no manifest has, as far as can be told from what is there.
+fn who_may_bring(cluster: &SimulatedCluster, object: &ObjectRef) -> Option<String> {
+    let namespace = object.namespace.as_deref().unwrap_or_default();
+    if is_platforms(namespace) {
+        return Some("the platform".to_owned());
+    }
+    let gives_rights = BINDINGS.iter().any(|kind| {
+        let kind = literals::kind("rbac.authorization.k8s.io", kind);
+        cluster.of_kind(&kind).next().is_some()
+    });
+    let mut objects = cluster.stored_objects();
+    objects
+        .find(|(id, stored)| stored.is_of_a_manifest() && may_make_others(id, stored, gives_rights))
+        .map(|(id, _)| id.to_string())
+}
+
+const BINDINGS: [&str; 2] = ["ClusterRoleBinding", "RoleBinding"];
+
+/// Is it a namespace into which the platform itself puts more than is simulated?
+fn is_platforms(namespace: &str) -> bool {
+    const OWN: [&str; 5] = [
+        "harvester-system",
+        "kube-system",
+        "local",
+        "longhorn-system",
+        "fleet-local",
+    ];
+    OWN.contains(&namespace) || namespace.starts_with("cattle-")
+}
+
+/// May objects come of an object that are not simulated?
+fn may_make_others(id: &ObjectRef, object: &Stored, gives_rights: bool) -> bool {
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("harvesterhci.io", "Addon") => object.spec()["enabled"] == true,
+        ("harvesterhci.io", kind) => !HARVESTERS_OWN.contains(&kind),
+        ("helm.cattle.io", kind) => kind == "HelmChart",
+        ("management.cattle.io", "Feature" | "NodeDriver" | "Setting") => false,
+        ("cdi.kubevirt.io", "DataVolume") | ("kubevirt.io", "VirtualMachine") => false,
+        (group, _) if SIMULATED_GROUPS.contains(&group) => false,
+        (group, _) if is_kubernetes_group(group) => {
+            let pods = match id.kind.as_str() {
+                "CronJob" => &object.spec()["jobTemplate"]["spec"]["template"]["spec"],
+                _ => super::claims::pod_spec(id, object),
+            };
+            let accounts = [&pods["serviceAccountName"], &pods["serviceAccount"]];
+            let mut accounts = accounts.into_iter().filter_map(Value::as_str);
+            pods["containers"].is_array()
+                && (gives_rights || accounts.any(|account| account != "default"))
+        }
+        _ => true,
+    }
+}
+
+/// Kinds of Harvester's that make nothing which a machine can need, but for what is simulated.
+const HARVESTERS_OWN: [&str; 8] = [
+    "BlockDevice",
+    "KeyPair",
+    "Preference",
+    "ResourceQuota",
+    "Setting",
+    "VirtualMachineImage",
+    "VirtualMachineTemplate",
+    "VirtualMachineTemplateVersion",
+];
+
+/// Groups of which the same is true.
+const SIMULATED_GROUPS: [&str; 9] = [
+    "k8s.cni.cncf.io",
+    "loadbalancer.harvesterhci.io",
+    "logging.banzaicloud.io",
+    "longhorn.io",
+    "monitoring.coreos.com",
+    "network.harvesterhci.io",
+    "node.harvesterhci.io",
+    "snapshot.storage.k8s.io",
+    "whereabouts.cni.cncf.io",
+];
