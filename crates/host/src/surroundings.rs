@@ -13,6 +13,9 @@ use crate::sockets::Protocol;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Surroundings {
+    /// Was nothing asked of the network, because that was wanted?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub offline: bool,
     /// Addresses that have to be free.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<VipReading>,

@@ -112,7 +112,10 @@ async fn network(
     host: &HostFacts,
 ) -> Surroundings {
     if args.offline {
-        return Surroundings::default();
+        return Surroundings {
+            offline: true,
+            ..Surroundings::default()
+        };
     }
     // The node's own configuration is about its network, which is another where the root is not this machine's.
     if args.config.is_none() && !has_our_links(layout) {

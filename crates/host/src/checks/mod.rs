@@ -23,7 +23,7 @@ use windrow_plan::rules::Platform;
 use self::table::{ROWS, Row};
 use crate::minimums::{Figure, PublishedMinimum, PublishedMinimums};
 use crate::report::{Preflight, PreflightOutcome, PreflightRow, PreflightVerdict, RowWeight};
-use crate::{HostFacts, Surroundings, WantedNode, hardware_class};
+use crate::{ConfiguredValue, HostFacts, Surroundings, WantedNode, hardware_class};
 
 /// What no row looks at, since nothing here can see it.
 const NOT_LOOKED_AT: &[&str] = &[
@@ -84,6 +84,9 @@ struct NotAsked(&'static str);
 
 type Looked = Result<Seen, NotAsked>;
 
+/// Why something is not asked that the configuration names.
+const OFFLINE: &str = "--offline asks nothing of the network";
+
 impl Seen {
     fn found(text: impl Into<String>) -> Self {
         Self {
@@ -137,6 +140,12 @@ impl Judged<'_> {
             unknown,
             advice,
         }
+    }
+
+    /// Why something was not asked: it was not to be, though the configuration names it, or it names nothing.
+    fn not_asked(&self, named: Option<&ConfiguredValue>, otherwise: &'static str) -> NotAsked {
+        let is_offline = self.surroundings.offline && named.is_some();
+        NotAsked(if is_offline { OFFLINE } else { otherwise })
     }
 
     fn is_harvester(&self) -> bool {

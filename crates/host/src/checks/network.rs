@@ -118,7 +118,11 @@ pub(super) fn mtu(judged: &Judged<'_>) -> Looked {
     let Some(mtu) = &judged.wanted.management.mtu else {
         return Err(NotAsked("the configuration sets none"));
     };
-    let Some(wanted) = mtu.text.parse().ok().filter(|mtu| MTU.contains(mtu)) else {
+    // Where the address comes from DHCP the installer returns before it looks at the MTU (harvester-installer v1.4.0 to v1.8.1,
+    // `checkNetworks` in `pkg/console/validator.go`).
+    let is_checked = !judged.wanted.management.dhcp;
+    let wanted = mtu.text.parse().ok();
+    let Some(wanted) = wanted.filter(|mtu| !is_checked || MTU.contains(mtu)) else {
         return Ok(Seen {
             wrong: vec![format!(
                 "{} ({}): the installer takes 576 to 9000",
@@ -128,6 +132,11 @@ pub(super) fn mtu(judged: &Judged<'_>) -> Looked {
         });
     };
     let mut seen = Seen::found(format!("{wanted} ({})", mtu.at));
+    if !MTU.contains(&wanted) {
+        seen.look.push(format!(
+            "{wanted} is not from 576 to 9000; with DHCP the installer does not look, and sets it"
+        ));
+    }
     for (name, link) in management(judged) {
         let Some(link) = link.filter(|link| link.mtu < wanted) else {
             continue;
@@ -157,7 +166,8 @@ pub(super) fn default_route(judged: &Judged<'_>) -> Looked {
 
 pub(super) fn addresses(judged: &Judged<'_>) -> Looked {
     if judged.surroundings.addresses.is_empty() {
-        return Err(NotAsked("no fixed address was named"));
+        let named = judged.wanted.addresses().next();
+        return Err(judged.not_asked(named, "no fixed address was named"));
     }
     let mut seen = Seen::default();
     for one in &judged.surroundings.addresses {

@@ -1,9 +1,17 @@
 //! Name servers, time servers, the cluster that is to be joined.
 
-use super::{Judged, Looked, NotAsked, Seen};
+use super::{Judged, Looked, NotAsked, OFFLINE, Seen};
 
 pub(super) fn names(judged: &Judged<'_>) -> Looked {
     let servers = &judged.surroundings.name_servers;
+    if judged.surroundings.offline {
+        let wanted = judged.wanted;
+        let is_named = !wanted.name_servers.is_empty() || wanted.names().next().is_some();
+        return Err(NotAsked(match is_named {
+            true => OFFLINE,
+            false => "no name server was named",
+        }));
+    }
     if servers.is_empty() {
         return match judged.wanted.names().next() {
             Some(name) => Ok(Seen {
@@ -59,7 +67,8 @@ pub(super) fn names(judged: &Judged<'_>) -> Looked {
 pub(super) fn times(judged: &Judged<'_>) -> Looked {
     let servers = &judged.surroundings.time_servers;
     if servers.is_empty() {
-        return Err(NotAsked("no time server was named"));
+        let named = judged.wanted.time_servers.first();
+        return Err(judged.not_asked(named, "no time server was named"));
     }
     let bound = i64::from(judged.published.clock.offset_millis);
     let mut seen = Seen::default();
@@ -104,7 +113,9 @@ fn lasting(millis: u64) -> String {
 
 pub(super) fn join(judged: &Judged<'_>) -> Looked {
     let Some(join) = &judged.surroundings.join else {
-        return Err(NotAsked("this node joins no cluster, or none was named"));
+        let named = judged.wanted.join.as_ref();
+        let why = "this node joins no cluster, or none was named";
+        return Err(judged.not_asked(named, why));
     };
     Ok(match join.answers.get() {
         Ok(true) => Seen::found(format!("{} takes connections", join.server)),

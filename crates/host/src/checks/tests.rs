@@ -105,6 +105,7 @@ fn sensor(celsius: f32) -> Temperature {
 
 fn around() -> Surroundings {
     Surroundings {
+        offline: false,
         addresses: vec![vip(Reading::Known(Vec::new()))],
         ports: Reading::Known(Vec::new()),
         default_route: Reading::Known(true),

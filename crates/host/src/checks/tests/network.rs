@@ -63,12 +63,23 @@ fn a_slow_link_fails_and_one_that_tells_no_speed_is_not_known() {
 
 #[test]
 fn an_mtu_is_one_that_the_installer_takes() {
-    let with = |mtu: &str| {
+    let with_method = |method: &str, mtu: &str| {
         let text = format!(
-            "install: {{managementInterface: {{mtu: {mtu}, interfaces: [{{name: ens3}}]}}}}\n"
+            "install: {{managementInterface: {{method: {method}, mtu: {mtu}, interfaces: [{{name: ens3}}]}}}}\n"
         );
         harvester_node("n", &yaml::parse_configuration(&text).unwrap().unwrap())
     };
+    let with = |mtu| with_method("static", mtu);
+    // `checkNetworks` returns before it where the address comes from DHCP.
+    for (mtu, expected) in [
+        ("9216", Look),
+        ("500", Look),
+        ("1500", Fine),
+        ("much", Fails),
+    ] {
+        let node = with_method("dhcp", mtu);
+        assert_eq!(outcome("mtu", &machine(), &node), expected, "{mtu}");
+    }
     for (mtu, expected) in [
         ("0", NotAsked),
         ("500", Fails),
@@ -238,4 +249,34 @@ fn a_cluster_that_does_not_answer_cannot_be_joined() {
     let seen = |answers| row("join", &machine(), &with(answers), &wanted()).0;
     assert_eq!(seen(Reading::Known(true)), Fine);
     assert_eq!(seen(Reading::unknown("it refuses the connection")), Fails);
+}
+
+#[test]
+fn what_the_configuration_names_and_offline_does_not_ask_is_said_to_be_not_asked() {
+    let text = "\
+os: {dnsNameservers: [10.0.0.2], ntpServers: [time.example]}
+serverUrl: https://10.0.0.9:443
+install:
+  mode: join
+  managementInterface: {method: static, ip: 10.0.0.5}
+";
+    let node = harvester_node("n", &yaml::parse_configuration(text).unwrap().unwrap());
+    let offline = Surroundings {
+        offline: true,
+        ..Surroundings::default()
+    };
+    for name in ["addresses-free", "name-servers", "time-servers", "join"] {
+        let (outcome, said) = row(name, &machine(), &offline, &node);
+        assert_eq!(outcome, NotAsked, "{name}");
+        assert!(
+            said.contains("--offline asks nothing of the network"),
+            "{said}"
+        );
+    }
+    let nothing = harvester_node(
+        "n",
+        &yaml::parse_configuration("os: {}\n").unwrap().unwrap(),
+    );
+    let (_, said) = row("time-servers", &machine(), &offline, &nothing);
+    assert!(said.contains("no time server was named"), "{said}");
 }
