@@ -44,11 +44,13 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
             .to_owned(),
         shown: shown.clone(),
         text: text.clone(),
-        carries: files
-            .iter()
-            .filter(|file| file.shown.file == *shown)
-            .map(|file| file.path.clone())
-            .collect(),
+        carries: Some(
+            files
+                .iter()
+                .filter(|file| file.shown.file == *shown)
+                .map(|file| file.path.clone())
+                .collect(),
+        ),
     });
     let plain = files
         .iter()
@@ -59,7 +61,7 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
                 name: file.path.to_string(),
                 shown: file.shown.file.clone(),
                 text: String::from_utf8_lossy(bytes).into_owned(),
-                carries: Vec::new(),
+                carries: None,
             }),
             _ => None,
         });

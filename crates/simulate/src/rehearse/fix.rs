@@ -30,7 +30,7 @@ pub fn corrected(
     let mut copies = sources.to_vec();
     // What keeps the lines where they are comes first.
     for copy in &mut copies {
-        if !copy.carries.is_empty()
+        if copy.carries.is_some()
             && let Some(text) = carriers::corrected(&copy.shown, &copy.text, limits)
         {
             copy.text = text;
@@ -70,7 +70,7 @@ pub fn corrected(
     let mut written = Vec::new();
     for (copy, manifests) in copies.into_iter().zip(split) {
         let addons = &mut addons;
-        match (&manifests[..], copy.carries.is_empty()) {
+        match (&manifests[..], copy.carries.is_none()) {
             ([], _) => written.push(copy),
             ([split, ..], true) => {
                 written.extend(split::file(copy, split, addons, limits, &mut left));
@@ -124,7 +124,7 @@ fn rename(copies: &mut [GivenFile], advised: &BTreeMap<ManifestPath, ManifestPat
         if better == path {
             continue;
         }
-        match copies[number].carries.is_empty() {
+        match copies[number].carries.is_none() {
             true => copies[number].name = better.to_string(),
             false => {
                 names.insert((number, path), better);
@@ -179,7 +179,7 @@ mod tests {
             name: name.to_owned(),
             shown: name.to_owned(),
             text: String::new(),
-            carries: Vec::new(),
+            carries: None,
         };
         let mut copies: Vec<GivenFile> =
             ["Site_A.yaml", "site.maps.yaml", "site.yaml", "sub/site.yml"]
@@ -207,7 +207,7 @@ mod tests {
             name: "cluster.yaml".to_owned(),
             shown: "cluster.yaml".to_owned(),
             text: text.to_owned(),
-            carries: Vec::new(),
+            carries: None,
         };
         let limits = ReadLimits::default();
         let names = |source: GivenFile| -> Vec<(String, String)> {
@@ -221,7 +221,7 @@ mod tests {
             name: "user-data".to_owned(),
             shown: "user-data".to_owned(),
             text: config.to_owned(),
-            carries: vec!["cluster.yaml".into()],
+            carries: Some(vec!["cluster.yaml".into()]),
         };
         let renamed = config.replace("/cluster.yaml", "/zz-cluster.yaml");
         assert_eq!(names(carried), [("user-data".to_owned(), renamed)]);
@@ -237,5 +237,20 @@ mod tests {
         let split = corrected(&[manifest(&both)], &[finding], &[], &advised, &limits);
         let names: Vec<&str> = split.files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["cluster.yaml"]);
+    }
+
+    #[test]
+    fn a_configuration_that_carries_no_manifest_is_corrected_and_keeps_its_name() {
+        let text =
+            "scheme_version: 1\nos:\n  write_files:\n  - path: /etc/test.txt\n    content: a\n";
+        let source = GivenFile {
+            name: "Site_A.yaml".to_owned(),
+            shown: "Site_A.yaml".to_owned(),
+            text: text.to_owned(),
+            carries: Some(Vec::new()),
+        };
+        let files = corrected(&[source], &[], &[], &[], &ReadLimits::default()).files;
+        let mended = text.replace("write_files", "writeFiles");
+        assert_eq!(files, [("Site_A.yaml".to_owned(), mended)]);
     }
 }

@@ -12,16 +12,16 @@ pub struct GivenFile {
     pub shown: String,
     /// Its text.
     pub text: String,
-    /// The manifests that it carries, by their paths; empty for a manifest.
-    pub carries: Vec<ManifestPath>,
+    /// The manifests that a configuration carries, by their paths; `None` for a manifest.
+    pub carries: Option<Vec<ManifestPath>>,
 }
 
 impl GivenFile {
     /// The paths of its manifests: its own, or those that it carries.
     pub(super) fn manifests(&self) -> Vec<ManifestPath> {
-        match self.carries.is_empty() {
-            true => vec![self.name.as_str().into()],
-            false => self.carries.clone(),
+        match &self.carries {
+            None => vec![self.name.as_str().into()],
+            Some(carried) => carried.clone(),
         }
     }
 }

@@ -205,7 +205,7 @@ pub(super) fn manifests(
         let to = None;
         (brings || !second.is_empty()).then_some(ToSplit { path, second, to })
     };
-    if source.carries.is_empty() {
+    if source.carries.is_none() {
         let lines = InnerLines::Follow { first: 1 };
         let to_split = to_split(source.name.as_str().into(), source.text.as_bytes(), lines);
         return to_split.into_iter().collect();
@@ -247,7 +247,7 @@ pub(super) fn file(
             shown: name.clone(),
             name,
             text: rest,
-            carries: Vec::new(),
+            carries: None,
         });
     }
     written
@@ -266,7 +266,7 @@ pub(super) fn carrier(
         match two_entries(&copy, split, addons, limits) {
             Ok((text, more)) => {
                 copy.text = text;
-                copy.carries.extend(more);
+                copy.carries.get_or_insert_default().extend(more);
             }
             Err((line, why)) => left.push(format!(
                 "{}: {} is not split: {why}",
@@ -417,7 +417,7 @@ mod tests {
             text: format!(
                 "#cloud-config\nwrite_files:\n  - path: /var/lib/rancher/rke2/server/manifests/a.yaml\n    permissions: '0600'\n    content: |\n{content}    owner: root\n{more}"
             ),
-            carries: vec!["a.yaml".into()],
+            carries: Some(vec!["a.yaml".into()]),
         }
     }
 
@@ -440,7 +440,7 @@ mod tests {
             "  # the next one\n  - path: /etc/motd\n    content: |\n      hello\n\nruncmd: [x]\n";
         let (copy, left) = split(config(&format!("{WIDGET}      ---\n{DEFINITION}"), after));
         assert_eq!(left, [""; 0]);
-        assert_eq!(copy.carries, ["a.yaml", "a-objects.yaml"]);
+        assert_eq!(copy.carries.unwrap(), ["a.yaml", "a-objects.yaml"]);
         let entry = |name: &str, content: &str| {
             format!(
                 "  - path: /var/lib/rancher/rke2/server/manifests/{name}\n    permissions: '0600'\n    content: |\n{content}    owner: root\n"
@@ -462,7 +462,7 @@ mod tests {
             "      apiVersion: v1\n      kind: Namespace\n      metadata: {name: late}\n";
         let (copy, left) = split(config(&format!("{WIDGET}      ---\n{namespace}"), ""));
         assert_eq!(left, [""; 0]);
-        assert_eq!(copy.carries, ["a.yaml"]);
+        assert_eq!(copy.carries.unwrap(), ["a.yaml"]);
         assert!(
             copy.text
                 .contains(&format!("{namespace}      ---\n{WIDGET}")),
