@@ -65,6 +65,9 @@ pub(super) fn members(out: &mut String, nodes: &[(&str, MemberRole)], style: Sty
                 "join as agents, and Harvester makes them servers, one after another"
             }
             MemberRole::Promoted => "joins as an agent, and Harvester makes it a server",
+            MemberRole::Witness => {
+                "joins as an agent, and Harvester makes it a member of etcd (a witness)"
+            }
             MemberRole::Agent if several => "join as agents, side by side",
             MemberRole::Agent => "joins as an agent",
         };
@@ -179,7 +182,7 @@ fn cell(node: &NodeRehearsal, path: &ManifestPath) -> String {
     let Some(fate) = node.with.files.get(path) else {
         return "-".to_owned();
     };
-    if node.role == MemberRole::Agent {
+    if matches!(node.role, MemberRole::Agent | MemberRole::Witness) {
         return "not read".to_owned();
     }
     if fate.skipped.is_some() {

@@ -148,8 +148,17 @@ pub enum JoinRole {
     Server,
     /// A server once Harvester has come up and has made it one.
     Promoted,
+    /// A member of Harvester's etcd and nothing more: nothing reads its manifests directory.
+    Witness,
     /// No server: nothing reads its manifests directory.
     Agent,
+}
+
+impl JoinRole {
+    /// Does a deploy controller read its manifests directory, sooner or later?
+    pub fn applies_manifests(self) -> bool {
+        matches!(self, Self::Server | Self::Promoted)
+    }
 }
 
 /// Something that others bring into the cluster, or take out of it.

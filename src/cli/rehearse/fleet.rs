@@ -11,14 +11,13 @@ use windrow_model::reasons::Code;
 use windrow_plan::rules::RuleSet;
 use windrow_simulate::rehearse::layout::LayoutProposal;
 use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
+use windrow_simulate::rehearse::promotion::promotions;
 use windrow_simulate::{JoinRole, JoiningNode, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::Input;
 use super::findings::{FoundOnNode, NodeFindings};
 use super::fix::Correctable;
 
-/// How many control-plane nodes Harvester keeps, where there are as many nodes.
-const CONTROL_PLANES: usize = 3;
 /// Who founds the cluster where every node that was given is an agent.
 const STAND_IN: &str = "its first server (not given, without files)";
 
@@ -133,7 +132,13 @@ pub(super) fn join_nodes(
         (None, None) => return Err("name at least one configuration".to_owned()),
     };
     let harvester = first.setup.scenario.harvester;
-    let roles = roles(&nodes, harvester.is_some());
+    let roles = match harvester {
+        Some(_) => {
+            let joining: Vec<&Membership> = nodes.iter().map(|node| &node.membership).collect();
+            promotions(&first.membership, &joining)
+        }
+        None => nodes.iter().map(joining_role).collect(),
+    };
     let mut setup = first.setup;
     setup.scenario.name.clone_from(&first.name);
     let mut members = vec![first.name.as_str()];
@@ -142,7 +147,7 @@ pub(super) fn join_nodes(
     for (node, role) in nodes.iter().zip(roles) {
         members.push(&node.name);
         match role {
-            JoinRole::Agent => agents.push(node),
+            JoinRole::Witness | JoinRole::Agent => agents.push(node),
             JoinRole::Server | JoinRole::Promoted => servers.push((&node.name, &node.laid)),
         }
         setup.joins.push(JoiningNode {
@@ -232,24 +237,12 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
     }
 }
 
-/// What the nodes that join are. Harvester makes servers of them only when there are enough for a
-/// quorum.
-fn roles(nodes: &[ReadNode], harvester: bool) -> Vec<JoinRole> {
-    let because = |node: &ReadNode| node.membership.agent.clone();
-    let eligible = |node: &&ReadNode| because(node).is_none_or(|because| !because.for_good);
-    let promotes = nodes.iter().filter(eligible).count() >= CONTROL_PLANES - 1;
-    let mut promoted = 0;
-    nodes
-        .iter()
-        .map(|node| match harvester {
-            false if because(node).is_none() => JoinRole::Server,
-            true if promotes && eligible(&node) && promoted < CONTROL_PLANES - 1 => {
-                promoted += 1;
-                JoinRole::Promoted
-            }
-            _ => JoinRole::Agent,
-        })
-        .collect()
+/// What a node is that joins RKE2 alone.
+fn joining_role(node: &ReadNode) -> JoinRole {
+    match node.membership.agent {
+        None => JoinRole::Server,
+        Some(_) => JoinRole::Agent,
+    }
 }
 
 /// Servers that have different files of one Addon: each applies its own, and Addons are the cluster's.

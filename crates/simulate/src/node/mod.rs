@@ -239,7 +239,7 @@ impl SimulatedNode {
     /// Nodes that are no servers, or not yet, join side by side: no agent waits for another.
     fn agents_join(&mut self) {
         for (number, node) in self.servers.iter().enumerate() {
-            if matches!(node.role, Some(JoinRole::Agent | JoinRole::Promoted)) {
+            if node.role.is_some_and(|role| role != JoinRole::Server) {
                 let after = self.cluster.chance.between(times::JOIN);
                 self.cluster.after(after, Timer::Joined(number));
             }
@@ -258,7 +258,7 @@ impl SimulatedNode {
             server.started = true;
             let range = match role {
                 JoinRole::Promoted => times::PROMOTE,
-                JoinRole::Server | JoinRole::Agent => times::JOIN,
+                JoinRole::Server | JoinRole::Witness | JoinRole::Agent => times::JOIN,
             };
             after += self.cluster.chance.between(range);
             if self.scenario.rewrites_charts {
@@ -282,7 +282,7 @@ impl SimulatedNode {
         let Some(one) = self.servers.get_mut(server) else {
             return;
         };
-        if one.role == Some(JoinRole::Agent) {
+        if one.role.is_some_and(|role| !role.applies_manifests()) {
             cluster.on = server;
             cluster.record(HappeningKind::Reboot);
             let off = cluster.chance.between(times::REBOOT);

@@ -197,14 +197,18 @@ impl SimulatedNode {
             started,
             ..
         } = &self.servers[number];
-        if *role == Some(JoinRole::Agent) {
+        if let Some(role) = role.filter(|role| !role.applies_manifests()) {
+            let what = match role {
+                JoinRole::Witness => "a witness",
+                _ => "an agent",
+            };
             // What lies on a server as well is applied from there.
             return unapplied
                 .iter()
                 .map(|path| {
                     format!(
-                        "{path} of {name} is not applied: {name} is an agent, and nothing reads an \
-                         agent's manifests directory"
+                        "{path} of {name} is not applied: {name} is {what}, and nothing reads its \
+                         manifests directory"
                     )
                 })
                 .collect();

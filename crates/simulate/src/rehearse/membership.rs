@@ -17,6 +17,25 @@ pub struct Membership {
     pub joins: bool,
     /// Why it is an agent, where it is one.
     pub agent: Option<AgentBecause>,
+    /// What Harvester may make of it.
+    pub role: HarvesterRole,
+    /// The zone that its labels name (`topology.kubernetes.io/zone`).
+    pub zone: Option<String>,
+}
+
+/// `install.role` of Harvester's installer, which labels the node so (harvester-installer v1.7.1, `roleSetup` in
+/// `pkg/console/util.go`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HarvesterRole {
+    /// It may become a control plane.
+    #[default]
+    Default,
+    /// It becomes one before others.
+    Management,
+    /// It never does.
+    Worker,
+    /// It becomes a member of etcd and nothing more.
+    Witness,
 }
 
 /// Why a node is an agent: its RKE2 has no deploy controller.
@@ -37,6 +56,11 @@ impl Membership {
         Self {
             joins: self.joins || other.joins,
             agent: self.agent.or(other.agent),
+            role: match self.role {
+                HarvesterRole::Default => other.role,
+                role => role,
+            },
+            zone: self.zone.or(other.zone),
         }
     }
 }
@@ -58,7 +82,10 @@ pub fn membership(shown: &str, text: &str, written: &[Extracted]) -> Membership 
             && root.is_some_and(|root| root.get("server").is_some())
     });
     let Some(root) = yaml::parse_configuration(text).ok().flatten() else {
-        return Membership { joins, agent: None };
+        return Membership {
+            joins,
+            ..Membership::default()
+        };
     };
     let agent = match kind {
         FileKind::HarvesterConfig => of_harvester(shown, &root),
@@ -67,10 +94,34 @@ pub fn membership(shown: &str, text: &str, written: &[Extracted]) -> Membership 
         }
         FileKind::Manifests | FileKind::ImageBuilder => None,
     };
+    let (is_harvester, is_agent) = (kind == FileKind::HarvesterConfig, agent.is_some());
     Membership {
         joins: joins || agent.is_some(),
         agent,
+        role: match (is_harvester, is_agent) {
+            (true, _) => harvester_role(&root),
+            // An agent of RKE2 alone stays one.
+            (false, true) => HarvesterRole::Worker,
+            (false, false) => HarvesterRole::Default,
+        },
+        zone: zone(&root).filter(|_| is_harvester),
     }
+}
+
+fn harvester_role(root: &Node) -> HarvesterRole {
+    let role = field(root, "install").and_then(|install| field(install, "role"));
+    match role.and_then(Node::as_str) {
+        Some("management") => HarvesterRole::Management,
+        Some("worker") => HarvesterRole::Worker,
+        Some("witness") => HarvesterRole::Witness,
+        _ => HarvesterRole::Default,
+    }
+}
+
+fn zone(root: &Node) -> Option<String> {
+    let labels = field(field(root, "os")?, "labels")?;
+    let zone = labels.get("topology.kubernetes.io/zone")?.as_str()?;
+    (!zone.is_empty()).then(|| zone.to_owned())
 }
 
 /// A Harvester node that joins is an agent until it is made a server, and some never are.
@@ -256,7 +307,7 @@ mod tests {
         let text = "#cloud-config\nwrite_files:\n- path: /etc/rancher/rke2/config.yaml\n  content: |\n    server: https://n1:9345\n";
         let joins = Membership {
             joins: true,
-            agent: None,
+            ..Membership::default()
         };
         assert_eq!(read(text), joins);
     }
@@ -271,9 +322,16 @@ mod tests {
         assert_eq!((worker.at.line, worker.for_good), (Some(3), true));
         assert_eq!(worker.says, "install.role: worker");
         // Who founds the cluster is a server whatever its role.
-        assert_eq!(
-            read("install:\n  mode: create\n  role: worker\n"),
-            Membership::default()
+        let founds = read("install:\n  mode: create\n  role: worker\n");
+        assert!(founds.agent.is_none() && !founds.joins);
+    }
+
+    #[test]
+    fn a_harvester_node_has_a_role_and_a_zone() {
+        let node = read(
+            "install:\n  mode: join\n  role: witness\nos:\n  labels: {topology.kubernetes.io/zone: z1}\n",
         );
+        assert_eq!(node.role, HarvesterRole::Witness);
+        assert_eq!(node.zone.as_deref(), Some("z1"));
     }
 }

@@ -20,6 +20,7 @@ mod layout_tests;
 pub mod membership;
 pub mod modelled;
 mod prediction;
+pub mod promotion;
 pub mod proofs;
 mod recognise;
 mod rehearsal;

@@ -96,13 +96,21 @@ pub enum MemberRole {
     Server,
     /// It joins as an agent, and Harvester makes it a server.
     Promoted,
+    /// It joins as an agent, and Harvester makes it a member of etcd and nothing more: nothing reads its manifests directory.
+    Witness,
     /// An agent: nothing reads its manifests directory.
     Agent,
 }
 
 impl MemberRole {
     /// Every role, in the order in which nodes come.
-    pub const ALL: [Self; 4] = [Self::First, Self::Server, Self::Promoted, Self::Agent];
+    pub const ALL: [Self; 5] = [
+        Self::First,
+        Self::Server,
+        Self::Promoted,
+        Self::Witness,
+        Self::Agent,
+    ];
 }
 
 impl From<JoinRole> for MemberRole {
@@ -110,6 +118,7 @@ impl From<JoinRole> for MemberRole {
         match role {
             JoinRole::Server => Self::Server,
             JoinRole::Promoted => Self::Promoted,
+            JoinRole::Witness => Self::Witness,
             JoinRole::Agent => Self::Agent,
         }
     }
