@@ -9,6 +9,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{AddonName, ManifestFile, ManifestPath};
 use windrow_model::reasons::Code;
 use windrow_plan::rules::RuleSet;
+use windrow_simulate::rehearse::identity::{NodeIdentity, conflicts};
 use windrow_simulate::rehearse::layout::LayoutProposal;
 use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
 use windrow_simulate::rehearse::promotion::promotions;
@@ -25,6 +26,7 @@ const STAND_IN: &str = "its first server (not given, without files)";
 pub(super) struct ReadNode {
     pub(super) name: String,
     pub(super) membership: Membership,
+    pub(super) identity: NodeIdentity,
     pub(super) laid: Vec<LaidManifest>,
     pub(super) setup: Setup,
     /// The setup's rules as texts, by their names.
@@ -120,6 +122,8 @@ pub(super) fn join_nodes(
     mut nodes: Vec<ReadNode>,
     reboots: &[(Option<String>, Duration)],
 ) -> Result<Fleet, String> {
+    let identities = nodes.iter().map(|node| (&*node.name, &node.identity));
+    let conflicts = conflicts(&identities.collect::<Vec<_>>());
     let founds = |node: &&ReadNode| !node.membership.joins;
     let serves = |node: &&ReadNode| node.membership.agent.is_none();
     let founder = nodes
@@ -171,7 +175,8 @@ pub(super) fn join_nodes(
         setup.scenario.assumed.extend(scenario.assumed.clone());
         setup.scenario.provided.merge(scenario.provided.clone());
     }
-    let findings = disagreements(&servers);
+    let mut findings = conflicts;
+    findings.extend(disagreements(&servers));
     for (node, after) in reboots {
         let number = match node {
             None => 0,
@@ -218,6 +223,7 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
     ReadNode {
         name: STAND_IN.to_owned(),
         membership: Membership::default(),
+        identity: NodeIdentity::default(),
         laid: Vec::new(),
         setup: Setup {
             scenario: Scenario {

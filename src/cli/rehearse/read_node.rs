@@ -16,6 +16,7 @@ use windrow_plan::{ApiCheck, Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::guesses::add_what_comes;
+use windrow_simulate::rehearse::identity::NodeIdentity;
 use windrow_simulate::rehearse::layout::LayoutProposal;
 use windrow_simulate::rehearse::membership::{Membership, membership};
 use windrow_simulate::rehearse::proofs::{
@@ -126,10 +127,15 @@ pub(super) fn read_node(
         .iter()
         .map(|(shown, text)| membership(shown, text, &inputs.configuration))
         .fold(Membership::default(), Membership::and);
+    let carriers = inputs.carriers.iter();
+    let identity = carriers
+        .map(|(shown, text)| NodeIdentity::read(shown, text))
+        .fold(NodeIdentity::default(), NodeIdentity::and);
     let (files, changes) = lay_out(inputs.files, inputs.markers);
     Ok(ReadNode {
         name: name.to_owned(),
         membership,
+        identity,
         packs: in_force.packs,
         laid,
         proposals: LayoutProposal::all(&plan),

@@ -238,6 +238,10 @@ reasons! {
             "{nodes} have different files for the Addon {name}: every server applies its own, over and over the other's"
             "Lay the same file on every server, or the file on one server only."
             "24bb39b881ad4076a11a267608c86749";
+        NodesDisagree "nodes-disagree" Error
+            "{nodes} do not make one cluster: {why}"
+            "One node founds the cluster (`install.mode: create`). Every other has its token, joins at its VIP, and has a name and an address of its own."
+            "56a691148562469ca801f2be10a6c27c";
         ManifestsOnAgent "manifests-on-agent" Error
             "the node is an agent ({why}), and nothing reads an agent's manifests directory: {files} will never be applied"
             "Lay them on a server. A server that has the same file counts, if its configuration is among those that are looked at (`--node`)."

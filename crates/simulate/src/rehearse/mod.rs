@@ -14,6 +14,7 @@ mod delay;
 pub mod fix;
 pub mod flown;
 pub mod guesses;
+pub mod identity;
 pub mod layout;
 #[cfg(test)]
 mod layout_tests;

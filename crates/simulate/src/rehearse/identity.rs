@@ -1,0 +1,265 @@
+//! Do several nodes fit into one cluster of Harvester's? One founds it, the others have its token and join at its VIP, and each has a
+//! name and an address of its own.
+//!
+//! Only what every configuration says itself is compared. A token is never shown.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use windrow_model::findings::{Finding, Location};
+use windrow_model::manifest::extract::{FileKind, field, kind_of};
+use windrow_model::manifest::{Node, NodeValue, yaml};
+use windrow_model::reasons::{Code, Severity};
+
+/// What a node's configuration says of the node and its cluster, each with its line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeIdentity {
+    /// `install.mode: create`
+    founds: Option<Location>,
+    /// `install.mode: join`
+    joins: bool,
+    token: Option<(ClusterToken, Location)>,
+    hostname: Option<(String, Location)>,
+    /// The node's fixed address.
+    address: Option<(String, Location)>,
+    /// The cluster's fixed address.
+    vip: Option<(String, Location)>,
+    server_url: Option<(String, Location)>,
+}
+
+/// What nodes of one cluster share, and nobody else is to see.
+#[derive(Clone, PartialEq, Eq)]
+struct ClusterToken(String);
+
+impl fmt::Debug for ClusterToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("ClusterToken")
+    }
+}
+
+impl NodeIdentity {
+    /// Reads it out of a configuration. `shown` is how that is called in messages.
+    pub fn read(shown: &str, text: &str) -> Self {
+        let is_harvester = kind_of(text) == FileKind::HarvesterConfig;
+        let root = yaml::parse_configuration(text).ok().flatten();
+        let Some(root) = root.filter(|_| is_harvester) else {
+            return Self::default();
+        };
+        let value = |section: Option<&Node>, key: &str| {
+            let node = field(section?, key)?;
+            let text = match &node.value {
+                NodeValue::String(text) => text.clone(),
+                NodeValue::Number(number) => number.to_string(),
+                _ => return None,
+            };
+            (!text.is_empty()).then(|| (text, Location::line(shown, node.line)))
+        };
+        let (os, install) = (field(&root, "os"), field(&root, "install"));
+        let management = install.and_then(|install| field(install, "managementInterface"));
+        let is = |section, key, word: &str| value(section, key).filter(|(text, _)| text == word);
+        let founds = is(install, "mode", "create").map(|(_, at)| at);
+        let is_static = is(management, "method", "static").is_some();
+        let has_fixed_vip = founds.is_some() && is(install, "vipMode", "static").is_some();
+        Self {
+            joins: is(install, "mode", "join").is_some(),
+            token: value(Some(&root), "token").map(|(token, at)| (ClusterToken(token), at)),
+            hostname: value(os, "hostname"),
+            address: value(management, "ip").filter(|_| is_static),
+            vip: value(install, "vip").filter(|_| has_fixed_vip),
+            server_url: value(Some(&root), "serverUrl"),
+            founds,
+        }
+    }
+
+    /// The same with what a further file of the node says.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            founds: self.founds.or(other.founds),
+            joins: self.joins || other.joins,
+            token: self.token.or(other.token),
+            hostname: self.hostname.or(other.hostname),
+            address: self.address.or(other.address),
+            vip: self.vip.or(other.vip),
+            server_url: self.server_url.or(other.server_url),
+        }
+    }
+}
+
+/// What keeps nodes from being one cluster.
+pub fn conflicts(nodes: &[(&str, &NodeIdentity)]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let founders = nodes
+        .iter()
+        .filter_map(|(name, one)| Some((*name, one.founds.clone()?)));
+    let founders: Vec<(&str, Location)> = founders.collect();
+    if founders.len() > 1 {
+        let why = "each founds a cluster of its own (`install.mode: create`)";
+        found.push(finding(Code::NodesDisagree.severity(), founders, why));
+    }
+    differing_tokens(nodes, &mut found);
+    let of = |value: fn(&NodeIdentity) -> Option<&(String, Location)>| {
+        let mut same: BTreeMap<String, Vec<(&str, Location)>> = BTreeMap::new();
+        for (name, one) in nodes {
+            if let Some((text, at)) = value(one) {
+                let text = text.to_ascii_lowercase();
+                same.entry(text).or_default().push((name, at.clone()));
+            }
+        }
+        same.into_iter().filter(|(_, nodes)| nodes.len() > 1)
+    };
+    for (hostname, nodes) in of(|one| one.hostname.as_ref()) {
+        let why = format!("each is called {hostname}, and RKE2 takes a name once");
+        found.push(finding(Code::NodesDisagree.severity(), nodes, &why));
+    }
+    for (address, nodes) in of(|one| one.address.as_ref()) {
+        let why = format!("each has the address {address}");
+        found.push(finding(Code::NodesDisagree.severity(), nodes, &why));
+    }
+    other_servers(nodes, &mut found);
+    found
+}
+
+/// A node that joins needs the token of the one that founds the cluster; where that was not given, all need the same.
+fn differing_tokens(nodes: &[(&str, &NodeIdentity)], found: &mut Vec<Finding>) {
+    let known = |one: &&(&str, &NodeIdentity)| one.1.token.is_some();
+    let founder = nodes
+        .iter()
+        .filter(known)
+        .find(|(_, one)| one.founds.is_some());
+    let first = founder.or_else(|| nodes.iter().filter(known).find(|(_, one)| one.joins));
+    let Some((first, own)) = first else { return };
+    let Some((token, at)) = &own.token else {
+        return;
+    };
+    let others = nodes.iter().filter_map(|(name, one)| {
+        let (theirs, at) = one.token.as_ref().filter(|_| one.joins)?;
+        (theirs != token).then(|| (*name, at.clone()))
+    });
+    let mut differing = vec![(*first, at.clone())];
+    differing.extend(others);
+    if differing.len() > 1 {
+        let why = "their `token` differs, and who joins needs that of the first node";
+        found.push(finding(Code::NodesDisagree.severity(), differing, why));
+    }
+}
+
+/// A node that joins at an address which is neither the cluster's nor a node's: something in front of the cluster may have it.
+fn other_servers(nodes: &[(&str, &NodeIdentity)], found: &mut Vec<Finding>) {
+    let mut founders = nodes.iter().filter(|(_, one)| one.founds.is_some());
+    let (Some((founder, own)), None) = (founders.next(), founders.next()) else {
+        return;
+    };
+    let Some((vip, vip_at)) = &own.vip else {
+        return;
+    };
+    for (name, one) in nodes.iter().filter(|(_, one)| one.joins) {
+        let Some((url, at)) = &one.server_url else {
+            continue;
+        };
+        let Some(address) = address_of(url) else {
+            continue;
+        };
+        let is = |known: &str| known.parse() == Ok(address);
+        let mut addresses = nodes.iter().filter_map(|(_, one)| one.address.as_ref());
+        if is(vip) || addresses.any(|(known, _)| is(known)) {
+            continue;
+        }
+        let both = vec![(*founder, vip_at.clone()), (*name, at.clone())];
+        let why = format!("`server_url` names {address}, and the VIP is {vip}");
+        found.push(finding(Severity::Warning, both, &why));
+    }
+}
+
+/// The address in a URL; `None` where it is a name.
+fn address_of(url: &str) -> Option<IpAddr> {
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?.0,
+        None => authority.split(':').next()?,
+    };
+    host.parse().ok()
+}
+
+fn finding(severity: Severity, nodes: Vec<(&str, Location)>, why: &str) -> Finding {
+    let (names, at): (Vec<&str>, Vec<Location>) = nodes.into_iter().unzip();
+    let names = names.join(" and ");
+    Finding {
+        incident: None,
+        code: Code::NodesDisagree,
+        severity,
+        message: Code::NodesDisagree.say(&[("nodes", &names), ("why", why)]),
+        at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(mode: &str, token: &str, name: &str, ip: &str, more: &str) -> NodeIdentity {
+        let text = format!(
+            "scheme_version: 1\ntoken: {token}\n{more}os: {{hostname: {name}}}\ninstall:\n  mode: {mode}\n  vip: 10.0.0.9\n  vip_mode: static\n  management_interface: {{method: static, ip: {ip}}}\n"
+        );
+        NodeIdentity::read("c.yaml", &text)
+    }
+
+    fn said(nodes: &[NodeIdentity]) -> Vec<String> {
+        let names = ["n1", "n2", "n3"];
+        let nodes: Vec<_> = names.into_iter().zip(nodes).collect();
+        let found = conflicts(&nodes).into_iter();
+        found
+            .map(|one| format!("{:?} {} {}", one.severity, one.at.len(), one.message))
+            .collect()
+    }
+
+    const URL: &str = "server_url: https://10.0.0.9:443\n";
+
+    #[test]
+    fn nodes_that_make_one_cluster_are_not_found() {
+        let first = node("create", "t", "a", "10.0.0.1", "");
+        let second = node("join", "t", "b", "10.0.0.2", URL);
+        let named = node(
+            "join",
+            "t",
+            "c",
+            "10.0.0.3",
+            "server_url: https://harvester.example\n",
+        );
+        assert_eq!(said(&[first, second, named]), [""; 0]);
+        assert_eq!(
+            said(&[NodeIdentity::default(), NodeIdentity::default()]),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn two_founders_another_token_and_names_and_addresses_that_are_taken_are_found() {
+        let first = || node("create", "secret-1", "a", "10.0.0.1", "");
+        let founders = said(&[first(), node("create", "secret-2", "b", "10.0.0.2", "")]);
+        assert_eq!(founders.len(), 1, "{founders:?}");
+        assert!(founders[0].contains("Error 2 n1 and n2"), "{founders:?}");
+        assert!(
+            founders[0].contains("`install.mode: create`"),
+            "{founders:?}"
+        );
+
+        let url = "server_url: https://10.99.0.1:443\n";
+        let all = said(&[first(), node("join", "secret-2", "A", "10.0.0.1", url)]);
+        let parts = [
+            "`token` differs",
+            "called a",
+            "address 10.0.0.1",
+            "the VIP is 10.0.0.9",
+        ];
+        assert_eq!(all.len(), parts.len(), "{all:?}");
+        for (text, part) in all.iter().zip(parts) {
+            assert!(text.contains(part) && !text.contains("secret"), "{text}");
+        }
+        assert!(all[3].starts_with("Warning"), "{all:?}");
+        let identity = first();
+        assert!(!format!("{identity:?}").contains("secret"), "{identity:?}");
+    }
+}
