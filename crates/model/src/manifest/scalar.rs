@@ -189,6 +189,12 @@ fn word(text: &str) -> Option<Scalar> {
     })
 }
 
+/// Is it a word for yes or no in YAML 1.1 alone?
+pub(super) fn is_word_of_yaml_1_1(text: &str) -> bool {
+    matches!(word(text), Some(Scalar::Bool(_)))
+        && !["true", "false"].contains(&&*text.to_lowercase())
+}
+
 fn signed_infinity(text: &str) -> Option<Scalar> {
     match text {
         "+.inf" | "+.Inf" | "+.INF" => Some(Scalar::Float(f64::INFINITY)),

@@ -74,6 +74,22 @@ pub(super) fn input(
     Ok((root, reader.aside.repeated))
 }
 
+/// Reads the first document as Harvester's installer does (`gopkg.in/yaml.v3` into a map): of the words for yes and no only
+/// `true` and `false` are none of text.
+///
+/// # Errors
+///
+/// What keeps it from being read.
+pub fn installers(text: &str) -> Result<Option<Node>, Vec<Problem>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader = YamlReader {
+        written_binary: true,
+        plain_words: true,
+        ..YamlReader::default()
+    };
+    reader.read(text, 1, &ReadLimits::default())
+}
+
 /// A key that RKE2 reads as something else than what is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReadKey {
@@ -120,6 +136,8 @@ pub(super) struct YamlReader<'t> {
     pairs: bool,
     /// Leave a `!!binary` as it is written.
     written_binary: bool,
+    /// Take `yes`, `on` and the like for text.
+    plain_words: bool,
 }
 
 impl Default for YamlReader<'_> {
@@ -131,6 +149,7 @@ impl Default for YamlReader<'_> {
             whole: false,
             pairs: false,
             written_binary: false,
+            plain_words: false,
         }
     }
 }
@@ -172,7 +191,8 @@ impl<'t> YamlReader<'t> {
         self.parser.set_input(YamlBytes::new(text));
         // The parser panics on a few malformed tags (`[!a,b]`) which RKE2's reader refuses.
         let builder = NodeBuilder::new(text, (limits, self.taken), self.whole, self.pairs)
-            .with_written_binary(self.written_binary);
+            .with_written_binary(self.written_binary)
+            .with_plain_words(self.plain_words);
         let behind = match (self.whole, self.written_binary) {
             (true, _) => AfterFirstDocument::Nothing,
             (false, true) => AfterFirstDocument::Documents,
@@ -222,6 +242,7 @@ impl YamlReader<'_> {
             pairs: self.pairs,
             taken: self.taken,
             written_binary: self.written_binary,
+            plain_words: self.plain_words,
             ..YamlReader::default()
         };
         let mut text = replaced(text, self.is_rke2s());

@@ -70,6 +70,8 @@ pub(super) struct NodeBuilder<'l> {
     pairs: bool,
     /// Leave a `!!binary` as it is written.
     written_binary: bool,
+    /// Take `yes`, `on` and the like for text.
+    plain_words: bool,
     stack: Vec<OpenCollection>,
     root: Option<Node>,
     anchors: HashMap<String, Anchor>,
@@ -97,6 +99,7 @@ impl<'l> NodeBuilder<'l> {
             unique,
             pairs,
             written_binary: false,
+            plain_words: false,
             stack: Vec::with_capacity(16),
             root: None,
             anchors: HashMap::new(),
@@ -111,6 +114,12 @@ impl<'l> NodeBuilder<'l> {
     /// Leaves a `!!binary` as it is written: what it stands for depends on whose file it is.
     pub(super) fn with_written_binary(mut self, written_binary: bool) -> Self {
         self.written_binary = written_binary;
+        self
+    }
+
+    /// Takes the words for yes and no of YAML 1.1 for text, but not those of YAML 1.2.
+    pub(super) fn with_plain_words(mut self, plain_words: bool) -> Self {
+        self.plain_words = plain_words;
         self
     }
 
@@ -245,7 +254,8 @@ impl<'l> NodeBuilder<'l> {
         }
         let written = (awaits_key && self.keys.len() < MOST_KEYS && may_be_no_text(&text))
             .then(|| text.clone());
-        let is_written = self.written_binary && scalar::is_binary(tag);
+        let is_word = self.plain_words && tag.is_none() && scalar::is_word_of_yaml_1_1(&text);
+        let is_written = (self.written_binary && scalar::is_binary(tag)) || is_word;
         let resolved =
             match scalar::resolve(text, tag.filter(|_| !is_written), plain && !is_written) {
                 Ok(resolved) => resolved,

@@ -422,6 +422,15 @@ fn a_configuration_file_is_one_document_without_repeated_keys() {
     assert!(parse_configuration("x: &x {a: 1}\ny: {<<: *x, a: 2}\n").is_ok());
 }
 
+#[test]
+fn the_installers_reader_takes_yes_and_on_for_text_in_values_and_keys() {
+    let text =
+        "a: [yes, Off, y, true, 'true', FALSE, ~, 0644, !!bool on]\non: {no: 1}\n---\nb: 1\n";
+    let read = installers(text).unwrap().unwrap().to_json();
+    let values = json!(["yes", "Off", "y", true, "true", false, null, 420, true]);
+    assert_eq!(read, json!({"a": values, "on": {"no": 1}}));
+}
+
 proptest! {
     #[test]
     fn no_text_makes_the_reader_panic_and_every_line_is_in_the_text(
