@@ -15,6 +15,7 @@ pub mod addons;
 pub mod console;
 pub mod drain;
 pub mod incidents;
+pub mod installer;
 pub mod network;
 pub mod objects;
 pub mod schedule;

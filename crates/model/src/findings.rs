@@ -63,13 +63,16 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Does it say that something is not known? What objects lack is only a notice where something else may bring it.
+    /// Does it say that something is not known? What objects lack is only a notice where something else may bring it, and what the
+    /// installer still needs where it may be asked for by hand.
     pub fn is_unknown(&self) -> bool {
-        let code = matches!(
-            self.code,
-            Code::RoleWithoutProvider | Code::ClaimWithoutClass
-        );
-        code && self.severity == Severity::Notice
+        match self.code {
+            Code::RoleWithoutProvider | Code::ClaimWithoutClass => {
+                self.severity == Severity::Notice
+            }
+            Code::InstallerDepends => self.severity == Severity::Warning,
+            _ => false,
+        }
     }
 }
 

@@ -302,6 +302,18 @@ reasons! {
             "the file that writes manifests cannot be used as it is: {why}"
             "Mend the line named; whoever reads the file takes nothing of it, or nothing from there on."
             "30ff42fd4cc047918280f0f2ca17865b";
+        InstallerRefuses "installer-refuses" Error
+            "Harvester's installer refuses this configuration: {why}"
+            "Mend the line named: the installer stops there and writes no disk. `--harvester VERSION` says which installer is asked."
+            "0b6011646a694c8989a6f1983bd675d1";
+        InstallerDepends "installer-depends" Warning
+            "whether Harvester's installer takes this configuration is not known: {why}"
+            "Write into the configuration what the message names, or see to it that the kernel's command line has it. Name the release with `--harvester`."
+            "5a1b1a0aa10c47bcbbf396dab9e03645";
+        InstallerIgnores "installer-ignores" Warning
+            "Harvester's installer passes over `{key}`: {why}"
+            "Write the key as the message says, or take it out: it has no effect."
+            "dc2f286d3af4469e901dcc2f096767d7";
         UserDataIgnored "user-data-ignored" Warning
             "cloud-init passes over this: {why}"
             "Begin user-data with `#cloud-config`, and give each part of a multipart file a type that cloud-init knows."

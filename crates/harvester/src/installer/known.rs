@@ -1,0 +1,293 @@
+//! What the installer reads, by release: `data/installer.yaml`.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use windrow_model::manifest::extract::field;
+use windrow_model::manifest::file_kind::installer_reads;
+use windrow_model::manifest::{MapEntry, Node, yaml};
+
+use crate::version::HarvesterVersion;
+use crate::versions::ReadVersions;
+
+/// What the installer reads of its configuration.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct KnownConfiguration {
+    #[serde(rename = "apiVersion")]
+    _api_version: String,
+    #[serde(rename = "kind")]
+    _kind: String,
+    /// Which releases were read.
+    pub(super) read: ReadVersions,
+    /// The release since which values are converted.
+    pub(super) converted: HarvesterVersion,
+    types: Vec<ConfigurationType>,
+    elsewhere: Vec<KeyElsewhere>,
+    pub(super) settings: Vec<DatedName>,
+    pub(super) addons: Vec<DatedName>,
+}
+
+/// A structure that the installer reads a map into.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConfigurationType {
+    name: String,
+    pub(super) keys: Vec<ConfigurationKey>,
+    /// Names under which the installer itself writes what it never reads.
+    #[serde(default)]
+    pub(super) go: Vec<String>,
+    /// Are its other keys somebody else's?
+    #[serde(default)]
+    pub(super) open: bool,
+}
+
+/// A key of such a structure.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConfigurationKey {
+    /// In camelCase.
+    pub(super) key: String,
+    pub(super) is: ValueKind,
+    since: Option<HarvesterVersion>,
+    before: Option<HarvesterVersion>,
+}
+
+/// What the installer reads a value into.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) enum ValueKind {
+    Text,
+    Boolean,
+    Integer,
+    Unsigned,
+    /// A list of texts.
+    Words,
+    /// A map of texts.
+    Texts,
+    /// A map of lists of texts.
+    Headers,
+    /// Disks behind several paths.
+    Disks,
+    One(String),
+    ListOf(String),
+    MapOf(String),
+}
+
+impl TryFrom<String> for ValueKind {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Ok(match text.as_str() {
+            "text" => Self::Text,
+            "boolean" => Self::Boolean,
+            "integer" => Self::Integer,
+            "unsigned" => Self::Unsigned,
+            "words" => Self::Words,
+            "texts" => Self::Texts,
+            "headers" => Self::Headers,
+            "disks" => Self::Disks,
+            other => match (
+                other.strip_prefix("list of "),
+                other.strip_prefix("map of "),
+            ) {
+                (Some(name), _) => Self::ListOf(name.to_owned()),
+                (_, Some(name)) => Self::MapOf(name.to_owned()),
+                _ if other.starts_with(|ch: char| ch.is_ascii_uppercase()) => {
+                    Self::One(text.clone())
+                }
+                _ => return Err(format!("`{other}` is no kind of value")),
+            },
+        })
+    }
+}
+
+/// A key that people write and that the installer does not read there.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyElsewhere {
+    #[serde(rename = "type")]
+    of: String,
+    key: String,
+    instead: String,
+}
+
+/// A name that some releases know.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DatedName {
+    pub(super) key: String,
+    pub(super) since: Option<HarvesterVersion>,
+}
+
+impl DatedName {
+    pub(super) fn is_in(&self, release: HarvesterVersion) -> bool {
+        self.since.is_none_or(|since| release >= since)
+    }
+}
+
+/// How a key is spelt that the installer reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// So that it is renamed, and its value converted.
+    Renamed,
+    /// So that Go's reader of JSON takes it for the key, as it stands.
+    InAnyCase,
+}
+
+impl ConfigurationKey {
+    pub(super) fn is_in(&self, release: HarvesterVersion) -> bool {
+        self.since.is_none_or(|since| release >= since)
+            && self.before.is_none_or(|before| release < before)
+    }
+
+    /// Since when, or until when, it is read; a clause.
+    pub(super) fn when(&self) -> String {
+        match (self.since, self.before) {
+            (Some(since), _) => format!("the installer reads it from v{since} on"),
+            (_, Some(before)) => format!("no installer reads it from v{before} on"),
+            _ => String::new(),
+        }
+    }
+
+    /// Does the installer read `written` as this key, in a map whose keys are renamed or not?
+    pub(super) fn reads(&self, written: &str, renamed: bool) -> Option<Spelling> {
+        if written == self.key {
+            return Some(Spelling::Renamed);
+        }
+        let in_any_case = written.eq_ignore_ascii_case(&self.key);
+        match renamed && installer_reads(written, &self.key) {
+            // What is in lower case is renamed, and is read once more as it stands.
+            true if !in_any_case => Some(Spelling::Renamed),
+            _ => in_any_case.then_some(Spelling::InAnyCase),
+        }
+    }
+}
+
+impl ConfigurationType {
+    /// What a written key is in this release, whatever it is in others.
+    pub(super) fn key(
+        &self,
+        written: &str,
+        renamed: bool,
+        release: HarvesterVersion,
+    ) -> Option<(&ConfigurationKey, Spelling)> {
+        let mut keys = self.keys.iter().filter(|key| key.is_in(release));
+        keys.find_map(|key| Some((key, key.reads(written, renamed)?)))
+    }
+}
+
+impl KnownConfiguration {
+    /// What comes with Windrow.
+    pub(super) fn shipped() -> &'static Self {
+        static SHIPPED: LazyLock<KnownConfiguration> = LazyLock::new(|| {
+            parse(include_str!("../../data/installer.yaml"))
+                .expect("the data can be read, which a test holds")
+        });
+        &SHIPPED
+    }
+
+    /// A structure, by its name in the data.
+    pub(super) fn named(&self, name: &str) -> &ConfigurationType {
+        let mut types = self.types.iter();
+        types
+            .find(|one| one.name == name)
+            .expect("the data has every type that it names, which a test holds")
+    }
+
+    /// What to write instead of a key that the installer does not read there.
+    pub(super) fn instead(&self, of: &ConfigurationType, written: &str) -> Option<&str> {
+        let mut keys = self.elsewhere.iter();
+        let found = keys.find(|key| key.of == of.name && installer_reads(written, &key.key));
+        found.map(|key| key.instead.as_str())
+    }
+
+    /// The releases at which something turns, from the oldest that was read on.
+    pub(super) fn turns(&self) -> Vec<HarvesterVersion> {
+        let keys = self.types.iter().flat_map(|one| &one.keys);
+        let keys = keys.flat_map(|key| key.since.into_iter().chain(key.before));
+        let names = self.settings.iter().chain(&self.addons);
+        let turns = keys.chain(names.filter_map(|name| name.since));
+        let mut turns: Vec<_> = turns.chain([self.read.from, self.converted]).collect();
+        turns.sort_unstable();
+        turns.dedup();
+        turns
+    }
+}
+
+/// The entry of a key, as the installer takes it.
+pub(super) fn entry<'n>(node: &'n Node, name: &str) -> Option<&'n MapEntry> {
+    let value = field(node, name)?;
+    let mut entries = node.entries().iter();
+    entries.find(|entry| std::ptr::eq(&entry.value, value))
+}
+
+fn parse(text: &str) -> Result<KnownConfiguration, String> {
+    let document = yaml::parse_configuration(text)
+        .map_err(|problems| format!("{problems:?}"))?
+        .ok_or("it is empty")?;
+    serde_json::from_value(document.to_json()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_model::manifest::extract::INSTALLER_ADDONS;
+
+    use super::*;
+
+    #[test]
+    fn the_data_names_only_types_that_it_has_and_turns_only_at_releases_that_were_read() {
+        let known = KnownConfiguration::shipped();
+        for key in known.types.iter().flat_map(|one| &one.keys) {
+            if let ValueKind::One(name) | ValueKind::ListOf(name) | ValueKind::MapOf(name) = &key.is
+            {
+                assert_eq!(&known.named(name).name, name);
+            }
+            assert!(key.since.is_none() || key.before.is_none(), "{}", key.key);
+        }
+        for key in &known.elsewhere {
+            assert_eq!(known.named(&key.of).name, key.of);
+        }
+        let turns = known.turns();
+        assert_eq!(turns[0], known.read.from);
+        let read = crate::versions::HarvesterVersions::shipped();
+        assert!(turns.iter().all(|turn| read.was_read(*turn)), "{turns:?}");
+        assert!(known.read.to <= read.read.to);
+    }
+
+    #[test]
+    fn the_addons_are_those_that_the_extraction_knows() {
+        let known = KnownConfiguration::shipped();
+        let mut dated: Vec<&str> = known.addons.iter().map(|one| one.key.as_str()).collect();
+        dated.sort_unstable();
+        let named: Vec<&str> = INSTALLER_ADDONS.iter().map(|(key, _)| *key).collect();
+        assert_eq!(dated, named);
+    }
+
+    #[test]
+    fn a_key_is_renamed_in_snake_case_and_singular_and_else_read_in_any_case() {
+        let install = KnownConfiguration::shipped().named("Install");
+        let release = KnownConfiguration::shipped().read.to;
+        let spelt = |written: &str, renamed: bool| {
+            let (key, spelling) = install.key(written, renamed, release)?;
+            Some((key.key.as_str(), spelling))
+        };
+        for (written, renamed, expected) in [
+            ("forceEfi", false, Some(("forceEfi", Spelling::Renamed))),
+            ("force_efi", true, Some(("forceEfi", Spelling::Renamed))),
+            ("force_efi", false, None),
+            ("forceefi", true, Some(("forceEfi", Spelling::InAnyCase))),
+            ("FORCEEFI", false, Some(("forceEfi", Spelling::InAnyCase))),
+            ("force-efi", true, None),
+            (
+                "wipe_disks_list",
+                true,
+                Some(("wipeDisksList", Spelling::Renamed)),
+            ),
+            ("addon", true, Some(("addons", Spelling::Renamed))),
+            ("wipe_disks", true, None),
+        ] {
+            assert_eq!(spelt(written, renamed), expected, "{written} {renamed}");
+        }
+    }
+}

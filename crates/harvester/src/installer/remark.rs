@@ -1,0 +1,118 @@
+//! What there is to say of a configuration, for one release or several.
+
+use std::collections::BTreeMap;
+
+use windrow_model::findings::{Finding, Location};
+use windrow_model::reasons::{Code, Severity};
+
+use crate::version::HarvesterVersion;
+
+/// What a remark is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum RemarkKind {
+    /// The installer stops.
+    Refused,
+    /// The installer stops where something is so that the file does not say.
+    Depends,
+    /// The same, and the file does not say that the installer goes on by itself: it may ask.
+    Asks,
+    /// The installer does not read this key.
+    Ignored(String),
+}
+
+/// One thing to say of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Remark {
+    pub(super) line: u32,
+    pub(super) kind: RemarkKind,
+    /// What is wrong and what to do.
+    pub(super) why: String,
+}
+
+pub(super) type Remarks = Vec<Remark>;
+
+impl Remark {
+    pub(super) fn refused(line: u32, why: impl Into<String>) -> Self {
+        let kind = RemarkKind::Refused;
+        let why = why.into();
+        Self { line, kind, why }
+    }
+
+    pub(super) fn ignored(line: u32, key: &str, why: impl Into<String>) -> Self {
+        let kind = RemarkKind::Ignored(key.to_owned());
+        let why = why.into();
+        Self { line, kind, why }
+    }
+}
+
+/// The releases that were asked, and whether what they say is certain.
+pub(super) struct AskedReleases {
+    pub(super) releases: Vec<HarvesterVersion>,
+    /// The version that was named, where it is none of those that were read.
+    pub(super) unread: Option<HarvesterVersion>,
+}
+
+/// The findings of what all releases say.
+pub(super) fn findings(
+    shown: &str,
+    asked: &AskedReleases,
+    remarks: BTreeMap<Remark, Vec<HarvesterVersion>>,
+) -> Vec<Finding> {
+    let found = remarks.into_iter().map(|(remark, by)| {
+        let is_certain = by.len() == asked.releases.len() && asked.unread.is_none();
+        let (code, severity, message) = match remark.kind {
+            RemarkKind::Refused if is_certain => {
+                let code = Code::InstallerRefuses;
+                (code, code.severity(), code.say(&[("why", &remark.why)]))
+            }
+            RemarkKind::Ignored(key) => {
+                let code = Code::InstallerIgnores;
+                let severity = match is_certain {
+                    true => code.severity(),
+                    false => Severity::Notice,
+                };
+                (
+                    code,
+                    severity,
+                    code.say(&[("key", &key), ("why", &remark.why)]),
+                )
+            }
+            kind => {
+                let code = Code::InstallerDepends;
+                let severity = match kind {
+                    RemarkKind::Asks => Severity::Notice,
+                    _ => code.severity(),
+                };
+                let by = match (&kind, asked.unread) {
+                    (RemarkKind::Refused, Some(version)) => {
+                        format!("v{version} was not read, and {} refuses it: ", span(&by))
+                    }
+                    (RemarkKind::Refused, None) => format!("{} refuses it: ", span(&by)),
+                    _ => String::new(),
+                };
+                let why = format!("{by}{}", remark.why);
+                (code, severity, code.say(&[("why", &why)]))
+            }
+        };
+        Finding {
+            incident: None,
+            code,
+            severity,
+            message,
+            at: vec![Location::line(shown, remark.line)],
+        }
+    });
+    found.collect()
+}
+
+/// The minor releases, in words.
+fn span(releases: &[HarvesterVersion]) -> String {
+    let minor = |release: &HarvesterVersion| format!("v{}.{}", release.major, release.minor);
+    let (Some(first), Some(last)) = (releases.first(), releases.last()) else {
+        return String::new();
+    };
+    match first == last {
+        true => minor(first),
+        false => format!("{} to {}", minor(first), minor(last)),
+    }
+}

@@ -1,0 +1,436 @@
+//! What the installer checks once it has read a configuration (harvester-installer pkg/console/validator.go and util.go, alike in v1.4.0
+//! to v1.8.2 but for the settings).
+//!
+//! The kernel's command line comes before the file: it can add what is missing here, and what it says counts. A value that stands in the
+//! file is taken to count.
+
+use windrow_model::manifest::{MapEntry, Node, NodeValue};
+use windrow_model::suggest::nearest;
+
+use super::known::{DatedName, KnownConfiguration, entry};
+use super::remark::{Remark, RemarkKind, Remarks};
+use super::values;
+use crate::version::HarvesterVersion;
+
+/// What the node is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Create,
+    Join,
+    /// The image alone is installed, or upgraded.
+    Other,
+    /// The file does not say, or says what no installer knows.
+    Unsaid,
+}
+
+const MODES: [&str; 4] = ["create", "join", "install", "upgrade"];
+const ROLES: [&str; 4] = ["default", "management", "witness", "worker"];
+const METHODS: [&str; 2] = ["dhcp", "static"];
+const VIP_MODES: [&str; 3] = ["dhcp", "static", "none"];
+
+/// Checks a configuration for a release.
+pub(super) fn check(root: &Node, release: HarvesterVersion, remarks: &mut Remarks) {
+    let os = entry(root, "os").map(|entry| &entry.value);
+    let install = entry(root, "install").map(|entry| &entry.value);
+    let mut checker = Checker {
+        root,
+        os,
+        install,
+        management: install
+            .and_then(|install| entry(install, "managementInterface"))
+            .map(|entry| &entry.value),
+        mode: Mode::Unsaid,
+        missing: Vec::new(),
+        remarks,
+    };
+    checker.modes();
+    checker.node();
+    if checker.mode != Mode::Other {
+        checker.network();
+        checker.token();
+        checker.vip();
+        checker.settings(release);
+        checker.what_is_missing();
+    }
+}
+
+struct Checker<'n, 'r> {
+    root: &'n Node,
+    os: Option<&'n Node>,
+    install: Option<&'n Node>,
+    management: Option<&'n Node>,
+    mode: Mode,
+    /// What an installation without a person needs and the file does not have: parameters of the kernel's command line.
+    missing: Vec<&'static str>,
+    remarks: &'r mut Remarks,
+}
+
+/// A text of the configuration; an empty one is none.
+fn text<'n>(section: Option<&'n Node>, key: &str) -> Option<(&'n str, u32)> {
+    let entry = entry(section?, key)?;
+    let text = entry.value.as_str().filter(|text| !text.is_empty())?;
+    Some((text, entry.line))
+}
+
+/// Does something stand there?
+fn is_set(section: Option<&Node>, key: &str) -> bool {
+    let entry = section.and_then(|section| entry(section, key));
+    entry.is_some_and(|entry| match &entry.value.value {
+        NodeValue::Null => false,
+        NodeValue::String(text) => !text.is_empty(),
+        NodeValue::Sequence(items) => !items.is_empty(),
+        NodeValue::Mapping(entries) => !entries.is_empty(),
+        NodeValue::Bool(_) | NodeValue::Number(_) => true,
+    })
+}
+
+impl<'n> Checker<'n, '_> {
+    fn refuse(&mut self, line: u32, why: impl Into<String>) {
+        self.remarks.push(Remark::refused(line, why));
+    }
+
+    /// What is refused where the node begins a cluster.
+    fn refuse_to_create(&mut self, line: u32, why: &str) {
+        match self.mode {
+            Mode::Create => self.refuse(line, why),
+            Mode::Unsaid => self.remarks.push(Remark {
+                line,
+                kind: RemarkKind::Depends,
+                why: format!("where `install.mode` is create it refuses this: {why}"),
+            }),
+            Mode::Join | Mode::Other => {}
+        }
+    }
+
+    fn needs(&mut self, section: Option<&Node>, key: &str, parameter: &'static str) {
+        if !is_set(section, key) {
+            self.missing.push(parameter);
+        }
+    }
+
+    fn modes(&mut self) {
+        let Some((mode, line)) = text(self.install, "mode") else {
+            return self.missing.push("install.mode");
+        };
+        self.mode = match mode {
+            "create" => Mode::Create,
+            "join" => Mode::Join,
+            "install" | "upgrade" => Mode::Other,
+            _ => {
+                let why = unknown("install.mode", mode, &MODES, "write create or join");
+                self.refuse(line, why);
+                Mode::Unsaid
+            }
+        };
+        let server = text(Some(self.root), "serverUrl");
+        match (self.mode, server) {
+            (Mode::Create, Some((_, line))) => self.refuse(
+                line,
+                "`server_url` is the cluster that a node joins, and `install.mode` is create; take it out, or write join",
+            ),
+            (Mode::Join, None) => self.missing.push("server_url"),
+            _ => {}
+        }
+    }
+
+    /// What is checked of every node.
+    fn node(&mut self) {
+        if let Some((url, line)) =
+            text(Some(self.root), "serverUrl").filter(|_| self.mode != Mode::Create)
+            && let Some(why) = values::server_url_error(url)
+        {
+            self.refuse(line, format!("`server_url`: {why}"));
+        }
+        if let Some((role, line)) = text(self.install, "role")
+            && !ROLES.contains(&role)
+        {
+            self.refuse(
+                line,
+                unknown(
+                    "install.role",
+                    role,
+                    &ROLES,
+                    "write default, management, witness or worker",
+                ),
+            );
+        }
+        if let Some((name, line)) = text(self.os, "hostname")
+            && !values::is_node_name(name)
+        {
+            self.refuse(
+                line,
+                format!(
+                    "`os.hostname` is {name:?}, and a node's name has only lower-case letters, digits, `-` and `.`, begins and ends \
+                     with a letter or digit, and so does each part of it (RFC 1123)"
+                ),
+            );
+        }
+        let labels = self.os.and_then(|os| entry(os, "labels"));
+        for label in labels.map_or(&[][..], |labels| labels.value.entries()) {
+            self.label(label);
+        }
+        if self.mode == Mode::Other {
+            return;
+        }
+        let paths = self.os.and_then(|os| entry(os, "persistentStatePaths"));
+        for node in paths.map_or(&[][..], |paths| match &paths.value.value {
+            NodeValue::Sequence(items) => items,
+            _ => std::slice::from_ref(&paths.value),
+        }) {
+            if let Some(why) = node.as_str().and_then(values::state_path_error) {
+                self.refuse(node.line, format!("`os.persistent_state_paths`: {why}"));
+            }
+        }
+    }
+
+    fn label(&mut self, label: &MapEntry) {
+        if let Some(why) = values::label_key_error(&label.key) {
+            self.refuse(label.line, format!("the label {:?}: {why}", label.key));
+        }
+        let value = label.value.as_str().map(str::trim);
+        if let Some(why) = value.and_then(values::label_value_error) {
+            self.refuse(
+                label.line,
+                format!("the value of the label {:?}: {why}", label.key),
+            );
+        }
+    }
+
+    fn network(&mut self) {
+        let management = self.management;
+        let interfaces = management.and_then(|management| entry(management, "interfaces"));
+        let interfaces = interfaces.map_or(&[][..], |interfaces| interfaces.value.items());
+        if interfaces.is_empty() {
+            self.missing.push("install.management_interface.interfaces");
+        }
+        let is_read = |one: &&Node| one.is_null() || matches!(one.value, NodeValue::Mapping(_));
+        for interface in interfaces.iter().filter(is_read) {
+            let set = |key: &str| is_set(Some(interface), key);
+            let hardware = text(Some(interface), "hwAddr").filter(|_| !set("name"));
+            match hardware {
+                Some((address, line)) if !values::is_hardware_address(address) => self.refuse(
+                    line,
+                    format!("`hwAddr` is {address:?}, which is no hardware address; write it like 52:54:00:12:34:56"),
+                ),
+                None if !set("name") && !set("hwAddr") => {
+                    self.refuse(interface.line, "an interface without `name` and `hwAddr`; write one of them");
+                }
+                _ => {}
+            }
+        }
+        if let Some(vlan) = management.and_then(|management| entry(management, "vlanId"))
+            && whole(&vlan.value).is_some_and(|vlan| !values::VLANS.contains(&vlan))
+        {
+            self.refuse(vlan.line, "`vlan_id` is from 1 to 4094; 0 is none");
+        }
+        let Some((method, line)) = text(management, "method") else {
+            return self.missing.push("install.management_interface.method");
+        };
+        let method = method.to_lowercase();
+        match method.as_str() {
+            "static" => self.fixed_address(),
+            "dhcp" => {}
+            _ => self.refuse(
+                line,
+                unknown(
+                    "install.management_interface.method",
+                    &method,
+                    &METHODS,
+                    "write dhcp or static",
+                ),
+            ),
+        }
+    }
+
+    fn fixed_address(&mut self) {
+        let management = self.management;
+        for (key, called, parameter) in [
+            ("ip", "ip", "install.management_interface.ip"),
+            (
+                "subnetMask",
+                "subnet_mask",
+                "install.management_interface.subnet_mask",
+            ),
+            ("gateway", "gateway", "install.management_interface.gateway"),
+        ] {
+            match text(management, key) {
+                None => self.needs(management, key, parameter),
+                Some((address, _)) if values::is_ipv4(address) => {}
+                Some((address, line)) => {
+                    let hint = match (key, address.contains('/')) {
+                        ("ip", true) => "; write the address alone, and the mask as `subnet_mask`",
+                        ("subnetMask", _) => "; write it like 255.255.255.0",
+                        _ => "",
+                    };
+                    self.refuse(
+                        line,
+                        format!("`{called}` is {address:?}, which is no address of IPv4{hint}"),
+                    );
+                }
+            }
+        }
+        self.needs(self.os, "dnsNameservers", "os.dns_nameservers");
+        if let Some(mtu) = management.and_then(|management| entry(management, "mtu"))
+            && let Some(length) = whole(&mtu.value).filter(|length| *length != 0)
+            && !u32::try_from(length).is_ok_and(|length| values::MTU.contains(&length))
+        {
+            let (least, most) = (values::MTU.start(), values::MTU.end());
+            self.refuse(
+                mtu.line,
+                format!("`mtu` is {length}, and from {least} to {most} is taken"),
+            );
+        }
+    }
+
+    fn token(&mut self) {
+        self.needs(Some(self.root), "token", "token");
+        if let Some((token, line)) = text(Some(self.root), "token")
+            && !values::is_token(token)
+        {
+            self.refuse(
+                line,
+                "`token` has a character that is none of printable ASCII, or more than one line; a block of text (`|`) ends in a \
+                 line break",
+            );
+        }
+        let keys = is_set(self.os, "sshAuthorizedKeys");
+        if !keys {
+            self.needs(self.os, "password", "os.password");
+        }
+    }
+
+    fn vip(&mut self) {
+        let install = self.install;
+        let mode = text(install, "vipMode").map(|(mode, line)| (mode.to_lowercase(), line));
+        let begins = self.mode == Mode::Create;
+        let is_dhcp = match &mode {
+            None => {
+                if begins {
+                    self.missing.push("install.vip_mode");
+                }
+                return;
+            }
+            Some((mode, line)) if !VIP_MODES.contains(&mode.as_str()) => {
+                let why = unknown("install.vip_mode", mode, &VIP_MODES, "write dhcp or static");
+                return self.refuse_to_create(*line, &why);
+            }
+            Some((mode, _)) => mode == "dhcp",
+        };
+        let (vip, hardware) = (text(install, "vip"), text(install, "vipHwAddr"));
+        // Where one is missing it asks the DHCP server for both.
+        if is_dhcp && (vip.is_none() || hardware.is_none()) {
+            return;
+        }
+        match vip {
+            None if begins => self.needs(install, "vip", "install.vip"),
+            Some((vip, line)) if !values::is_ipv4(vip) => {
+                let why = format!("`install.vip` is {vip:?}, which is no address of IPv4");
+                self.refuse_to_create(line, &why);
+            }
+            _ => {}
+        }
+        if let Some((address, line)) = hardware.filter(|_| is_dhcp)
+            && !values::is_hardware_address(address)
+        {
+            let why = format!("`install.vip_hw_addr` is {address:?}, which is no hardware address");
+            self.refuse_to_create(line, &why);
+        }
+    }
+
+    fn settings(&mut self, release: HarvesterVersion) {
+        let known = &KnownConfiguration::shipped().settings;
+        let settings = entry(self.root, "systemSettings");
+        for setting in settings.map_or(&[][..], |settings| settings.value.entries()) {
+            if let Some(why) = unknown_setting(&setting.key, known, release) {
+                self.refuse_to_create(setting.line, &why);
+            }
+            let is_json = match &setting.value.value {
+                NodeValue::String(text) => values::may_be_registry(text.trim()),
+                _ => false,
+            };
+            if setting.key == "containerd-registry" && !is_json {
+                self.refuse_to_create(
+                    setting.line,
+                    "the setting `containerd-registry` is JSON in a text, and this is none",
+                );
+            }
+        }
+    }
+
+    /// What only the kernel's command line, or a person, can add.
+    fn what_is_missing(&mut self) {
+        let automatic = self.install.and_then(|install| entry(install, "automatic"));
+        let automatic = automatic.filter(|automatic| match &automatic.value.value {
+            NodeValue::Bool(is_true) => *is_true,
+            NodeValue::String(text) => text == "true",
+            _ => false,
+        });
+        let mode = self.install.and_then(|install| entry(install, "mode"));
+        let (at, kind) = match (automatic, mode) {
+            (Some(automatic), _) => (automatic, RemarkKind::Depends),
+            (None, Some(mode)) if matches!(self.mode, Mode::Create | Mode::Join) => {
+                (mode, RemarkKind::Asks)
+            }
+            _ => return,
+        };
+        let scheme = entry(self.root, "schemeVersion");
+        match scheme.and_then(|scheme| Some((whole(&scheme.value)?, scheme.line))) {
+            Some((1, _)) => {}
+            Some((_, line)) if kind == RemarkKind::Depends => {
+                self.refuse(line, "`scheme_version` is 1 in all releases");
+            }
+            _ => self.missing.insert(0, "scheme_version"),
+        }
+        self.needs(self.install, "isoUrl", "install.iso_url");
+        self.needs(self.install, "device", "install.device");
+        if self.missing.is_empty() {
+            return;
+        }
+        let missing: Vec<String> = self.missing.iter().map(|one| format!("`{one}`")).collect();
+        let first = self.missing.first().copied().unwrap_or_default();
+        let why = format!(
+            "an installation without a person also needs {}; write it here, or on the kernel's command line (harvester.{first}=…)",
+            missing.join(", ")
+        );
+        self.remarks.push(Remark {
+            line: at.line,
+            kind,
+            why,
+        });
+    }
+}
+
+/// A whole number, or a text that is one.
+fn whole(value: &Node) -> Option<i64> {
+    match &value.value {
+        NodeValue::Number(number) => number.as_i64(),
+        NodeValue::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn unknown(path: &str, written: &str, names: &[&str], write: &str) -> String {
+    match nearest(written, names.iter().copied()) {
+        Some(meant) => format!("`{path}` is {written:?}; did you mean {meant}?"),
+        None => format!("`{path}` is {written:?}; {write}"),
+    }
+}
+
+/// Why a release knows no such setting.
+fn unknown_setting(key: &str, known: &[DatedName], release: HarvesterVersion) -> Option<String> {
+    let mut named = known.iter();
+    match named.find(|setting| setting.key == key) {
+        Some(setting) if setting.is_in(release) => None,
+        Some(setting) => setting.since.map(|since| {
+            format!("it takes the setting `{key}` from v{since} on; set it once the cluster runs")
+        }),
+        None => {
+            let names = known.iter().filter(|setting| setting.is_in(release));
+            let names = names.map(|setting| setting.key.as_str());
+            Some(match nearest(key, names) {
+                Some(meant) => format!("it knows no setting `{key}`; did you mean `{meant}`?"),
+                None => format!("it takes no setting `{key}`; set it once the cluster runs"),
+            })
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! Each rule: a file that the installer refuses or passes over, and a near one that it takes. The table was held to the installer's own
+//! code, taken at v1.4.0, v1.5.0, v1.6.1, v1.7.1 and v1.8.1.
+
+use windrow_model::reasons::{Code, Severity};
+
+use super::*;
+
+/// A configuration that every release takes, without a person.
+const GOOD: &str = "\
+scheme_version: 1
+token: tok
+os:
+  hostname: node1
+  password: pw
+  dns_nameservers: [8.8.8.8]
+install:
+  mode: create
+  automatic: true
+  management_interface:
+    interfaces: [{name: ens5}]
+    method: dhcp
+  device: /dev/sda
+  iso_url: http://s/h.iso
+  vip: 10.10.0.19
+  vip_mode: static
+";
+
+const STATIC: &str =
+    "    method: static\n    ip: 10.0.0.2\n    subnet_mask: 255.255.255.0\n    gateway: 10.0.0.1\n";
+
+fn named(version: &str) -> Option<HarvesterVersion> {
+    (!version.is_empty()).then(|| version.parse().unwrap())
+}
+
+/// The good one with a line of it replaced.
+fn with(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    GOOD.replacen(from, to, 1)
+}
+
+fn said(text: &str, version: &str) -> Vec<(Code, Severity, u32)> {
+    let found = findings("c.yaml", text, named(version));
+    let found = found.into_iter();
+    found
+        .map(|one| (one.code, one.severity, one.at[0].line.unwrap()))
+        .collect()
+}
+
+/// What of a configuration is refused, by its lines.
+fn refused(text: &str, version: &str) -> Vec<u32> {
+    let found = said(text, version).into_iter();
+    let found = found.filter(|(code, severity, _)| {
+        *code == Code::InstallerRefuses && *severity == Severity::Error
+    });
+    found.map(|(_, _, line)| line).collect()
+}
+
+#[test]
+fn a_sound_configuration_is_taken_by_all_releases() {
+    for version in ["", "v1.4.0", "v1.5.2", "v1.6.1", "v1.7.3", "v1.8.2"] {
+        assert_eq!(said(GOOD, version), [], "{version}");
+    }
+    let fixed = with("    method: dhcp\n", STATIC);
+    assert_eq!(said(&fixed, ""), []);
+    // What other files say is not the installer's.
+    assert_eq!(
+        said("apiVersion: v1\nkind: ConfigMap\ninstall: []\n", ""),
+        []
+    );
+}
+
+#[test]
+fn what_every_release_refuses_is_an_error_with_its_line_and_its_neighbour_is_taken() {
+    let fixed = |from: &str, to: &str| with("    method: dhcp\n", &STATIC.replacen(from, to, 1));
+    for (bad, line, near) in [
+        (
+            with("mode: create", "mode: Create"),
+            8,
+            with("mode: create", "mode: create"),
+        ),
+        (
+            with(
+                "token: tok\n",
+                "token: tok\nserver_url: https://10.0.0.1:443\n",
+            ),
+            3,
+            with("token: tok\n", "token: tok\nserver_url: ''\n"),
+        ),
+        (
+            with(
+                "token: tok\n",
+                "token: tok\nserver_url: https://10.0.0.1:6443\n",
+            )
+            .replace("mode: create", "mode: join"),
+            3,
+            with("token: tok\n", "token: tok\nserver_url: https://10.0.0.1\n")
+                .replace("mode: create", "mode: join"),
+        ),
+        (
+            with(
+                "    method: dhcp\n",
+                "    method: dhcp\n    vlan_id: 4095\n",
+            ),
+            13,
+            with(
+                "    method: dhcp\n",
+                "    method: DHCP\n    vlan_id: 4094\n",
+            ),
+        ),
+        (with("method: dhcp", "method: none"), 12, GOOD.to_owned()),
+        (
+            fixed("10.0.0.2", "10.0.0.2/24"),
+            13,
+            fixed("10.0.0.2", "10.0.0.3"),
+        ),
+        (
+            fixed("255.255.255.0", "'24'"),
+            14,
+            fixed("255.255.255.0", "255.0.0.0"),
+        ),
+        (
+            fixed("10.0.0.1", "fd00::1"),
+            15,
+            fixed("10.0.0.1", "'::ffff:10.0.0.1'"),
+        ),
+        (
+            fixed("10.0.0.1\n", "10.0.0.1\n    mtu: 9001\n"),
+            16,
+            fixed("10.0.0.1\n", "10.0.0.1\n    mtu: 0\n"),
+        ),
+        (
+            with("[{name: ens5}]", "[{hwAddr: x}]"),
+            11,
+            with("[{name: ens5}]", "[{name: ens5, hwAddr: x}]"),
+        ),
+        (
+            with("[{name: ens5}]", "[{}]"),
+            11,
+            with("[{name: ens5}]", "[{hwAddr: '52:54:00:12:34:56'}]"),
+        ),
+        (
+            with("vip_mode: static", "vip_mode: statc"),
+            16,
+            with("vip_mode: static", "vip_mode: Static"),
+        ),
+        (
+            with("10.10.0.19", "fd00::1"),
+            15,
+            with("10.10.0.19", "10.10.0.20"),
+        ),
+        (
+            with("vip_mode: static", "vip_mode: dhcp\n  vip_hw_addr: x"),
+            17,
+            // It asks the DHCP server for both.
+            with("vip_mode: static", "vip_mode: dhcp"),
+        ),
+        (
+            with("mode: create", "mode: create\n  role: witnes"),
+            9,
+            with("mode: create", "mode: create\n  role: witness"),
+        ),
+        (
+            with("hostname: node1", "hostname: Node_1"),
+            4,
+            with("hostname: node1", "hostname: node-1.site"),
+        ),
+        (
+            with("os:\n", "os:\n  labels: {'bad key': x}\n"),
+            4,
+            with("os:\n", "os:\n  labels: {example.com/key: ' x '}\n"),
+        ),
+        (
+            with("os:\n", "os:\n  labels: {key: 'x y'}\n"),
+            4,
+            with("os:\n", "os:\n  labels: {key: 5}\n"),
+        ),
+        (
+            with("token: tok", "token: t\u{f6}k"),
+            2,
+            with("token: tok", "token: t o~k"),
+        ),
+        (
+            with("os:\n", "os:\n  persistent_state_paths: [/tmp/x]\n"),
+            4,
+            with("os:\n", "os:\n  persistent_state_paths: [/tmpx]\n"),
+        ),
+        (
+            with("scheme_version: 1", "scheme_version: 2"),
+            1,
+            GOOD.to_owned(),
+        ),
+        (
+            format!("{GOOD}system_settings: {{ntp-serverz: x}}\n"),
+            17,
+            format!("{GOOD}system_settings: {{ntp-servers: 5}}\n"),
+        ),
+        (
+            format!("{GOOD}system_settings: {{containerd-registry: '{{bad'}}\n"),
+            17,
+            format!("{GOOD}system_settings: {{containerd-registry: '{{}}'}}\n"),
+        ),
+    ] {
+        assert_eq!(refused(&bad, ""), [line], "{bad}");
+        assert_eq!(said(&near, ""), [], "{near}");
+    }
+}
+
+#[test]
+fn a_value_of_another_type_is_refused_as_the_releases_convert_it() {
+    // The line, the releases that refuse it: all, those before v1.8, or none.
+    for (section, line, before, since) in [
+        ("token: 123456\nos: {}", 1, true, true),
+        ("token: '123456'\nos: {}", 1, false, false),
+        ("token: yes\nos: {}", 1, false, false),
+        ("os: {password: 123456}", 1, true, true),
+        ("install: []", 1, true, true),
+        ("install:", 1, false, false),
+        (
+            "os: {writeFiles: [{path: /x, permissions: 0644}]}",
+            1,
+            true,
+            true,
+        ),
+        (
+            "os: {writeFiles: [{path: /x, permissions: '0644'}]}",
+            1,
+            false,
+            false,
+        ),
+        ("os: {sysctls: {a: 1, b: [x]}}", 1, false, false),
+        ("os: {Sysctls: {a: 1}}", 1, true, true),
+        ("os: {ntp_servers: a}", 1, false, false),
+        ("os: {ntpservers: a}", 1, true, true),
+        ("os: {ntp_servers: [1]}", 1, true, false),
+        ("install: {force_efi: 'true'}", 1, false, false),
+        ("install: {forceefi: 'true'}", 1, true, true),
+        ("install: {silent: 1}", 1, true, false),
+        (
+            "install: {management_interface: {vlan_id: '100'}}",
+            1,
+            true,
+            false,
+        ),
+        (
+            "install: {management_interface: {vlanid: '100'}}",
+            1,
+            true,
+            true,
+        ),
+        (
+            "install: {management_interface: {vlan_id: abc}}",
+            1,
+            true,
+            true,
+        ),
+        (
+            "install: {management_interface: {vlan_id: 1.0}}",
+            1,
+            false,
+            false,
+        ),
+        (
+            "install: {management_interface: {interfaces: [ens5]}}",
+            1,
+            true,
+            true,
+        ),
+        ("install: {addons: {rancher_logging: true}}", 1, true, true),
+        (
+            "install: {harvester: {storage_class: {replica_count: -1}}}",
+            1,
+            true,
+            true,
+        ),
+        ("install: {webhooks: [{headers: {a: b}}]}", 1, true, true),
+        // A later spelling counts, and which one is left to chance.
+        (
+            "install: {management_interface: {vlan_id: 5, vlanId: abc}}",
+            1,
+            false,
+            false,
+        ),
+    ] {
+        let refuses = |version: &str| refused(section, version) == [line];
+        for (version, expected) in [("v1.4.0", before), ("v1.7.3", before), ("v1.8.0", since)] {
+            assert_eq!(refuses(version), expected, "{section} {version}");
+        }
+        assert_eq!(refuses(""), before && since, "{section}");
+        if before != since {
+            let depends =
+                said(section, "").contains(&(Code::InstallerDepends, Severity::Warning, line));
+            assert!(depends, "{section}: {:?}", said(section, ""));
+        }
+    }
+    let disks = "os:\n  external_storage_config:\n    multi_path_config:\n      blacklist: []\n";
+    assert_eq!(refused(disks, "v1.6.1"), [4]);
+    assert!(refused(disks, "v1.7.0").is_empty());
+}
+
+#[test]
+fn a_key_that_nothing_reads_is_passed_over_by_the_releases_without_it() {
+    let ignores = |text: &str, version: &str| {
+        let found = said(text, version).into_iter();
+        let found = found.filter(|(code, _, _)| *code == Code::InstallerIgnores);
+        found.map(|(_, severity, _)| severity).collect::<Vec<_>>()
+    };
+    let warning = [Severity::Warning].as_slice();
+    let notice = [Severity::Notice].as_slice();
+    for (section, old, new, unnamed) in [
+        ("install: {vip-mode: static}", warning, warning, warning),
+        ("install: {wipedisks: true}", &[], warning, notice),
+        ("install: {wipe_all_disks: true}", warning, &[], notice),
+        (
+            "install: {cluster_pod_cidr: 10.52.0.0/16}",
+            warning,
+            &[],
+            notice,
+        ),
+        ("install: {skipcheck: true}", &[], &[], &[]),
+        ("install: {addons: {descheduler: {}}}", warning, &[], notice),
+        (
+            "install: {addons: {kubeovn_operator: {}}}",
+            warning,
+            &[],
+            notice,
+        ),
+        (
+            "install: {addons: {rancher_monitorng: {}}}",
+            warning,
+            warning,
+            warning,
+        ),
+        ("install: {addons: {rancher_monitoring: {}}}", &[], &[], &[]),
+        ("install: {networks: {}}", warning, warning, warning),
+        ("install: {automatic: 'yes'}", warning, &[], notice),
+        ("install: {x-anchor: {a: b}}", &[], &[], &[]),
+        (
+            "install: {managementinterface: {defaultroute: false}}",
+            &[],
+            &[],
+            &[],
+        ),
+        (
+            "os: {sshd: {disable_password_auth: true}}",
+            warning,
+            &[],
+            notice,
+        ),
+        ("sans: [a]\nos: {}", warning, &[], notice),
+    ] {
+        assert_eq!(ignores(section, "v1.4.3"), old, "{section}");
+        assert_eq!(ignores(section, "v1.8.2"), new, "{section}");
+        assert_eq!(ignores(section, ""), unnamed, "{section}");
+    }
+}
+
+#[test]
+fn a_setting_of_some_releases_is_refused_by_the_others() {
+    let text = format!("{GOOD}system_settings: {{vm-migration-network: x}}\n");
+    assert_eq!(refused(&text, "v1.7.1"), [17]);
+    assert_eq!(said(&text, "v1.8.0"), []);
+    assert_eq!(
+        said(&text, ""),
+        [(Code::InstallerDepends, Severity::Warning, 17)]
+    );
+    // Only who begins a cluster brings them.
+    let joins = text
+        .replace("mode: create", "mode: join")
+        .replace("token: tok\n", "token: tok\nserver_url: vip\n");
+    assert_eq!(said(&joins, "v1.7.1"), []);
+    // What the file does not say depends.
+    let unsaid = "os: {}\nsystem_settings: {vm-migration-network: x}\n";
+    assert_eq!(
+        said(unsaid, "v1.7.1"),
+        [(Code::InstallerDepends, Severity::Warning, 2)]
+    );
+}
+
+#[test]
+fn what_the_command_line_may_add_is_no_error_and_counts_where_nobody_is_asked() {
+    for missing in [
+        "scheme_version: 1\n",
+        "token: tok\n",
+        "  password: pw\n",
+        "    interfaces: [{name: ens5}]\n",
+        "    method: dhcp\n",
+        "  mode: create\n",
+        "  device: /dev/sda\n",
+        "  iso_url: http://s/h.iso\n",
+        "  vip: 10.10.0.19\n",
+        "  vip_mode: static\n",
+    ] {
+        let found = said(&with(missing, ""), "");
+        let [(Code::InstallerDepends, Severity::Warning, _)] = found[..] else {
+            panic!("{missing}: {found:?}");
+        };
+        // Somebody may sit at the console.
+        let asked = said(&with(missing, "").replace("  automatic: true\n", ""), "");
+        let is_notice = |(_, severity, _): &(Code, Severity, u32)| *severity == Severity::Notice;
+        assert!(asked.iter().all(is_notice), "{missing}: {asked:?}");
+    }
+    for missing in [
+        "ip: 10.0.0.2",
+        "subnet_mask: 255.255.255.0",
+        "gateway: 10.0.0.1",
+    ] {
+        let fixed = STATIC.replacen(&format!("    {missing}\n"), "", 1);
+        let found = findings("c.yaml", &with("    method: dhcp\n", &fixed), None);
+        let [one] = &found[..] else {
+            panic!("{missing}: {found:?}");
+        };
+        let key = missing.split(':').next().unwrap();
+        assert!(
+            one.message
+                .contains(&format!("harvester.install.management_interface.{key}=")),
+            "{}",
+            one.message
+        );
+    }
+    let keys = with("password: pw", "ssh_authorized_keys: [a]");
+    assert_eq!(said(&keys, ""), []);
+    assert_eq!(said("install: {mode: install, automatic: true}\n", ""), []);
+}
+
+#[test]
+fn of_a_version_that_was_not_read_nothing_is_certain() {
+    let bad = with("mode: create", "mode: Create");
+    assert_eq!(refused(&bad, "v1.8.2"), [8]);
+    for version in ["v1.9.0", "v1.3.2", "v1.8.0-rc1"] {
+        let found = findings("c.yaml", &bad, named(version));
+        let one = &found[0];
+        assert_eq!(
+            (one.code, one.severity),
+            (Code::InstallerDepends, Severity::Warning)
+        );
+        assert!(one.message.contains(version), "{}", one.message);
+    }
+}
+
+#[test]
+fn no_secret_stands_in_a_message() {
+    let text = with("token: tok", "token: s\u{f6}cret")
+        .replace("password: pw", "password: [sEcret]")
+        .replace("token: s", "server_url: https://u:sEcret@Vip/\ntoken: s");
+    for one in findings("c.yaml", &text, None) {
+        assert!(!one.message.contains("cret"), "{}", one.message);
+    }
+}

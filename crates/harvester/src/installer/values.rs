@@ -1,0 +1,176 @@
+//! Which single values the installer takes.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
+
+/// The longest packets that it takes (harvester-installer pkg/console/validator.go checkMTU).
+pub const MTU: RangeInclusive<u32> = 576..=9000;
+
+/// The VLANs that it takes; 0 is none (checkNetworks there).
+pub(super) const VLANS: RangeInclusive<i64> = 0..=4094;
+
+/// Is it a name of a node: a lower-case subdomain of RFC 1123, whose labels may be of any length
+/// (`k8s.io/apimachinery/pkg/util/validation` IsDNS1123Subdomain)?
+pub fn is_node_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_label = |label: &str| {
+        let bytes = label.as_bytes();
+        let ends = [bytes.first(), bytes.last()];
+        bytes.iter().all(|byte| plain(*byte) || *byte == b'-')
+            && ends.iter().all(|end| end.is_some_and(|byte| plain(*byte)))
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+/// Is it an address of IPv4, as Go's `net.ParseIP` and `To4` have it?
+pub(super) fn is_ipv4(text: &str) -> bool {
+    let mapped = |address: Ipv6Addr| address.to_ipv4_mapped().is_some();
+    text.parse::<Ipv4Addr>().is_ok() || text.parse::<Ipv6Addr>().is_ok_and(mapped)
+}
+
+/// Is it a hardware address, as Go's `net.ParseMAC` has it: 6, 8 or 20 bytes with `:` or `-`, or in fours with `.`?
+pub(super) fn is_hardware_address(text: &str) -> bool {
+    let Some(separator) = text.chars().find(|ch| !ch.is_ascii_hexdigit()) else {
+        return false;
+    };
+    let (digits, lengths) = match separator {
+        ':' | '-' => (2, [6, 8, 20]),
+        '.' => (4, [3, 4, 10]),
+        _ => return false,
+    };
+    let is_part =
+        |part: &str| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    lengths.contains(&text.split(separator).count()) && text.split(separator).all(is_part)
+}
+
+/// Has a token only the characters that the installer takes: printable ASCII (checkToken)?
+pub(super) fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+const LABEL: &str = "only letters, digits, `-`, `_` and `.` are allowed there, it must begin and end with a letter or digit, and 63 \
+     characters are the most";
+
+/// Why this is no key of a label.
+pub(super) fn label_key_error(key: &str) -> Option<&'static str> {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    if prefix.is_some_and(|prefix| !is_node_name(prefix)) {
+        return Some("what comes before the `/` must be a DNS name in lower case");
+    }
+    (!is_qualified(name)).then_some(LABEL)
+}
+
+/// Why this is no value of a label.
+pub(super) fn label_value_error(value: &str) -> Option<&'static str> {
+    (!value.is_empty() && !is_qualified(value)).then_some(LABEL)
+}
+
+fn is_qualified(text: &str) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    text.len() <= 63
+        && edge(text.as_bytes().first())
+        && edge(text.as_bytes().last())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
+/// Why the installer takes no such address of the cluster (pkg/console/util.go getFormattedServerURL). What it does with a user or an
+/// escape in it is not said.
+pub(super) fn server_url_error(text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    let rest = text.strip_prefix("https://").unwrap_or(text);
+    if rest.contains(['@', '%', '?', '#']) {
+        return None;
+    }
+    if rest.contains('/') {
+        return Some("it takes no path, and `https://` alone; write https://ADDRESS:443");
+    }
+    let (host, port) = match rest.rsplit_once(':') {
+        Some((host, port)) => (host, port),
+        None => (rest, ""),
+    };
+    if !is_ipv4(host) && !is_node_name(host) {
+        return Some(
+            "it takes an IPv4 address or a DNS name in lower case; write https://ADDRESS:443",
+        );
+    }
+    (!port.is_empty() && port != "443").then_some("it takes no port but 443")
+}
+
+/// Why the installer takes no such path (checkPersistentStatePath).
+pub(super) fn state_path_error(path: &str) -> Option<&'static str> {
+    if !path.starts_with('/') {
+        return Some("it must be an absolute path");
+    }
+    (path == "/tmp" || path.starts_with("/tmp/"))
+        .then_some("nothing in /tmp persists; name another directory")
+}
+
+/// Is it the JSON of a registry's configuration, as far as that is certain: an object, with anything behind it?
+pub(super) fn may_be_registry(text: &str) -> bool {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
+    matches!(values.next(), Some(Ok(value)) if value.is_object() || value.is_null())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_takes_what_the_installer_takes_and_refuses_its_neighbour() {
+        let long = "a".repeat(64);
+        for (takes, refused, rule) in [
+            ("node-1.site", "Node_1", is_node_name as fn(&str) -> bool),
+            (&long, "a..b", is_node_name),
+            ("localhost", "", is_node_name),
+            ("10.0.0.1", "10.0.0.01", is_ipv4),
+            ("::ffff:10.0.0.1", "fd00::1", is_ipv4),
+            ("10.0.0.1", "10.0.0.1/24", is_ipv4),
+            ("52:54:00:ec:0e:0b", "52:54:00:ec:0e", is_hardware_address),
+            ("5254.00ec.0e0b", "525400ec0e0b", is_hardware_address),
+            (
+                "52-54-00-EC-0E-0B",
+                "52:54:00-ec:0e:0b",
+                is_hardware_address,
+            ),
+            (
+                "52:54:00:ec:0e:0b:00:01",
+                "52:54:00:ec:0e:0g",
+                is_hardware_address,
+            ),
+            ("a b!\\", "t\u{f6}k", is_token),
+            ("~", "two\nlines", is_token),
+            ("{\"Mirrors\": {}} x", "{bad", may_be_registry),
+            ("null", "[]", may_be_registry),
+        ] {
+            assert!(rule(takes), "{takes}");
+            assert!(!rule(refused), "{refused}");
+        }
+        for (takes, refused, rule) in [
+            (
+                "example.com/zone",
+                "bad key",
+                label_key_error as fn(&str) -> Option<&'static str>,
+            ),
+            ("a_b", "Example.com/zone", label_key_error),
+            ("", "-5", label_value_error),
+            (
+                "https://10.0.0.1:443",
+                "https://10.0.0.1:6443",
+                server_url_error,
+            ),
+            ("vip.example", "https://vip.example/", server_url_error),
+            ("https://u@Vip", "https://Vip", server_url_error),
+            ("https://10.0.0.1", "http://10.0.0.1", server_url_error),
+            ("/var/x", "x", state_path_error),
+            ("/tmpfiles", "/tmp/x", state_path_error),
+        ] {
+            assert_eq!(rule(takes), None, "{takes}");
+            assert!(rule(refused).is_some(), "{refused}");
+        }
+    }
+}
