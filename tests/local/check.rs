@@ -62,6 +62,79 @@ fn the_example_is_fine_and_says_so_in_its_first_line() {
     assert!(text.contains(parts), "{text}");
 }
 
+/// What the installer of every release takes without a person.
+const INSTALLED: &str = "\
+scheme_version: 1
+token: tok
+os:
+  hostname: node1
+  password: pw
+install:
+  mode: create
+  automatic: true
+  management_interface: {method: dhcp, interfaces: [{name: ens5}]}
+  device: /dev/sda
+  iso_url: http://s/h.iso
+  vip: 10.10.0.19
+  vip_mode: static
+";
+
+#[test]
+fn what_harvesters_installer_refuses_cannot_work_and_what_it_may_refuse_is_unknown() {
+    let check = |text: &str, more: &[&str]| {
+        let directory = directory(&[("hv.yaml", text)]);
+        let path = directory.path().join("hv.yaml");
+        let (report, exit) = report(&[&[self::text(&path)], more].concat());
+        let found = report.findings.iter().map(|one| &one.finding);
+        let found: Vec<_> = found
+            .map(|one| (one.code, one.at[0].line.unwrap()))
+            .collect();
+        (found, exit)
+    };
+    assert_eq!(check(INSTALLED, &[]), (vec![], Some(0)));
+
+    let wrong = INSTALLED
+        .replace("pw", "123456")
+        .replace("create", "Create");
+    let refused = Code::InstallerRefuses;
+    let (found, exit) = check(&wrong, &[]);
+    assert_eq!(exit, Some(4), "{found:?}");
+    assert!(
+        found.contains(&(refused, 5)) && found.contains(&(refused, 7)),
+        "{found:?}"
+    );
+
+    let setting = format!("{INSTALLED}system_settings: {{vm-migration-network: x}}\n");
+    assert_eq!(
+        check(&setting, &[]),
+        (vec![(Code::InstallerDepends, 14)], Some(5))
+    );
+    assert_eq!(
+        check(&setting, &["--harvester", "v1.7.1"]),
+        (vec![(refused, 14)], Some(4))
+    );
+    assert_eq!(
+        check(&setting, &["--harvester", "v1.8.0"]),
+        (vec![], Some(0))
+    );
+
+    let incomplete = INSTALLED.replace("token: tok\n", "");
+    assert_eq!(
+        check(&incomplete, &[]),
+        (vec![(Code::InstallerDepends, 7)], Some(5))
+    );
+
+    let slip = INSTALLED.replace("device:", "vip-hw-addr: x\n  device:");
+    assert_eq!(
+        check(&slip, &[]),
+        (vec![(Code::InstallerIgnores, 10)], Some(0))
+    );
+
+    // What is said of how the file is read is not said twice.
+    let addon = format!("{INSTALLED}  addons: {{rancher-logging: {{enabled: true}}}}\n");
+    assert_eq!(check(&addon, &[]), (vec![(Code::KeyNotRead, 14)], Some(4)));
+}
+
 /// Five mistakes of five kinds.
 const FIVE: &str = "\
 scheme_version: 1

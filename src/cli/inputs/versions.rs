@@ -6,6 +6,7 @@ use std::path::Path;
 use windrow_harvester::HarvesterVersion;
 use windrow_host::{Preflight, hardware_class};
 use windrow_model::findings::Finding;
+use windrow_model::reasons::Code;
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::Platform;
 use windrow_plan::version::Version;
@@ -94,6 +95,28 @@ impl Versions {
     pub(in crate::cli) fn unread(&self) -> Option<Finding> {
         let unread = self.harvester.and_then(modelled::harvester);
         unread.and_then(UnreadVersion::finding)
+    }
+
+    /// What Harvester's installer makes of the configurations: of the version that is named, or of all. A line of which `said` has a
+    /// finding already, of how it is read, is left alone.
+    pub(in crate::cli) fn installer(
+        &self,
+        carriers: &[(String, String)],
+        said: &[Finding],
+    ) -> Vec<Finding> {
+        let is_said = |finding: &Finding| {
+            said.iter().any(|earlier| {
+                let is_reading = matches!(
+                    earlier.code,
+                    Code::InputRefused | Code::KeyNotRead | Code::NotLookedAt
+                );
+                is_reading && earlier.at == finding.at
+            })
+        };
+        let found = carriers.iter().flat_map(|(shown, text)| {
+            windrow_harvester::installer::findings(shown, text, self.named_harvester)
+        });
+        found.filter(|finding| !is_said(finding)).collect()
     }
 
     /// What is known of the node. A version that nothing names is not known.

@@ -63,6 +63,7 @@ pub(super) fn read_node(
     let plan = plan(&inputs, &rules, &facts);
 
     let mut findings = std::mem::take(&mut inputs.findings);
+    findings.extend(versions.installer(&inputs.carriers, &findings));
     for (shown, text) in &inputs.carriers {
         findings.extend(carriers::findings(shown, text, &limits));
     }

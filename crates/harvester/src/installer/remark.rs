@@ -83,11 +83,12 @@ pub(super) fn findings(
                     RemarkKind::Asks => Severity::Notice,
                     _ => code.severity(),
                 };
+                let releases = span(&by);
                 let by = match (&kind, asked.unread) {
                     (RemarkKind::Refused, Some(version)) => {
-                        format!("v{version} was not read, and {} refuses it: ", span(&by))
+                        format!("v{version} was not read, and {releases} refuse it: ")
                     }
-                    (RemarkKind::Refused, None) => format!("{} refuses it: ", span(&by)),
+                    (RemarkKind::Refused, None) => format!("{releases} refuse it: "),
                     _ => String::new(),
                 };
                 let why = format!("{by}{}", remark.why);
@@ -111,8 +112,9 @@ fn span(releases: &[HarvesterVersion]) -> String {
     let (Some(first), Some(last)) = (releases.first(), releases.last()) else {
         return String::new();
     };
+    let (oldest, newest) = (minor(first), minor(last));
     match first == last {
-        true => minor(first),
-        false => format!("{} to {}", minor(first), minor(last)),
+        true => format!("releases of {oldest}"),
+        false => format!("releases of {oldest} to {newest}"),
     }
 }

@@ -96,7 +96,7 @@ impl<'n> Checker<'n, '_> {
             Mode::Unsaid => self.remarks.push(Remark {
                 line,
                 kind: RemarkKind::Depends,
-                why: format!("where `install.mode` is create it refuses this: {why}"),
+                why: format!("where `install.mode` is create it refuses this; {why}"),
             }),
             Mode::Join | Mode::Other => {}
         }
@@ -139,7 +139,7 @@ impl<'n> Checker<'n, '_> {
             text(Some(self.root), "serverUrl").filter(|_| self.mode != Mode::Create)
             && let Some(why) = values::server_url_error(url)
         {
-            self.refuse(line, format!("`server_url`: {why}"));
+            self.refuse(line, format!("`server_url` is refused; {why}"));
         }
         if let Some((role, line)) = text(self.install, "role")
             && !ROLES.contains(&role)
@@ -160,7 +160,7 @@ impl<'n> Checker<'n, '_> {
             self.refuse(
                 line,
                 format!(
-                    "`os.hostname` is {name:?}, and a node's name has only lower-case letters, digits, `-` and `.`, begins and ends \
+                    "`os.hostname` is `{name}`, and a node's name has only lower-case letters, digits, `-` and `.`, begins and ends \
                      with a letter or digit, and so does each part of it (RFC 1123)"
                 ),
             );
@@ -178,20 +178,24 @@ impl<'n> Checker<'n, '_> {
             _ => std::slice::from_ref(&paths.value),
         }) {
             if let Some(why) = node.as_str().and_then(values::state_path_error) {
-                self.refuse(node.line, format!("`os.persistent_state_paths`: {why}"));
+                self.refuse(
+                    node.line,
+                    format!("a path of `os.persistent_state_paths` is refused; {why}"),
+                );
             }
         }
     }
 
     fn label(&mut self, label: &MapEntry) {
-        if let Some(why) = values::label_key_error(&label.key) {
-            self.refuse(label.line, format!("the label {:?}: {why}", label.key));
+        let key = &label.key;
+        if let Some(why) = values::label_key_error(key) {
+            self.refuse(label.line, format!("the label `{key}` is none; {why}"));
         }
         let value = label.value.as_str().map(str::trim);
         if let Some(why) = value.and_then(values::label_value_error) {
             self.refuse(
                 label.line,
-                format!("the value of the label {:?}: {why}", label.key),
+                format!("the value of the label `{key}` is none; {why}"),
             );
         }
     }
@@ -210,7 +214,7 @@ impl<'n> Checker<'n, '_> {
             match hardware {
                 Some((address, line)) if !values::is_hardware_address(address) => self.refuse(
                     line,
-                    format!("`hwAddr` is {address:?}, which is no hardware address; write it like 52:54:00:12:34:56"),
+                    format!("`hwAddr` is `{address}`, which is no hardware address; write it like 52:54:00:12:34:56"),
                 ),
                 None if !set("name") && !set("hwAddr") => {
                     self.refuse(interface.line, "an interface without `name` and `hwAddr`; write one of them");
@@ -264,7 +268,7 @@ impl<'n> Checker<'n, '_> {
                     };
                     self.refuse(
                         line,
-                        format!("`{called}` is {address:?}, which is no address of IPv4{hint}"),
+                        format!("`{called}` is `{address}`, which is no address of IPv4{hint}"),
                     );
                 }
             }
@@ -324,7 +328,7 @@ impl<'n> Checker<'n, '_> {
         match vip {
             None if begins => self.needs(install, "vip", "install.vip"),
             Some((vip, line)) if !values::is_ipv4(vip) => {
-                let why = format!("`install.vip` is {vip:?}, which is no address of IPv4");
+                let why = format!("`install.vip` is `{vip}`, which is no address of IPv4");
                 self.refuse_to_create(line, &why);
             }
             _ => {}
@@ -332,7 +336,7 @@ impl<'n> Checker<'n, '_> {
         if let Some((address, line)) = hardware.filter(|_| is_dhcp)
             && !values::is_hardware_address(address)
         {
-            let why = format!("`install.vip_hw_addr` is {address:?}, which is no hardware address");
+            let why = format!("`install.vip_hw_addr` is `{address}`, which is no hardware address");
             self.refuse_to_create(line, &why);
         }
     }
@@ -411,8 +415,8 @@ fn whole(value: &Node) -> Option<i64> {
 
 fn unknown(path: &str, written: &str, names: &[&str], write: &str) -> String {
     match nearest(written, names.iter().copied()) {
-        Some(meant) => format!("`{path}` is {written:?}; did you mean {meant}?"),
-        None => format!("`{path}` is {written:?}; {write}"),
+        Some(meant) => format!("`{path}` is `{written}`; did you mean `{meant}`?"),
+        None => format!("`{path}` is `{written}`; {write}"),
     }
 }
 
