@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_harvester::HarvesterVersion;
 use windrow_harvester::network::MacAddress;
-use windrow_model::findings::Location;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::file_kind::field;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_plan::rules::Platform;
@@ -92,6 +92,8 @@ pub struct WantedNode {
     pub time_servers: Vec<ConfiguredValue>,
     /// The cluster that is to be joined.
     pub join: Option<ConfiguredValue>,
+    /// What Harvester's installer makes of the configuration; `None` where none is given.
+    pub configuration: Option<Vec<Finding>>,
 }
 
 impl WantedNode {
@@ -111,6 +113,7 @@ impl WantedNode {
             name_servers: Vec::new(),
             time_servers: Vec::new(),
             join: None,
+            configuration: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use windrow_harvester::HarvesterVersion;
+use windrow_harvester::{HarvesterVersion, installer};
 use windrow_host::{PlannedRole, WantedNode, cloud_init_node, harvester_node};
 use windrow_model::findings::Location;
 use windrow_model::manifest::file_kind::{FileKind, kind_of};
@@ -42,9 +42,9 @@ pub(super) fn wanted_node(args: &Args, context: &Context) -> Result<WantedNode, 
         false => args.config.clone(),
     };
     let asked: Option<Platform> = args.platform.map(Platform::from);
-    let mut wanted = match &named {
+    let (mut wanted, text) = match &named {
         Some(path) => configured(path)?,
-        None => bare(asked, context)?,
+        None => (bare(asked, context)?, None),
     };
     if let Some(asked) = asked.filter(|asked| *asked != wanted.platform) {
         return Err(Wrong::usage(format!(
@@ -74,6 +74,11 @@ pub(super) fn wanted_node(args: &Args, context: &Context) -> Result<WantedNode, 
                 Some(Err(_)) if args.version.is_none() => None,
                 Some(Err(error)) => return Err(Wrong::usage(format!("--version: {error}"))),
             };
+            // What an installed node has is not read by the installer again.
+            if let (Some(path), Some(text)) = (&args.config, text) {
+                let found = installer::findings(&name_of(path), &text, wanted.harvester);
+                wanted.configuration = Some(found);
+            }
         }
         Platform::Rke2 => {
             if let Some(Err(error)) = version.map(|version| version.parse::<Version>()) {
@@ -84,7 +89,8 @@ pub(super) fn wanted_node(args: &Args, context: &Context) -> Result<WantedNode, 
     Ok(wanted)
 }
 
-fn configured(path: &Path) -> Result<WantedNode, Wrong> {
+/// What a configuration asks for, and its text.
+fn configured(path: &Path) -> Result<(WantedNode, Option<String>), Wrong> {
     let text = text_of(path).map_err(Wrong::usage)?;
     let name = name_of(path);
     let kind = kind_of(&text);
@@ -105,8 +111,8 @@ fn configured(path: &Path) -> Result<WantedNode, Wrong> {
         return Err(Wrong::usage(format!("{name}: it is empty")));
     };
     match kind {
-        FileKind::HarvesterConfig => Ok(harvester_node(&name, &root)),
-        FileKind::CloudInit => Ok(cloud_init_node(&name, &root)),
+        FileKind::HarvesterConfig => Ok((harvester_node(&name, &root), Some(text))),
+        FileKind::CloudInit => Ok((cloud_init_node(&name, &root), None)),
         other => Err(Wrong {
             errors: vec![format!(
                 "{name}: read as {}; a preflight takes a Harvester configuration or cloud-init user-data, or --platform and --role",

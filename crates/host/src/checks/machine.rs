@@ -1,6 +1,8 @@
 //! Processors, memory, firmware, identity, name.
 
+use windrow_harvester::installer::is_node_name;
 use windrow_harvester::versions::Fact;
+use windrow_model::reasons::Severity;
 
 use super::{Judged, Looked, NotAsked, Seen};
 use crate::minimums::Figure;
@@ -199,6 +201,27 @@ pub(super) fn identity(judged: &Judged<'_>) -> Looked {
     Ok(seen)
 }
 
+/// What the installer makes of the configuration, before it looks at the machine.
+pub(super) fn configuration(judged: &Judged<'_>) -> Looked {
+    let Some(findings) = &judged.wanted.configuration else {
+        return Err(NotAsked("no configuration of Harvester is named"));
+    };
+    let mut seen = Seen::default();
+    for finding in findings {
+        let places = finding.at.first().map(ToString::to_string);
+        let text = format!("{}: {}", places.unwrap_or_default(), finding.message);
+        match finding.severity {
+            Severity::Error => seen.wrong.push(text),
+            Severity::Warning => seen.look.push(text),
+            Severity::Notice | Severity::Info => {}
+        }
+    }
+    if seen.wrong.is_empty() && seen.look.is_empty() {
+        seen.found.push("the installer takes it".to_owned());
+    }
+    Ok(seen)
+}
+
 fn is_placeholder(value: &str) -> bool {
     let value = value.trim().to_lowercase();
     value.is_empty() || PLACEHOLDERS.contains(&value.as_str())
@@ -230,22 +253,14 @@ pub(super) fn hostname(judged: &Judged<'_>) -> Looked {
 
 /// Why a node cannot have this name: Kubernetes takes a lower-case subdomain (RFC 1123), and localhost is every machine.
 fn illegal(name: &str) -> Option<&'static str> {
-    const LONGEST: usize = 253;
     const LONGEST_LABEL: usize = 63;
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let legal = |label: &str| {
-        let bytes = label.as_bytes();
-        let ends = [bytes.first(), bytes.last()];
-        bytes.len() <= LONGEST_LABEL
-            && bytes.iter().all(|byte| plain(*byte) || *byte == b'-')
-            && ends.iter().all(|end| end.is_some_and(|byte| plain(*byte)))
-    };
+    let is_short = |label: &str| label.len() <= LONGEST_LABEL;
     match name {
         "" => Some("it is empty"),
         _ if name == "localhost" || name.starts_with("localhost.") => {
             Some("every machine is called that, and two nodes cannot have one name")
         }
-        _ if name.len() > LONGEST || !name.split('.').all(legal) => {
+        _ if !is_node_name(name) || !name.split('.').all(is_short) => {
             Some("not a lower-case RFC 1123 subdomain")
         }
         _ => None,

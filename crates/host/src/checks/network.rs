@@ -1,11 +1,10 @@
 //! Links, addresses, ports.
 
+use windrow_harvester::installer::MTU;
+
 use super::{Judged, Looked, NotAsked, Seen};
 use crate::minimums::Figure;
 use crate::{HostLink, LinkState, WantedLink};
-
-/// What the installer takes (harvester-installer pkg/console/validator.go checkMTU).
-const MTU: std::ops::RangeInclusive<u32> = 576..=9000;
 
 /// The links of the management network, each with how it is called; without a configuration those with a cable in them.
 fn management<'a>(judged: &'a Judged<'_>) -> Vec<(String, Option<&'a HostLink>)> {

@@ -16,6 +16,13 @@ pub(super) struct Row {
 
 pub(super) const ROWS: &[Row] = &[
     Row {
+        name: "configuration",
+        weight: Required,
+        rule: "Harvester's installer takes the configuration, and reads all of its keys",
+        advice: "Mend the line that is named; `windrow check` says the same, and more, without the machine.",
+        look: machine::configuration,
+    },
+    Row {
         name: "architecture",
         weight: Required,
         rule: "the platform is built for this architecture",
