@@ -3,9 +3,8 @@
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use windrow_model::manifest::extract::field;
 use windrow_model::manifest::file_kind::installer_reads;
-use windrow_model::manifest::{MapEntry, Node, yaml};
+use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
 
 use crate::version::HarvesterVersion;
 use crate::versions::ReadVersions;
@@ -215,11 +214,75 @@ impl KnownConfiguration {
     }
 }
 
-/// The entry of a key, as the installer takes it.
-pub(super) fn entry<'n>(node: &'n Node, name: &str) -> Option<&'n MapEntry> {
-    let value = field(node, name)?;
-    let mut entries = node.entries().iter();
-    entries.find(|entry| std::ptr::eq(&entry.value, value))
+/// The configuration as a release reads it: each key that it reads, under its own name.
+pub(super) fn as_read(root: &Node, release: HarvesterVersion) -> Node {
+    let known = KnownConfiguration::shipped();
+    known.read_structure(known.named("HarvesterConfig"), root, true, release)
+}
+
+impl KnownConfiguration {
+    fn read_structure(
+        &self,
+        of: &ConfigurationType,
+        node: &Node,
+        renamed: bool,
+        release: HarvesterVersion,
+    ) -> Node {
+        let NodeValue::Mapping(entries) = &node.value else {
+            return node.clone();
+        };
+        let mut read: Vec<MapEntry> = Vec::new();
+        for entry in entries {
+            let Some((key, spelling)) = of.key(&entry.key, renamed, release) else {
+                continue;
+            };
+            let below = renamed && is_renamed(&entry.key, spelling);
+            let one = MapEntry {
+                key: key.key.clone(),
+                line: entry.line,
+                value: self.read_value(&key.is, &entry.value, below, release),
+            };
+            match read.iter_mut().find(|earlier| earlier.key == one.key) {
+                // What is renamed comes over what has the name already.
+                Some(_) if entry.key == key.key => {}
+                Some(earlier) => *earlier = one,
+                None => read.push(one),
+            }
+        }
+        Node {
+            line: node.line,
+            value: NodeValue::Mapping(read),
+        }
+    }
+
+    fn read_value(
+        &self,
+        kind: &ValueKind,
+        node: &Node,
+        renamed: bool,
+        release: HarvesterVersion,
+    ) -> Node {
+        match (kind, &node.value) {
+            (ValueKind::One(name), _) => {
+                self.read_structure(self.named(name), node, renamed, release)
+            }
+            (ValueKind::ListOf(name), NodeValue::Sequence(items)) => {
+                let items = items.iter();
+                let read =
+                    items.map(|item| self.read_structure(self.named(name), item, renamed, release));
+                Node {
+                    line: node.line,
+                    value: NodeValue::Sequence(read.collect()),
+                }
+            }
+            _ => node.clone(),
+        }
+    }
+}
+
+/// Are the keys below a key renamed, where it is itself?
+pub(super) fn is_renamed(written: &str, spelling: Spelling) -> bool {
+    spelling == Spelling::Renamed || !written.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 fn parse(text: &str) -> Result<KnownConfiguration, String> {

@@ -24,7 +24,7 @@ use windrow_model::manifest::yaml;
 
 pub use self::values::{MTU, is_node_name};
 
-use self::known::KnownConfiguration;
+use self::known::{KnownConfiguration, as_read};
 use self::remark::{AskedReleases, Remark, Remarks};
 use self::shape::Shape;
 use crate::version::{HarvesterVersion, ReleaseStage};
@@ -48,7 +48,7 @@ pub fn findings(shown: &str, text: &str, version: Option<HarvesterVersion>) -> V
             remarks: &mut remarks,
         };
         shape.walk(&root);
-        rules::check(&root, *release, &mut remarks);
+        rules::check(&as_read(&root, *release), *release, &mut remarks);
         remarks.sort_unstable();
         remarks.dedup();
         for remark in remarks {

@@ -7,7 +7,7 @@
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest::nearest;
 
-use super::known::{DatedName, KnownConfiguration, entry};
+use super::known::{DatedName, KnownConfiguration};
 use super::remark::{Remark, RemarkKind, Remarks};
 use super::values;
 use crate::version::HarvesterVersion;
@@ -28,7 +28,7 @@ const ROLES: [&str; 4] = ["default", "management", "witness", "worker"];
 const METHODS: [&str; 2] = ["dhcp", "static"];
 const VIP_MODES: [&str; 3] = ["dhcp", "static", "none"];
 
-/// Checks a configuration for a release.
+/// Checks a configuration for a release, with its keys as that reads them.
 pub(super) fn check(root: &Node, release: HarvesterVersion, remarks: &mut Remarks) {
     let os = entry(root, "os").map(|entry| &entry.value);
     let install = entry(root, "install").map(|entry| &entry.value);
@@ -63,6 +63,10 @@ struct Checker<'n, 'r> {
     /// What an installation without a person needs and the file does not have: parameters of the kernel's command line.
     missing: Vec<&'static str>,
     remarks: &'r mut Remarks,
+}
+
+fn entry<'n>(section: &'n Node, key: &str) -> Option<&'n MapEntry> {
+    section.entry(key)
 }
 
 /// A text of the configuration; an empty one is none.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest::nearest;
 
-use super::known::{ConfigurationType, KnownConfiguration, Spelling, ValueKind};
+use super::known::{ConfigurationType, KnownConfiguration, Spelling, ValueKind, is_renamed};
 use super::remark::{Remark, Remarks};
 use crate::version::HarvesterVersion;
 
@@ -71,7 +71,7 @@ impl Shape<'_> {
             if spelt.get(key.key.as_str()) != Some(&1) {
                 continue;
             }
-            let renamed = at.renamed && (spelling == Spelling::Renamed || is_lower(&entry.key));
+            let renamed = at.renamed && is_renamed(&entry.key, spelling);
             self.value(
                 &key.is,
                 &Placed {
@@ -322,10 +322,6 @@ impl Shape<'_> {
             self.remarks.push(Remark::ignored(entry.line, &path, why));
         }
     }
-}
-
-fn is_lower(key: &str) -> bool {
-    !key.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// As people write it.

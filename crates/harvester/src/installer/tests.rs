@@ -438,6 +438,25 @@ fn of_a_version_that_was_not_read_nothing_is_certain() {
 }
 
 #[test]
+fn what_stands_below_a_key_in_capitals_is_read_only_under_its_own_name() {
+    let text = "scheme_version: 1\nINSTALL:\n  mode: Create\n  management_interface: {method: x}\n  vipMode: x\n";
+    let found = said(text, "v1.8.1");
+    assert!(
+        found.contains(&(Code::InstallerIgnores, Severity::Warning, 4)),
+        "{found:?}"
+    );
+    assert_eq!(refused(text, "v1.8.1"), [3]);
+    // A key that is renamed comes over one that has the name already.
+    for twice in [
+        "vip_mode: x\n  vipMode: static",
+        "vipMode: static\n  vip_mode: x",
+    ] {
+        let text = with("vip_mode: static", twice);
+        assert_eq!(refused(&text, "v1.8.1").len(), 1, "{text}");
+    }
+}
+
+#[test]
 fn no_secret_stands_in_a_message() {
     let text = with("token: tok", "token: s\u{f6}cret")
         .replace("password: pw", "password: [sEcret]")
