@@ -101,7 +101,7 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
             findings.push(
                 Code::GateTargetUnknown,
                 format!(
-                    "{component} is told to behave as another version (`emulated-version={}`): what it makes of its feature gates then is not judged",
+                    "{component} is told to behave as another version (`emulated-version={}`): what it makes of its feature gates then is not judged, whatever --target says",
                     item.text
                 ),
                 vec![item.at],

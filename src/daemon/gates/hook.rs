@@ -2,7 +2,8 @@
 //! settle`, by `50-windrow-gates.conf` and `before-rke2`). It reads and writes local files and waits for nothing.
 //!
 //! It is also the last safety. If the daemon is gone and cannot judge a trial, its gates are put back after
-//! [`TrialStarts::ALLOWED`] starts, or at once where the starts cannot be counted. A gate of ours that a component has refused in its log is taken out.
+//! [`TrialStarts::ALLOWED`] starts, or at once where the starts cannot be counted. A gate of ours that a component has refused in its
+//! log is taken out.
 
 use std::time::Duration;
 use std::{fs, io};
