@@ -1,4 +1,7 @@
-//! What no request to kube-apiserver can do: an object that was made earlier than the test began.
+//! What no request to kube-apiserver can do: an object that was made earlier than the test began, and whether etcd is well before there is
+//! a kube-apiserver.
+
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -47,4 +50,17 @@ impl Cluster {
         assert!(head.contains(" 200 "), "{answer}");
         serde_json::from_str(body).expect("it is JSON")
     }
+}
+
+/// Does etcd on this port say that it is well?
+pub(super) async fn is_healthy(etcd_port: u16) -> bool {
+    let asked = async {
+        let mut stream = TcpStream::connect(("127.0.0.1", etcd_port)).await?;
+        stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(5), asked).await;
+    answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.contains("\"health\":\"true\"")))
 }

@@ -66,6 +66,17 @@ impl Process {
         child.try_wait().is_ok_and(|status| status.is_some())
     }
 
+    /// Has it ended because another process has taken its port since that was free? Fails where it ended for another reason.
+    pub(super) fn lost_its_port(&self) -> bool {
+        let ended = self.ended();
+        if ended {
+            let log = self.log();
+            let in_use = log.contains("address already in use");
+            assert!(in_use, "{} ended:\n{log}", self.name);
+        }
+        ended
+    }
+
     /// What it wrote so far.
     pub(super) fn log(&self) -> String {
         fs::read(&self.log)
