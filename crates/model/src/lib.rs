@@ -3,6 +3,7 @@
 //! - [`manifest`]: manifests, and manifests inside other files (cloud-init, yip, Harvester's configuration, archives), with limits.
 //! - [`reasons`]: the one table of reason codes with severity, text, advice and message id.
 //! - [`findings`]: what is wrong, with the line or the evidence that proves it.
+//! - [`grammars`]: which names and labels Kubernetes takes.
 //! - [`hidden`]: characters that control, reorder or hide.
 //! - [`redact`]: takes secrets out of whatever leaves the node.
 //! - [`suggest`]: "did you mean".
@@ -21,6 +22,7 @@
 )]
 
 pub mod findings;
+pub mod grammars;
 pub mod hidden;
 pub mod manifest;
 pub mod reasons;

@@ -22,7 +22,7 @@ use windrow_model::findings::Finding;
 use windrow_model::manifest::extract::{FileKind, kind_of};
 use windrow_model::manifest::yaml;
 
-pub use self::values::{MTU, is_node_name};
+pub use self::values::MTU;
 
 use self::known::{KnownConfiguration, as_read};
 use self::remark::{AskedReleases, Remark, Remarks};

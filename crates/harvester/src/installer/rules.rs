@@ -4,6 +4,7 @@
 //! The kernel's command line comes before the file: it can add what is missing here, and what it says counts. A value that stands in the
 //! file is taken to count.
 
+use windrow_model::grammars::{is_subdomain, label_key_error, label_value_error};
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest::nearest;
 
@@ -159,7 +160,7 @@ impl<'n> Checker<'n, '_> {
             );
         }
         if let Some((name, line)) = text(self.os, "hostname")
-            && !values::is_node_name(name)
+            && !is_subdomain(name)
         {
             self.refuse(
                 line,
@@ -192,11 +193,11 @@ impl<'n> Checker<'n, '_> {
 
     fn label(&mut self, label: &MapEntry) {
         let key = &label.key;
-        if let Some(why) = values::label_key_error(key) {
+        if let Some(why) = label_key_error(key) {
             self.refuse(label.line, format!("the label `{key}` is none; {why}"));
         }
         let value = label.value.as_str().map(str::trim);
-        if let Some(why) = value.and_then(values::label_value_error) {
+        if let Some(why) = value.and_then(label_value_error) {
             self.refuse(
                 label.line,
                 format!("the value of the label `{key}` is none; {why}"),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use windrow_model::manifest::file_kind::snake_case;
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest::nearest;
 
@@ -216,15 +217,8 @@ impl Shape<'_> {
             return self.misfit(at, "a list");
         };
         for (position, node) in items.iter().enumerate() {
-            let path = format!("{}[{position}]", at.path);
-            each(
-                self,
-                &Placed {
-                    node,
-                    path: &path,
-                    ..*at
-                },
-            );
+            let path = &format!("{}[{position}]", at.path);
+            each(self, &Placed { node, path, ..*at });
         }
     }
 
@@ -233,16 +227,8 @@ impl Shape<'_> {
             return self.misfit(at, "a map");
         };
         for entry in entries {
-            let path = format!("{}.{}", at.path, entry.key);
-            let node = &entry.value;
-            each(
-                self,
-                &Placed {
-                    node,
-                    path: &path,
-                    ..*at
-                },
-            );
+            let (node, path) = (&entry.value, &format!("{}.{}", at.path, entry.key));
+            each(self, &Placed { node, path, ..*at });
         }
     }
 
@@ -322,16 +308,4 @@ impl Shape<'_> {
             self.remarks.push(Remark::ignored(entry.line, &path, why));
         }
     }
-}
-
-/// As people write it.
-fn snake_case(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    for ch in name.chars() {
-        if ch.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(ch.to_ascii_lowercase());
-    }
-    snake
 }

@@ -1,7 +1,7 @@
 //! Processors, memory, firmware, identity, name.
 
-use windrow_harvester::installer::is_node_name;
 use windrow_harvester::versions::Fact;
+use windrow_model::grammars::is_subdomain;
 use windrow_model::reasons::Severity;
 
 use super::{Judged, Looked, NotAsked, Seen};
@@ -260,7 +260,7 @@ fn illegal(name: &str) -> Option<&'static str> {
         _ if name == "localhost" || name.starts_with("localhost.") => {
             Some("every machine is called that, and two nodes cannot have one name")
         }
-        _ if !is_node_name(name) || !name.split('.').all(is_short) => {
+        _ if !is_subdomain(name) || !name.split('.').all(is_short) => {
             Some("not a lower-case RFC 1123 subdomain")
         }
         _ => None,

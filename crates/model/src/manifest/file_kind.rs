@@ -327,7 +327,8 @@ pub fn installer_reads(written: &str, name: &str) -> bool {
         .any(|name| written == snake_case(name) || written == name.to_lowercase())
 }
 
-fn snake_case(name: &str) -> String {
+/// A name that is given in camelCase, as people write it.
+pub fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for ch in name.chars() {
         if ch.is_uppercase() {

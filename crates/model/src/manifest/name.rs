@@ -4,6 +4,7 @@
 //! held to kube-apiserver of two minors by `tests/kubernetes/names_in_cluster.rs`. Told are only names that every version refuses.
 
 use super::GroupKind;
+use crate::grammars::is_label_of_any_length;
 
 /// What a name has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub fn namespace_name_error(name: &str) -> Option<String> {
 /// What kube-apiserver says to such a name; of lengths it says more.
 pub fn object_name_refusal(kind: &GroupKind, name: &str) -> Option<&'static str> {
     object_name_error(kind, name)?;
-    let harmless = name.split('.').all(is_label);
+    let harmless = name.split('.').all(is_label_of_any_length);
     let words = match rule(kind)? {
         NameRule::Label if harmless && name.contains('.') => "must not contain dots",
         _ if harmless => "it is too long",
@@ -129,10 +130,10 @@ fn judge(rule: NameRule, longest: usize, name: &str) -> Option<String> {
             return Some(format!("`{name}` would be part of a path; choose another"));
         }
         NameRule::PathSegment => name.contains(['/', '%']).then_some("has no `/` and no `%`"),
-        NameRule::Subdomain => (!name.split('.').all(is_label)).then_some(
+        NameRule::Subdomain => (!name.split('.').all(is_label_of_any_length)).then_some(
             "has only lower-case letters, digits, `-` and `.`, and each part of it begins and ends with a letter or digit (RFC 1123)",
         ),
-        NameRule::Label => (!is_label(name)).then_some(
+        NameRule::Label => (!is_label_of_any_length(name)).then_some(
             "has only lower-case letters, digits and `-`, and begins and ends with a letter or digit (RFC 1123)",
         ),
     };
@@ -148,12 +149,6 @@ fn judge(rule: NameRule, longest: usize, name: &str) -> Option<String> {
             name.len()
         )
     })
-}
-
-/// A label without a bound on its length: of a subdomain only the whole has one.
-fn is_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 fn better(rule: NameRule, longest: usize, name: &str) -> String {
