@@ -5,12 +5,12 @@
 
 use serde_json::Value;
 use windrow_model::manifest::ObjectRef;
-use windrow_plan::knowledge::is_kubernetes_group;
 
 use super::claims::claims;
 use super::cluster::{SimulatedCluster, Stored};
-use super::literals::{self, named};
+use super::literals::named;
 use super::machines::{self, MACHINES};
+use super::makers::who_may_bring;
 
 /// Something that a machine needs and that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub(super) fn never_run(cluster: &SimulatedCluster) -> impl Iterator<Item = Stri
         if parts.peek().is_none() {
             return Some(format!("{id} does not run"));
         }
-        let certain = parts.find(|part| who_may_bring(cluster, &part.object).is_none())?;
+        let certain = parts.find(|part| who_may_bring(cluster, &part.object, id).is_none())?;
         Some(format!("{id} does not run: {}", certain.says))
     })
 }
@@ -131,7 +131,7 @@ pub(super) fn may_run(cluster: &SimulatedCluster) -> impl Iterator<Item = String
     idle_machines(cluster).filter_map(|(id, machine)| {
         let mut doubtful = None;
         for part in lacking_parts(cluster, id, machine) {
-            let who = who_may_bring(cluster, &part.object)?;
+            let who = who_may_bring(cluster, &part.object, id)?;
             doubtful.get_or_insert((part, who));
         }
         let (part, who) = doubtful?;
@@ -141,81 +141,3 @@ pub(super) fn may_run(cluster: &SimulatedCluster) -> impl Iterator<Item = String
         ))
     })
 }
-
-/// Who may make something that no manifest has, as far as can be told from what is there.
-fn who_may_bring(cluster: &SimulatedCluster, object: &ObjectRef) -> Option<String> {
-    let namespace = object.namespace.as_deref().unwrap_or_default();
-    if is_platforms(namespace) {
-        return Some("the platform".to_owned());
-    }
-    let gives_rights = BINDINGS.iter().any(|kind| {
-        let kind = literals::kind("rbac.authorization.k8s.io", kind);
-        cluster.of_kind(&kind).next().is_some()
-    });
-    let mut objects = cluster.stored_objects();
-    objects
-        .find(|(id, stored)| stored.is_of_a_manifest() && may_make_others(id, stored, gives_rights))
-        .map(|(id, _)| id.to_string())
-}
-
-const BINDINGS: [&str; 2] = ["ClusterRoleBinding", "RoleBinding"];
-
-/// Is it a namespace into which the platform itself puts more than is simulated?
-fn is_platforms(namespace: &str) -> bool {
-    const OWN: [&str; 5] = [
-        "harvester-system",
-        "kube-system",
-        "local",
-        "longhorn-system",
-        "fleet-local",
-    ];
-    OWN.contains(&namespace) || namespace.starts_with("cattle-")
-}
-
-/// May objects come of an object that are not simulated?
-fn may_make_others(id: &ObjectRef, object: &Stored, gives_rights: bool) -> bool {
-    match (id.group.as_str(), id.kind.as_str()) {
-        ("harvesterhci.io", "Addon") => object.spec()["enabled"] == true,
-        ("harvesterhci.io", kind) => !HARVESTERS_OWN.contains(&kind),
-        ("helm.cattle.io", kind) => kind == "HelmChart",
-        ("management.cattle.io", "Feature" | "NodeDriver" | "Setting") => false,
-        ("cdi.kubevirt.io", "DataVolume") | ("kubevirt.io", "VirtualMachine") => false,
-        (group, _) if SIMULATED_GROUPS.contains(&group) => false,
-        (group, _) if is_kubernetes_group(group) => {
-            let pods = match id.kind.as_str() {
-                "CronJob" => &object.spec()["jobTemplate"]["spec"]["template"]["spec"],
-                _ => super::claims::pod_spec(id, object),
-            };
-            let accounts = [&pods["serviceAccountName"], &pods["serviceAccount"]];
-            let mut accounts = accounts.into_iter().filter_map(Value::as_str);
-            pods["containers"].is_array()
-                && (gives_rights || accounts.any(|account| account != "default"))
-        }
-        _ => true,
-    }
-}
-
-/// Kinds of Harvester's that make nothing which a machine can need, but for what is simulated.
-const HARVESTERS_OWN: [&str; 8] = [
-    "BlockDevice",
-    "KeyPair",
-    "Preference",
-    "ResourceQuota",
-    "Setting",
-    "VirtualMachineImage",
-    "VirtualMachineTemplate",
-    "VirtualMachineTemplateVersion",
-];
-
-/// Groups of which the same is true.
-const SIMULATED_GROUPS: [&str; 9] = [
-    "k8s.cni.cncf.io",
-    "loadbalancer.harvesterhci.io",
-    "logging.banzaicloud.io",
-    "longhorn.io",
-    "monitoring.coreos.com",
-    "network.harvesterhci.io",
-    "node.harvesterhci.io",
-    "snapshot.storage.k8s.io",
-    "whereabouts.cni.cncf.io",
-];

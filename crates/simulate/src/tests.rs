@@ -9,6 +9,7 @@ use windrow_model::manifest::{FileContent, ObjectRef};
 use super::*;
 
 mod machines;
+mod pods;
 
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
 

@@ -37,6 +37,11 @@ const SERVICE: Kind = Kind {
     namespaced: true,
 };
 
+const POD: Kind = Kind {
+    kind: "Pod",
+    ..SERVICE
+};
+
 /// A kind that the directory defines itself.
 const fn own(kind: &'static str) -> Kind {
     Kind {
@@ -74,6 +79,15 @@ macro_rules! config_map {
     };
     ($name:literal, $value:literal) => {
         concat!(config_map!($name), "data: {value: \"", $value, "\"}\n")
+    };
+}
+macro_rules! bare_pod {
+    ($names:literal) => {
+        concat!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: @-pod, namespace: default}\nspec: {",
+            $names,
+            ", containers: [{name: web, image: site/web}]}\n"
+        )
     };
 }
 macro_rules! custom {
@@ -379,6 +393,32 @@ pub(crate) const DIRECTORIES: &[Directory] = &[
                     ),
                 ],
                 3,
+            ),
+            (&[END], 1),
+        ],
+    },
+    // A bare Pod is refused while a class that it names is missing. Once both are there it would be asked about by a webhook of
+    // `tests/cases`, which share the cluster.
+    Directory {
+        name: "pods",
+        kinds: &[POD],
+        steps: &[
+            (
+                &[
+                    Write(
+                        "@-pod.yaml",
+                        bare_pod!("priorityClassName: @-high, runtimeClassName: @-kata"),
+                    ),
+                    Write("@-one.yaml", config_map!("one")),
+                ],
+                2,
+            ),
+            (
+                &[Write(
+                    "@-classes.yaml",
+                    "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: @-high}\nvalue: 1\n",
+                )],
+                2,
             ),
             (&[END], 1),
         ],

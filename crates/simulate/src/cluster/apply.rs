@@ -6,7 +6,7 @@ use windrow_model::manifest::ObjectRef;
 
 use super::super::declared::Declared;
 use super::super::timer::Timer;
-use super::super::{literals, times};
+use super::super::{literals, pods, times};
 use super::SimulatedCluster;
 use super::stored::Stored;
 
@@ -42,6 +42,7 @@ impl SimulatedCluster {
         if let Some(refusal) = self.refused.get(&declared.id) {
             return Err(refusal.clone());
         }
+        pods::admit(self, id, &declared.json)?;
         self.admit(id, &declared.json)?;
         self.ask(&declared.id)?;
         if let Some(refusal) = &declared.refusal {

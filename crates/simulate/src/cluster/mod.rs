@@ -22,6 +22,7 @@ use super::chance::Chance;
 use super::lacking;
 use super::literals::static_json;
 use super::log::{DeployCounts, Happening, HappeningKind};
+use super::pods;
 use super::scenario::{MayBring, SlowDefinitions, Supply, WebhookGate};
 use super::timer::{ControllerStage, Timer};
 use super::times::{self, Range};
@@ -304,11 +305,13 @@ impl SimulatedCluster {
         );
     }
 
-    /// What is taken to be so though it is not known, a sentence each. Of machines it is asked when nothing happens any more.
+    /// What is taken to be so though it is not known, a sentence each. Of machines and pods it is asked when nothing happens any more.
     pub fn guesses(&self) -> impl Iterator<Item = String> {
         let brought = self.may_bring.values().flat_map(MayBring::sentences);
         let assumed = self.assumed.iter().cloned();
-        brought.chain(assumed).chain(lacking::may_run(self))
+        let machines = lacking::may_run(self);
+        let refused = pods::may_be_refused(self);
+        brought.chain(assumed).chain(machines).chain(refused)
     }
 
     /// Everything of a supply comes, each thing after a time of its own; or all about together after one that was learned.

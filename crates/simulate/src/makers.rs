@@ -1,0 +1,96 @@
+//! Who may make something that no manifest has: a chart, an object of an unknown operator, pods with rights of their own.
+
+use serde_json::Value;
+use windrow_model::manifest::ObjectRef;
+use windrow_plan::knowledge::is_kubernetes_group;
+use windrow_plan::rules::Platform;
+
+use super::claims;
+use super::cluster::{SimulatedCluster, Stored};
+use super::literals;
+
+/// Who may make something that no manifest has and that `needing` needs, as far as can be told from what is there.
+pub(super) fn who_may_bring(
+    cluster: &SimulatedCluster,
+    object: &ObjectRef,
+    needing: &ObjectRef,
+) -> Option<String> {
+    let namespace = object.namespace.as_deref().unwrap_or_default();
+    let is_class = ["PriorityClass", "RuntimeClass"].contains(&object.kind.as_str());
+    let on_harvester = cluster.node.platform == Some(Platform::Harvester);
+    if is_platforms(namespace) || (is_class && on_harvester) {
+        return Some("the platform".to_owned());
+    }
+    let gives_rights = BINDINGS.iter().any(|kind| {
+        let kind = literals::kind("rbac.authorization.k8s.io", kind);
+        cluster.of_kind(&kind).next().is_some()
+    });
+    let mut objects = cluster.stored_objects();
+    objects
+        .find(|(id, stored)| {
+            *id != needing && stored.is_of_a_manifest() && may_make_others(id, stored, gives_rights)
+        })
+        .map(|(id, _)| id.to_string())
+}
+
+const BINDINGS: [&str; 2] = ["ClusterRoleBinding", "RoleBinding"];
+
+/// Is it a namespace into which the platform itself puts more than is simulated?
+fn is_platforms(namespace: &str) -> bool {
+    const OWN: [&str; 5] = [
+        "harvester-system",
+        "kube-system",
+        "local",
+        "longhorn-system",
+        "fleet-local",
+    ];
+    OWN.contains(&namespace) || namespace.starts_with("cattle-")
+}
+
+/// May objects come of an object that are not simulated?
+fn may_make_others(id: &ObjectRef, object: &Stored, gives_rights: bool) -> bool {
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("harvesterhci.io", "Addon") => object.spec()["enabled"] == true,
+        ("harvesterhci.io", kind) => !HARVESTERS_OWN.contains(&kind),
+        ("helm.cattle.io", kind) => kind == "HelmChart",
+        ("management.cattle.io", "Feature" | "NodeDriver" | "Setting") => false,
+        ("cdi.kubevirt.io", "DataVolume") | ("kubevirt.io", "VirtualMachine") => false,
+        (group, _) if SIMULATED_GROUPS.contains(&group) => false,
+        (group, _) if is_kubernetes_group(group) => {
+            let pods = match id.kind.as_str() {
+                "CronJob" => &object.spec()["jobTemplate"]["spec"]["template"]["spec"],
+                _ => claims::pod_spec(id, object),
+            };
+            let accounts = [&pods["serviceAccountName"], &pods["serviceAccount"]];
+            let mut accounts = accounts.into_iter().filter_map(Value::as_str);
+            pods["containers"].is_array()
+                && (gives_rights || accounts.any(|account| account != "default"))
+        }
+        _ => true,
+    }
+}
+
+/// Kinds of Harvester's that make nothing which a machine can need, but for what is simulated.
+const HARVESTERS_OWN: [&str; 8] = [
+    "BlockDevice",
+    "KeyPair",
+    "Preference",
+    "ResourceQuota",
+    "Setting",
+    "VirtualMachineImage",
+    "VirtualMachineTemplate",
+    "VirtualMachineTemplateVersion",
+];
+
+/// Groups of which the same is true.
+const SIMULATED_GROUPS: [&str; 9] = [
+    "k8s.cni.cncf.io",
+    "loadbalancer.harvesterhci.io",
+    "logging.banzaicloud.io",
+    "longhorn.io",
+    "monitoring.coreos.com",
+    "network.harvesterhci.io",
+    "node.harvesterhci.io",
+    "snapshot.storage.k8s.io",
+    "whereabouts.cni.cncf.io",
+];
