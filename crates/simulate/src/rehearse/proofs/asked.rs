@@ -3,15 +3,15 @@
 //!
 //! Kubernetes orders nothing here: RKE2 applies the webhook, its Deployment and the objects in one pass,
 //! and kube-apiserver refuses the objects until a pod answers. It is a race that ends by itself, and
-//! every pass of it applies all files again. Only custom objects are looked at: a built-in one may be what the Deployment
-//! itself needs, and then must not wait for it.
+//! every pass of it applies all files again. It does not end where what answers needs one of these objects itself. Such an object must not
+//! wait for it: only custom ones and those of another namespace are found to.
 
 use std::collections::BTreeMap;
 
 use windrow_model::findings::Location;
 use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::knowledge::GuardingWebhook;
+use windrow_plan::knowledge::{GuardingWebhook, NodeFacts, kubernetes_scope};
 use windrow_plan::rules::NeedTarget;
 use windrow_plan::{Plan, SourceMap};
 
@@ -29,6 +29,8 @@ struct WebhookQuestion {
     /// The webhook's own name.
     name: String,
     asked: WebhookGate,
+    /// Can it wait for what answers? What that may need itself cannot.
+    can_wait: bool,
 }
 
 fn questions(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQuestion> {
@@ -64,6 +66,7 @@ fn questions(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQ
                     object: object.id.clone(),
                     metadata: shown.at(Some(metadata.line)),
                     name: service.clone(),
+                    can_wait: can_wait(object, &asked.backend),
                     asked: asked.clone(),
                 });
             }
@@ -93,6 +96,7 @@ fn questions_of_charts(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Ve
                             metadata: shown.at(Some(metadata.line)),
                             name: webhook.name.clone(),
                             asked: gate(webhook),
+                            can_wait: true,
                         });
                     }
                 }
@@ -180,6 +184,23 @@ fn plurals<'a>(objects: impl Iterator<Item = &'a Object>) -> BTreeMap<(&'a str, 
         .collect()
 }
 
+/// Is it a custom object, or one of another namespace that gives nobody rights?
+fn can_wait(object: &Object, backend: &ObjectRef) -> bool {
+    match built_in_scope(&object.id) {
+        None => true,
+        Some(namespaced) => {
+            namespaced
+                && object.id.group != "rbac.authorization.k8s.io"
+                && namespace_of(&object.id) != namespace_of(backend)
+        }
+    }
+}
+
+/// Is it of a kind that every kube-apiserver serves, and is that namespaced?
+fn built_in_scope(id: &ObjectRef) -> Option<bool> {
+    kubernetes_scope(&id.group, &id.kind, &NodeFacts::default())
+}
+
 fn is_asked(
     hook: &Node,
     object: &Object,
@@ -187,8 +208,12 @@ fn is_asked(
     pods: &DeclaredPods<'_>,
 ) -> bool {
     let id = &object.id;
-    let Some(plural) = plurals.get(&(id.group.as_str(), id.kind.as_str())) else {
-        return false;
+    let built_in = built_in_scope(id);
+    let defined = plurals.get(&(id.group.as_str(), id.kind.as_str()));
+    let plural = match (defined, built_in) {
+        (Some(plural), _) => (*plural).to_owned(),
+        (None, Some(_)) if !is_webhook(object) => plural_of(&id.kind),
+        (None, _) => return false,
     };
     let lists = |rule: &Node, key: &str, word: &str| {
         let items = rule.get(key).map_or(&[][..], Node::items).iter();
@@ -196,20 +221,42 @@ fn is_asked(
             .filter_map(Node::as_str)
             .any(|one| one == word || one == "*" || (key == "resources" && one == "*/*"))
     };
+    let is_of_scope = |rule: &Node| match rule.str_at(&["scope"]) {
+        Some("Cluster") => built_in != Some(true),
+        Some("Namespaced") => built_in != Some(false),
+        _ => true,
+    };
     let mut rules = hook.get("rules").map_or(&[][..], Node::items).iter();
     let ruled = rules.any(|rule| {
         lists(rule, "apiGroups", &id.group)
-            && lists(rule, "resources", plural)
+            && lists(rule, "resources", &plural)
             && lists(rule, "operations", "CREATE")
+            && is_of_scope(rule)
     });
+    // An object without a namespace is asked about whatever the selector of namespaces is; a Namespace by its own labels.
+    let namespace = match built_in {
+        Some(false) if id.kind == "Namespace" => Some(&*id.name),
+        Some(false) => None,
+        _ => Some(namespace_of(id)),
+    };
     let labels = object.node.at(&["metadata", "labels"]);
     let labels = labels.map(super::pods::labels).unwrap_or_default();
     ruled
         && selector::matches(hook.get("objectSelector"), &labels)
-        && selector::matches(
-            hook.get("namespaceSelector"),
-            &pods.labels_of(namespace_of(id)),
-        )
+        && namespace.is_none_or(|namespace| {
+            selector::matches(hook.get("namespaceSelector"), &pods.labels_of(namespace))
+        })
+}
+
+/// The plural of one of Kubernetes' own kinds, as all of them are formed.
+fn plural_of(kind: &str) -> String {
+    let lower = kind.to_ascii_lowercase();
+    match lower.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if lower == "endpoints" => lower,
+        None if lower.ends_with('s') => format!("{lower}es"),
+        None => format!("{lower}s"),
+    }
 }
 
 /// What kube-apiserver refuses until the webhook answers.
@@ -226,7 +273,8 @@ fn not_awaited<'q>(
     questions: &'q [WebhookQuestion],
     plan: &'q Plan,
 ) -> impl Iterator<Item = &'q WebhookQuestion> {
-    questions.iter().filter(move |question| {
+    let questions = questions.iter().filter(|question| question.can_wait);
+    questions.filter(move |question| {
         let files = plan.files.iter();
         let mut documents =
             files.flat_map(|file| file.documents.iter().map(move |document| (file, document)));

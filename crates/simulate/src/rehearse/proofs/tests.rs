@@ -415,3 +415,39 @@ fn an_object_that_does_not_wait_for_its_webhook_is_found_and_its_healthy_neighbo
         0
     );
 }
+
+#[test]
+fn an_object_of_kubernetes_own_kind_waits_for_its_webhook_only_where_what_answers_cannot_need_it() {
+    let with = |rule: &str, object: &str| {
+        let webhook = POOLS.replace(
+            "apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [pools]",
+            rule,
+        );
+        assert_ne!(webhook, POOLS);
+        let mut found = proved(&[("a.yaml", &webhook), ("b.yaml", object)], &[], None);
+        found.retain(|(code, _)| *code == Code::WebhookNotAwaited);
+        found
+    };
+    let ingresses = "apiGroups: [networking.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [ingresses]";
+    let all = "apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*']";
+    let policies = "apiGroups: [networking.k8s.io], apiVersions: [v1], operations: ['*'], resources: [networkpolicies], scope: Namespaced";
+    let of = |version: &str, kind: &str, namespace: &str| {
+        format!("apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: a\n{namespace}")
+    };
+    let elsewhere = "  namespace: elsewhere\n";
+    let found = [(Code::WebhookNotAwaited, "b.yaml:3".to_owned())];
+    let ingress = of("networking.k8s.io/v1", "Ingress", elsewhere);
+    let policy = of("networking.k8s.io/v1", "NetworkPolicy", elsewhere);
+    assert_eq!(with(ingresses, &ingress), found);
+    assert_eq!(with(policies, &policy), found);
+    assert_eq!(with(all, &of("v1", "ConfigMap", elsewhere)), found);
+    for needed in [
+        of("v1", "ConfigMap", ""),
+        of("v1", "Namespace", ""),
+        of("rbac.authorization.k8s.io/v1", "RoleBinding", elsewhere),
+        of("scheduling.k8s.io/v1", "PriorityClass", ""),
+    ] {
+        assert_eq!(with(all, &needed), [], "{needed}");
+    }
+    assert_eq!(with(ingresses, &policy), []);
+}
