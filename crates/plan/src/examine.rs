@@ -42,6 +42,8 @@ pub struct Examined {
     pub(super) hold: Option<(String, Location)>,
     pub(super) apply_once: bool,
     pub(super) objects: Vec<ExaminedObject>,
+    /// Kinds that it would define, were it not refused.
+    pub(super) lost_kinds: Vec<GroupKind>,
     pub(super) findings: Vec<Finding>,
     /// Rules that would apply if the platform were known.
     pub(super) platform_matters: bool,
@@ -145,6 +147,7 @@ impl Examined {
             hold: None,
             apply_once: false,
             objects: Vec::new(),
+            lost_kinds: Vec::new(),
             findings: Vec::new(),
             platform_matters: false,
             beyond_limits: false,
@@ -164,7 +167,8 @@ impl Examined {
         self.take_problems(file, &self.path.name());
         // A refused file declares nothing: RKE2 applies none of it.
         if self.refused.is_some() {
-            self.objects.clear();
+            let defined = self.objects.drain(..).filter_map(|one| one.serves);
+            self.lost_kinds = defined.map(|(kind, _)| kind).collect();
             self.hold = None;
             self.apply_once = false;
             self.platform_matters = false;

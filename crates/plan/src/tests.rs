@@ -117,6 +117,15 @@ fn a_kind_that_nobody_brings_is_a_finding_with_every_place() {
 }
 
 #[test]
+fn of_a_kind_that_a_refused_file_defines_only_the_refusal_is_said() {
+    let refused = format!("{CRD}---\nnot an object\n");
+    let plan = plan(&[("a.yaml", &refused), ("b.yaml", WIDGET)]);
+    assert_eq!(codes(&plan), [Code::FileRefused]);
+    let widget = plan.files[1].requirements().next().unwrap();
+    assert_eq!(widget.satisfied_by, SatisfiedBy::Nobody);
+}
+
+#[test]
 fn only_a_definition_of_kubernetes_own_brings_a_kind_and_only_a_kind_of_its_own_names_objects() {
     let other = CRD.replace("apiextensions.k8s.io", "example.org");
     let brought = plan(&[("a.yaml", WIDGET), ("b.yaml", &other)]);

@@ -178,6 +178,8 @@ impl Linker<'_> {
     fn missing_provider(&self, requirement: &Requirement) -> Option<(Code, String)> {
         let target = &self.plan.needs[requirement.need].target;
         match requirement.satisfied_by {
+            // What is wrong there is the file, and is said of it.
+            SatisfiedBy::Nobody if self.is_lost(target) => None,
             SatisfiedBy::Nobody => {
                 let (code, key, value) = match target {
                     NeedTarget::Kind(kind) => (Code::KindWithoutProvider, "kind", kind.to_string()),
@@ -197,6 +199,15 @@ impl Linker<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Would a file define this kind that RKE2 refuses?
+    fn is_lost(&self, target: &NeedTarget) -> bool {
+        let NeedTarget::Kind(kind) = target else {
+            return false;
+        };
+        let mut lost = self.examined.iter().flat_map(|one| &one.lost_kinds);
+        lost.any(|one| one == kind)
     }
 
     /// Who brings what a document cannot do without, and on which condition, where it is known but not whether that is so.
