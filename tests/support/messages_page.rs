@@ -138,6 +138,7 @@ const FIELDS: &[&str] = &[
     "key",
     "kind",
     "labels",
+    "level",
     "limit",
     "manifests",
     "marker",

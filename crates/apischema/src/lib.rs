@@ -3,6 +3,7 @@
 //!
 //! - [`check`]: one object of a built-in kind.
 //! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition of the same input brings. Rules in CEL are judged by who asks.
+//! - [`PodSecurityLevel`]: what a namespace that enforces one refuses of its pods.
 //! - [`built_in_kinds`], [`is_default_cluster_role`], [`served_kinds`]: facts that other checks need.
 //!
 //! May know: the crate `model`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/enforced.txt` and
@@ -20,6 +21,7 @@ mod kinds;
 mod minors;
 mod parts;
 mod path;
+mod pod_security;
 mod problem;
 mod quantity;
 mod rules;
@@ -35,6 +37,7 @@ pub use kinds::{
     BuiltInKind, built_in_kinds, is_built_in_group, is_default_cluster_role, served_kinds,
 };
 pub use minors::Minors;
+pub use pod_security::PodSecurityLevel;
 pub use problem::{Problem, ProblemKind};
 pub use schedule::error as schedule_problem;
 

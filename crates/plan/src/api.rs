@@ -40,6 +40,8 @@ pub struct ApiVerdict {
     pub findings: Vec<Finding>,
     /// The objects that it refuses wherever they are declared, as their manifests name them, and its words.
     pub refused: BTreeMap<ObjectRef, String>,
+    /// Objects that it takes and whose pods it refuses, with their namespaces, and why.
+    pub without_pods: BTreeMap<ObjectRef, String>,
 }
 
 impl ApiCheck {
@@ -110,6 +112,8 @@ impl ApiCheck {
             let before = self.findings.len();
             self.take(&object, problems, &shown, before);
         }
+        let pods = self.across.refused_pods();
+        self.findings.extend(pods.findings);
         self.findings.extend(self.across.finish(self.platform));
         let refused = self.answers.into_iter().filter_map(|(id, answers)| {
             let first = answers.first().cloned().flatten();
@@ -118,7 +122,8 @@ impl ApiCheck {
         });
         ApiVerdict {
             findings: self.findings,
-            refused: refused.collect(),
+            refused: refused.chain(pods.refused).collect(),
+            without_pods: pods.without_pods,
         }
     }
 

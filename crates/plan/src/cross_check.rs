@@ -2,6 +2,7 @@
 //!
 //! Of an object that an operator or a chart of the files may bring, it is not known whether it comes: a notice, and the verdict unknown.
 
+mod pod_security;
 mod references;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use crate::installer::{Installing, installing};
 use crate::knowledge::Brings;
 use crate::rke2::PACKAGED;
 use crate::rules::Platform;
+use pod_security::{PodSecurity, RefusedPods};
 use references::References;
 
 /// What the objects of all files name and declare, collected one object after the other.
@@ -37,6 +39,7 @@ pub(super) struct CrossCheck {
     configs: Vec<(String, String, Location)>,
     claims: Vec<Claim>,
     references: References,
+    pod_security: PodSecurity,
 }
 
 #[derive(Debug)]
@@ -75,6 +78,7 @@ impl CrossCheck {
             self.installer.get_or_insert_with(place);
         }
         self.references.add(object, &namespace, shown);
+        self.pod_security.add(object, &namespace, shown);
         match (id.group.as_str(), id.kind.as_str()) {
             (RBAC, "ClusterRole") => drop(self.cluster_roles.insert(name)),
             (RBAC, "Role") => drop(self.roles.insert((namespace, name))),
@@ -116,6 +120,11 @@ impl CrossCheck {
             }
             _ => {}
         }
+    }
+
+    /// The pods that their namespaces refuse.
+    pub(super) fn refused_pods(&self) -> RefusedPods {
+        self.pod_security.finish()
     }
 
     pub(super) fn finish(self, platform: Option<Platform>) -> Vec<Finding> {

@@ -108,11 +108,13 @@ pub(super) fn read_node(
     });
 
     let times = UsedTimes::of(&plan, &facts);
+    let mut cannot_run = images
+        .as_ref()
+        .map(|images| not_bundled(&read, images))
+        .unwrap_or_default();
+    cannot_run.extend(api.without_pods);
     let mut scenario = Scenario {
-        cannot_run: images
-            .as_ref()
-            .map(|images| not_bundled(&read, images))
-            .unwrap_or_default(),
+        cannot_run,
         refused: api.refused,
         asked: asked(&read, &plan),
         node: facts,

@@ -270,6 +270,10 @@ reasons! {
             "{component} is switched off; {what} needs {need}, which it brings (the second place named switches it off)"
             "Take the component out of `disable:`, or its .skip marker away, or bring what is needed another way."
             "b29fe32fc4664e70be34e5f189189649";
+        PodSecurityRefuses "pod-security-refuses" Error
+            "pod security refuses {what}: {why}; its namespace enforces {level}"
+            "Set in the pods what the message names, or have the namespace's label pod-security.kubernetes.io/enforce ask for less."
+            "0dcb19b0792b4d42a9455e2b62ec7393";
         ImageNotBundled "image-not-bundled" Error
             "no list has {image}: without a registry its pod never starts"
             "Add the image to the bundle, or mend its name."

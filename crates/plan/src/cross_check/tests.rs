@@ -11,7 +11,8 @@ fn found(text: &str, platform: Option<Platform>) -> Vec<String> {
     for object in file.objects() {
         check.add(object, &SourceMap::itself("a.yaml"));
     }
-    let findings = check.finish(platform).into_iter();
+    let of_pods = check.refused_pods().findings;
+    let findings = of_pods.into_iter().chain(check.finish(platform));
     findings
         .map(|one| {
             let unknown = if one.severity == Severity::Notice {
@@ -355,4 +356,36 @@ fn a_volume_that_a_stateful_set_claims_itself_is_not_missed() {
     };
     assert_eq!(found(&set("d"), None), [""; 0]);
     assert_eq!(found(&set("other"), None).len(), 1);
+}
+
+#[test]
+fn pods_that_their_namespace_refuses_are_found_with_the_label_and_only_where_nothing_changes_them()
+{
+    let with = |level: &str, object: &str| {
+        format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: web\n  labels:\n    pod-security.kubernetes.io/enforce: {level}\n---\n{object}"
+        )
+    };
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: web}\nspec: {hostNetwork: true, containers: [{name: a}]}\n";
+    let job = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: web}\n\
+        spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a}]}}}}}\n";
+    let refused = "a.yaml:11: pod security refuses Pod web/p: hostNetwork is true; its namespace enforces baseline";
+    assert_eq!(found(&with("baseline", pod), None), [refused]);
+    assert_eq!(found(&with("privileged", pod), None), [""; 0]);
+    assert_eq!(found(&with("baseline", job), None), [""; 0]);
+    let of_job = found(&with("restricted", job), None);
+    let starts = "a.yaml:11: pod security refuses CronJob web/c: ";
+    assert!(
+        of_job.len() == 1 && of_job[0].starts_with(starts),
+        "{of_job:?}"
+    );
+    let elsewhere = pod.replace("namespace: web", "namespace: shop");
+    assert_eq!(found(&with("baseline", &elsewhere), None), [""; 0]);
+    let policy = "---\napiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\n";
+    let changed = with("baseline", pod) + policy;
+    assert_eq!(found(&changed, None), [format!("unknown: {refused}")]);
+    // Two manifests of the namespace that disagree.
+    let twice =
+        with("baseline", pod) + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n";
+    assert_eq!(found(&twice, None), [""; 0]);
 }
