@@ -71,11 +71,6 @@ impl HarvesterVersion {
         known.nearest(self, |release| release.rancher.as_deref())
     }
 
-    /// Is `/v1/harvester/readyz` there?
-    pub fn serves_readyz(self) -> bool {
-        Fact::Readyz.holds(self).assumed()
-    }
-
     /// Does the webhook check for machines even when the setting is empty (harvester#8407, fixed by harvester#8390)?
     pub fn checks_empty(self) -> bool {
         Fact::StorageNetworkEmptyRefused.holds(self).assumed()

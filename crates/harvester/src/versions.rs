@@ -126,7 +126,6 @@ facts! {
     ManagedSystemUpgradeController "managed-system-upgrade-controller";
     NetworkManager "network-manager";
     ShutdownService "shutdown-service";
-    Readyz "readyz";
     ImagesInHarvester "images-in-harvester";
     BiosWarned "bios-warned";
     BiosRefused "bios-refused";

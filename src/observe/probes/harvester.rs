@@ -1,16 +1,17 @@
 //! Harvester seen from outside: its VIP, and the answers behind it.
 
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use windrow_harvester::{HarvesterVersion, vip_mode};
+use windrow_harvester::vip_mode;
 use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Vip, VipMode};
 
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
-use super::http::{self, HttpAnswer, NoAnswer, get};
+use super::http::{self, NoAnswer, get};
 use super::kubernetes::{Ask, Credential, object};
 use crate::locked::lock;
 use crate::observe::kube_vip;
@@ -167,10 +168,9 @@ async fn look_up(
 fn address(object: &Value) -> Option<String> {
     let in_config = object["data"]["ip"].as_str();
     let in_status = object["status"]["loadBalancer"]["ingress"][0]["ip"].as_str();
-    in_config
-        .or(in_status)
-        .filter(|address| !address.is_empty())
-        .map(str::to_owned)
+    // Nothing else is asked: whoever may write the ConfigMap could otherwise name any host.
+    let address: IpAddr = in_config.or(in_status)?.parse().ok()?;
+    Some(address.to_string())
 }
 
 /// Can kube-vip get the VIP's address from DHCP? Its own log shows it, where DHCP is used.
@@ -202,9 +202,8 @@ fn host(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_owned())
 }
 
-/// Harvester's own readiness. `/v1/harvester/readyz` says most but needs the cluster token. Where this node's Harvester
-/// does not serve it, or refuses the token, the request of Harvester's console is sent instead. The token is sent
-/// nowhere else.
+/// Does Harvester answer what its own console asks? `/v1/harvester/readyz` (v1.8.0) would say more, but for the cluster's token: whoever
+/// has that joins as a server, the VIP's certificate proves nothing to this node, and so the token is sent to nobody.
 pub(super) async fn ready(
     context: &ProbeContext,
     memory: &VipMemory,
@@ -215,70 +214,16 @@ pub(super) async fn ready(
         Ok(vip) => vip,
         Err(outcome) => return outcome,
     };
-    let (vip, port) = (vip.address, context.endpoints.vip_https);
-    let authority = http::authority(&vip, port);
-    let rancherd = context.rancherd();
-    let token = rancherd
-        .as_ref()
-        .and_then(|config| config.str_at(&["token"]));
-    if let Some(token) = token.filter(|token| !token.is_empty() && serves_readyz(context)) {
-        let url = format!("https://{authority}/v1/harvester/readyz");
-        match get(&context.http, &url, Some(token)).await {
-            Ok(answer) if matches!(answer.status, 401 | 403 | 404) => {}
-            other => return readyz(&url, other),
-        }
-    }
+    let authority = http::authority(&vip.address, context.endpoints.vip_https);
     let url = format!("https://{authority}/v1/harvester/cluster/local");
-    cluster_local(&url, get(&context.http, &url, None).await)
-}
-
-/// Does this node's Harvester serve `readyz`? No, where its version is unknown.
-fn serves_readyz(context: &ProbeContext) -> bool {
-    let release = context.config("/etc/harvester-release.yaml");
-    let version = release.as_ref().and_then(|one| one.str_at(&["harvester"]));
-    let version = version.and_then(|text| text.parse::<HarvesterVersion>().ok());
-    version.is_some_and(HarvesterVersion::serves_readyz)
-}
-
-fn readyz(url: &str, answer: Result<HttpAnswer, NoAnswer>) -> ProbeOutcome {
-    let answer = match usual(url, answer) {
-        Ok(answer) => answer,
-        Err(outcome) => return outcome,
-    };
-    let said: Option<Value> = serde_json::from_slice(&answer.body).ok();
-    match said.as_ref().and_then(|said| said["ready"].as_bool()) {
-        Some(true) => ProbeOutcome::Passed,
-        Some(false) => ProbeOutcome::failed(
-            said.as_ref()
-                .and_then(|said| said["msg"].as_str())
-                .map_or_else(
-                    || "it says no more".to_owned(),
-                    windrow_model::redact::message,
-                ),
-        ),
-        None => ProbeOutcome::unknown(format!("GET {url}"), "the answer is not the one expected"),
-    }
-}
-
-fn cluster_local(url: &str, answer: Result<HttpAnswer, NoAnswer>) -> ProbeOutcome {
-    match usual(url, answer) {
-        Ok(_) => ProbeOutcome::Passed,
-        Err(outcome) => outcome,
-    }
-}
-
-/// The meaning of every answer but a 200.
-fn usual(url: &str, answer: Result<HttpAnswer, NoAnswer>) -> Result<HttpAnswer, ProbeOutcome> {
-    let asked = || format!("GET {url}");
-    match answer {
-        Ok(answer) if answer.status == 200 => Ok(answer),
-        Ok(answer) if matches!(answer.status, 401 | 403) => Err(ProbeOutcome::refused(
-            asked(),
-            format!("HTTP {}", answer.status),
-        )),
-        Ok(answer) => Err(ProbeOutcome::failed(format!("HTTP {}", answer.status))),
-        Err(NoAnswer::Garbage(why)) => Err(ProbeOutcome::unknown(asked(), why)),
-        Err(none) => Err(ProbeOutcome::failed(none.say(http::PATIENCE))),
+    match get(&context.http, &url, None).await {
+        Ok(answer) if answer.status == 200 => ProbeOutcome::Passed,
+        Ok(answer) if matches!(answer.status, 401 | 403) => {
+            ProbeOutcome::refused(format!("GET {url}"), format!("HTTP {}", answer.status))
+        }
+        Ok(answer) => ProbeOutcome::failed(format!("HTTP {}", answer.status)),
+        Err(NoAnswer::Garbage(why)) => ProbeOutcome::unknown(format!("GET {url}"), why),
+        Err(none) => ProbeOutcome::failed(none.say(http::PATIENCE)),
     }
 }
 
@@ -297,6 +242,7 @@ mod tests {
         let service = json!({"status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.9"}]}}});
         assert_eq!(address(&service).as_deref(), Some("10.0.0.9"));
         assert_eq!(address(&json!({"data": {"ip": ""}})), None);
+        assert_eq!(address(&json!({"data": {"ip": "vip.example.com"}})), None);
         assert_eq!(address(&json!({"status": {"loadBalancer": {}}})), None);
     }
 

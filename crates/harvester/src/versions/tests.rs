@@ -83,7 +83,7 @@ fn what_is_in_a_release_never_gets_older_with_its_patches_and_each_can_be_upgrad
 fn a_fact_holds_for_the_releases_that_were_read_as_their_sources_say() {
     let holds = |fact: Fact, text: &str| fact.holds(version(text));
     for (fact, before, from) in [
-        (Fact::Readyz, "v1.7.3", "v1.8.0"),
+        (Fact::BiosRefused, "v1.7.3", "v1.8.0"),
         (Fact::PreflightAddons, "v1.6.1", "v1.7.0"),
         (Fact::SkipsMultus, "v1.7.1", "v1.7.2"),
         (Fact::DriverFollowsFeature, "v1.4.3", "v1.5.0"),
@@ -119,15 +119,15 @@ fn nothing_is_certain_of_a_version_that_was_not_read_unless_its_neighbours_agree
     };
     for (fact, asked, holds) in [
         // A newer minor, its candidates, and older ones.
-        (Fact::Readyz, "v1.9.0", unknown("v1.8.2", true)),
-        (Fact::Readyz, "v1.9.0-rc6", unknown("v1.8.2", true)),
+        (Fact::BiosRefused, "v1.9.0", unknown("v1.8.2", true)),
+        (Fact::BiosRefused, "v1.9.0-rc6", unknown("v1.8.2", true)),
         (Fact::BudgetsOneLess, "v2.0.0", unknown("v1.8.2", true)),
-        (Fact::Readyz, "v1.3.2", unknown("v1.4.0", false)),
+        (Fact::BiosRefused, "v1.3.2", unknown("v1.4.0", false)),
         (Fact::ChartJobsSuspended, "v1.9.0", unknown("v1.8.2", false)),
         // A patch after the newest: what has not turned for two minors is taken to stay.
         (Fact::StorageNetworkEmptyRefused, "v1.8.3", Holds::No),
         (Fact::NodeUpgradePause, "v1.8.3", Holds::Yes),
-        (Fact::Readyz, "v1.8.3", unknown("v1.8.2", true)),
+        (Fact::BiosRefused, "v1.8.3", unknown("v1.8.2", true)),
         (
             Fact::WorkloadUpdatesPaused,
             "v1.8.3",
@@ -142,7 +142,7 @@ fn nothing_is_certain_of_a_version_that_was_not_read_unless_its_neighbours_agree
             "v1.5.1-rc2",
             unknown("v1.5.1", false),
         ),
-        (Fact::Readyz, "v1.5.1-rc2", Holds::No),
+        (Fact::BiosRefused, "v1.5.1-rc2", Holds::No),
         (Fact::StorageNetworkEmptyRefused, "v1.5.2-rc1", Holds::No),
         (
             Fact::WorkloadUpdatesPaused,
@@ -175,7 +175,7 @@ fn data_with_an_unknown_fact_or_field_is_refused() {
         "releases: [{version: v1.4}]\nfacts: []\n",
         "releases: [{version: v1.4.0, k3s: v1.29.9}]\nfacts: []\n",
         "releases: []\nfacts: [{name: unheard-of, says: x, source: x}]\n",
-        "releases: []\nfacts: [{name: readyz, says: x}]\n",
+        "releases: []\nfacts: [{name: bios-refused, says: x}]\n",
     ] {
         assert!(parse(&format!("{head}{wrong}")).is_err(), "{wrong}");
     }

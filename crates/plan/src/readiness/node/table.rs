@@ -270,7 +270,7 @@ pub const BUILTIN: &[Builtin] = &[
         phase: Phase::HarvesterChart,
         code: Code::HarvesterNotReady,
         platform: HARVESTER,
-        asks: "`https://VIP/v1/harvester/readyz` with the cluster token (v1.8.0 and later); before that, or where it is refused, `/v1/harvester/cluster/local` without",
+        asks: "`https://VIP/v1/harvester/cluster/local`, as its own console does",
         ..REQUIRED
     },
     Builtin {

@@ -68,8 +68,8 @@ mod tests {
             ),
             ("GET /readyz as admin", "forbidden to read /readyz"),
             (
-                "GET https://10.0.0.9/v1/harvester/readyz",
-                "forbidden to read 10.0.0.9/v1/harvester/readyz",
+                "GET https://10.0.0.9/v1/harvester/cluster/local",
+                "forbidden to read 10.0.0.9/v1/harvester/cluster/local",
             ),
         ] {
             let refused = in_words(asked, "HTTP 403", Some(Code::ProbeRefused));

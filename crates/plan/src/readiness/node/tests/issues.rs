@@ -115,18 +115,6 @@ const RECORDED: &[Recorded] = &[
         console: "Setting up Harvester",
         ours: (Readiness::SettingUp, Code::ChartNotReady),
     },
-    // /v1/harvester/cluster/local answers 200 while readyz says what is still missing.
-    Recorded {
-        issue: "harvester#9328",
-        role: NodeRole::FirstServer,
-        installed: false,
-        seen: &[(
-            "harvester",
-            Failed("readyz: no longhorn-manager pod is ready"),
-        )],
-        console: "Ready",
-        ours: (Readiness::SettingUp, Code::HarvesterNotReady),
-    },
 ];
 
 #[test]
