@@ -107,6 +107,7 @@ const ENDINGS: &[&str] = &[
     "privkey",
     "productkey",
     "recoverykey",
+    "routingkey",
     "registrationkey",
     "rootkey",
     "saskey",
@@ -126,6 +127,8 @@ const ENDINGS: &[&str] = &[
     "subscriptionkey",
     "tlskey",
     "tunnelkey",
+    "sshkey",
+    "unseal",
     "unsealkey",
     "unsealkeys",
     "wepkey",
@@ -388,6 +391,53 @@ fn words(key: &str) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     words
+}
+
+/// Words in which a key below a secret's ends that says something about the secret, and holds none.
+const DESCRIBING: &[&str] = &[
+    "annotations",
+    "audience",
+    "create",
+    "enabled",
+    "file",
+    "group",
+    "id",
+    "kind",
+    "labels",
+    "length",
+    "method",
+    "mode",
+    "name",
+    "namespace",
+    "optional",
+    "path",
+    "provider",
+    "ref",
+    "region",
+    "required",
+    "seconds",
+    "type",
+    "url",
+    "user",
+    "username",
+    "version",
+];
+
+/// Does a key below a secret's, as `secretName` or `enabled`, say something about it?
+pub(super) fn describes(key: &str) -> bool {
+    let words = words(key);
+    let ends = |word: &String| DESCRIBING.contains(&word.as_str());
+    words.last().is_some_and(ends) || ["apiVersion", "items", "key", "valueFrom"].contains(&key)
+}
+
+/// Does the key say that something below it is a webhook, or a list of them?
+pub(super) fn names_hook(key: &str) -> bool {
+    words(key).concat().contains("webhook")
+}
+
+/// Is it the address of a proxy, in which a name and a password may stand?
+pub(super) fn is_proxy(key: &str) -> bool {
+    words(key).concat().ends_with("proxy")
 }
 
 /// Does the key say that its value is a URL whose path may be a secret?

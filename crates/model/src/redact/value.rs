@@ -80,7 +80,14 @@ fn map(
     found: OnSecret<'_>,
 ) -> Map<String, Value> {
     let text = |key: &str| entries.get(key).and_then(Value::as_str).unwrap_or_default();
-    let secret = text("kind") == "Secret" && entries.contains_key("apiVersion");
+    let has_data = || entries.contains_key("data") || entries.contains_key("stringData");
+    let secret = text("kind") == "Secret" && (entries.contains_key("apiVersion") || has_data());
+    let of_secrets = text("kind") == "SecretList";
+    // `passwords: {postgres: x}`, `auth: {root: x}`: what the key says holds below it, too.
+    let is_below = matches!(
+        class,
+        KeyClass::Secret | KeyClass::Perhaps | KeyClass::IfRandom
+    );
     // An environment variable, a Helm parameter: the name stands beside the value.
     let named = ["name", "key", "Name"]
         .into_iter()
@@ -98,16 +105,15 @@ fn map(
         .map(|(key, value)| {
             let own = match (class, keys::class(key)) {
                 (KeyClass::Whole | KeyClass::Commands, _) => class,
-                // `secret: {secretName: x}`, `auth: {username: x}`: the inner keys tell.
-                (_, KeyClass::Perhaps | KeyClass::Secret | KeyClass::IfRandom)
-                    if value.is_object() =>
-                {
-                    KeyClass::Plain
-                }
+                // `secret: {secretName: x}`, `auth: {username: x}`: these say something about it.
+                (_, KeyClass::Plain) if is_below && !keys::describes(key) => class,
                 (_, own) => own,
             };
             let value = match key.as_str() {
-                "data" | "stringData" if secret => walk(value, KeyClass::Whole, depth, found),
+                "data" if secret => walk(value, KeyClass::Whole, depth, found),
+                // Of a Secret, a SealedSecret, a SopsSecret.
+                "stringData" => walk(value, KeyClass::Whole, depth, found),
+                "items" if of_secrets => secrets(value, depth, found),
                 "d" | "p" | "q" | "dp" | "dq" | "qi" | "k" if web_key => {
                     walk(value, KeyClass::Secret, depth, found)
                 }
@@ -132,6 +138,21 @@ fn map(
                     Value::String(url) => Value::String(origin(url, found)),
                     other => walk(other, KeyClass::Whole, depth, found),
                 },
+                key if keys::names_hook(key) => {
+                    with_origin(walk(value, own, depth, found), value, found)
+                }
+                key if keys::is_proxy(key) => {
+                    match value.as_str().and_then(|url| url.rsplit_once('@')) {
+                        Some((user, rest)) if !user.contains("://") => {
+                            found(user, false);
+                            if let Some((_, password)) = user.split_once(':') {
+                                found(password, true);
+                            }
+                            Value::String(format!("{REDACTED}@{rest}"))
+                        }
+                        _ => walk(value, own, depth, found),
+                    }
+                }
                 "headers" if webhook => walk(value, KeyClass::Whole, depth, found),
                 "payload" if webhook => Value::String("[left out]".to_owned()),
                 key if COPIES.contains(&key) => Value::String("[left out]".to_owned()),
@@ -144,6 +165,43 @@ fn map(
             }
         })
         .collect()
+}
+
+/// The items of a list of Secrets, which need not say of themselves what they are.
+fn secrets(items: &Value, depth: usize, found: OnSecret<'_>) -> Value {
+    let Value::Array(items) = items else {
+        return walk(items, KeyClass::Whole, depth, found);
+    };
+    let shown = items.iter().map(|item| match item {
+        Value::Object(entries) => {
+            let mut whole = entries.clone();
+            whole.insert("kind".to_owned(), "Secret".into());
+            whole.insert("apiVersion".to_owned(), "v1".into());
+            let mut shown = map(&whole, KeyClass::Plain, depth, found);
+            shown.retain(|key, _| entries.contains_key(key));
+            Value::Object(shown)
+        }
+        other => walk(other, KeyClass::Whole, depth, found),
+    });
+    Value::Array(shown.collect())
+}
+
+/// What was shown of a webhook or of a list of them, without the paths of their URLs: who knows one may post to it.
+fn with_origin(mut shown: Value, value: &Value, found: OnSecret<'_>) -> Value {
+    let mut cut = |shown: &mut Value, value: &Value| {
+        if let (Some(shown), Some(url)) = (shown.get_mut("url"), value["url"].as_str()) {
+            *shown = origin(url, found).into();
+        }
+    };
+    match (&mut shown, value) {
+        (Value::Array(shown), Value::Array(values)) => {
+            for (shown, value) in shown.iter_mut().zip(values) {
+                cut(shown, value);
+            }
+        }
+        (shown, value) => cut(shown, value),
+    }
+    shown
 }
 
 /// Does an annotation say who owns the object, or what Windrow is to do with it?

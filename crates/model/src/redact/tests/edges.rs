@@ -535,3 +535,51 @@ fn behind_a_flag_that_may_name_a_key_a_name_stays_and_a_key_does_not() {
         "mount --volume-key [redacted] --debug"
     );
 }
+
+#[test]
+fn what_a_secrets_key_says_holds_for_the_map_below_it_but_for_what_describes_the_secret() {
+    for hidden in [
+        json!({"secrets": {"FOO": "Xq1"}}),
+        json!({"secretEnv": {"FOO": "Xq1"}}),
+        json!({"extraSecretData": {"a": {"b": "Xq1"}}}),
+        json!({"envSecrets": [{"name": "a", "value": "Xq1"}]}),
+        json!({"passwords": {"postgres": "Xq1"}}),
+        json!({"tokens": {"admin": "Xq1"}}),
+        json!({"secret": {"value": "Xq1"}}),
+        json!({"privateKey": {"pem": "Xq1"}}),
+        json!({"tlsKey": {"value": "Xq1"}}),
+        json!({"tls.key": "Xq1"}),
+        json!({"auth": {"root": "Xq1"}}),
+        json!({"htpasswd": {"admin": "Xq1"}}),
+        json!({"spec": {"template": {"stringData": {"a": "Xq1"}}}}),
+        json!({"vault": {"unseal": "Xq1"}}),
+        json!({"sshKey": "Xq1"}),
+        json!({"configs": {"secret": {"extra": {"custom": "Xq1"}}}}),
+        json!({"pin": {"door": 7_654_321}}),
+        json!({"routing_key": "Xq1"}),
+        json!({"kind": "Secret", "data": {"a": "Xq1"}}),
+        json!({"kind": "SecretList", "items": [{"metadata": {"name": "s"}, "data": {"a": "Xq1"}}]}),
+        json!({"webhook": {"url": "https://hooks.example.com/Xq1"}}),
+        json!({"webhook_configs": [{"url": "https://hooks.example.com/Xq1"}]}),
+        json!({"HTTPS_PROXY": "user:Xq1@proxy:3128"}),
+        json!({"http-proxy": {"httpsProxy": "user:Xq1@proxy:3128"}}),
+    ] {
+        let shown = value(&hidden).to_string();
+        assert!(
+            !shown.contains("Xq1") && !shown.contains("7654321"),
+            "{shown}"
+        );
+    }
+    for shown in [
+        json!({"secret": {"secretName": "shop-tls", "optional": true, "items": [{"key": "a", "path": "b"}]}}),
+        json!({"auth": {"enabled": true, "username": "shop"}}),
+        json!({"secretKeyRef": {"name": "shop-db", "key": "password"}}),
+        json!({"imagePullSecrets": [{"name": "registry"}]}),
+        json!({"serviceAccountToken": {"audience": "vault", "expirationSeconds": 3600, "path": "token"}}),
+        json!({"kind": "SecretList", "items": []}),
+        json!({"webhooks": [{"name": "w", "failurePolicy": "Fail"}]}),
+        json!({"noProxy": "10.0.0.0/8", "HTTP_PROXY": "http://proxy:3128"}),
+    ] {
+        assert_eq!(value(&shown), shown);
+    }
+}
