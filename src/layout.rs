@@ -43,6 +43,15 @@ impl Layout {
         below(&self.root, absolute)
     }
 
+    /// Is this path, with all links followed, on the machine that is meant? Of a mounted disk, links may lead to files of the machine
+    /// on which one looks at it.
+    pub fn is_on_it(&self, path: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().ok();
+        self.is_this_machine()
+            || real(path)
+                .is_none_or(|path| real(&self.root).is_some_and(|root| path.starts_with(root)))
+    }
+
     /// A path below the root, as the node itself names it.
     pub fn shown(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.root).unwrap_or(path);
@@ -196,5 +205,27 @@ mod tests {
         }
         let elsewhere = Layout::new("/mnt/n1").shown(Path::new("/srv/x"));
         assert_eq!(elsewhere, "/srv/x");
+    }
+
+    #[test]
+    fn a_link_of_a_mounted_disk_that_leads_elsewhere_is_not_on_it() {
+        let place = tempfile::tempdir().unwrap();
+        let disk = place.path().join("disk");
+        std::fs::create_dir_all(disk.join("oem")).unwrap();
+        std::fs::write(disk.join("oem/own"), "").unwrap();
+        std::fs::write(place.path().join("ours"), "").unwrap();
+        std::os::unix::fs::symlink("own", disk.join("oem/link")).unwrap();
+        std::os::unix::fs::symlink("../../ours", disk.join("oem/out")).unwrap();
+        let on_it =
+            |root: &Path, name: &str| Layout::new(root).is_on_it(&disk.join("oem").join(name));
+        for (name, expected) in [
+            ("own", true),
+            ("link", true),
+            ("gone", true),
+            ("out", false),
+        ] {
+            assert_eq!(on_it(&disk, name), expected, "{name}");
+        }
+        assert!(on_it(Path::new("/"), "out"));
     }
 }

@@ -24,6 +24,7 @@ mod tests;
 mod throttle;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -45,6 +46,7 @@ use crate::kubeconfig::{
     Authorization, Credential, CredentialSource, Endpoint, Kubeconfig, KubeconfigFiles, ReadFor,
     Sources, Trust,
 };
+use crate::layout::Layout;
 use crate::locked::lock;
 
 /// How long connecting may take, with TLS. A server that answers at all does so within milliseconds. The kernel
@@ -60,6 +62,8 @@ pub struct ApiServer(Arc<Shared>);
 
 struct Shared {
     reads_for: ReadFor,
+    /// The root of another machine's disk, where one is looked at: its kubeconfigs lead nowhere else.
+    disk: Option<PathBuf>,
     connect: Duration,
     /// How long a command that prints a credential may take.
     plugin: Duration,
@@ -96,20 +100,32 @@ impl ApiServer {
         Self::connecting_within(CONNECT)
     }
 
+    /// The same for what runs on a machine, or below a directory that stands for one.
+    pub fn on(layout: &Layout) -> Self {
+        Self::made(ReadFor::Daemon, CONNECT, PLUGIN, Some(layout))
+    }
+
     /// One for a verb that a person calls: it asks as kubectl would, and so runs the command that a kubeconfig names
-    /// for a credential. Nothing that runs by itself may have it.
-    pub fn for_person() -> Self {
-        Self::made(ReadFor::Person, CONNECT, PLUGIN)
+    /// for a credential, but for a kubeconfig of another machine's disk. Nothing that runs by itself may have it.
+    pub fn for_person(layout: &Layout) -> Self {
+        Self::made(ReadFor::Person, CONNECT, PLUGIN, Some(layout))
     }
 
     /// The same for tests, whose machine may be busy: connecting takes this long at most.
     pub fn connecting_within(connect: Duration) -> Self {
-        Self::made(ReadFor::Daemon, connect, PLUGIN)
+        Self::made(ReadFor::Daemon, connect, PLUGIN, None)
     }
 
-    fn made(reads_for: ReadFor, connect: Duration, plugin: Duration) -> Self {
+    fn made(
+        reads_for: ReadFor,
+        connect: Duration,
+        plugin: Duration,
+        layout: Option<&Layout>,
+    ) -> Self {
+        let disk = layout.filter(|layout| !layout.is_this_machine());
         Self(Arc::new(Shared {
             reads_for,
+            disk: disk.map(|layout| layout.root().to_owned()),
             connect,
             plugin,
             terminal: Arc::new(AtomicBool::new(true)),
@@ -195,9 +211,10 @@ impl ApiServer {
     // A client has a task of its own, on the runtime that runs this: hence its callers are `async`.
     fn connected(
         &self,
-        target: ConnectionKey,
+        (files, port): ConnectionKey,
         change: impl FnOnce(&mut Kubeconfig),
     ) -> Result<Connection, String> {
+        let target = (files.on_disk(self.0.disk.as_deref()), port);
         let mut connections = lock(&self.0.connections);
         if let Some(kept) = connections.get(&target)
             && kept.is_current()

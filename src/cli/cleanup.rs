@@ -64,7 +64,7 @@ fn condition(context: &Context) -> anyhow::Result<()> {
         kubeconfig: own,
         node,
     };
-    match runtime.block_on(remove_condition(&ApiServer::new(), &subject)) {
+    match runtime.block_on(remove_condition(&ApiServer::on(&layout), &subject)) {
         Ok(()) => println!(
             "took the condition WindrowBootstrap from Node {}",
             subject.node

@@ -225,10 +225,10 @@ pub(super) struct ClusterAsker {
 }
 
 impl ClusterAsker {
-    pub(super) fn new() -> std::io::Result<Self> {
+    pub(super) fn new(layout: &Layout) -> std::io::Result<Self> {
         Ok(Self {
             runtime: runtime()?,
-            api: ApiServer::for_person(),
+            api: ApiServer::for_person(layout),
         })
     }
 }

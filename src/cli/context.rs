@@ -30,7 +30,7 @@ impl Context {
         if let Some(asker) = self.cluster_asker.get() {
             return Ok(asker);
         }
-        let asker = ClusterAsker::new()?;
+        let asker = ClusterAsker::new(&self.layout)?;
         Ok(self.cluster_asker.get_or_init(|| asker))
     }
 

@@ -25,6 +25,7 @@ use crate::apiserver::ApiServer;
 use crate::background::{Background, EndedTask};
 use crate::console::Theme;
 use crate::console::terminal::ConsoleSignals;
+use crate::layout::Layout;
 use crate::observe::management::own_host_name;
 use crate::rack::announced::{Announced, AskAnnounced};
 use crate::rack::ask::{self, AskWith, AskedServer};
@@ -202,7 +203,12 @@ async fn ask_all(
     });
     let nodes = async {
         let kubeconfig = args.kubeconfig.as_deref()?;
-        let listed = cluster::once(hub, &ApiServer::for_person(), &kubeconfig.into()).await;
+        let listed = cluster::once(
+            hub,
+            &ApiServer::for_person(&Layout::new("/")),
+            &kubeconfig.into(),
+        )
+        .await;
         listed
             .err()
             .map(|why| format!("the cluster cannot be asked: {why}"))
@@ -253,7 +259,7 @@ async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Resu
         );
     }
     if let Some(kubeconfig) = args.kubeconfig.as_deref() {
-        let api = ApiServer::for_person();
+        let api = ApiServer::for_person(&Layout::new("/"));
         // The screen has it. A command that wants to ask fails, which stands among the rack's notices.
         api.leave_terminal();
         let nodes = cluster::follow(hub.clone(), api, kubeconfig.into());

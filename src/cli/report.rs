@@ -67,7 +67,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         patience: Duration::from_secs(args.timeout),
     };
     runtime.block_on(collect(
-        &ApiServer::new(),
+        &ApiServer::on(&context.layout),
         &wanted,
         &mut collected,
         &mut progress,

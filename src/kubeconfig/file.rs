@@ -369,7 +369,14 @@ impl KubeconfigReader {
         };
         // The file's token counts before the other one, which counts until the file is there.
         let otherwise = token.and_then(|(_, token)| bearer(token));
-        match Authorization::of_file(self.beside(file), otherwise) {
+        let file = self.beside(file);
+        if let Err(why) = self.text_of(&file)
+            && self.is_on_disk()
+        {
+            self.say(line, format!("`tokenFile`: {}: {why}", file.display()));
+            return Authorization::None;
+        }
+        match Authorization::of_file(file, otherwise) {
             Ok(authorization) => authorization,
             Err(why) => {
                 self.say(line, format!("`tokenFile`: {why}"));

@@ -13,6 +13,8 @@ const VARIABLE: &str = "KUBECONFIG";
 pub struct KubeconfigFiles {
     paths: Vec<PathBuf>,
     context: Option<String>,
+    /// The root of the other machine's disk that they lie on.
+    disk: Option<PathBuf>,
 }
 
 impl KubeconfigFiles {
@@ -28,12 +30,25 @@ impl KubeconfigFiles {
         (!paths.is_empty()).then_some(Self {
             paths,
             context: None,
+            disk: None,
         })
     }
 
     /// The same with another context than the current one.
     pub fn in_context(self, context: Option<String>) -> Self {
         Self { context, ..self }
+    }
+
+    /// The same, where all of them lie below the root of another machine's disk: what they name is looked for there and nowhere else.
+    pub(crate) fn on_disk(self, root: Option<&Path>) -> Self {
+        let is_there = |root: &&Path| self.paths.iter().all(|path| path.starts_with(root));
+        let disk = root.filter(is_there).map(Path::to_owned);
+        Self { disk, ..self }
+    }
+
+    /// The root of the other machine's disk that they lie on.
+    pub(super) fn disk(&self) -> Option<&Path> {
+        self.disk.as_deref()
     }
 
     /// The context that counts, where it is not the current one.
@@ -52,6 +67,7 @@ impl From<&Path> for KubeconfigFiles {
         Self {
             paths: vec![path.to_owned()],
             context: None,
+            disk: None,
         }
     }
 }

@@ -68,6 +68,8 @@ pub(super) struct KubeconfigReader {
     pub(super) reads_for: ReadFor,
     /// The file whose fields are being read: errors name it, and paths are relative to it.
     path: PathBuf,
+    /// The root of the other machine's disk that it lies on: nothing is read outside.
+    disk: Option<PathBuf>,
     /// What is wrong, with file and line.
     pub(super) wrong: Vec<String>,
     /// The files that were read.
@@ -79,6 +81,7 @@ impl KubeconfigReader {
         Self {
             reads_for,
             path: PathBuf::new(),
+            disk: None,
             wrong: Vec::new(),
             sources: Sources::default(),
         }
@@ -95,6 +98,11 @@ impl KubeconfigReader {
     ///
     /// In a line, what is wrong with one, or that none says anything.
     pub(super) fn merged(&mut self, files: &KubeconfigFiles) -> Result<Vec<MergedFile>, String> {
+        if let Some(disk) = files.disk() {
+            // Another machine's file is no order to this one: no command of it is run.
+            self.reads_for = ReadFor::Daemon;
+            self.disk = Some(disk.to_owned());
+        }
         if let [path] = files.paths() {
             let root = self.root(path)?.ok_or_else(|| {
                 format!(
@@ -128,7 +136,7 @@ impl KubeconfigReader {
     /// In a line, why it is none.
     fn root(&mut self, path: &Path) -> Result<Option<Node>, String> {
         let shown = path.display().to_string();
-        let text = read_text(path).map_err(|error| match error.kind() {
+        let text = self.text_of(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => format!("{shown}: it is not there yet"),
             _ => format!("{shown}: {error}"),
         })?;
@@ -315,7 +323,7 @@ impl KubeconfigReader {
         }
         let (line, file) = self.text(map, key)?;
         let file = self.beside(file);
-        match read_text(&file) {
+        match self.text_of(&file) {
             Ok(text) => {
                 self.sources.add(&file, text.as_bytes());
                 Some(Pem {
@@ -347,8 +355,31 @@ impl KubeconfigReader {
         chain
     }
 
-    /// Paths are relative to the file that names them.
+    /// Paths are relative to the file that names them; on another machine's disk absolute ones to its root.
     pub(super) fn beside(&self, file: &str) -> PathBuf {
-        self.path.parent().unwrap_or(Path::new("")).join(file)
+        match (&self.disk, file.strip_prefix('/')) {
+            (Some(disk), Some(file)) => disk.join(file),
+            _ => self.path.parent().unwrap_or(Path::new("")).join(file),
+        }
+    }
+
+    /// Is it another machine's?
+    pub(super) fn is_on_disk(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    /// The text of a file, unless it lies outside of the disk that the kubeconfig is on.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be read.
+    pub(super) fn text_of(&self, file: &Path) -> io::Result<String> {
+        if let Some(disk) = &self.disk
+            && !file.canonicalize()?.starts_with(disk.canonicalize()?)
+        {
+            let why = format!("it is not on the disk at {}", disk.display());
+            return Err(io::Error::other(why));
+        }
+        read_text(file)
     }
 }

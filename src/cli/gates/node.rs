@@ -39,7 +39,7 @@ pub(super) fn observe(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let api = ApiServer::new();
+    let api = ApiServer::on(&layout);
     for component in Component::ALL {
         let observed = runtime.block_on(async {
             let client = effect::client(&api, &kubeconfig, component).await?;

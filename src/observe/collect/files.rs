@@ -80,7 +80,9 @@ pub(super) fn collect(collection: &mut Collection<'_>) {
     );
     for (place, name) in FACTS {
         let path = layout.path(place);
-        if let Ok(text) = fs::read_to_string(&path) {
+        if layout.is_on_it(&path)
+            && let Ok(text) = fs::read_to_string(&path)
+        {
             let source = (*place).to_owned();
             collection.add(
                 (*name).to_owned(),
@@ -125,6 +127,10 @@ fn learn(collection: &mut Collection<'_>) {
 
 /// A file that may exist.
 fn file(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str) {
+    if !collection.wanted.layout.is_on_it(path) {
+        let why = "left out: it is a link that leads to another machine's file".to_owned();
+        return collection.missing(path.display().to_string(), why);
+    }
     match read_text(path) {
         Ok(text) => parsed(collection, path, name, what, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -184,6 +190,9 @@ fn lines(text: &str, stay: bool) -> CollectedPart {
 /// Every file below a directory, two levels deep.
 fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &str) {
     let mut todo = vec![(directory.to_owned(), name.to_owned(), 0)];
+    if !collection.wanted.layout.is_on_it(directory) {
+        return;
+    }
     while let Some((directory, name, depth)) = todo.pop() {
         let Ok(entries) = fs::read_dir(&directory) else {
             continue;
