@@ -4,6 +4,7 @@
 //! any more.
 
 use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -95,7 +96,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     let kubeconfig = configuration.root().admin_kubeconfig();
     let probed = configuration.layout().clone();
     let (publish, configured) = watch::channel(Arc::new(configuration));
-    let api = ApiServer::new();
+    let api = ApiServer::on(&layout);
     let (view, gates) = watch::channel(None);
     let gate_controller =
         GateController::begin(configured.clone(), api.clone(), view, Timestamp::now).await;
@@ -190,10 +191,17 @@ fn lock(layout: &Layout) -> Lockable {
 /// The directory that the sandbox writes to. It has to be empty.
 fn prepare(directory: Option<&Path>) -> anyhow::Result<PathBuf> {
     let Some(directory) = directory else {
-        let new = tempfile::Builder::new().prefix("windrow-").tempdir();
+        // A configuration holds a token and passwords.
+        let mut new = tempfile::Builder::new();
+        new.prefix("windrow-")
+            .permissions(fs::Permissions::from_mode(0o700));
+        let new = new.tempdir();
         return Ok(new.context("cannot make a temporary directory")?.keep());
     };
-    fs::create_dir_all(directory)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
     let mut entries =
         fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
@@ -240,8 +248,15 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     if let Some(oem) = config.parent() {
         fs::create_dir_all(oem)?;
     }
-    fs::write(config, &text)?;
+    fs::write(&config, &text)?;
     lay_out(&setup.files, &layout.manifests())?;
+    // In a directory that others may read these are for its owner alone, as on a node.
+    for secret in [config.parent(), layout.manifests().parent()]
+        .into_iter()
+        .flatten()
+    {
+        fs::set_permissions(secret, fs::Permissions::from_mode(0o700))?;
+    }
     println!(
         "A Harvester node installed with {name}, in {}, {} times as fast as a real one.\n",
         directory.display(),

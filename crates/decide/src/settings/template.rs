@@ -142,8 +142,14 @@ fn field(action: &str) -> Result<Option<Field>, String> {
                 .all(|character| character.is_alphanumeric() || character == '_')
     });
     let Some(name) = name else {
+        // A text in it may be a secret; names are none.
+        let is_name = |one: char| one.is_ascii_alphabetic() || " .|()$-".contains(one);
+        let shown = match action.chars().all(is_name) {
+            true => format!(" {{{{{action}}}}}"),
+            false => String::new(),
+        };
         return Err(format!(
-            "the Go template action {{{{{action}}}}} cannot be rendered here: only fields can ({})",
+            "the Go template action{shown} cannot be rendered here: only fields can ({})",
             known()
         ));
     };
@@ -212,8 +218,8 @@ mod tests {
             ("{{.A.B}}", "cannot be rendered"),
             ("{{-.Hostname}}", "{{-.Hostname}} cannot be rendered"),
             // A comment that is not closed, or was never opened, is no comment.
-            ("{{/* said }}", "{{/* said}} cannot be rendered"),
-            ("{{ said */}}", "{{said */}} cannot be rendered"),
+            ("{{/* said }}", "action cannot be rendered"),
+            ("{{ said */}}", "action cannot be rendered"),
         ] {
             let why = WebhookTemplate::parse(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");

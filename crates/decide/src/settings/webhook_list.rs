@@ -367,12 +367,11 @@ impl WebhookReader {
                     Some(text) if good && http::HeaderValue::from_str(text).is_ok() => {
                         headers.push((entry.key.clone(), text.to_owned()));
                     }
-                    // Without the value, which may be a secret.
-                    _ => self.wrong(
-                        entry.line,
-                        "headers",
-                        format!("{}: not the name and the text of an HTTP header", entry.key),
-                    ),
+                    _ => {
+                        let which = shown_name(&entry.key);
+                        let why = format!("{which}: not the name and the text of an HTTP header");
+                        self.wrong(entry.line, "headers", why);
+                    }
                 }
             }
         }
@@ -417,6 +416,15 @@ impl WebhookReader {
         let [user, password] = parts.map(Option::unwrap_or_default);
         // As in Harvester's installer: both, or none.
         (!user.is_empty() && !password.is_empty()).then_some((user, password))
+    }
+}
+
+/// What of a header's name is shown: a value that stands there by mistake may be a secret.
+fn shown_name(key: &str) -> &str {
+    let name = key.split([':', ' ', '\t']).next().unwrap_or_default();
+    match http::HeaderName::from_bytes(name.as_bytes()) {
+        Ok(_) if key.len() == name.len() || key[name.len()..].starts_with(':') => name,
+        _ => "a header",
     }
 }
 

@@ -97,7 +97,7 @@ fn what_is_wrong_with_one_webhook_is_named_with_its_line_and_the_others_stay() {
         "windrow.yaml:10: webhooks[4].url: there is no field .Nothing",
         "windrow.yaml:11: webhooks[4].payload: the Go template action {{if .Hostname}}",
         "windrow.yaml:12: webhooks[4].method: expected one of POST",
-        "windrow.yaml:13: webhooks[4].headers: a b",
+        "windrow.yaml:13: webhooks[4].headers: a header",
         "windrow.yaml:14: webhooks[4].insecure: expected true or false",
         "windrow.yaml:15: webhooks[4].basicAuth: user has to be a text",
         "windrow.yaml:15: webhooks[4].basicAuth: unknown key `pass`",
@@ -187,4 +187,18 @@ fn there_is_a_bound() {
     let listed = ours(&many);
     assert_eq!(listed.hooks.len(), MOST);
     assert_eq!(listed.errors.len(), 8);
+}
+
+#[test]
+fn a_credential_that_stands_in_the_wrong_place_is_in_no_message() {
+    let listed = ours(
+        "- event: NODE_READY\n  url: http://c\n  headers: {'Authorization: Bearer Xq1abc': ['']}\n\
+         - event: NODE_READY\n  url: http://c\n  headers: {'X-Key: Xq1abc': ''}\n\
+         - event: NODE_READY\n  url: http://c\n  headers: {'Xq1abc d': ''}\n\
+         - event: NODE_READY\n  url: http://c\n  payload: '{{printf \"Xq1abc\"}}'\n",
+    );
+    let said = messages(&listed);
+    assert_eq!(said.len(), 4, "{said:?}");
+    assert!(!said.concat().contains("Xq1"), "{said:?}");
+    assert!(said[0].contains("Authorization: not the name"), "{said:?}");
 }

@@ -240,7 +240,7 @@ impl Extractor<'_> {
         for url in urls.map_or(&[][..], Node::items) {
             let what = format!(
                 "{}: Edge Image Builder fetches it when the image is built; put the file into {MANIFESTS}",
-                text(url)
+                shown(text(url))
             );
             self.not_looked_at(url.line, &what);
         }
@@ -385,4 +385,13 @@ fn generated(text: String, line: u32) -> FoundContent {
 /// A text; empty for anything else.
 fn text(node: &Node) -> &str {
     node.as_str().unwrap_or_default()
+}
+
+/// A URL without a name, a password and what stands behind a question mark: these may be secret.
+fn shown(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = path.split_once("://").unwrap_or(("https", path));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
 }

@@ -177,7 +177,7 @@ fn what_is_not_known_of_a_definition_is_named() {
         "#!/bin/sh\ncp a.yaml /var/lib/rancher/rke2/server/manifests/\n",
     )];
     let text = DEFINITION.replace("1.3\n", "2.0\n")
-        + "  manifests:\n    urls:\n    - https://example.com/a.yaml\n  features: {}\n";
+        + "  manifests:\n    urls:\n    - https://me:Xq1@example.com/a.yaml?sig=Xq1\n  features: {}\n";
     let problems = take(&text, files).problems;
     let found: Vec<_> = problems.iter().map(|one| (one.code, one.line)).collect();
     let unknown = |line| (Code::NotLookedAt, Some(line));
@@ -191,6 +191,7 @@ fn what_is_not_known_of_a_definition_is_named() {
             .message
             .contains("custom/scripts/60-a.sh:2 names server/manifests")
     );
+    assert!(!format!("{problems:?}").contains("Xq1"), "{problems:?}");
     assert!(
         problems[3]
             .message
