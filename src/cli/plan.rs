@@ -109,7 +109,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         .or(inputs.rke2.map(|_| Platform::Rke2))
         .or(loaded.settings.platform)
         .or_else(|| on_node.then(|| detect(&context.layout)).flatten());
-    let versions = Versions::new(&args.versions, &inputs);
+    let versions = Versions::new(&args.versions, &inputs, loaded.settings.platform);
     let plan = plan_inputs(inputs, &rules, platform, &versions);
     print(&plan, args.output)?;
     Ok(exit_of(&plan))
@@ -127,7 +127,7 @@ pub(super) fn plan_node(
         return Err(errors);
     }
     let platform = loaded.settings.platform.or_else(|| detect(&context.layout));
-    let versions = Versions::new(&NamedVersions::default(), &inputs);
+    let versions = Versions::new(&NamedVersions::default(), &inputs, None);
     Ok(plan_inputs(inputs, &rules, platform, &versions))
 }
 

@@ -482,3 +482,17 @@ fn windrows_own_files_count_for_the_manifests_beside_them() {
     assert_eq!(warned(&[]), Some(4));
     assert_eq!(warned(&["accepted.yaml"]), Some(0));
 }
+
+#[test]
+fn a_configuration_that_says_that_the_node_runs_harvester_is_checked_as_harvesters() {
+    let data = |platform: &str| {
+        format!(
+            "#cloud-config\nwrite_files:\n- path: /etc/rancher/windrow/conf.d/20-site.yaml\n  content: |\n    platform: {platform}\n- path: /var/lib/rancher/rke2/server/manifests/a.yaml\n  content: |\n    apiVersion: harvesterhci.io/v1beta1\n    kind: VirtualMachineImage\n    metadata: {{name: x, namespace: default}}\n    spec: {{displayName: x, sourceType: download, url: 'http://192.0.2.1/x'}}\n"
+        )
+    };
+    for (platform, exit) in [("harvester", 0), ("rke2", 4)] {
+        let files = directory(&[("user-data", &data(platform))]);
+        let output = windrow(&[text(&files.path().join("user-data"))]);
+        assert_eq!(output.status.code(), Some(exit), "{platform}: {output:?}");
+    }
+}

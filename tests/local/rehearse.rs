@@ -223,6 +223,30 @@ fn nodes_that_can_only_join_are_rehearsed_beside_a_server_that_stands_in() {
 }
 
 #[test]
+fn what_an_agent_holds_of_a_file_that_a_server_applies_is_of_no_consequence() {
+    let config = |install: &str| {
+        format!(
+            "serverUrl: https://192.0.2.100:443\nos:\n  writeFiles:\n  - path: /var/lib/rancher/rke2/server/manifests/a.yaml\n    content: |\n      apiVersion: harvesterhci.io/v1beta1\n      kind: VirtualMachineImage\n      metadata: {{name: x, namespace: default}}\n      spec: {{displayName: x, sourceType: download, url: 'http://192.0.2.1/x'}}\ninstall:\n  {install}\n"
+        )
+    };
+    let (_first, first) = file(
+        "first.yaml",
+        &config("mode: create\n  vip: 192.0.2.100\n  vipMode: static"),
+    );
+    let (_second, second) = file("second.yaml", &config("mode: join"));
+    let nodes = [
+        format!("n1={}", text(&first)),
+        format!("n2={}", text(&second)),
+    ];
+    let output = windrow(&[
+        "--seeds", "1", "-o", "json", "--node", &nodes[0], "--node", &nodes[1],
+    ]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let held = document.to_string().contains("stays held");
+    assert!(!held, "{document}");
+}
+
+#[test]
 fn the_configurations_own_settings_of_windrow_count() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join(FIRST_VM);
     let example = fs::read_to_string(example).unwrap();

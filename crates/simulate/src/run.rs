@@ -125,6 +125,8 @@ pub struct Run {
 /// What came of a node that joined.
 #[derive(Debug, Clone)]
 pub struct JoinedNode {
+    /// Does RKE2 apply the manifests on it? On an agent nothing reads them.
+    pub applies_manifests: bool,
     /// Files that RKE2 has applied as they are on this node.
     pub applied: Vec<ManifestPath>,
     /// Files that it has not.

@@ -62,12 +62,17 @@ pub(in crate::cli) struct Versions {
 }
 
 impl Versions {
-    /// Those of the node that the inputs are for.
-    pub(in crate::cli) fn new(named: &NamedVersions, inputs: &Inputs) -> Self {
+    /// Those of the node that the inputs are for, where `windrow.yaml` says that it is of this platform.
+    pub(in crate::cli) fn new(
+        named: &NamedVersions,
+        inputs: &Inputs,
+        says: Option<Platform>,
+    ) -> Self {
+        let runs_harvester = inputs.harvester || says == Some(Platform::Harvester);
         Self {
             harvester: named
                 .harvester
-                .or(inputs.harvester.then_some(HarvesterVersion::LATEST)),
+                .or(runs_harvester.then_some(HarvesterVersion::LATEST)),
             named_harvester: named.harvester,
             named_rke2: named
                 .rke2

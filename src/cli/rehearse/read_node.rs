@@ -53,7 +53,7 @@ pub(super) fn read_node(
     let only_own = inputs.only_own();
     let (loaded, in_force) = configuration(args, &inputs);
     let rules = in_force.rules;
-    let versions = Versions::new(&args.versions, &inputs);
+    let versions = Versions::new(&args.versions, &inputs, loaded.settings.platform);
     let platform = match versions.harvester {
         Some(_) => Platform::Harvester,
         None => Platform::Rke2,

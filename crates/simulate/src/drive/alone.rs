@@ -60,6 +60,7 @@ pub(super) fn ended(seed: u64, mut node: SimulatedNode, mut disks: Vec<Simulated
         .map(|number| {
             let (applied, unapplied) = node.applied(&disks[number]);
             JoinedNode {
+                applies_manifests: node.applies_manifests(number),
                 applied,
                 unapplied,
                 status: None,

@@ -169,6 +169,12 @@ impl SimulatedNode {
         }
     }
 
+    /// Does RKE2 apply the manifests of this node?
+    pub(crate) fn applies_manifests(&self, server: usize) -> bool {
+        let role = self.servers.get(server).and_then(|server| server.role);
+        role.is_none_or(JoinRole::applies_manifests)
+    }
+
     /// Files that RKE2 has applied as they are in this directory, and those that it has not.
     pub(crate) fn applied(
         &mut self,

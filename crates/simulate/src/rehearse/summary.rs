@@ -414,9 +414,12 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<TimelineEntry> {
     moments
 }
 
-/// What stays held on any node.
+/// What stays held on any node that applies it: on an agent, whose Windrow asks nobody, a hold is of no consequence.
 fn all_kept(run: &Run) -> impl Iterator<Item = StillHeld> {
-    (0..=run.joined.len()).flat_map(|server| kept(run, server))
+    let joined = (1..).zip(&run.joined);
+    let applying = joined.filter(|(_, node)| node.applies_manifests);
+    let servers = std::iter::once(0).chain(applying.map(|(server, _)| server));
+    servers.flat_map(|server| kept(run, server))
 }
 
 fn kept(run: &Run, server: usize) -> Vec<StillHeld> {
