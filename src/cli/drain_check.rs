@@ -3,7 +3,7 @@
 use windrow_harvester::drain::{Drain, KINDS, check, check_all};
 use windrow_harvester::objects::{ObjectKind, Objects, text};
 
-use super::cluster::ObjectSource;
+use super::cluster::{ClusterObjects, ObjectSource};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
@@ -26,12 +26,13 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let objects = match args.from.objects(KINDS, context)? {
-        Ok(seen) => seen.objects,
+    let seen = match args.from.objects(KINDS, context)? {
+        Ok(seen) => seen,
         Err(exit) => return Ok(exit),
     };
+    let ClusterObjects { objects, at, .. } = seen;
     if args.all {
-        let checked = check_all(&objects);
+        let checked = check_all(&objects, at);
         let text = args
             .output
             .render(&checked, || drain_list_table(&checked, style()))?;
@@ -54,7 +55,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         );
         return Ok(Exit::Usage);
     }
-    let checked = check(&objects, &node);
+    let checked = check(&objects, &node, at);
     let text = args
         .output
         .render(&checked, || drain_table(&checked, style()))?;

@@ -87,7 +87,7 @@ pub(super) fn objects(bytes: &[u8]) {
         "1.6.1".parse().ok(),
         now,
     );
-    drain::check_all(&objects);
+    drain::check_all(&objects, now);
 }
 
 /// Metrics, static pods, and logs of Kubernetes' components.

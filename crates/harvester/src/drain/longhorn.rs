@@ -1,20 +1,46 @@
 //! Longhorn's instance manager on a node that is drained.
 //!
-//! Its budget has its name, selects it alone and allows nothing. Longhorn takes the budget away once the node is cordoned, no
-//! engine is listed there any more, and the setting `node-drain-policy` is content with where the replicas are
-//! (longhorn-manager `controller/instance_manager_controller.go` canDeleteInstanceManagerPDB, v1.7.2 and v1.11.2).
+//! Its budget has its name and allows nothing. Longhorn takes the budget away once the node is cordoned, no engine is listed
+//! there any more, and the setting `node-drain-policy` is content with where the replicas are; while the manager is not
+//! `running` it does not look at the budget at all (longhorn-manager `controller/instance_manager_controller.go`,
+//! syncInstanceManagerPDB and canDeleteInstanceManagerPDB, v1.7.2, v1.9.1, v1.11.1).
+//!
+//! What the budget selects is another question: Longhorn v1.3 could give the budget of one node's manager the labels of
+//! another's (generateInstanceManagerPDBManifest, v1.3.2; harvester#3730). So the budgets of others that select the pod are
+//! asked first ([`keeper`]).
 //!
 //! ```text
+//!   the manager does not run, and has its budget ──> Unknown
 //!   a replica on the node   unused, or (allow-if-replica-is-stopped) stopped ──> it does not matter
 //!                           a healthy one is kept by a budget on another node ─> it does not matter
 //!                           a healthy one elsewhere, not kept now; or a rebuild ─> Unknown
 //!                           none ──> its budget stays
+//!   all this is so, the node is cordoned for long, and the budget is still there ──> Unknown
 //! ```
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::stale_engines;
-use crate::objects::{ObjectKind, Objects, named, text};
+use crate::objects::{ObjectKind, Objects, items, named, text};
+use crate::upgrade::{minutes_since, time};
+
+/// Longhorn takes a budget away within seconds once nothing keeps it; an engine that is being detached has gone by then.
+const PATIENCE: i64 = 10;
+/// The taint of a cordoned node; kube-controller-manager writes when it added it.
+pub(crate) const CORDON: &str = "node.kubernetes.io/unschedulable";
+
+/// Since when a node has been cordoned; `None` where it is not, or where that is not known.
+pub(crate) fn cordoned_since(node: &Value) -> Option<Timestamp> {
+    let mut taints = items(node, "/spec/taints").iter();
+    let cordon = taints.find(|taint| text(taint, "/key") == CORDON)?;
+    time(cordon, "/timeAdded")
+}
+
+/// Has the node been cordoned for so long that Longhorn has looked at it since?
+pub(crate) fn is_cordoned_for_long(node: &Value, now: Timestamp) -> bool {
+    cordoned_since(node).is_some_and(|since| minutes_since(since, now) >= PATIENCE)
+}
 
 /// What Longhorn does with the budget of an instance manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +54,17 @@ pub(super) enum Release {
 }
 
 /// What becomes of the budget of the instance manager whose pod has this name.
-pub(super) fn release(objects: &Objects, node: &str, manager: &str) -> Release {
-    Longhorn::read(objects).map_or_else(Release::Unknown, |seen| seen.release(node, manager))
+pub(super) fn release(objects: &Objects, node: &str, manager: &str, now: Timestamp) -> Release {
+    Longhorn::read(objects).map_or_else(Release::Unknown, |seen| seen.release(node, manager, now))
+}
+
+/// The node of the instance manager that has a budget's name; `None` where none has, or managers are not known.
+pub(super) fn keeper<'o>(objects: &'o Objects, budget: &str) -> Option<&'o str> {
+    let managers = objects
+        .all(ObjectKind::INSTANCE_MANAGER)
+        .unwrap_or_default();
+    let manager = managers.iter().find(|manager| named(manager) == budget)?;
+    Some(text(manager, "/spec/nodeID"))
 }
 
 /// What Longhorn goes by.
@@ -64,9 +99,17 @@ impl<'o> Longhorn<'o> {
         })
     }
 
-    fn release(&self, node: &str, manager: &str) -> Release {
-        if self.is_cordoned(node) && !self.has_budget(manager) {
+    fn release(&self, node: &str, name: &str, now: Timestamp) -> Release {
+        if self.is_cordoned(node) && !self.has_budget(name) {
             return Release::Released("Longhorn has taken its budget away".to_owned());
+        }
+        let mut managers = self.managers.iter();
+        let manager = managers.find(|one| text(one, "/metadata/name") == name);
+        let state = manager.map(|manager| text(manager, "/status/currentState"));
+        if let Some(state) = state.filter(|state| *state != "running" && self.has_budget(name)) {
+            return Release::Unknown(format!(
+                "its instance manager is `{state}`, and Longhorn takes its budget away only while it is `running`"
+            ));
         }
         let here = |manager: &&Value| text(manager, "/spec/nodeID") == node;
         let mut listed = Vec::new();
@@ -88,8 +131,18 @@ impl<'o> Longhorn<'o> {
                 "Longhorn takes its budget away once these engines have gone: {}",
                 listed.join(", ")
             )),
+            Release::Released(_) if self.is_overdue(node, name, now) => Release::Unknown(format!(
+                "{node} has been cordoned for more than {PATIENCE} minutes and nothing is seen that keeps its budget, \
+                 and Longhorn has not taken it away"
+            )),
             other => other,
         }
+    }
+
+    fn is_overdue(&self, node: &str, manager: &str, now: Timestamp) -> bool {
+        let mut nodes = self.nodes.iter();
+        let node = nodes.find(|one| text(one, "/metadata/name") == node);
+        self.has_budget(manager) && node.is_some_and(|node| is_cordoned_for_long(node, now))
     }
 
     fn by_replicas(&self, node: &str) -> Release {

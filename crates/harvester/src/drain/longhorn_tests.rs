@@ -1,3 +1,4 @@
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::longhorn::{Release, release};
@@ -6,6 +7,10 @@ use crate::objects::{KindListing, ObjectKind, Objects};
 
 const POLICY: &str = "block-if-contains-last-replica";
 const STOPPED_MAY_GO: &str = "allow-if-replica-is-stopped";
+
+fn now() -> Timestamp {
+    "2026-05-01T12:00:00Z".parse().unwrap()
+}
 
 /// Two nodes with an instance manager each; what is tested is drained on n1.
 struct Cluster(Objects);
@@ -82,6 +87,25 @@ impl Cluster {
         self
     }
 
+    /// The pod of the instance manager of n1.
+    fn pod(&mut self) -> &mut Self {
+        self.put(json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "im-n1", "namespace": "longhorn-system", "labels": {"longhorn.io/node": "n1"},
+                "ownerReferences": [{"kind": "InstanceManager", "name": "im-n1", "controller": true}]},
+            "spec": {"nodeName": "n1"},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}))
+    }
+
+    /// A budget of one pod of n1's, which it never lets go.
+    fn strict_budget(&mut self, name: &str) -> &mut Self {
+        self.put(
+            json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "longhorn-system"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"longhorn.io/node": "n1"}}},
+            "status": {"expectedPods": 1, "desiredHealthy": 1}}),
+        )
+    }
+
     fn engine(&mut self, name: &str, node: &str) -> &mut Self {
         self.longhorn(
             "Engine",
@@ -100,7 +124,7 @@ impl Cluster {
 
     #[track_caller]
     fn is(&self, verdict: &str, words: &str) {
-        let found = release(&self.0, "n1", "im-n1");
+        let found = release(&self.0, "n1", "im-n1", now());
         let (is, said) = match &found {
             Release::Released(why) => ("released", why.clone()),
             Release::Kept(why) => ("kept", why.join("\n")),
@@ -222,23 +246,84 @@ fn a_cordoned_node_whose_budget_is_gone_has_been_let_go() {
 #[test]
 fn a_drain_shows_what_becomes_of_the_instance_manager() {
     let mut cluster = Cluster::new(POLICY);
-    cluster.put(json!({"apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": "im-n1", "namespace": "longhorn-system",
-            "ownerReferences": [{"kind": "InstanceManager", "name": "im-n1", "controller": true}]},
-        "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}));
-    cluster.replica("n1", HEALTHY);
-    let checked = check(&cluster.0, "n1");
+    cluster.pod().replica("n1", HEALTHY);
+    let checked = check(&cluster.0, "n1", now());
     assert_eq!(checked.drain, Drain::Blocked, "{checked:?}");
     assert!(
         checked.pods[0].because[0].contains("volume v"),
         "{checked:?}"
     );
     cluster.replica("n2", HEALTHY);
-    assert_eq!(check(&cluster.0, "n1").drain, Drain::Finishes);
+    assert_eq!(check(&cluster.0, "n1", now()).drain, Drain::Finishes);
     // Nothing is said of what was not listed.
     let kind = ObjectKind::INSTANCE_MANAGER.group_kind();
     cluster
         .0
         .insert(kind, KindListing::Unknown("403".to_owned()));
-    assert_eq!(check(&cluster.0, "n1").drain, Drain::Unknown);
+    assert_eq!(check(&cluster.0, "n1", now()).drain, Drain::Unknown);
+}
+
+#[test]
+fn the_budget_of_another_nodes_manager_that_selects_the_pod_blocks_the_drain() {
+    // Its own budget selects it and is taken away.
+    let mut cluster = Cluster::new(POLICY);
+    cluster.pod().strict_budget("im-n1");
+    assert_eq!(check(&cluster.0, "n1", now()).drain, Drain::Finishes);
+    // Its own is gone, and that of n2 selects its pod.
+    let mut cluster = Cluster::new(POLICY);
+    cluster.pod().node("n1", true).without_budget("n1");
+    assert_eq!(check(&cluster.0, "n1", now()).drain, Drain::Finishes);
+    cluster.strict_budget("im-n2");
+    let checked = check(&cluster.0, "n1", now());
+    assert_eq!(checked.drain, Drain::Blocked, "{checked:?}");
+    let pod = &checked.pods[0];
+    assert_eq!(pod.budget.as_deref(), Some("longhorn-system/im-n2"));
+    assert!(
+        pod.because[1].contains("is the budget of the instance manager of n2"),
+        "{checked:?}"
+    );
+    // One that was not counted yet proves nothing.
+    cluster.put(
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "im-n2", "namespace": "longhorn-system"},
+        "spec": {"selector": {"matchLabels": {"longhorn.io/node": "n1"}}}}),
+    );
+    assert_eq!(check(&cluster.0, "n1", now()).drain, Drain::Unknown);
+}
+
+#[test]
+fn longhorn_does_not_look_at_the_budget_of_a_manager_that_does_not_run() {
+    for state in ["error", "unknown", "stopped", "starting"] {
+        let mut cluster = Cluster::new("always-allow");
+        cluster.longhorn(
+            "InstanceManager",
+            "im-n1",
+            json!({"spec": {"nodeID": "n1", "type": "aio"}, "status": {"currentState": state}}),
+        );
+        cluster.is("unknown", &format!("its instance manager is `{state}`"));
+        // There is nothing to take away.
+        cluster.without_budget("n1").is("released", "");
+    }
+}
+
+#[test]
+fn a_budget_that_stays_long_after_the_cordon_is_not_said_to_go() {
+    let cordoned = |since: &str| {
+        let mut cluster = Cluster::new(POLICY);
+        cluster.put(json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1"}},
+            "spec": {"unschedulable": true, "taints": [{"key": "node.kubernetes.io/unschedulable",
+                "effect": "NoSchedule", "timeAdded": since}]},
+            "status": {"allocatable": {"pods": "110"}}}));
+        cluster
+    };
+    cordoned("2026-05-01T11:55:00Z").is("released", "takes its budget away");
+    cordoned("2026-05-01T10:31:00Z").is("unknown", "Longhorn has not taken it away");
+    // An engine explains it, and a last copy is a proof.
+    let mut late = cordoned("2026-05-01T10:31:00Z");
+    late.engine("v-e-0", "n1")
+        .manager("n1", json!({"v-e-0": {"status": {"state": "running"}}}))
+        .is("released", "v-e-0");
+    let mut late = cordoned("2026-05-01T10:31:00Z");
+    late.replica("n1", HEALTHY).is("kept", "volume v");
 }

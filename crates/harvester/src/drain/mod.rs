@@ -9,8 +9,9 @@
 //! has a node that would take it, or when the budget allows no disruption even with every pod healthy;
 //! otherwise the answer is Unknown.
 //!
-//! KubeVirt's machines and Longhorn's instance managers do not follow a budget's arithmetic: their
-//! controllers move the machine, or take the budget away. They have rules of their own.
+//! KubeVirt's machines and Longhorn's instance managers do not follow the arithmetic of their own budget:
+//! their controllers move the machine, or take the budget away. They have rules of their own. What
+//! another's budget says of an instance manager counts as for every pod.
 
 mod budget;
 mod engines;
@@ -25,10 +26,12 @@ mod report;
 mod tests;
 
 pub use engines::{StaleEngine, stale_engines};
+pub(crate) use longhorn::{CORDON, cordoned_since, is_cordoned_for_long};
 pub use report::{
     Drain, DrainCheck, DrainCheckList, PodDrain, PodFate, drain_list_schema, drain_schema,
 };
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use self::budget::DisruptionBudget;
@@ -51,9 +54,9 @@ pub const KINDS: &[ObjectKind] = &[
     ObjectKind::INSTANCE_MANAGER,
 ];
 
-/// Would a drain of this node finish?
-pub fn check(objects: &Objects, node: &str) -> DrainCheck {
-    let mut cluster = match DrainedCluster::read(objects) {
+/// Would a drain of this node finish? The time is that of the objects.
+pub fn check(objects: &Objects, node: &str, now: Timestamp) -> DrainCheck {
+    let mut cluster = match DrainedCluster::read(objects, now) {
         Ok(cluster) => cluster,
         Err(why) => return DrainCheck::unknown(node, why),
     };
@@ -66,12 +69,12 @@ pub fn check(objects: &Objects, node: &str) -> DrainCheck {
 }
 
 /// Would a drain of each node finish, with the others as they are?
-pub fn check_all(objects: &Objects) -> DrainCheckList {
+pub fn check_all(objects: &Objects, now: Timestamp) -> DrainCheckList {
     match objects.all(ObjectKind::NODE) {
         Ok([]) => DrainCheckList::new(Vec::new(), "there is no node".to_owned()),
         Ok(nodes) => {
             let names = nodes.iter().map(|node| text(node, "/metadata/name"));
-            let checked = names.map(|name| check(objects, name)).collect();
+            let checked = names.map(|name| check(objects, name, now)).collect();
             DrainCheckList::new(checked, String::new())
         }
         Err(why) => DrainCheckList::new(Vec::new(), why.to_string()),
@@ -81,6 +84,8 @@ pub fn check_all(objects: &Objects) -> DrainCheckList {
 /// The objects, read.
 struct DrainedCluster<'o> {
     objects: &'o Objects,
+    /// Their time.
+    now: Timestamp,
     /// The pods as they came, in the order of `places.pods`.
     pods: Vec<&'o Value>,
     places: SchedulerView,
@@ -88,7 +93,7 @@ struct DrainedCluster<'o> {
 }
 
 impl<'o> DrainedCluster<'o> {
-    fn read(objects: &'o Objects) -> Result<Self, String> {
+    fn read(objects: &'o Objects, now: Timestamp) -> Result<Self, String> {
         let said = |unlisted: Unlisted| unlisted.to_string();
         let pods: Vec<&Value> = objects.all(ObjectKind::POD).map_err(said)?.iter().collect();
         let places = SchedulerView::read(objects)?;
@@ -100,6 +105,7 @@ impl<'o> DrainedCluster<'o> {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             objects,
+            now,
             pods,
             places,
             budgets,

@@ -12,7 +12,7 @@ use super::DrainedCluster;
 use super::budget::{Count, DisruptionBudget, Uncounted};
 use super::evict::{Eviction, eviction};
 use super::kubevirt::{Evacuation, evacuation};
-use super::longhorn::{Release, release};
+use super::longhorn::{Release, keeper, release};
 use super::report::{DrainCheck, PodDrain, PodFate};
 use crate::objects::text;
 use crate::schedule::{NodeRefusal, Placement, SchedulerPod, SchedulerView};
@@ -118,13 +118,12 @@ impl<'c> Play<'c> {
     fn try_to_go(&mut self, slot: PodSlot) -> bool {
         match &self.here[&slot] {
             Eviction::Ignored(_) => false,
-            Eviction::InstanceManager => match self.release(slot) {
-                Release::Released(_) => {
-                    self.now.pods[slot].ended = true;
-                    true
-                }
-                Release::Kept(_) | Release::Unknown(_) => false,
-            },
+            Eviction::InstanceManager => {
+                let others_let = matches!(self.may_by(slot, self.others(slot)), May::Go);
+                let goes = others_let && matches!(self.release(slot), Release::Released(_));
+                self.now.pods[slot].ended |= goes;
+                goes
+            }
             Eviction::Machine(name) => self.try_to_migrate(slot, &name.clone()),
             Eviction::Replaced => {
                 let goes = self.may_go(slot);
@@ -185,9 +184,21 @@ impl<'c> Play<'c> {
             .filter(|(_, pod)| !pod.ended && !pod.terminating && budget.covers(pod))
     }
 
+    /// The budgets that select an instance manager's pod and are not its node's own, which Longhorn takes away.
+    fn others(&self, slot: PodSlot) -> Vec<&'c DisruptionBudget> {
+        let (mut budgets, pod) = (self.budgets(slot), self.cluster.places.pods[slot].id());
+        let keeper = |budget: &DisruptionBudget| keeper(self.cluster.objects, &budget.id);
+        budgets.retain(|budget| budget.id != pod && keeper(budget) != Some(self.node));
+        budgets
+    }
+
     /// What the eviction API answers now.
     fn may(&self, slot: PodSlot) -> May<'c> {
-        let budgets = self.budgets(slot);
+        self.may_by(slot, self.budgets(slot))
+    }
+
+    /// What it answers where these budgets cover the pod.
+    fn may_by(&self, slot: PodSlot, budgets: Vec<&'c DisruptionBudget>) -> May<'c> {
         let pod = &self.now.pods[slot];
         let budget = match budgets.as_slice() {
             [] => return May::Go,
@@ -239,7 +250,7 @@ impl<'c> Play<'c> {
             (Eviction::InstanceManager, _) => self.manager(slot, &mut fate),
             (Eviction::Machine(name), gone) => self.machine(slot, name, gone, &mut fate),
             (eviction, Some(round)) => self.went(slot, eviction, *round, &mut fate),
-            (_, None) => self.stays(slot, &mut fate),
+            (_, None) => self.stays(self.may(slot), &mut fate),
         }
         fate
     }
@@ -288,10 +299,25 @@ impl<'c> Play<'c> {
 
     fn release(&self, slot: PodSlot) -> Release {
         let manager = &self.cluster.places.pods[slot].name;
-        release(self.cluster.objects, self.node, manager)
+        release(self.cluster.objects, self.node, manager, self.cluster.now)
     }
 
     fn manager(&self, slot: PodSlot, fate: &mut PodDrain) {
+        let others = self.others(slot);
+        let may = self.may_by(slot, others.clone());
+        if !matches!(may, May::Go) {
+            fate.budget = others.first().map(|budget| budget.id.clone());
+            self.stays(may, fate);
+            let keepers = others.iter().filter_map(|budget| {
+                let node = keeper(self.cluster.objects, &budget.id)?;
+                Some(format!(
+                    "{} is the budget of the instance manager of {node}: Longhorn does not take it away when {} is drained",
+                    budget.id, self.node
+                ))
+            });
+            fate.because.extend(keepers);
+            return;
+        }
         match self.release(slot) {
             Release::Released(why) => (fate.fate, fate.why) = (PodFate::Goes, why),
             Release::Unknown(why) => fate.why = why,
@@ -339,8 +365,8 @@ impl<'c> Play<'c> {
     }
 
     /// A pod that its budget does not let go.
-    fn stays(&self, slot: PodSlot, fate: &mut PodDrain) {
-        match self.may(slot) {
+    fn stays(&self, may: May<'_>, fate: &mut PodDrain) {
+        match may {
             // It cannot be: what may go went.
             May::Go => {}
             May::Unknown(budget, why) => fate.why = format!("its budget {}: {why}", budget.id),

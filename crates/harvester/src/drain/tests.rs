@@ -63,7 +63,7 @@ impl Build {
     }
 
     fn check(&self, node: &str) -> DrainCheck {
-        check(&self.0, node)
+        check(&self.0, node, Timestamp::UNIX_EPOCH)
     }
 }
 
@@ -310,7 +310,7 @@ fn a_machine_migrates_is_shut_down_or_blocks_as_its_eviction_strategy_says() {
 fn of_all_nodes_a_blocked_one_is_the_worst_and_an_unknown_one_comes_next() {
     let mut build = Build::plain(&["n1", "n2"]);
     let drains = |build: &Build| {
-        let all = check_all(&build.0);
+        let all = check_all(&build.0, Timestamp::UNIX_EPOCH);
         let nodes: Vec<Drain> = all.nodes.iter().map(|node| node.drain).collect();
         (all.drain, nodes)
     };

@@ -18,14 +18,14 @@ const KUBEVIRT_BUDGETS: [&str; 2] = [
     "harvester-system/virt-controller-pdb",
 ];
 
-pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
+pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
     let Some(upgrade) = HarvesterUpgrade::under_way(objects)? else {
         return Ok(findings);
     };
     for node in upgrade.in_stage(NodeStage::PreDrained) {
         objects.want(KINDS)?;
-        let checked = check(objects, node.name);
+        let checked = check(objects, node.name, now);
         if checked.drain == Drain::Blocked {
             let seen = seen_of(&upgrade, node);
             findings.push(blocked_drain(objects, &checked)?.seen(seen));

@@ -18,7 +18,7 @@ pub(super) fn drains(cluster: &Cluster<'_>) -> Looked {
     if cluster.nodes()?.len() == 1 {
         return Err(NoAnswer::NotAsked("a single node is not drained"));
     }
-    let all = check_all(cluster.objects);
+    let all = check_all(cluster.objects, cluster.now);
     let mut seen = Seen::default();
     seen.unknown
         .extend(Some(all.why).filter(|why| !why.is_empty()));

@@ -8,14 +8,8 @@ use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
 use super::cures;
-use crate::drain::{StaleEngine, stale_engines};
-use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
-use crate::upgrade::{minutes_since, time};
-
-/// An engine that is only being detached has gone by then.
-const PATIENCE: i64 = 10;
-/// The taint of a cordoned node; kube-controller-manager writes when it added it.
-const CORDON: &str = "node.kubernetes.io/unschedulable";
+use crate::drain::{CORDON, StaleEngine, cordoned_since, is_cordoned_for_long, stale_engines};
+use crate::objects::{ObjectKind, Objects, Unlisted, named, text};
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let managers = objects.all(ObjectKind::INSTANCE_MANAGER)?;
@@ -24,9 +18,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     }
     let mut findings = Vec::new();
     for node in objects.all(ObjectKind::NODE)? {
-        let Some(since) =
-            cordoned_since(node).filter(|since| minutes_since(*since, now) >= PATIENCE)
-        else {
+        let Some(since) = cordoned_since(node).filter(|_| is_cordoned_for_long(node, now)) else {
             continue;
         };
         let engines = objects.all(ObjectKind::LONGHORN_ENGINE)?;
@@ -42,12 +34,6 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
         }
     }
     Ok(findings)
-}
-
-fn cordoned_since(node: &Value) -> Option<Timestamp> {
-    let mut taints = items(node, "/spec/taints").iter();
-    let cordon = taints.find(|taint| text(taint, "/key") == CORDON)?;
-    time(cordon, "/timeAdded")
 }
 
 /// Longhorn's budget has the name of its instance manager.
