@@ -4,12 +4,13 @@
 mod kubevirt;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use windrow_model::reasons::Code;
 
 use super::finding::IncidentFinding;
 use super::upgrade::seen_of;
-use crate::drain::{Drain, DrainCheck, KINDS, check};
-use crate::objects::{Objects, Unlisted};
+use crate::drain::{Drain, DrainCheck, KINDS, PodDrain, check};
+use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage};
 
 /// KubeVirt's own deployments, whose budgets get stuck.
@@ -45,6 +46,10 @@ fn blocked_drain(objects: &Objects, checked: &DrainCheck) -> Result<IncidentFind
             .push(format!("Pod {} never goes: {}", pod.pod, pod.why));
         let lines = pod.because.iter().map(|line| format!("  {line}"));
         finding.proof.extend(lines);
+        let advice = advice(objects, pod);
+        if !finding.advice.contains(&advice) {
+            finding.advice += &format!(" {advice}");
+        }
     }
     let stuck: Vec<&str> = KUBEVIRT_BUDGETS
         .into_iter()
@@ -64,6 +69,46 @@ fn blocked_drain(objects: &Objects, checked: &DrainCheck) -> Result<IncidentFind
         }
     }
     Ok(finding)
+}
+
+/// What helps with a pod, by what it is and whose budget keeps it. To delete a budget is documented for KubeVirt's own pods, and
+/// for the budget of an instance manager that selects another's pod (Harvester's documentation, upgrade from v1.1.2 to v1.2.0,
+/// 5.1 and 5.2). The budget of a last copy protects it.
+fn advice(objects: &Objects, blocked: &PodDrain) -> String {
+    let budget = blocked.budget.as_deref().unwrap_or_default();
+    if KUBEVIRT_BUDGETS.contains(&budget) {
+        return "KubeVirt's own pods: `windrow repair drain-blocked --dry-run` shows the cure; deleting the budgets \
+                virt-api-pdb and virt-controller-pdb is the documented stop-gap."
+            .to_owned();
+    }
+    let named_so = |kind, name: &str| {
+        let all = objects.all(kind).unwrap_or_default().iter();
+        all.into_iter().find(|one| named(one) == name)
+    };
+    let pod = named_so(ObjectKind::POD, &blocked.pod).unwrap_or(&Value::Null);
+    let owner = items(pod, "/metadata/ownerReferences").first();
+    let owner = owner.map_or("", |owner| text(owner, "/kind"));
+    let node = text(pod, "/spec/nodeName");
+    let keeper = named_so(ObjectKind::INSTANCE_MANAGER, budget);
+    let is_another = keeper.is_some_and(|keeper| text(keeper, "/spec/nodeID") != node);
+    let is_own = budget.is_empty() || keeper.is_some() || budget == blocked.pod;
+    let pod = &blocked.pod;
+    match owner {
+        "InstanceManager" if is_another => format!(
+            "PodDisruptionBudget {budget} is that of another node's instance manager and selects the wrong pod: once every \
+             attached volume is healthy, delete this budget alone."
+        ),
+        "InstanceManager" if is_own => format!(
+            "Pod {pod}: never delete its budget, which protects the last healthy copy of a volume. Shut down the virtual \
+             machine that uses the volume, or raise its number of replicas."
+        ),
+        "VirtualMachineInstance" => format!(
+            "Pod {pod}: shut its virtual machine down, or give another node what it asks for."
+        ),
+        _ => format!(
+            "Pod {pod}: scale its workload up, make its pods ready, or ask whoever made PodDisruptionBudget {budget}."
+        ),
+    }
 }
 
 fn no_cure(finding: &mut IncidentFinding, why: &str) {

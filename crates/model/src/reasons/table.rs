@@ -722,7 +722,7 @@ reasons! {
             "12ac212fc3ab4dbdb2281603ff6d8ad6";
         DrainBlocked "drain-blocked" Error
             "the drain of {subject} can never finish: {why}"
-            "`windrow drain-check NODE` shows the proof. For KubeVirt's own pods `windrow repair drain-blocked --dry-run` shows the cure; deleting the budgets is the documented stop-gap."
+            "`windrow drain-check NODE` shows the proof. What helps depends on the pod that is named."
             "d7260ba329254ead83a478f01ec4cf53";
         PlanStuck "plan-stuck" Error
             "{subject} does not advance: {why}"

@@ -1,3 +1,5 @@
+use windrow_model::reasons::Code;
+
 use super::*;
 
 /// virt-api pinned to the only control-plane node, in the middle of its drain.
@@ -118,6 +120,80 @@ fn where_kubevirt_is_placed_freely_already_or_something_else_blocks_there_is_no_
     other[5]["metadata"]["name"] = json!("site-pdb");
     let finding = diagnose(&cluster(other), now()).findings.remove(0);
     assert!(finding.cure.is_none());
+}
+
+/// An upgrade that is Pre-drained on n1, where a pod of this owner stays.
+fn stays(owner: &str, name: &str, more: impl IntoIterator<Item = Value>) -> String {
+    let mut objects = upgrade("Pre-drained");
+    objects.retain(|object| object["kind"] != "PodDisruptionBudget");
+    objects.push(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "longhorn-system", "labels": {"app": "x"},
+            "ownerReferences": [{"kind": owner, "name": name, "controller": true}]},
+        "spec": {"nodeName": "n1"},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    }));
+    objects.extend(more);
+    let finding = diagnose(&cluster(objects), now()).findings.remove(0);
+    assert_eq!(finding.code, Code::DrainBlocked);
+    finding.advice
+}
+
+fn strict_budget(name: &str) -> Value {
+    json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "longhorn-system"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
+        "status": {"expectedPods": 1, "desiredHealthy": 1}
+    })
+}
+
+fn instance_manager(name: &str, node: &str) -> Value {
+    json!({
+        "apiVersion": "longhorn.io/v1beta2", "kind": "InstanceManager",
+        "metadata": {"name": name, "namespace": "longhorn-system"},
+        "spec": {"nodeID": node, "type": "aio"}, "status": {"currentState": "running"}
+    })
+}
+
+#[test]
+fn what_helps_is_told_by_the_pod_and_only_a_budget_that_protects_nothing_is_ever_deleted() {
+    let last = json!({
+        "apiVersion": "longhorn.io/v1beta2", "kind": "Replica",
+        "metadata": {"name": "v-1", "namespace": "longhorn-system"},
+        "spec": {"volumeName": "v", "nodeID": "n1", "healthyAt": "2026-01-01T00:00:00Z"},
+        "status": {"currentState": "running"}
+    });
+    let own = [instance_manager("im-1", "n1"), strict_budget("im-1"), last];
+    let advice = stays("InstanceManager", "im-1", own);
+    assert!(advice.contains("never delete its budget"), "{advice}");
+    assert!(advice.contains("number of replicas"), "{advice}");
+    assert!(!advice.contains("stop-gap"), "{advice}");
+
+    let another = [
+        instance_manager("im-1", "n1"),
+        instance_manager("im-2", "n2"),
+        strict_budget("im-2"),
+    ];
+    let advice = stays("InstanceManager", "im-1", another);
+    assert!(
+        advice.contains("PodDisruptionBudget longhorn-system/im-2 is that of another node's"),
+        "{advice}"
+    );
+
+    let advice = stays("ReplicaSet", "db-1", [strict_budget("db")]);
+    assert!(
+        advice.contains("ask whoever made PodDisruptionBudget longhorn-system/db"),
+        "{advice}"
+    );
+    assert!(!advice.contains("delet"), "{advice}");
+
+    let finding = diagnose(&cluster(upgrade("Pre-drained")), now());
+    let advice = &finding.findings[0].advice;
+    assert!(
+        advice.contains("virt-api-pdb and virt-controller-pdb is"),
+        "{advice}"
+    );
 }
 
 /// KubeVirt's own pods on the server alone, as an admin wants it.
