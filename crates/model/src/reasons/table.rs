@@ -753,8 +753,8 @@ reasons! {
             "Look at its pods and its volume. Deleting its pod lets it start on another node."
             "0ae1572cc0d5497696e21d09359f4efd";
         RebootWaits "reboot-waits" Warning
-            "{subject} does not run its new system image: {why}"
-            "Look at the node's console, and at /usr/local/upgrade_tmp/elemental-upgrade-*.log: most often there was no room for the image."
+            "{subject} is not back with its new system image: {why}"
+            "Look at the node's console, and at /usr/local/upgrade_tmp/elemental-upgrade-*.log: where it came back with the old image, most often there was no room for the new one."
             "61e3e4fac2cf4714b9c3dfa45204ef54";
         UpgradeStalled "upgrade-stalled" Error
             "an upgrade has stalled; {subject} keeps it from going on: {why}"

@@ -1,4 +1,8 @@
 //! A node was sent into a reboot into the new system image and does not come back with it (harvester#7457, harvester#11096).
+//!
+//! What the Node says of its image is what its kubelet last reported. Where the kubelet has been silent since the reboot, the
+//! node may well run the new image, without its address or its network card (harvester#9260, harvester#9815,
+//! harvester#10397), or be off (harvester#10048).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,10 +14,15 @@ use super::super::own::OwnNode;
 use super::seen_of;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, text};
 use crate::system_image::mebibytes;
-use crate::upgrade::{HarvesterUpgrade, NodeStage, UpgradingNode, condition_time};
+use crate::upgrade::{HarvesterUpgrade, NodeStage, UpgradingNode, condition_time, time};
 
 /// A server with much memory takes a quarter of an hour to boot.
 const PATIENCE: i64 = 30;
+
+/// For a node whose kubelet is silent. The addresses and the names of network cards changed with Harvester v1.7 (Harvester's
+/// documentation, upgrade from v1.6.x to v1.7.x, known issues 1 and 3).
+const SILENT: &str = "Look at the node's console: is it on, and has it its network? Compare its address with the one before (DHCP), \
+    and its network cards with /oem/harvester.config: an upgrade to v1.7 can change both.";
 
 const RUNNING: &str = "/status/nodeInfo/osImage";
 const PENDING: &str = "/metadata/annotations/harvesterhci.io~1pendingOSImage";
@@ -35,11 +44,17 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             continue;
         }
         let subject = format!("Node {}", node.name);
-        let why = why(boot(object, node), running, pending);
+        let why = why(boot(object, node), object);
+        let mut finding = IncidentFinding::new(Code::RebootWaits, &subject, &why);
+        let mut reported = running.to_owned();
+        if let Some(silent) = silent_since(object) {
+            finding.advice = SILENT.to_owned();
+            reported = format!("{running} (reported before {silent})");
+        }
         findings.push(
-            IncidentFinding::new(Code::RebootWaits, &subject, &why)
+            finding
                 .seen([
-                    Evidence::new(&subject, "status.nodeInfo.osImage", running),
+                    Evidence::new(&subject, "status.nodeInfo.osImage", reported),
                     Evidence::new(
                         &subject,
                         "annotation harvesterhci.io/pendingOSImage",
@@ -55,8 +70,22 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     Ok(findings)
 }
 
-fn why(boot: &str, running: &str, pending: &str) -> String {
-    format!("{boot}; it has {running}, not {pending}")
+fn why(boot: &str, object: &Value) -> String {
+    let (running, pending) = (text(object, RUNNING), text(object, PENDING));
+    match silent_since(object) {
+        Some(silent) => format!(
+            "{boot}; its kubelet has not reported since {silent}, so whether it has {pending} is not known"
+        ),
+        None => format!("{boot}; it has {running}, not {pending}"),
+    }
+}
+
+/// Since when the kubelet has not reported, if it does not: its last heartbeat, or when that was noticed.
+fn silent_since(object: &Value) -> Option<Timestamp> {
+    let ready = condition(object, "Ready")?;
+    let is_silent = text(ready, "/status") == "Unknown";
+    let known = [time(ready, "/lastHeartbeatTime"), condition_time(ready)];
+    known.into_iter().flatten().min().filter(|_| is_silent)
 }
 
 /// What only the node itself knows: whether it booted since, which image, and how full the images' partition is.
@@ -112,8 +141,7 @@ pub(in super::super) fn add_own_boot(
         (true, None) => "it has booted since its Job ended".to_owned(),
         (false, _) => "it has not booted since its Job ended".to_owned(),
     };
-    let (running, pending) = (text(node, RUNNING), text(node, PENDING));
-    let why = why(&boot, running, pending);
+    let why = why(&boot, node);
     finding.message = Code::RebootWaits.say(&[("subject", &subject), ("why", &why)]);
 }
 

@@ -231,7 +231,7 @@ fn a_node_that_does_not_boot_its_new_image_is_told_after_half_an_hour() {
     for (ready, since, why) in [
         ("True", "07:00", "it has not left since its Job ended"),
         ("True", "11:15", "it came back after its Job ended"),
-        ("Unknown", "11:05", "it is not ready"),
+        ("False", "11:05", "it is not ready"),
     ] {
         let (codes, seen) = told(waits("11:00").into_iter().chain([pending(ready, since)]));
         assert_eq!(codes, ["reboot-waits"], "{why}");
@@ -252,4 +252,37 @@ fn a_node_that_does_not_boot_its_new_image_is_told_after_half_an_hour() {
         json!("Harvester v1.8.2"),
     );
     nothing(waits("11:00").into_iter().chain([booted]));
+}
+
+#[test]
+fn of_a_node_whose_kubelet_is_silent_since_the_reboot_the_image_is_not_known() {
+    let advice = |node: Value| {
+        let objects = cluster(waits("11:00").into_iter().chain([node]));
+        let found = diagnose(&objects, now()).findings.remove(0);
+        (found.message, found.advice)
+    };
+    let silent = with(
+        pending("Unknown", "11:05"),
+        "/status/conditions/0/lastHeartbeatTime",
+        json!(at("11:04")),
+    );
+    let (message, told) = advice(silent);
+    assert!(
+        message.contains(
+            "has not reported since 2026-05-01T11:04:00Z, so whether it has Harvester v1.8.2 is not known"
+        ),
+        "{message}"
+    );
+    assert!(!message.contains("Harvester v1.7.0"), "{message}");
+    // Without a heartbeat it is told since when that was noticed.
+    let (message, _) = advice(pending("Unknown", "11:05"));
+    assert!(
+        message.contains("has not reported since 2026-05-01T11:05:00Z"),
+        "{message}"
+    );
+    assert!(told.contains("console") && told.contains("DHCP"), "{told}");
+    assert!(!told.contains("no room"), "{told}");
+    // It came back with the old one.
+    let (_, told) = advice(pending("True", "11:15"));
+    assert!(told.contains("no room"), "{told}");
 }
