@@ -730,7 +730,7 @@ reasons! {
             "4fa8fb07dde54ad8a77aa293fb41036e";
         MachineMissing "machine-missing" Warning
             "{subject} has no counterpart, and no upgrade can end: {why}"
-            "Rancher upgrades Machines, not nodes. Mend the node's annotation, or take out the node or the Machine that is left."
+            "Rancher upgrades Machines, not nodes. Look at rancher-system-agent on that node and mend the node's annotation; take out a Machine whose node is gone. A node that runs is no reason to take anything out."
             "edc74776b1374fedbaa99ef58a06e9f5";
         NodeNotUpgraded "node-not-upgraded" Warning
             "{subject} does not begin its next node: {why}"

@@ -7,6 +7,7 @@ use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
+use super::plan::{AGENT_PLAN, nodes_left};
 use super::seen_condition;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
 use crate::upgrade::{
@@ -17,7 +18,12 @@ use crate::upgrade::{
 const PATIENCE: i64 = 30;
 /// Where Rancher keeps what belongs to the cluster that it runs in.
 const LOCAL: &str = "fleet-local";
-const MACHINE_OF: &str = "/metadata/annotations/cluster.x-k8s.io~1machine";
+pub(super) const MACHINE_OF: &str = "/metadata/annotations/cluster.x-k8s.io~1machine";
+
+/// For a node that is past the drain that Harvester waits for.
+const ANSWERED: &str = "Look at the annotations pre-hook, pre-drain and drain-done of the Secret CUSTOM-machine-plan in fleet-local: \
+    answers of an earlier upgrade make Rancher go on without Harvester. Make a support bundle before you change any of them, \
+    and begin no other upgrade; `windrow upgrade-check` tells of them before one.";
 
 /// Nodes and Machines that do not match: before an upgrade as well.
 pub(super) fn find_missing(
@@ -38,13 +44,27 @@ pub(super) fn find_missing(
         .filter(|machine| is_old(last_phase(machine)))
         .filter_map(|machine| machine_not_running(machine));
     let mut findings: Vec<IncidentFinding> = not_running.collect();
-    let nodes = objects.all(ObjectKind::NODE)?.iter();
-    let old = nodes.filter(|node| is_old(time(node, "/metadata/creationTimestamp")));
-    findings.extend(
-        old.filter(|node| is_managed(node))
-            .filter_map(|node| node_without_machine(node, &machines)),
-    );
+    let nodes = objects.all(ObjectKind::NODE)?;
+    let old = nodes
+        .iter()
+        .filter(|node| is_managed(node) && is_old(time(node, "/metadata/creationTimestamp")));
+    for node in old {
+        if let Some(finding) = node_without_machine(node, &machines)
+            && !waits_for_its_agent(objects, node)?
+        {
+            findings.push(finding);
+        }
+    }
     Ok(findings)
+}
+
+/// Is the Plan that gives the node its agent, and so its Machine, still to run there? One that does not advance is a finding of
+/// its own (harvester#9880).
+fn waits_for_its_agent(objects: &Objects, node: &Value) -> Result<bool, Unlisted> {
+    let mut plans = objects.all(ObjectKind::PLAN)?.iter();
+    let plan = plans.find(|plan| named(plan) == AGENT_PLAN);
+    let is_left = |plan| !nodes_left(plan, std::slice::from_ref(node)).is_empty();
+    Ok(text(node, MACHINE_OF).is_empty() && plan.is_some_and(is_left))
 }
 
 /// When a Machine came to its phase.

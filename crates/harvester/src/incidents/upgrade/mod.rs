@@ -42,7 +42,7 @@ pub(super) const DETECTORS: &[Detector] = &[
     },
     Detector {
         name: "nodes and their Machines",
-        looks_at: &[ObjectKind::CAPI_MACHINE, ObjectKind::NODE],
+        looks_at: &[ObjectKind::CAPI_MACHINE, ObjectKind::NODE, ObjectKind::PLAN],
         find: machine::find_missing,
     },
     Detector {

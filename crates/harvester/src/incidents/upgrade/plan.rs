@@ -2,8 +2,13 @@
 //! (harvester#9880, rancher#53498, system-upgrade-controller#134).
 //!
 //! The controller makes a node's Job with `parallelism: 0` and sets it to 1 once the node stands in `status.applying`. So it
-//! hangs in one of four ways: it never looked at the Plan, it begins no Job, it lists a node without a Job, or it leaves a Job
-//! at 0. (system-upgrade-controller `pkg/upgrade/job/job.go`.)
+//! hangs in one of five ways: it never looked at the Plan, it begins no Job, it lists a node without a Job, it lists only
+//! nodes that are done, or it leaves a Job at 0. (system-upgrade-controller `pkg/upgrade/job/job.go`.)
+//!
+//! A Job that failed leaves the Plan's condition Complete at False, `JobFailed`. Once the Job is deleted by its TTL nothing
+//! makes the controller look again: it hears of no deletion, and passes over a Plan that it has seen at the same
+//! resourceVersion until it is started again (v0.15.0 and later, `pkg/upgrade/handle_batch.go`, `handle_upgrade.go`;
+//! harvester/docs#1070).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,6 +16,7 @@ use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
+use super::machine::MACHINE_OF;
 use super::{cures, seen_condition};
 use crate::objects::{
     ObjectKind, Objects, Unlisted, condition, is_true, items, named, text, texts,
@@ -18,6 +24,8 @@ use crate::objects::{
 use crate::schedule::LabelSelector;
 use crate::upgrade::{condition_time, has_ended, is_of_plan, label, minutes_since, time};
 
+/// Rancher's Plan that installs the agent on each node by which the node gets its Machine.
+pub(super) const AGENT_PLAN: &str = "cattle-system/system-agent-upgrader";
 /// The controller answers within seconds.
 const PATIENCE: i64 = 5;
 
@@ -32,6 +40,9 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             continue;
         }
         let jobs = jobs_of(plan, objects.all(ObjectKind::JOB)?);
+        if is_held_by_a_failed_job(plan, &jobs) {
+            continue;
+        }
         if let Some(hang) = hang(plan, &left, &jobs, now) {
             findings.push(stuck(objects, plan, (&left, &jobs), &hang)?);
         }
@@ -44,7 +55,7 @@ fn may_hang(plan: &Value, now: Timestamp) -> bool {
     let made = time(plan, "/metadata/creationTimestamp");
     let is_new = made.is_none_or(|made| minutes_since(made, now) < PATIENCE);
     let complete = condition(plan, "Complete").map_or("", |complete| text(complete, "/reason"));
-    let is_held = matches!(complete, "Waiting" | "NotReady" | "JobFailed")
+    let is_held = matches!(complete, "Waiting" | "NotReady")
         || plan
             .pointer("/spec/window")
             .is_some_and(|window| !window.is_null());
@@ -54,8 +65,14 @@ fn may_hang(plan: &Value, now: Timestamp) -> bool {
     !(is_new || is_true(plan, "Complete") || is_held || is_refused)
 }
 
+/// The controller keeps a Job that failed until its TTL has run out.
+fn is_held_by_a_failed_job(plan: &Value, jobs: &[&Value]) -> bool {
+    let complete = condition(plan, "Complete").map_or("", |complete| text(complete, "/reason"));
+    complete == "JobFailed" && jobs.iter().any(|job| is_true(job, "Failed"))
+}
+
 /// The nodes that the Plan selects and that have not its newest hash.
-fn nodes_left<'o>(plan: &Value, nodes: &'o [Value]) -> Vec<&'o Value> {
+pub(super) fn nodes_left<'o>(plan: &Value, nodes: &'o [Value]) -> Vec<&'o Value> {
     let Ok(Some(selector)) = LabelSelector::parse(plan.pointer("/spec/nodeSelector")) else {
         return Vec::new();
     };
@@ -99,6 +116,12 @@ fn hang(plan: &Value, left: &[&Value], jobs: &[&Value], now: Timestamp) -> Optio
     }
     let name = text(plan, "/metadata/name");
     let is_left = |node: &&&str| left.iter().any(|one| text(one, "/metadata/name") == **node);
+    if !applying.iter().any(|node| is_left(&node)) {
+        let done = applying.join(", ");
+        return (!runs).then(|| {
+            format!("it lists {done}, done already, and no Job is begun for the nodes that are left: {}", left.len())
+        });
+    }
     applying.iter().filter(is_left).find_map(|node| {
         let its: Vec<&&Value> = jobs
             .iter()
@@ -181,7 +204,25 @@ fn stuck(
     finding.proof = vec![
         "system-upgrade-controller begins a node's Job within seconds; no Job of this Plan runs, and none is waited for".to_owned(),
     ];
+    if condition(plan, "Complete").is_some_and(|one| text(one, "/reason") == "JobFailed") {
+        let line = "its last Job failed and is gone: the controller begins another once it is started again. Mend first what \
+                    condition Complete names";
+        finding.proof.push(line.to_owned());
+    }
+    if named(plan) == AGENT_PLAN {
+        finding.evidence.extend(nodes_without_a_machine(left));
+    }
     Ok(finding)
+}
+
+/// The nodes that get their Machine only once the Plan has run there (harvester#9880).
+fn nodes_without_a_machine<'n>(left: &'n [&Value]) -> impl Iterator<Item = Evidence> + 'n {
+    let without = left.iter().filter(|node| text(node, MACHINE_OF).is_empty());
+    without.map(|node| {
+        let subject = format!("Node {}", named(node));
+        let said = "(none); a node gets its Machine once this Plan has run there";
+        Evidence::new(subject, "annotation cluster.x-k8s.io/machine", said)
+    })
 }
 
 /// The pods of system-upgrade-controller.

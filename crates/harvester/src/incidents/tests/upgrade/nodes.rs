@@ -25,8 +25,118 @@ fn plan_job(parallelism: u64, active: u64) -> Value {
     })
 }
 
+/// Not complete, and why.
+fn incomplete(mut status: Value, reason: &str) -> Value {
+    let held = json!({"type": "Complete", "status": "False", "reason": reason, "lastUpdateTime": at("11:05")});
+    status["conditions"].as_array_mut().unwrap().push(held);
+    plan(status)
+}
+
+fn held(reason: &str) -> Value {
+    incomplete(resolved(json!(null)), reason)
+}
+
+fn failed_job() -> Value {
+    with(
+        plan_job(1, 0),
+        "/status",
+        json!({"failed": 1, "conditions": [{"type": "Failed", "status": "True", "lastTransitionTime": at("11:04")}]}),
+    )
+}
+
 #[test]
-fn a_plan_that_does_not_advance_is_told_in_each_of_its_four_ways() {
+fn a_plan_whose_failed_job_is_gone_stays_until_the_controller_is_started_again() {
+    let left = incomplete(resolved(json!(["n1"])), "JobFailed");
+    let (codes, seen) = told([left.clone(), node("n1")]);
+    assert_eq!(codes, ["plan-stuck"]);
+    assert!(
+        seen.contains("n1 is its next node, and has no Job"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("condition Complete: False, JobFailed"),
+        "{seen}"
+    );
+    let found = diagnose(&cluster([left.clone(), node("n1")]), now());
+    assert!(found.findings[0].proof[1].contains("failed and is gone"));
+    nothing([left, failed_job(), node("n1")]);
+}
+
+#[test]
+fn a_plan_that_lists_only_nodes_that_are_done_while_others_are_left_is_stuck() {
+    let done = || {
+        with(
+            node("n1"),
+            "/metadata/labels/plan.upgrade.cattle.io~1up-prepare",
+            json!("abc"),
+        )
+    };
+    let stale = || plan(resolved(json!(["n1"])));
+    let ended = |at_time: &str| {
+        with(
+            plan_job(1, 0),
+            "/status",
+            json!({"conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": at(at_time)}]}),
+        )
+    };
+    let (codes, seen) = told([stale(), ended("11:40"), done(), node("n2")]);
+    assert_eq!(codes, ["plan-stuck"]);
+    assert!(seen.contains("it lists n1, done already"), "{seen}");
+    nothing([stale(), ended("11:57"), done(), node("n2")]);
+    nothing([stale(), ended("11:40"), done()]);
+    let next = with(
+        plan_job(1, 1),
+        "/metadata/labels/upgrade.cattle.io~1node",
+        json!("n2"),
+    );
+    nothing([stale(), ended("11:40"), next, done(), node("n2")]);
+}
+
+#[test]
+fn a_node_that_the_agents_plan_has_left_is_told_with_the_plan_and_not_as_one_without_a_machine() {
+    let agent = |status: Value| {
+        with(
+            with(
+                plan(status),
+                "/metadata/name",
+                json!("system-agent-upgrader"),
+            ),
+            "/spec/nodeSelector",
+            json!({"matchLabels": {"harvesterhci.io/managed": "true"}}),
+        )
+    };
+    let ran = |name: &str| {
+        with(
+            node(name),
+            "/metadata/labels/plan.upgrade.cattle.io~1system-agent-upgrader",
+            json!("abc"),
+        )
+    };
+    let without = |node: Value| with(node, "/metadata/annotations", json!({}));
+    let good = || machine("m-n1", "Running", "n1");
+    let (codes, seen) = told([
+        agent(resolved(json!(["n2"]))),
+        good(),
+        ran("n1"),
+        without(node("n2")),
+    ]);
+    assert_eq!(codes, ["plan-stuck"]);
+    assert!(
+        seen.contains("Node n2: annotation cluster.x-k8s.io/machine: (none)"),
+        "{seen}"
+    );
+    // It ran there, and there is no Machine all the same.
+    let (codes, _) = told([
+        agent(resolved(json!(null))),
+        good(),
+        ran("n1"),
+        without(ran("n2")),
+    ]);
+    assert_eq!(codes, ["machine-missing"]);
+}
+
+#[test]
+fn a_plan_that_does_not_advance_is_told_in_each_of_its_ways() {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "suc-1", "namespace": "cattle-system",
         "labels": {"upgrade.cattle.io/controller": "system-upgrade-controller"}}, "status": {"phase": "Running"}});
     for (objects, why) in [
@@ -65,12 +175,6 @@ fn a_plan_that_works_is_done_or_is_held_by_itself_is_no_incident() {
         "/metadata/labels/plan.upgrade.cattle.io~1up-prepare",
         json!("abc"),
     );
-    let held = |reason: &str| {
-        let mut status = resolved(json!(null));
-        let held = json!({"type": "Complete", "status": "False", "reason": reason, "lastUpdateTime": at("11:05")});
-        status["conditions"].as_array_mut().unwrap().push(held);
-        plan(status)
-    };
     let ended = with(
         plan_job(1, 0),
         "/status",
@@ -83,7 +187,8 @@ fn a_plan_that_works_is_done_or_is_held_by_itself_is_no_incident() {
         // The Job of another node has just ended.
         vec![plan(resolved(json!(null))), ended, node("n1")],
         vec![plan(resolved(json!(null))), done],
-        vec![held("JobFailed"), node("n1")],
+        // The controller keeps the Job that failed for a while.
+        vec![held("JobFailed"), failed_job(), node("n1")],
         vec![held("Waiting"), node("n1")],
         vec![
             with(
