@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, named, text};
+use crate::versions::HarvesterVersions;
 
 mod words;
 
@@ -280,6 +281,39 @@ pub fn plans_under_way(plans: &[Value]) -> impl Iterator<Item = &Value> {
 /// An UpgradePlan in a line: all that is known of it here.
 pub fn plan_in_a_line(plan: &Value) -> String {
     let version = text(plan, "/spec/version");
+    /// Is it in a step that is Rancher's?
+    pub fn waits_for_rancher(&self) -> bool {
+        self.state() == "UpgradingSystemServices"
+            || self.in_stage(NodeStage::PreDrained).next().is_some()
+    }
+
+    /// The RKE2 to which it upgrades, where that is known to be another than before: what the repository says of the release,
+    /// what a node has that is done, or what the release is known to have.
+    pub fn new_rke2<'n>(&self, nodes: &'n [Value]) -> Option<&'n str>
+    where
+        'o: 'n,
+    {
+        let kubelet = |node: &'n Value| text(node, "/status/nodeInfo/kubeletVersion");
+        let done = |node: &&Value| {
+            let mut done = self.in_stage(NodeStage::Succeeded);
+            done.any(|one| one.name == text(node, "/metadata/name"))
+        };
+        let known = |pointer: &str| -> Option<&'static str> {
+            let version = text(self.object, pointer).parse().ok()?;
+            HarvesterVersions::shipped()
+                .release(version)?
+                .rke2
+                .as_deref()
+        };
+        let mut lines = text(self.object, "/status/repoInfo").lines();
+        let said = lines.find_map(|line| line.trim().strip_prefix("kubernetes:"));
+        let new = said.map(str::trim);
+        let new = new.or_else(|| nodes.iter().find(done).map(kubelet));
+        let new = new.or_else(|| known("/spec/version"))?;
+        let before = known("/status/previousVersion")?;
+        (!new.is_empty() && !new.starts_with(before)).then_some(new)
+    }
+
     let phase = match plan_phase(plan) {
         "" => "just made",
         phase => phase,

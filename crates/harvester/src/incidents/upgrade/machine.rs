@@ -21,9 +21,8 @@ const LOCAL: &str = "fleet-local";
 pub(super) const MACHINE_OF: &str = "/metadata/annotations/cluster.x-k8s.io~1machine";
 
 /// For a node that is past the drain that Harvester waits for.
-const ANSWERED: &str = "Look at the annotations pre-hook, pre-drain and drain-done of the Secret CUSTOM-machine-plan in fleet-local: \
-    answers of an earlier upgrade make Rancher go on without Harvester. Make a support bundle before you change any of them, \
-    and begin no other upgrade; `windrow upgrade-check` tells of them before one.";
+const ANSWERED: &str = "Look at the annotations pre-hook and pre-drain of Secret CUSTOM-machine-plan in fleet-local: an answer of \
+    an earlier upgrade makes Rancher go on without Harvester. Make a support bundle before you change it.";
 
 /// Nodes and Machines that do not match: before an upgrade as well.
 pub(super) fn find_missing(
@@ -137,14 +136,71 @@ pub(super) fn find_not_begun(
     let mut causes = rancher_waits(objects)?;
     causes.extend(jobs_that_hold(&jobs));
     causes.extend(nodes_not_acknowledged(&upgrade, nodes));
+    let drained = drained_already(objects, &upgrade, nodes)?;
     let first = causes.first().map(ToString::to_string);
-    let why = first.unwrap_or_else(|| format!("Rancher has begun none since {quiet}"));
+    let why = match (first, drained.first()) {
+        (Some(first), None) => first,
+        (None, None) => format!("Rancher has begun none since {quiet}"),
+        (_, Some((node, _))) => {
+            format!("{node} is past its drain already, for which Harvester waits to be asked")
+        }
+    };
+    let is_drained = !drained.is_empty();
+    causes.extend(drained.into_iter().map(|(_, seen)| seen));
     let states = upgrade.nodes.iter().map(|node| {
         let field = format!("status.nodeStatuses[{}].state", node.name);
         Evidence::new(upgrade.subject(), field, node.state)
     });
-    let finding = IncidentFinding::new(Code::NodeNotUpgraded, upgrade.subject(), &why);
+    let mut finding = IncidentFinding::new(Code::NodeNotUpgraded, upgrade.subject(), &why);
+    if is_drained {
+        finding.advice = ANSWERED.to_owned();
+    }
     Ok(vec![finding.seen(causes).seen(states)])
+}
+
+/// Nodes that wait for their turn and are past it, and what shows that: their hook of the drain is answered already, or their RKE2 is the new one.
+/// Harvester makes the Job of a drain only while Rancher's question and its own answer differ (Harvester
+/// `pkg/controller/master/upgrade/secret_controller.go` isUnderPreDrain, v1.9.0-rc6; harvester#7514, harvester#8224).
+fn drained_already<'n>(
+    objects: &Objects,
+    upgrade: &HarvesterUpgrade<'_>,
+    nodes: &'n [Value],
+) -> Result<Vec<(&'n str, Evidence)>, Unlisted> {
+    let waits = |node: &&Value| {
+        let mut waits = upgrade.in_stage(NodeStage::ImagesPreloaded);
+        waits.any(|one| one.name == text(node, "/metadata/name"))
+    };
+    // Names of annotations alone; where they may not be listed, the rest is told all the same.
+    let plans = match objects.all(ObjectKind::MACHINE_PLAN) {
+        Err(unlisted) if unlisted.wanted => return Err(unlisted),
+        plans => plans.unwrap_or_default(),
+    };
+    let mut seen = Vec::new();
+    for node in nodes.iter().filter(waits) {
+        let name = text(node, "/metadata/name");
+        let of_node =
+            |plan: &&Value| label(plan, "rke.cattle.io~1machine-name") == text(node, MACHINE_OF);
+        let answer = "/metadata/annotations/harvesterhci.io~1pre-hook";
+        if let Some(plan) = plans.iter().find(of_node).filter(|plan| {
+            let asked = text(plan, "/metadata/annotations/rke.cattle.io~1pre-drain");
+            !text(plan, answer).is_empty() && (asked.is_empty() || asked == text(plan, answer))
+        }) {
+            let subject = format!("Secret {}", named(plan));
+            let said = format!("answered, and {name} is Images preloaded");
+            let field = "annotation harvesterhci.io/pre-hook";
+            seen.push((name, Evidence::new(subject, field, said)));
+        }
+        let (rke2, image) = (
+            text(node, "/status/nodeInfo/kubeletVersion"),
+            text(node, "/status/nodeInfo/osImage"),
+        );
+        if upgrade.new_rke2(nodes) == Some(rke2) {
+            let said = format!("{rke2}, the new one; its system image is {image}");
+            let field = "status.nodeInfo.kubeletVersion";
+            seen.push((name, Evidence::new(format!("Node {name}"), field, said)));
+        }
+    }
+    Ok(seen)
 }
 
 /// Does nothing happen on any node, although at least one waits for its turn and no person holds one?

@@ -57,6 +57,7 @@ pub(super) const DETECTORS: &[Detector] = &[
         find: machine::find_not_begun,
     },
     Detector {
+            ObjectKind::MACHINE_PLAN,
         name: "an upgrade that waits in Pre-draining",
         looks_at: &[
             ObjectKind::UPGRADE,

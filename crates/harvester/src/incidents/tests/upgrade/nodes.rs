@@ -333,6 +333,65 @@ fn an_upgrade_whose_nodes_all_wait_for_their_turn_quotes_what_rancher_waits_for(
 }
 
 #[test]
+fn a_node_past_the_drain_that_harvester_waits_for_is_told_by_its_rke2_and_its_hooks() {
+    let with_rke2 =
+        |name: &str, rke2: &str| with(node(name), "/status/nodeInfo/kubeletVersion", json!(rke2));
+    let upgrade = || {
+        with(
+            waiting_nodes("Succeeded"),
+            "/status/previousVersion",
+            json!("v1.4.0"),
+        )
+    };
+    let (codes, seen) = told([
+        upgrade(),
+        with_rke2("n1", "v1.30.7+rke2r1"),
+        with_rke2("n2", "v1.30.7+rke2r1"),
+    ]);
+    assert_eq!(codes, ["node-not-upgraded"]);
+    assert!(
+        seen.contains("Node n2: status.nodeInfo.kubeletVersion: v1.30.7+rke2r1, the new one"),
+        "{seen}"
+    );
+    assert!(seen.contains("n2 is past its drain already"), "{seen}");
+    // It has the old one, or both releases have the same.
+    let (_, seen) = told([
+        upgrade(),
+        with_rke2("n1", "v1.30.7+rke2r1"),
+        with_rke2("n2", "v1.29.9+rke2r1"),
+    ]);
+    assert!(seen.contains("Rancher has begun none since"), "{seen}");
+    let (_, seen) = told([
+        upgrade(),
+        with_rke2("n1", "v1.29.9+rke2r1"),
+        with_rke2("n2", "v1.29.9+rke2r1"),
+    ]);
+    assert!(seen.contains("Rancher has begun none since"), "{seen}");
+
+    let hook = |answer: &str, asked: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "m-n2-machine-plan", "namespace": "fleet-local",
+                "labels": {"rke.cattle.io/machine-name": "m-n2"},
+                "annotations": {"harvesterhci.io/pre-hook": answer, "rke.cattle.io/pre-drain": asked}}})
+    };
+    let told = |secret: Value| {
+        let objects = cluster([upgrade(), node("n1"), node("n2"), secret]);
+        let found = diagnose(&objects, now()).findings.remove(0);
+        let first = found.evidence[0].to_string();
+        (format!("{}\n{first}", found.message), found.advice)
+    };
+    let (message, advice) = told(hook("{\"a\":1}", ""));
+    assert!(
+        message.contains("Secret fleet-local/m-n2-machine-plan"),
+        "{message}"
+    );
+    assert!(advice.contains("pre-hook"), "{advice}");
+    // Asked, and not answered: Harvester is about to.
+    let (message, _) = told(hook("", "{\"a\":1}"));
+    assert!(message.contains("has begun none"), "{message}");
+}
+
+#[test]
 fn an_upgrade_in_which_something_moves_or_a_person_holds_a_node_is_on_its_way() {
     let nodes = || [node("n1"), node("n2")];
     for (upgrade, more) in [
