@@ -103,7 +103,7 @@ const STAGES: &[StageFacts] = &[
         name: "Pre-drained",
         jobs: &[PRE_DRAIN],
         ended: true,
-        waits_for: "Rancher's drain, and its new RKE2 to start",
+        waits_for: "Rancher, which drains it and upgrades its RKE2",
         usual: 20,
     },
     StageFacts {
@@ -172,6 +172,8 @@ pub struct UpgradingNode<'o> {
     pub job: Option<&'o Value>,
     /// The one Job of a single node runs.
     pub runs_alone: bool,
+    /// When its post-drain Job was complete.
+    pub post_drained: Option<Timestamp>,
 }
 
 impl UpgradingNode<'_> {
@@ -204,6 +206,22 @@ impl<'o> HarvesterUpgrade<'o> {
         Ok(Some(Self::read(upgrade, objects.all(ObjectKind::JOB)?)))
     }
 
+    /// The newest upgrade, if it has failed and nobody has dismissed that in Harvester's UI.
+    ///
+    /// # Errors
+    ///
+    /// Upgrades, or with a failed one Jobs, could not be listed.
+    pub fn failed(objects: &'o Objects) -> Result<Option<Self>, Unlisted> {
+        let upgrade = latest(objects.all(ObjectKind::UPGRADE)?).filter(|upgrade| {
+            label(upgrade, "harvesterhci.io~1upgradeState") == "Failed"
+                && label(upgrade, "harvesterhci.io~1read-message") != "true"
+        });
+        let Some(upgrade) = upgrade else {
+            return Ok(None);
+        };
+        Ok(Some(Self::read(upgrade, objects.all(ObjectKind::JOB)?)))
+    }
+
     /// Reads an Upgrade with its Jobs.
     pub fn read(object: &'o Value, jobs: &'o [Value]) -> Self {
         let states = object.pointer("/status/nodeStatuses");
@@ -222,6 +240,12 @@ impl<'o> HarvesterUpgrade<'o> {
                 runs_alone: jobs
                     .iter()
                     .any(|job| is_hook(job, upgrade, name, SINGLE_NODE) && !has_ended(job)),
+                post_drained: jobs
+                    .iter()
+                    .filter(|job| {
+                        is_hook(job, upgrade, name, POST_DRAIN) && is_true(job, "Complete")
+                    })
+                    .find_map(|job| time(job, "/status/completionTime")),
             }
         };
         Self {
@@ -257,30 +281,6 @@ impl<'o> HarvesterUpgrade<'o> {
         }
     }
 
-    /// The nodes in a state.
-    pub fn in_stage(&self, stage: NodeStage) -> impl Iterator<Item = &UpgradingNode<'o>> {
-        self.nodes.iter().filter(move |node| node.stage == stage)
-    }
-}
-
-/// The newest Upgrade, unless it has succeeded or failed. One that Harvester has not labelled yet counts.
-pub fn under_way(upgrades: &[Value]) -> Option<&Value> {
-    let latest = |upgrade: &&Value| label(upgrade, "harvesterhci.io~1latestUpgrade") == "true";
-    let upgrade = upgrades.iter().find(latest)?;
-    let state = label(upgrade, "harvesterhci.io~1upgradeState");
-    (!matches!(state, "Succeeded" | "Failed")).then_some(upgrade)
-}
-
-/// The UpgradePlans that have not ended. An empty phase is one that was just made. Harvester v1.9.0-rc6
-/// `pkg/controller/master/node/node_down_controller.go` goes by the same; upgrade-toolkit `api/v1beta1/upgradeplan_types.go`.
-pub fn plans_under_way(plans: &[Value]) -> impl Iterator<Item = &Value> {
-    let ended = |plan: &&Value| matches!(plan_phase(plan), "Succeeded" | "Failed");
-    plans.iter().filter(move |plan| !ended(plan))
-}
-
-/// An UpgradePlan in a line: all that is known of it here.
-pub fn plan_in_a_line(plan: &Value) -> String {
-    let version = text(plan, "/spec/version");
     /// Is it in a step that is Rancher's?
     pub fn waits_for_rancher(&self) -> bool {
         self.state() == "UpgradingSystemServices"
@@ -314,6 +314,34 @@ pub fn plan_in_a_line(plan: &Value) -> String {
         (!new.is_empty() && !new.starts_with(before)).then_some(new)
     }
 
+    /// The nodes in a state.
+    pub fn in_stage(&self, stage: NodeStage) -> impl Iterator<Item = &UpgradingNode<'o>> {
+        self.nodes.iter().filter(move |node| node.stage == stage)
+    }
+}
+
+/// The newest Upgrade, unless it has succeeded or failed. One that Harvester has not labelled yet counts.
+pub fn under_way(upgrades: &[Value]) -> Option<&Value> {
+    let upgrade = latest(upgrades)?;
+    let state = label(upgrade, "harvesterhci.io~1upgradeState");
+    (!matches!(state, "Succeeded" | "Failed")).then_some(upgrade)
+}
+
+fn latest(upgrades: &[Value]) -> Option<&Value> {
+    let latest = |upgrade: &&Value| label(upgrade, "harvesterhci.io~1latestUpgrade") == "true";
+    upgrades.iter().find(latest)
+}
+
+/// The UpgradePlans that have not ended. An empty phase is one that was just made. Harvester v1.9.0-rc6
+/// `pkg/controller/master/node/node_down_controller.go` goes by the same; upgrade-toolkit `api/v1beta1/upgradeplan_types.go`.
+pub fn plans_under_way(plans: &[Value]) -> impl Iterator<Item = &Value> {
+    let ended = |plan: &&Value| matches!(plan_phase(plan), "Succeeded" | "Failed");
+    plans.iter().filter(move |plan| !ended(plan))
+}
+
+/// An UpgradePlan in a line: all that is known of it here.
+pub fn plan_in_a_line(plan: &Value) -> String {
+    let version = text(plan, "/spec/version");
     let phase = match plan_phase(plan) {
         "" => "just made",
         phase => phase,

@@ -222,7 +222,13 @@ pub fn diagnose(objects: &Objects, now: Timestamp) -> Diagnosis {
 /// The upgrade that is under way, in words; empty where there is none, or where that is not known, which a look tells.
 pub fn upgrade_in_words(objects: &Objects, now: Timestamp) -> Vec<String> {
     let upgrade = HarvesterUpgrade::under_way(objects).ok().flatten();
-    let mut lines = upgrade.map_or(Vec::new(), |upgrade| upgrade.in_lines(now));
+    let mut lines = upgrade
+        .as_ref()
+        .map_or(Vec::new(), |upgrade| upgrade.in_lines(now));
+    if upgrade.is_some_and(|upgrade| upgrade.waits_for_rancher()) {
+        let said = upgrade::rancher_waits(objects).unwrap_or_default();
+        lines.extend(said.iter().map(|said| format!("  Rancher says: {said}")));
+    }
     let plans = objects.all(ObjectKind::UPGRADE_PLAN).unwrap_or_default();
     lines.extend(plans_under_way(plans).map(plan_in_a_line));
     lines

@@ -47,7 +47,8 @@ pub fn page(code: Code) -> Option<&'static str> {
         | Code::EtcdLearner
         | Code::UpgradeRepoDown
         | Code::RebootWaits
-        | Code::UpgradeStalled => "incidents/upgrade.md",
+        | Code::UpgradeStalled
+        | Code::UpgradeFailed => "incidents/upgrade.md",
         _ => return None,
     })
 }

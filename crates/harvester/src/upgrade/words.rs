@@ -143,6 +143,9 @@ impl UpgradingNode<'_> {
     fn waiting(&self) -> String {
         match self.stage.facts().map_or("", |facts| facts.waits_for) {
             _ if self.runs_alone => ", its upgrade runs".to_owned(),
+            _ if self.stage == NodeStage::PreDrained && self.post_drained.is_some() => {
+                ", its post-drain Job is complete, waits for Harvester to see that".to_owned()
+            }
             "" => String::new(),
             waits_for => format!(", waits for {waits_for}"),
         }

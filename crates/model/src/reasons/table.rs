@@ -760,6 +760,10 @@ reasons! {
             "an upgrade has stalled; {subject} keeps it from going on: {why}"
             "Mend what is named; Harvester goes on by itself."
             "444cafce55564bf5b7327128a8f3199b";
+        UpgradeFailed "upgrade-failed" Error
+            "an upgrade has failed; {subject}: {why}"
+            "Make a support bundle, read the log of the Job that is named and mend the cause; only then start the upgrade again."
+            "d981d96ded8f470eaaa437d86285f623";
         MachinesBlockSettings "machines-block-settings" Error
             "{subject} cannot make its settings and is started again and again: {why}"
             "`windrow repair machines-block-settings --dry-run` shows the cure: these machines are stopped until the settings are there."

@@ -127,7 +127,7 @@ fn a_chart_that_rolls_out_is_given_half_an_hour_and_none_at_all_while_an_upgrade
     let running = cluster([chart.clone(), deployment.clone(), upgrade("UpgradingNodes")]);
     assert_eq!(codes(&running), [""; 0]);
     let over = cluster([chart, deployment, upgrade("Failed")]);
-    assert_eq!(codes(&over), ["managed-chart-not-ready"]);
+    assert_eq!(codes(&over), ["upgrade-failed", "managed-chart-not-ready"]);
 }
 
 #[test]
@@ -414,9 +414,11 @@ fn nodes_that_stay_on_different_versions_are_told_with_each_nodes() {
         "system-upgrade-controller works on it"
     );
     let mut failed = upgrade("Failed");
-    assert_eq!(codes(&with(failed.clone())), ["mixed-versions"]);
+    let both = ["mixed-versions", "upgrade-failed"];
+    assert_eq!(codes(&with(failed.clone())), both);
     failed["status"] = json!({"conditions": [{"type": "Completed", "lastUpdateTime": JUST_NOW}]});
-    assert_eq!(codes(&with(failed)), [""; 0], "it ended a moment ago");
+    let ended = codes(&with(failed));
+    assert_eq!(ended, ["upgrade-failed"], "it ended a moment ago");
     let mut joined = mixed();
     joined[1]["metadata"]["creationTimestamp"] = json!("2026-05-01T11:30:00Z");
     assert_eq!(codes(&cluster(joined)), [""; 0], "it has just joined");

@@ -4,6 +4,7 @@ use super::*;
 
 mod cures;
 mod drained;
+mod failed;
 mod nodes;
 
 fn upgrade(state: &str, nodes: Value) -> Value {

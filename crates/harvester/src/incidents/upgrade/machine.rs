@@ -229,7 +229,15 @@ fn last_move(
 }
 
 /// What Rancher says that it waits for.
-fn rancher_waits(objects: &Objects) -> Result<Vec<Evidence>, Unlisted> {
+pub(in super::super) fn rancher_waits(objects: &Objects) -> Result<Vec<Evidence>, Unlisted> {
+    let waits = rancher_conditions(objects)?.into_iter();
+    Ok(waits
+        .map(|(subject, one)| seen_condition(&subject, one))
+        .collect())
+}
+
+/// The conditions with which Rancher says what it waits for, and whose they are.
+pub(super) fn rancher_conditions(objects: &Objects) -> Result<Vec<(String, &Value)>, Unlisted> {
     let mut seen = Vec::new();
     for kind in [
         ObjectKind::RKE_CONTROL_PLANE,
@@ -242,13 +250,13 @@ fn rancher_waits(objects: &Objects) -> Result<Vec<Evidence>, Unlisted> {
         let waits = items(object, "/status/conditions")
             .iter()
             .filter(|one| text(one, "/status") != "True" && !text(one, "/message").is_empty());
-        seen.extend(waits.map(|one| seen_condition(&subject, one)));
+        seen.extend(waits.map(|one| (subject.clone(), one)));
     }
     Ok(seen)
 }
 
 /// Harvester begins no node while a Job of the upgrade has not succeeded (`checkPendingHookJobs`).
-fn jobs_that_hold(jobs: &[&Value]) -> Vec<Evidence> {
+pub(super) fn jobs_that_hold(jobs: &[&Value]) -> Vec<Evidence> {
     let holds = jobs.iter().filter(|job| {
         let succeeded = job.pointer("/status/succeeded").and_then(Value::as_i64);
         text(job, "/metadata/namespace") == "harvester-system" && succeeded.unwrap_or_default() == 0

@@ -8,7 +8,9 @@
 //!                       learner    etcd does not take the node as a voting member
 //!     Post-draining     repository the upgrade's own repository is down
 //!     Waiting Reboot    reboot     the node does not boot the new image
-//!   any                 stalled    Harvester itself, its logging or RKE2 on the node is down
+//!   any                 stalled    Harvester itself, its logging or RKE2 on the node is down; a Job fails again and again;
+//!                                  Rancher waits for a probe, or does not go on
+//!   Failed              failed     where, and by which Job
 //! ```
 //!
 //! A duration alone is no finding: it is told in words ([`HarvesterUpgrade::in_lines`]). Each finding has a cause that was
@@ -16,6 +18,7 @@
 
 mod cures;
 mod engine;
+mod failed;
 mod learner;
 mod machine;
 mod plan;
@@ -32,6 +35,7 @@ use super::Detector;
 use crate::objects::{ObjectKind, condition, named, text};
 use crate::upgrade::{HarvesterUpgrade, UpgradingNode, condition_time, minutes_since};
 
+pub(super) use machine::rancher_waits;
 pub(super) use reboot::add_own_boot;
 
 pub(super) const DETECTORS: &[Detector] = &[
@@ -53,11 +57,11 @@ pub(super) const DETECTORS: &[Detector] = &[
             ObjectKind::NODE,
             ObjectKind::RKE_CONTROL_PLANE,
             ObjectKind::PROVISIONING_CLUSTER,
+            ObjectKind::MACHINE_PLAN,
         ],
         find: machine::find_not_begun,
     },
     Detector {
-            ObjectKind::MACHINE_PLAN,
         name: "an upgrade that waits in Pre-draining",
         looks_at: &[
             ObjectKind::UPGRADE,
@@ -114,8 +118,15 @@ pub(super) const DETECTORS: &[Detector] = &[
             ObjectKind::NODE,
             ObjectKind::DEPLOYMENT,
             ObjectKind::MANAGED_CHART,
+            ObjectKind::RKE_CONTROL_PLANE,
+            ObjectKind::PROVISIONING_CLUSTER,
         ],
         find: stalled::find,
+    },
+    Detector {
+        name: "an upgrade that failed",
+        looks_at: &[ObjectKind::UPGRADE, ObjectKind::JOB, ObjectKind::NODE],
+        find: failed::find,
     },
 ];
 

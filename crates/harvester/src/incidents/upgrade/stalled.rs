@@ -3,12 +3,16 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windrow_model::reasons::Code;
+use windrow_model::findings::Evidence;
+use windrow_model::reasons::{Code, Severity};
 
 use super::super::finding::IncidentFinding;
+use super::machine::{jobs_that_hold, rancher_conditions};
 use super::{failing, seen_condition, seen_of};
-use crate::objects::{ObjectKind, Objects, Unlisted, named, text};
-use crate::upgrade::{HarvesterUpgrade, NodeStage, minutes_since};
+use crate::objects::{ObjectKind, Objects, Unlisted, is_true, named, text};
+use crate::upgrade::{
+    HarvesterUpgrade, NodeStage, condition_time, has_ended, label, minutes_since, time,
+};
 
 /// Harvester's pods are replaced one by one, and are away at once only where there is one.
 const HARVESTER: i64 = 5;
@@ -16,6 +20,19 @@ const HARVESTER: i64 = 5;
 const BOOT: i64 = 30;
 /// RKE2 starts within minutes, with a large etcd within a quarter of an hour.
 const START: i64 = 20;
+/// Rancher goes on within minutes of a start of RKE2.
+const GOES_ON: i64 = 60;
+/// A Job's pods fail so often, and for so long, before it is told.
+const RETRIES: i64 = 3;
+const RETRIES_FOR: i64 = 30;
+const HARVESTER_NAMESPACE: &str = "harvester-system";
+/// Harvester's pull request 9297.
+const TAKES_NO_NOTE: &str = "Look for `already exists, requeuing` in the log of Deployment harvester-system/harvester: before v1.7.0 it took \
+    no note of a Job that was there already. Make a support bundle before you change the Upgrade.";
+const ASKS_NOTHING: &str = "Look at what is quoted, and at Rancher's log (`kubectl -n cattle-system logs deployment/rancher`). Jobs that \
+    have not succeeded hold Harvester back.";
+const PROBES: &str = "Look at RKE2 on the node of the Machine that is named: the component does not answer its probe. The \
+    certificates of kube-controller-manager and kube-scheduler there may have expired.";
 /// The states that wait for charts of Rancher's, and how long that is usual.
 const CHARTS: [(&str, i64); 2] = [
     ("PreparingLoggingInfra", 30),
@@ -29,7 +46,144 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     let mut findings = harvester_down(objects, &upgrade, now)?;
     findings.extend(charts(objects, &upgrade, now)?);
     findings.extend(not_started(objects, &upgrade, now)?);
+    findings.extend(failing_jobs(objects, &upgrade, now)?);
+    findings.extend(not_taken_note_of(objects, &upgrade, now)?);
+    findings.extend(waits_for_a_probe(objects, &upgrade, now)?);
     Ok(findings)
+}
+
+/// Jobs of the upgrade whose pods fail again and again (harvester#7085). The script of a hook tries again within its pod
+/// (harvester#3073), which is not seen; a pod that failed was ended from outside, or could not run at all.
+fn failing_jobs(
+    objects: &Objects,
+    upgrade: &HarvesterUpgrade<'_>,
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let mut findings = Vec::new();
+    for job in objects.all(ObjectKind::JOB)? {
+        let failed = job
+            .pointer("/status/failed")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
+        let is_its = label(job, "harvesterhci.io~1upgrade") == upgrade.name()
+            && text(job, "/metadata/namespace") == HARVESTER_NAMESPACE;
+        let made = time(job, "/metadata/creationTimestamp");
+        let is_late = made.is_some_and(|made| minutes_since(made, now) >= RETRIES_FOR);
+        if !is_its || failed < RETRIES || !is_late || has_ended(job) {
+            continue;
+        }
+        let subject = format!("Job {}", named(job));
+        let why = format!("{failed} of its pods have failed, and it is tried again");
+        let mut finding = IncidentFinding::new(Code::UpgradeStalled, &subject, &why);
+        finding.severity = Severity::Warning;
+        finding.advice = format!(
+            "`kubectl -n {HARVESTER_NAMESPACE} logs job/{}` says why. Mend that before the Job fails for good: Harvester then \
+             gives the whole upgrade up.",
+            text(job, "/metadata/name")
+        );
+        findings.push(finding.seen([
+            Evidence::new(&subject, "status.failed", failed.to_string()),
+            Evidence::new(
+                &subject,
+                "metadata.creationTimestamp",
+                text(job, "/metadata/creationTimestamp"),
+            ),
+        ]));
+    }
+    Ok(findings)
+}
+
+/// Nodes that are Pre-drained and past it: their post-drain Job is complete, or their new RKE2 runs (harvester#9293,
+/// harvester#9371, harvester#3021).
+fn not_taken_note_of(
+    objects: &Objects,
+    upgrade: &HarvesterUpgrade<'_>,
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let mut findings = Vec::new();
+    for node in upgrade.in_stage(NodeStage::PreDrained) {
+        let subject = format!("Node {}", node.name);
+        if let Some(done) = node.post_drained {
+            if minutes_since(done, now) >= START {
+                let why =
+                    "its post-drain Job is complete, and Harvester still calls it Pre-drained";
+                let mut finding = IncidentFinding::new(Code::UpgradeStalled, &subject, why);
+                finding.advice = TAKES_NO_NOTE.to_owned();
+                let seen = Evidence::new(
+                    &subject,
+                    "its post-drain Job complete since",
+                    done.to_string(),
+                );
+                findings.push(finding.seen([seen]).seen(seen_of(upgrade, node)));
+            }
+            continue;
+        }
+        let nodes = objects.all(ObjectKind::NODE)?;
+        let Some(object) = objects.get(ObjectKind::NODE, "", node.name)? else {
+            continue;
+        };
+        let rke2 = text(object, "/status/nodeInfo/kubeletVersion");
+        let is_new = upgrade.new_rke2(nodes) == Some(rke2) && is_true(object, "Ready");
+        if !is_new || !node.is_there_for(GOES_ON, now) {
+            continue;
+        }
+        let conditions = rancher_conditions(objects)?;
+        let mut moved = conditions.iter().filter_map(|(_, one)| condition_time(one));
+        if moved.any(|at| minutes_since(at, now) < START) {
+            continue;
+        }
+        let why = "its new RKE2 runs, and Rancher does not ask for the step that comes after it";
+        let mut finding = IncidentFinding::new(Code::UpgradeStalled, &subject, why);
+        finding.severity = Severity::Warning;
+        finding.advice = ASKS_NOTHING.to_owned();
+        let jobs = objects.all(ObjectKind::JOB)?.iter();
+        let jobs: Vec<&Value> = jobs
+            .filter(|job| label(job, "harvesterhci.io~1upgrade") == upgrade.name())
+            .collect();
+        findings.push(
+            finding
+                .seen([Evidence::new(
+                    &subject,
+                    "status.nodeInfo.kubeletVersion",
+                    rke2,
+                )])
+                .seen(
+                    conditions
+                        .iter()
+                        .map(|(whose, one)| seen_condition(whose, one)),
+                )
+                .seen(jobs_that_hold(&jobs))
+                .seen(seen_of(upgrade, node)),
+        );
+    }
+    Ok(findings)
+}
+
+/// A component of RKE2 does not answer Rancher, which waits for it without end: often its certificate has expired (harvester#3863,
+/// harvester#5828; Harvester's documentation, upgrade from v1.1.2 to v1.2.0, known issue 7).
+fn waits_for_a_probe(
+    objects: &Objects,
+    upgrade: &HarvesterUpgrade<'_>,
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    if !upgrade.waits_for_rancher() {
+        return Ok(Vec::new());
+    }
+    let late = |one: &Value| {
+        text(one, "/message").contains("waiting for probes")
+            && condition_time(one).is_some_and(|since| minutes_since(since, now) >= BOOT)
+    };
+    let conditions = rancher_conditions(objects)?;
+    let found = conditions.iter().find(|(_, one)| late(one));
+    Ok(found
+        .map(|(whose, one)| {
+            let why = format!("Rancher waits: {}", text(one, "/message"));
+            let mut finding = found_condition(whose, &why, one);
+            finding.advice = PROBES.to_owned();
+            finding
+        })
+        .into_iter()
+        .collect())
 }
 
 fn harvester_down(
@@ -43,7 +197,7 @@ fn harvester_down(
     let down = harvester.and_then(|object| failing(object, "Available", patience, now));
     let why = "it is not available, and every step of an upgrade is Harvester's";
     Ok(down
-        .map(|condition| found("Deployment harvester-system/harvester", why, condition))
+        .map(|condition| found_condition("Deployment harvester-system/harvester", why, condition))
         .into_iter()
         .collect())
 }
@@ -66,7 +220,7 @@ fn charts(
         .filter_map(|chart| {
             let ready = failing(chart, "Ready", *usual, now)?;
             let why = format!("{state} waits for it: {}", text(ready, "/message"));
-            Some(found(
+            Some(found_condition(
                 &format!("ManagedChart {}", named(chart)),
                 &why,
                 ready,
@@ -91,14 +245,14 @@ fn not_started(
         let learns = voter.is_some_and(|voter| text(voter, "/reason") == "MemberIsLearner");
         if let Some(ready) = failing(object, "Ready", START, now).filter(|_| !learns) {
             let why = "its RKE2 was restarted for the upgrade, and it does not become ready";
-            let finding = found(&format!("Node {}", node.name), why, ready);
+            let finding = found_condition(&format!("Node {}", node.name), why, ready);
             findings.push(finding.seen(seen_of(upgrade, node)));
         }
     }
     Ok(findings)
 }
 
-fn found(subject: &str, why: &str, condition: &Value) -> IncidentFinding {
+fn found_condition(subject: &str, why: &str, condition: &Value) -> IncidentFinding {
     let seen = seen_condition(subject, condition);
     IncidentFinding::new(Code::UpgradeStalled, subject, why).seen([seen])
 }
