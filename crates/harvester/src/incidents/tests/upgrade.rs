@@ -6,6 +6,7 @@ mod cures;
 mod drained;
 mod failed;
 mod nodes;
+mod pre_drain;
 
 fn upgrade(state: &str, nodes: Value) -> Value {
     json!({
@@ -211,7 +212,7 @@ fn the_daemon_asks_often_enough_for_everything_that_an_upgrade_is_judged_by() {
         node("n1"),
         node("n2"),
     ]);
-    let waits = cluster(nodes::pre_draining([]));
+    let waits = cluster(pre_drain::pre_draining([]));
     for objects in [drained, waits] {
         let asked = rounds(&objects);
         assert!(asked <= MOST_ROUNDS, "{asked}");
