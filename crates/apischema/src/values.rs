@@ -166,7 +166,6 @@ fn text_error<'a>(rule: &str, text: &'a str) -> Option<(Reason<'a>, &'static str
                 || !formats::is_subdomain(text.strip_prefix("*.").unwrap_or(text)),
             "must be a DNS name in lower case without a port, not an IP address; it may begin with `*.`",
         ),
-        "no-colon" => invalid(text.contains(':'), "must not contain ':'"),
         "inside" => invalid(
             text.starts_with('/') || text.split('/').any(|part| part == ".."),
             "must be a relative path without '..'",
@@ -311,7 +310,7 @@ mod tests {
                 let known = KNOWN.contains(rule)
                     || rule.starts_with("unique:")
                     || rule.starts_with("one-of:")
-                    || matches!(*rule, "no-colon" | "inside");
+                    || *rule == "inside";
                 assert!(known, "{definition} {field}: {rule}");
             }
         }
