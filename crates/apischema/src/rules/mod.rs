@@ -25,6 +25,7 @@ use crate::problem::{Problem, Reason};
 pub(crate) fn check(object: &Object, minors: Minors, problems: &mut Vec<Problem>) {
     let mut checker = Checker { minors, problems };
     let node = &object.node;
+    checker.created(node);
     match (object.id.group.as_str(), object.id.kind.as_str()) {
         ("", "Pod") => checker.pod(node),
         ("", "ReplicationController") => checker.replication_controller(node),
@@ -87,6 +88,26 @@ impl Checker<'_> {
     fn add(&mut self, line: u32, path: &Path<'_>, reason: Reason<'_>, why: &str) {
         self.problems
             .push(Problem::invalid(line, path, reason, why));
+    }
+
+    /// What `kubectl get -o yaml` prints cannot be created as it is (`k8s.io/apiserver/pkg/storage/etcd3/store.go`, `Create`).
+    fn created(&mut self, node: &Node) {
+        let metadata = node.get("metadata");
+        let Some(entry) = metadata.and_then(|metadata| metadata.entry("resourceVersion")) else {
+            return;
+        };
+        let version = entry.value.as_str().unwrap_or_default();
+        if !version.is_empty() && version != "0" {
+            let path = Path::ROOT.field("metadata");
+            let why =
+                "must not be set on an object that is created: take out what the cluster wrote";
+            self.add(
+                entry.line,
+                &path.field("resourceVersion"),
+                Reason::Invalid(version),
+                why,
+            );
+        }
     }
 
     /// A field of a map must be there and hold something.

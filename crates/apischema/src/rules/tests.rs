@@ -548,3 +548,20 @@ fn a_mount_path_may_hold_a_colon() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - {name: c, image: i, volumeMounts: [{name: v, mountPath: 'C:\\csi'}]}\n  volumes: [{name: v, emptyDir: {}}]\n";
     assert_eq!(said(pod), [""; 0]);
 }
+
+#[test]
+fn an_object_as_the_cluster_prints_it_cannot_be_created() {
+    let with = |version: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  creationTimestamp: null\n  generation: 3\n  resourceVersion: '{version}'\n"
+        )
+    };
+    let found = said(&with("4711"));
+    assert!(
+        found.len() == 1 && found[0].starts_with("7: metadata.resourceVersion: "),
+        "{found:?}"
+    );
+    for taken in ["", "0"] {
+        assert_eq!(said(&with(taken)), [""; 0], "{taken}");
+    }
+}
