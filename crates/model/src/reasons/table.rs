@@ -1070,6 +1070,10 @@ reasons! {
             "the load is high: {why}"
             "Look for what uses the processors or waits for the disk (`top`, `iostat`)."
             "30677f5f8a0242fcae7b1381d3f683ac";
+        ComponentCertificateExpiring "component-certificate-expiring" Warning
+            "a certificate of the control plane runs out: {why}"
+            "RKE2 from v1.30.13, v1.31.9, v1.32.5 and v1.33.1 on: restart rke2-server. Before, a restart keeps it: remove the component's .crt and .key in its directory below server/tls and its container (`crictl rm -f ID`); the kubelet starts it again, and it makes new ones."
+            "ec42e2085f464c499085b16712e41814";
         TemperatureHigh "temperature-high" Warning
             "the machine is hot: {why}"
             "Check fans, air filters and the room. A processor slows itself down before it switches itself off."

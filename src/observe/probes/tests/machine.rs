@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::observe::probes::{certificates, host, role};
+use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::{ProbeLimit, limit_of};
 
 fn memory(place: &TestNode) -> ProbeOutcome {
@@ -101,15 +102,6 @@ fn the_disk_is_looked_at_where_rke2_lives() {
 fn the_certificate_that_runs_out_first_is_told() {
     let place = TestNode::new();
     assert!(unknown(&expiry(&place)).contains("none yet"));
-    let certificate = |days: i64| {
-        let key = rcgen::KeyPair::generate().unwrap();
-        let mut params = rcgen::CertificateParams::new(vec!["n1".to_owned()]).unwrap();
-        let end = Timestamp::now().as_second() + days * 86_400 + 3600;
-        params.not_after = (std::time::UNIX_EPOCH
-            + std::time::Duration::from_secs(u64::try_from(end).unwrap()))
-        .into();
-        params.self_signed(&key).unwrap().pem()
-    };
     let tls = "/var/lib/rancher/rke2/server/tls";
     place.write(&format!("{tls}/good.crt"), certificate(300));
     place.write(&format!("{tls}/garbage.crt"), "garbage");
@@ -122,6 +114,45 @@ fn the_certificate_that_runs_out_first_is_told() {
         failed(&expiry(&place)),
         "client-kubelet.crt runs out in 3 days"
     );
+}
+
+/// As in harvester#3863: the components keep the files that they made themselves.
+#[test]
+fn certificates_of_etcd_and_of_components_are_looked_at_in_their_own_directories() {
+    let tls = "/var/lib/rancher/rke2/server/tls";
+    for (file, code) in [
+        ("etcd/server-client.crt", None),
+        (
+            "kube-scheduler/kube-scheduler.crt",
+            Some(Code::ComponentCertificateExpiring),
+        ),
+        (
+            "kube-controller-manager/kube-controller-manager.crt",
+            Some(Code::ComponentCertificateExpiring),
+        ),
+    ] {
+        let place = TestNode::new();
+        place.write(&format!("{tls}/client-admin.crt"), certificate(300));
+        place.write(&format!("{tls}/{file}"), certificate(-3));
+        // Nothing is served with these.
+        place.write(&format!("{tls}/temporary-certs/a.crt"), certificate(-9));
+        let expected = ProbeOutcome::Failed {
+            why: format!("{file} has run out"),
+            code,
+            stuck: false,
+        };
+        assert_eq!(expiry(&place), expected);
+    }
+}
+
+fn certificate(days: i64) -> String {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["n1".to_owned()]).unwrap();
+    let end = Timestamp::now().as_second() + days * 86_400 + 3600;
+    params.not_after = (std::time::UNIX_EPOCH
+        + std::time::Duration::from_secs(u64::try_from(end).unwrap()))
+    .into();
+    params.self_signed(&key).unwrap().pem()
 }
 
 #[tokio::test]

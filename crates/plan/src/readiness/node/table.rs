@@ -368,7 +368,7 @@ pub const BUILTIN: &[Builtin] = &[
         phase: Phase::Node,
         code: Code::CertificateExpiring,
         limit: Some(ProbeLimit::Left(Duration::from_secs(14 * 24 * 60 * 60))),
-        asks: "`server/tls/*.crt` and `agent/*.crt` below RKE2's data directory: days until they expire",
+        asks: "`server/tls/*.crt` and `agent/*.crt` below RKE2's data directory, and those in `server/tls/etcd`, `server/tls/kube-controller-manager` and `server/tls/kube-scheduler`: days until they expire",
         fall: 1,
         ..WANTED
     },
