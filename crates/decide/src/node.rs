@@ -1,7 +1,7 @@
 //! The node's part of the status: its probes are judged together with what staging says.
 //!
-//! Where nothing else is wrong, the line says that something of Windrow's own is: nobody would look for it on a node that is
-//! Ready. It changes neither the readiness nor the code.
+//! Where nothing else is wrong, the line says that the node is cordoned, and that something of Windrow's own is wrong: nobody
+//! would look for it on a node that is Ready. It changes neither the readiness nor the code.
 
 use jiff::Timestamp;
 use windrow_model::findings::Finding;
@@ -15,6 +15,9 @@ use super::outcome::DecisionContext;
 use super::status::{
     HeldFile, Holder, Phase, ProbeStatus, Readiness, StagingStatus, Status, StatusReason,
 };
+
+/// As `kubectl get nodes` calls a node that is cordoned.
+const TAKES_NO_PODS: &str = "takes no pods (SchedulingDisabled)";
 
 /// What staging alone says.
 pub(super) type StagingVerdict = (Readiness, Phase, StatusReason);
@@ -42,11 +45,14 @@ pub(super) fn judge(
     status.phase = judged.phase;
     status.phase_since = judged.phase_since;
     status.first_ready = judged.first_ready;
-    let own = own_trouble(context).filter(|_| judged.readiness == Readiness::Ready);
+    let cordoned = seen.cordoned.then(|| TAKES_NO_PODS.to_owned());
+    let remarks: Vec<String> = cordoned.into_iter().chain(own_trouble(context)).collect();
+    let remarks = (!remarks.is_empty()).then(|| remarks.join("; "));
+    let remarks = remarks.filter(|_| judged.readiness == Readiness::Ready);
     status.reason = StatusReason {
         code: judged.code,
-        message: match own {
-            Some(own) => format!("{own}; {}", judged.message),
+        message: match remarks {
+            Some(remarks) => format!("{remarks}; {}", judged.message),
             None => judged.message,
         },
     };
@@ -66,7 +72,7 @@ fn probes(seen: &NodeSeen, memory: &NodeMemory, now: Timestamp) -> Vec<ProbeStat
             ProbeStatus {
                 id: track.spec.id.clone(),
                 state,
-                severity: track.spec.severity,
+                severity: track.severity(),
                 phase: Some(track.spec.phase),
                 fall: Some(track.spec.fall),
                 limit: track.spec.limit.clone(),

@@ -84,6 +84,7 @@ impl Prober {
                 cluster::own_node(context, memories, role, node, kind).await
             }
             "etcd-member" => self.own_node.etcd_votes((context.now)()).into(),
+            "node-conditions" => self.own_node.conditions().into(),
             "virt-handler" => self.own_node.virt_handler().into(),
             "rancherd" => rancherd::bootstrapped(context).await.into(),
             "system-upgrade-controller" => platform::upgrade_controller(context, node).await.into(),

@@ -18,11 +18,14 @@ pub(super) async fn apiserver(context: &ProbeContext, role: NodeRole, node: &str
     let unknown = |why: String| ProbeOutcome::unknown(asked(Ask::Readyz, credential, node), why);
     match context.kubernetes.ask(Ask::Readyz, credential, node).await {
         Ok(reply) if reply.status == 200 => ProbeOutcome::Passed,
-        Ok(reply) if matches!(reply.status, 401 | 403 | 404 | 429) => {
-            let kubernetes = &context.kubernetes;
-            kubernetes.no_usable_answer(Ask::Readyz, credential, node, &reply)
-        }
-        Ok(reply) => ProbeOutcome::failed(failed_checks(&reply.body, reply.status)),
+        // It answers 500 with the checks that fail. Any other error comes before these were made, or from somebody in between.
+        Ok(reply) => match failed_checks(&reply.body) {
+            Some(failed) if reply.status == 500 => ProbeOutcome::failed(failed),
+            _ => {
+                let kubernetes = &context.kubernetes;
+                kubernetes.no_usable_answer(Ask::Readyz, credential, node, &reply)
+            }
+        },
         // A silent endpoint of kube-apiserver itself is an answer: it is not up.
         Err(none @ (NoApiReply::Down(_) | NoApiReply::Late(_))) => ProbeOutcome::failed(none.say()),
         Err(none @ (NoApiReply::NotNow | NoApiReply::Other(_))) => unknown(none.say()),
@@ -30,16 +33,13 @@ pub(super) async fn apiserver(context: &ProbeContext, role: NodeRole, node: &str
 }
 
 /// The names in `[-]etcd failed: reason withheld`.
-fn failed_checks(body: &[u8], status: u16) -> String {
+fn failed_checks(body: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     let failed: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("[-]")?.split(' ').next())
         .collect();
-    match failed.as_slice() {
-        [] => format!("HTTP {status}"),
-        failed => format!("{} failed", failed.join(", ")),
-    }
+    (!failed.is_empty()).then(|| format!("{} failed", failed.join(", ")))
 }
 
 /// The node's own Node: its Ready condition. Its upgrades show there too.
@@ -89,6 +89,7 @@ pub(super) async fn own_node(
     events.extend([
         NodeEvent::Transition(Transition::Drain, draining(&value)),
         NodeEvent::Transition(Transition::Promotion, promoting(&value)),
+        NodeEvent::Cordoned(value["spec"]["unschedulable"] == true),
     ]);
     ProbeAnswer {
         outcome: condition(&value, "Ready")
@@ -325,7 +326,8 @@ mod tests {
     #[test]
     fn the_checks_that_failed_are_named() {
         let body = b"[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac failed: x\nreadyz check failed";
-        assert_eq!(failed_checks(body, 500), "etcd, poststarthook/rbac failed");
-        assert_eq!(failed_checks(b"oops", 503), "HTTP 503");
+        let failed = failed_checks(body).unwrap();
+        assert_eq!(failed, "etcd, poststarthook/rbac failed");
+        assert_eq!(failed_checks(b"oops"), None);
     }
 }

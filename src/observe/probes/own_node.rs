@@ -1,4 +1,4 @@
-//! What else the own Node says, beside being ready: etcd's membership and KubeVirt's label. The probe `node` reads it
+//! What else the own Node says, beside being ready: its other conditions, etcd's membership and KubeVirt's label. The probe `node` reads it
 //! anyway; nothing is asked for a second time.
 
 use std::sync::Mutex;
@@ -12,6 +12,13 @@ use windrow_plan::readiness::node::ProbeOutcome;
 use super::cluster::condition_of;
 use crate::locked::lock;
 
+/// The conditions that are False on a healthy node: three of the kubelet's, and one of the network plug-in's.
+const BAD: [&str; 4] = [
+    "NetworkUnavailable",
+    "DiskPressure",
+    "MemoryPressure",
+    "PIDPressure",
+];
 /// What was read longer ago tells nothing. The probe `node` rests less than a minute.
 const FRESH: Duration = Duration::from_secs(120);
 /// A member stays a learner until it has etcd's log. RKE2 promotes one at a time, within minutes.
@@ -30,6 +37,8 @@ struct OwnNodeSigns {
     has_etcd: bool,
     /// Label `kubevirt.io/schedulable`.
     schedulable: Option<String>,
+    /// Those of [`BAD`] that are True, with the reason.
+    bad: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,6 +67,15 @@ impl OwnNodeMemory {
             .map_or_else(|none| none, |signs| signs.votes(now))
     }
 
+    /// Is a condition True that has to be False?
+    pub(super) fn conditions(&self) -> ProbeOutcome {
+        match self.recall() {
+            Err(none) => none,
+            Ok(signs) if signs.bad.is_empty() => ProbeOutcome::Passed,
+            Ok(signs) => ProbeOutcome::failed(signs.bad.join("; ")),
+        }
+    }
+
     /// Has virt-handler reported from this node?
     pub(super) fn virt_handler(&self) -> ProbeOutcome {
         self.recall()
@@ -76,7 +94,17 @@ impl OwnNodeSigns {
                 since: text("lastTransitionTime").parse().ok(),
             }
         });
+        let bad = BAD.iter().filter_map(|kind| {
+            let condition = condition_of(node, kind).filter(|one| one["status"] == "True")?;
+            let text = |key: &str| condition[key].as_str().unwrap_or_default().trim();
+            Some(match (text("reason"), text("message")) {
+                ("", "") => (*kind).to_owned(),
+                ("", said) | (said, "") => format!("{kind} ({said})"),
+                (reason, message) => format!("{kind} ({reason}: {message})"),
+            })
+        });
         Self {
+            bad: bad.collect(),
             voter,
             has_etcd: labels["node-role.kubernetes.io/etcd"] == "true",
             schedulable: labels["kubevirt.io/schedulable"]
@@ -174,6 +202,28 @@ mod tests {
             signs("False", "StatusUnhealthy", true).votes(at("10:00:00")),
             ProbeOutcome::failed("StatusUnhealthy")
         );
+    }
+
+    #[test]
+    fn a_condition_that_has_to_be_false_is_told_with_the_kubelets_reason() {
+        let memory = OwnNodeMemory::default();
+        assert!(matches!(memory.conditions(), ProbeOutcome::Unknown { .. }));
+        let with = |network: &str, disk: &str| {
+            memory.remember(&json!({"status": {"conditions": [
+                {"type": "Ready", "status": "True", "reason": "KubeletReady"},
+                {"type": "NetworkUnavailable", "status": network},
+                {"type": "DiskPressure", "status": disk, "reason": "KubeletHasDiskPressure",
+                 "message": "kubelet has disk pressure"},
+            ]}}));
+            memory.conditions()
+        };
+        assert_eq!(with("False", "False"), ProbeOutcome::Passed);
+        // The kubelet is silent: condition Ready says so.
+        assert_eq!(with("False", "Unknown"), ProbeOutcome::Passed);
+        let disk = "DiskPressure (KubeletHasDiskPressure: kubelet has disk pressure)";
+        assert_eq!(with("False", "True"), ProbeOutcome::failed(disk));
+        let both = format!("NetworkUnavailable; {disk}");
+        assert_eq!(with("True", "True"), ProbeOutcome::failed(both));
     }
 
     #[test]

@@ -242,6 +242,21 @@ fn a_node_on_which_nothing_else_is_wrong_says_in_its_line_what_is_wrong_with_win
 }
 
 #[test]
+fn a_node_that_is_cordoned_is_ready_and_says_that_it_takes_no_pods() {
+    let mut node = Node::new(&[]);
+    node.api();
+    healthy(&mut node, NodeRole::Agent);
+    assert!(node.tick().status.summary.starts_with("Ready: every"));
+    node.observe(ClusterEvent::Node(NodeEvent::Cordoned(true)));
+    let status = node.tick().status;
+    assert_eq!(status.summary, "Ready: takes no pods (SchedulingDisabled)");
+    assert_eq!(
+        (status.readiness, status.reason.code),
+        (Readiness::Ready, Code::NodeReady)
+    );
+}
+
+#[test]
 fn what_is_wrong_with_manifests_that_rke2_does_not_read_does_not_degrade_an_agent() {
     // The name is none that RKE2 can use.
     let mut node = Node::new(&[("Not_A_Name.yaml", &free("a"))]);

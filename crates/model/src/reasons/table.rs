@@ -982,6 +982,10 @@ reasons! {
             "the kubelet is not healthy: {why}"
             "Look at agent/logs/kubelet.log below RKE2's data directory."
             "a269a1f17da543998b275ff36944c68b";
+        EtcdAlarm "etcd-alarm" Error
+            "etcd refuses writes: {why}"
+            "NOSPACE: find what fills etcd, or raise quota-backend-bytes, then restart rke2-server on one server after the other: that clears the alarm, and while the database is too large it comes again. CORRUPT: restore a snapshot, or remove the member that differs."
+            "156a26dceb9d47079dcc94bef556407f";
         NodeNotReady "node-not-ready" Error
             "the Node object is not Ready: {why}"
             "`kubectl describe node` shows its conditions."
@@ -998,6 +1002,10 @@ reasons! {
             "Harvester's chart is not installed yet: {why}"
             "Wait; `kubectl -n fleet-local get managedcharts,bundles` shows more."
             "c540bf26e1154745b85b5bbebf45d13b";
+        NodeCondition "node-condition" Warning
+            "the Node object reports {why}"
+            "Under DiskPressure, MemoryPressure and PIDPressure the kubelet evicts pods and takes no new ones: free what is short. NetworkUnavailable: look at the pods of the network plug-in on this node."
+            "163b5a85832a4e6c8a7f9e617f177b9f";
         HarvesterNotReady "harvester-not-ready" Error
             "Harvester is not ready: {why}"
             "Look at the pods in harvester-system and longhorn-system."

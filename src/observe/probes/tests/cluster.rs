@@ -7,6 +7,7 @@ use crate::observe::probes::kubernetes::{Ask, Credential};
 use crate::observe::probes::own_node::OwnNodeMemory;
 use crate::observe::probes::upgrade::SignMemory;
 use crate::observe::probes::{cluster, components};
+use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::Transition;
 
 const NODE: &str = "/api/v1/nodes/n1";
@@ -88,6 +89,56 @@ async fn etcd_is_asked_only_where_the_node_has_it() {
         components::etcd(&place.context()).await,
         ProbeOutcome::Passed
     );
+}
+
+/// As in k3s#4787.
+#[tokio::test]
+async fn an_alarm_of_etcd_is_named_and_what_else_it_says_is_quoted() {
+    let mut place = TestNode::new();
+    place.write("/var/lib/rancher/rke2/agent/pod-manifests/etcd.yaml", "");
+    let alarm = Some(Code::EtcdAlarm);
+    for (reason, why, code) in [
+        (
+            "ALARM NOSPACE",
+            "alarm NOSPACE (its database has reached its quota)",
+            alarm,
+        ),
+        (
+            "ALARM CORRUPT",
+            "alarm CORRUPT (its members' data differ)",
+            alarm,
+        ),
+        ("ALARM UNKNOWN", "HTTP 503: ALARM UNKNOWN", None),
+        ("", "HTTP 503", None),
+    ] {
+        let server = TestServer::http(move |_| {
+            let body = format!("{{\"health\":\"false\",\"reason\":\"{reason}\"}}\n");
+            ServerReply::Http(503, body)
+        })
+        .await;
+        place.endpoints.etcd.clone_from(&server.url);
+        let expected = ProbeOutcome::Failed {
+            why: why.to_owned(),
+            code,
+            stuck: code.is_some(),
+        };
+        assert_eq!(components::etcd(&place.context()).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_is_cordoned_says_so_and_is_as_ready_as_before() {
+    for (spec, cordoned) in [("{\"unschedulable\": true}", true), ("{}", false)] {
+        let place = TestNode::new();
+        let node = format!(
+            r#"{{"spec": {spec}, "status": {{"conditions": [{{"type": "Ready", "status": "True"}}]}}}}"#
+        );
+        let server = TestServer::http(move |_| ServerReply::ok(&node)).await;
+        place.identity(&server);
+        let asked = own_node(&place, NodeRole::Agent).await;
+        assert_eq!(asked.outcome, ProbeOutcome::Passed);
+        assert!(asked.events.contains(&NodeEvent::Cordoned(cordoned)));
+    }
 }
 
 #[tokio::test]
@@ -229,6 +280,13 @@ async fn readyz_names_what_failed_and_needs_a_credential_that_is_there() {
     place.admin(&server);
     let outcome = cluster::apiserver(&context, NodeRole::FirstServer, "n1").await;
     assert_eq!(failed(&outcome), "etcd failed");
+    // An error that names no check is no answer.
+    for status in [500, 503, 504] {
+        let server = TestServer::http(move |_| ServerReply::Http(status, "no".to_owned())).await;
+        place.admin(&server);
+        let outcome = cluster::apiserver(&place.context(), NodeRole::FirstServer, "n1").await;
+        assert!(unknown(&outcome).ends_with(&format!("HTTP {status}")));
+    }
     // The server goes away.
     drop(server);
     place.kubeconfig("/etc/rancher/rke2/rke2.yaml", "http://127.0.0.1:1");

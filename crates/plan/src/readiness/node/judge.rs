@@ -349,19 +349,19 @@ impl Judging<'_> {
     fn required(&self) -> impl Iterator<Item = &Counted<'_>> {
         self.probes
             .iter()
-            .filter(|probe| probe.track.spec.severity == ProbeSeverity::Required)
+            .filter(|probe| probe.track.severity() == ProbeSeverity::Required)
     }
 
     fn first(&self, severity: ProbeSeverity, state: ProbeState) -> Option<&Track> {
         self.probes
             .iter()
-            .find(|probe| probe.track.spec.severity == severity && probe.state == state)
+            .find(|probe| probe.track.severity() == severity && probe.state == state)
             .map(|probe| probe.track)
     }
 
     fn failing_and_wanted(&self) -> impl Iterator<Item = &Track> {
         let failing = |probe: &&Counted<'_>| {
-            probe.track.spec.severity == ProbeSeverity::Wanted && probe.state == ProbeState::Failing
+            probe.track.severity() == ProbeSeverity::Wanted && probe.state == ProbeState::Failing
         };
         self.probes.iter().filter(failing).map(|probe| probe.track)
     }

@@ -129,6 +129,8 @@ pub enum NodeEvent {
     Transition(Transition, Option<String>),
     /// The cluster's VIP was found.
     Vip(Vip),
+    /// The own Node is cordoned, or is not.
+    Cordoned(bool),
 }
 
 /// The cluster's virtual address.
@@ -187,6 +189,9 @@ pub struct NodeSeen {
     pub transitions: BTreeMap<Transition, TransitionSeen>,
     /// The cluster's VIP, once it was found.
     pub vip: Option<Vip>,
+    /// Is its Node cordoned, so that it takes no new pods?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cordoned: bool,
 }
 
 impl NodeSeen {
@@ -196,6 +201,7 @@ impl NodeSeen {
             NodeEvent::Probing { role, boot, specs } => {
                 let known = seen.take();
                 let started = known.as_ref().map_or(now, |known| known.started);
+                let cordoned = known.as_ref().is_some_and(|known| known.cordoned);
                 let (mut tracks, transitions, vip) = known
                     .map(|known| (known.probes, known.transitions, known.vip))
                     .unwrap_or_default();
@@ -217,12 +223,18 @@ impl NodeSeen {
                     probes,
                     transitions,
                     vip,
+                    cordoned,
                 });
             }
             NodeEvent::NotProbing => *seen = None,
             NodeEvent::Vip(vip) => {
                 if let Some(seen) = seen {
                     seen.vip = Some(vip);
+                }
+            }
+            NodeEvent::Cordoned(cordoned) => {
+                if let Some(seen) = seen {
+                    seen.cordoned = cordoned;
                 }
             }
             NodeEvent::Probed(id, outcome) => {

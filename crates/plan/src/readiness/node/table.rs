@@ -230,6 +230,14 @@ pub const BUILTIN: &[Builtin] = &[
         ..REQUIRED
     },
     Builtin {
+        name: "node-conditions",
+        period: 30,
+        phase: Phase::Node,
+        code: Code::NodeCondition,
+        asks: "the own Node: are its conditions `NetworkUnavailable`, `DiskPressure`, `MemoryPressure` and `PIDPressure` False?",
+        ..WANTED
+    },
+    Builtin {
         name: "rancherd",
         period: 30,
         timeout: 10,

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::reasons::Code;
 
-use super::{ProbeOutcome, ProbeResult, ProbeSpec, unanswered};
+use super::{ProbeOutcome, ProbeResult, ProbeSeverity, ProbeSpec, unanswered};
 
 /// How many different messages of one state are remembered: a new one means that something moved, one
 /// seen before does not.
@@ -108,6 +108,15 @@ impl Track {
             ProbeState::Unknown if self.spec.off.is_some() => Some(Code::ProbeOff),
             ProbeState::Unknown if self.is_pending() => Some(Code::ProbePending),
             ProbeState::Unknown => Some(self.code.unwrap_or(Code::ProbeUnknown)),
+        }
+    }
+
+    /// What follows from what it says now. Under an alarm etcd refuses every write of the whole cluster, and no other probe
+    /// notices: a dry run writes nothing, and the Nodes stay as they were.
+    pub fn severity(&self) -> ProbeSeverity {
+        match self.code() {
+            Some(Code::EtcdAlarm) => ProbeSeverity::Required,
+            _ => self.spec.severity,
         }
     }
 

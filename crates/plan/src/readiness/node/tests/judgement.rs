@@ -71,6 +71,30 @@ fn a_wanted_probe_that_fails_degrades_and_one_that_is_unknown_does_not() {
     assert!(judged.message.contains("4% free"), "{}", judged.message);
 }
 
+/// As in k3s#4787.
+#[test]
+fn under_an_alarm_of_etcd_the_node_is_not_ready_and_will_not_be_by_itself() {
+    let mut node = Node::harvester(NodeRole::JoinedServer);
+    node.passes_but(&[]);
+    node.fails("etcd", "HTTP 503");
+    assert_eq!(node.judge().readiness, Readiness::Degraded);
+    let alarm = ProbeOutcome::Failed {
+        why: "alarm NOSPACE".to_owned(),
+        code: Some(Code::EtcdAlarm),
+        stuck: true,
+    };
+    node.settles("etcd", &alarm);
+    let judged = node.judge();
+    assert_eq!(
+        (judged.readiness, judged.phase, judged.code),
+        (Readiness::Failed, Phase::Api, Code::EtcdAlarm)
+    );
+    assert_eq!(judged.pace, Some(Pace::Stuck));
+    assert_eq!(judged.message, "etcd refuses writes: alarm NOSPACE");
+    node.answer("etcd", ProbeOutcome::Passed);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+}
+
 #[test]
 fn the_first_blocker_is_the_one_that_the_others_wait_for() {
     let mut node = Node::harvester(NodeRole::FirstServer);
