@@ -53,7 +53,7 @@ fn write_finding(out: &mut String, finding: &IncidentFinding, style: Style) {
     paragraph(out, &finding.message, 2, style.width);
     heading(out, "Seen", style);
     for evidence in &finding.evidence {
-        paragraph(out, &evidence.to_string(), 4, style.width);
+        paragraph(out, &evidence.in_short().to_string(), 4, style.width);
     }
     if !finding.proof.is_empty() {
         heading(out, "Why it stays so", style);

@@ -142,6 +142,9 @@ pub fn documentation_page(documentation: &str) -> String {
     }
 }
 
+/// Most characters of a value in short. What controllers say is seldom as long.
+const LONGEST_IN_SHORT: usize = 500;
+
 /// One thing that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
@@ -165,6 +168,16 @@ impl Evidence {
             field: field.into(),
             value: value.into(),
         }
+    }
+
+    /// For people: with the beginning of a value that is long.
+    pub fn in_short(&self) -> Self {
+        let mut short = self.clone();
+        if let Some((at, _)) = short.value.char_indices().nth(LONGEST_IN_SHORT) {
+            short.value.truncate(at);
+            short.value.push('…');
+        }
+        short
     }
 }
 

@@ -96,9 +96,13 @@ impl IncidentFinding {
     /// may read it, so what looks like a secret in the words of others is taken out.
     pub fn in_status(&self) -> findings::Finding {
         let redactor = Learner::default().redactor();
-        let shown = |seen: &Evidence| Evidence {
-            value: redactor.text(&seen.value),
-            ..seen.clone()
+        let shown = |seen: &Evidence| {
+            let value = redactor.text(&seen.value);
+            Evidence {
+                value,
+                ..seen.clone()
+            }
+            .in_short()
         };
         findings::Finding {
             code: self.code,

@@ -806,8 +806,12 @@ reasons! {
             "aa4e073d25674bda83735ecff130e50b";
         ChartModified "chart-modified" Warning
             "{subject} was changed after it was installed: {why}"
-            "Give the objects that are named what the chart says; until then Harvester begins no upgrade."
+            "Give the objects that are named what the chart says: `kubectl patch KIND NAME --type merge -p PATCH`, with the patch that `windrow diagnose -o json` has whole. Until then Harvester begins no upgrade."
             "aabcca7163cc40cdba2c61c620ca91cc";
+        ChartPaused "chart-paused" Warning
+            "{subject} is paused although no upgrade is under way: {why}"
+            "An upgrade that was stopped or has failed leaves it so. Set its spec.paused to false: `kubectl -n fleet-local edit managedcharts.management.cattle.io NAME`."
+            "62d46a8e3b2c4438b9d2c52ddc7e8a1d";
         ManagedChartNotReady "managed-chart-not-ready" Warning
             "{subject} is not Ready: {why}"
             "Look at the objects that are named; the chart is Ready by itself once they are."

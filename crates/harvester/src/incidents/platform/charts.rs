@@ -4,7 +4,8 @@
 //! ```text
 //!   ManagedChart ──> Bundle mcc-NAME ──> BundleDeployment ──> what it installed
 //!        │ not Ready: Harvester begins no upgrade       │ changed since: Modified
-//!        └ paused, or not applied yet: no incident      └ not up: NotReady, slow at first
+//!        │ paused: an incident only between upgrades    │ not applied: ErrApplied, with Helm's words
+//!        └ not applied yet: no incident                 └ not up: NotReady, slow at first
 //! ```
 
 use jiff::{SignedDuration, Timestamp};
@@ -16,13 +17,49 @@ use windrow_model::redact::Learner;
 use super::{MOST, is_upgrading, quoted};
 use crate::incidents::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
-use crate::upgrade::{label, time};
+use crate::upgrade::{condition_time, label, time};
 
 /// Fleet looks again every few minutes.
 const SETTLED: SignedDuration = SignedDuration::from_mins(10);
 /// Longer than Harvester's own charts take to come up.
 const ROLLED_OUT: SignedDuration = SignedDuration::from_mins(30);
 const LOCAL: &str = "fleet-local";
+
+/// No patch of Harvester's charts is as long. What is longer is not shown.
+const LONGEST_PATCH: usize = 64 << 10;
+
+/// What to do about a difference in a certificate. Harvester's own chart makes a certificate at each render (v1.4.0 to v1.4.3,
+/// `snapshot-validation-webhook/templates/webhook.yaml`), and its upgrades have excepted both objects since v1.4.2
+/// (`package/upgrade/migrations/managed_charts/v1.4.1.sh`). The webhook goes on with the key that its Secret has.
+const EXCEPT_CERTIFICATES: &str = "A certificate that is made at each render, or written in by a controller, always differs. Do not apply half \
+     of it: a caBundle without its Secret breaks the webhook. Add the objects with a certificate to \
+     spec.diff.comparePatches of the ManagedChart, with jsonPointers /data for a Secret and /webhooks for a webhook configuration.";
+
+/// What Fleet says where it cannot apply a chart, and what its maintainers or Harvester's documentation do about it.
+const FAILURES: &[(&[&str], &str)] = &[
+    // harvester#3616, #3675; Fleet leaves it so where its agent ended in the middle.
+    (
+        &["another operation (install/upgrade/rollback) is in progress"],
+        "Helm was ended in the middle of a change and waits for its end. `helm history RELEASE -n NAMESPACE` shows the last \
+         revision that was deployed; `helm rollback RELEASE REVISION -n NAMESPACE` goes back to it, and Fleet tries again. \
+         Bundle mcc-NAME has both names in spec.helm.releaseName and spec.defaultNamespace.",
+    ),
+    // Harvester's documentation of the upgrade from v1.3.2 to v1.4.0, known issue 2.
+    (
+        &["no route match found for DELETE", "sh.helm.release"],
+        "Harvester's webhook does not let Fleet delete Helm's Secret. Delete ValidatingWebhookConfiguration harvester-validator, \
+         which Harvester makes again, and raise spec.forceSyncGeneration of Bundles mcc-harvester-crd and mcc-harvester by one.",
+    ),
+    // harvester#7375; Harvester's documentation of the upgrade from v1.4.0 to v1.4.1, known issue 2.
+    (
+        &["default storage class", "already exists"],
+        "Another StorageClass is the default one. Make harvester-longhorn the default, or set \
+         spec.values.storageClass.defaultStorageClass of ManagedChart harvester to false.",
+    ),
+];
+/// Where it says something else.
+const OTHER_FAILURE: &str = "Mend what Fleet says, which names no object that is at fault by itself. Raising spec.forceSyncGeneration of \
+     Bundle mcc-NAME by one makes Fleet apply the chart again.";
 
 /// What Fleet calls a chart that is not Ready, by the fields that count them.
 const STATES: &[(&str, &str)] = &[
@@ -50,6 +87,7 @@ pub(in crate::incidents) fn find(
     let mut deployments: Vec<&Value> = deployments
         .filter(|one| label(one, "fleet.cattle.io~1bundle-namespace") == LOCAL)
         .collect();
+    let mut findings = paused(objects, &charts, now)?;
     let mut unready = Vec::new();
     for chart in charts {
         let bundle = format!("mcc-{}", text(chart, "/metadata/name"));
@@ -63,7 +101,34 @@ pub(in crate::incidents) fn find(
     unready.extend(others.filter_map(|one| Unready::read(one, Some(one))));
     let upgrading = !unready.is_empty() && is_upgrading(objects)?;
     let overdue = unready.iter().filter(|one| one.is_overdue(upgrading, now));
-    Ok(overdue.map(Unready::finding).collect())
+    findings.extend(overdue.map(|one| one.finding(upgrading)));
+    Ok(findings)
+}
+
+/// Harvester pauses its charts for an upgrade. Where an Upgrade was deleted, or has failed, they stay so.
+fn paused(
+    objects: &Objects,
+    charts: &[&Value],
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let is_paused = |chart: &&&Value| chart.pointer("/spec/paused") == Some(&Value::Bool(true));
+    let paused: Vec<_> = charts.iter().filter(is_paused).collect();
+    if paused.is_empty() || is_upgrading(objects)? {
+        return Ok(Vec::new());
+    }
+    let upgrades = objects.all(ObjectKind::UPGRADE)?.iter();
+    let changes = upgrades.flat_map(|upgrade| items(upgrade, "/status/conditions"));
+    let ended = changes.filter_map(condition_time).max();
+    if ended.is_some_and(|ended| now.duration_since(ended) <= SETTLED) {
+        return Ok(Vec::new());
+    }
+    let finding = |chart: &&&Value| {
+        let subject = format!("ManagedChart {}", named(chart));
+        let why = "spec.paused is true, so that what is changed in it is not rolled out";
+        let seen = Evidence::new(&subject, "spec.paused", "true");
+        IncidentFinding::new(Code::ChartPaused, subject, why).seen([seen])
+    };
+    Ok(paused.iter().map(finding).collect())
 }
 
 /// A chart, or a bundle without one, that is not Ready.
@@ -106,7 +171,7 @@ impl<'o> Unready<'o> {
         since.is_some_and(|since| now.duration_since(since) > patience)
     }
 
-    fn finding(&self) -> IncidentFinding {
+    fn finding(&self, upgrading: bool) -> IncidentFinding {
         let kind = match self.is_managed() {
             true => "ManagedChart",
             false => "BundleDeployment",
@@ -126,29 +191,98 @@ impl<'o> Unready<'o> {
                 text(self.ready, "/lastUpdateTime")
             ),
         )];
-        let installed = self.deployment.map(seen).unwrap_or_default();
-        let why = match (installed.first(), installed.len()) {
-            (Some(first), 1) => format!("{}: {}", first.object, first.field),
-            (Some(first), more) => format!("{} and {} more", first.object, more - 1),
-            (None, _) => format!("Fleet calls it {}", self.state),
+        let failed = self.failures();
+        let mut installed = failed.clone();
+        installed.extend(self.deployment.map(seen).unwrap_or_default());
+        let why = match (failed.first(), installed.first(), installed.len()) {
+            (Some(failed), _, _) if self.is_failed() => failed.value.clone(),
+            (_, Some(first), 1) => format!("{}: {}", first.object, first.field),
+            (_, Some(first), more) => format!("{} and {} more", first.object, more - 1),
+            (_, None, _) => format!("Fleet calls it {}", self.state),
         };
         evidence.extend(installed.into_iter().take(MOST));
         let mut finding = IncidentFinding::new(code, subject, &why).seen(evidence);
-        if self.state == "ErrApplied" {
+        if self.is_failed() {
             finding.severity = Severity::Error;
+            finding.advice = self.advice_on_failure(&failed).to_owned();
         }
-        finding.proof.push(match self.is_managed() {
-            true => "Harvester begins no upgrade while a ManagedChart is not Ready",
-            false => {
-                "an upgrade of Harvester waits for Rancher's own bundles in Upgrading system services; its \
-                 start does not"
-            }
-        }.to_owned());
+        finding.proof.extend(self.blocks(upgrading));
         if code == Code::ChartModified {
             let stays = "Fleet tells the difference and does not take it back";
             finding.proof.push(stays.to_owned());
+            self.advise_on_certificates(&mut finding);
         }
         finding
+    }
+
+    fn is_failed(&self) -> bool {
+        self.state == "ErrApplied"
+    }
+
+    /// What waits for it. An upgrade that runs has passed Harvester's preflight, and is told by itself.
+    fn blocks(&self, upgrading: bool) -> Option<String> {
+        let said = match (self.is_managed(), upgrading) {
+            (true, true) => return None,
+            (true, false) => "Harvester begins no upgrade while a ManagedChart is not Ready",
+            (false, _) => {
+                "an upgrade of Harvester waits for Rancher's own bundles in Upgrading system services; its \
+                 start does not"
+            }
+        };
+        Some(said.to_owned())
+    }
+
+    /// Why Fleet could not apply it, in Helm's words.
+    fn failures(&self) -> Vec<Evidence> {
+        let Some(deployment) = self.deployment else {
+            return Vec::new();
+        };
+        let failed = ["Installed", "Deployed"].iter().filter_map(|name| {
+            let failed = condition(deployment, name)?;
+            let said = text(failed, "/message").trim_start_matches([':', ' ']);
+            (text(failed, "/status") == "False").then(|| {
+                Evidence::new(
+                    format!("BundleDeployment {}", text(deployment, "/metadata/name")),
+                    format!("condition {name}"),
+                    quoted(said),
+                )
+            })
+        });
+        failed.collect()
+    }
+
+    /// By the whole of what was said: what is shown may be cut. Where the deployment says nothing, the chart does.
+    fn advice_on_failure(&self, failed: &[Evidence]) -> &'static str {
+        let conditions = self
+            .deployment
+            .into_iter()
+            .flat_map(|one| items(one, "/status/conditions"));
+        let said: Vec<&str> = match failed {
+            [] => vec![text(self.ready, "/message")],
+            _ => conditions.map(|one| text(one, "/message")).collect(),
+        };
+        let is_said = |parts: &&[&str]| {
+            said.iter()
+                .any(|said| parts.iter().all(|part| said.contains(part)))
+        };
+        let known = FAILURES.iter().find(|(parts, _)| is_said(&parts));
+        known.map_or(OTHER_FAILURE, |(_, advice)| advice)
+    }
+
+    /// The patch of a certificate must not be applied.
+    fn advise_on_certificates(&self, finding: &mut IncidentFinding) {
+        let modified = self
+            .deployment
+            .map(|one| items(one, "/status/modifiedStatus"));
+        let modified = modified.unwrap_or_default();
+        let certificates = modified.iter().filter(|one| has_certificate(one)).count();
+        if certificates == 0 {
+            return;
+        }
+        finding.advice = match certificates == modified.len() {
+            true => EXCEPT_CERTIFICATES.to_owned(),
+            false => format!("{EXCEPT_CERTIFICATES} For the others: {}", finding.advice),
+        };
     }
 
     fn is_managed(&self) -> bool {
@@ -167,20 +301,10 @@ fn state(object: &Value) -> &str {
     }
 }
 
-/// What a BundleDeployment says of the objects that it installed, and of itself.
+/// What a BundleDeployment says of the objects that it installed.
 fn seen(deployment: &Value) -> Vec<Evidence> {
     let modified = items(deployment, "/status/modifiedStatus").iter();
     let not_ready = items(deployment, "/status/nonReadyStatus").iter();
-    let failed = ["Installed", "Deployed"].iter().filter_map(|name| {
-        let failed = condition(deployment, name)?;
-        (text(failed, "/status") == "False").then(|| {
-            Evidence::new(
-                format!("BundleDeployment {}", text(deployment, "/metadata/name")),
-                format!("condition {name}"),
-                quoted(text(failed, "/message")),
-            )
-        })
-    });
     let modified = modified.map(modification);
     let not_ready = not_ready.map(|one| {
         let said: Vec<&str> = items(one, "/summary/message")
@@ -190,7 +314,7 @@ fn seen(deployment: &Value) -> Vec<Evidence> {
         let state = text(one, "/summary/state");
         Evidence::new(object(one), state, quoted(&said.join(", ")))
     });
-    modified.chain(failed).chain(not_ready).collect()
+    modified.chain(not_ready).collect()
 }
 
 /// How an object differs from its chart. How a Secret does is nobody's business.
@@ -203,17 +327,48 @@ fn modification(one: &Value) -> Evidence {
         ),
         _ if is("/delete") => ("extra", "the chart has no such object".to_owned()),
         _ if text(one, "/kind") == "Secret" => ("modified", "its data is not shown".to_owned()),
+        _ if has_certificate(one) => ("modified", "a certificate in it differs".to_owned()),
         "" => ("modified", "Fleet does not say how".to_owned()),
-        patch => ("modified", redacted_patch(patch)),
+        patch => redacted_patch(patch),
     };
     Evidence::new(object(one), field, value)
 }
 
-/// A patch, without what its keys say is a secret.
-fn redacted_patch(patch: &str) -> String {
-    match serde_json::from_str::<Value>(patch) {
-        Ok(patch) => quoted(&Learner::default().redactor().value(&patch).to_string()),
-        Err(_) => "its patch cannot be read".to_owned(),
+/// Does an object differ in a certificate: a Secret of TLS, or what trusts its authority?
+fn has_certificate(one: &Value) -> bool {
+    let patch: Value = serde_json::from_str(text(one, "/patch")).unwrap_or_default();
+    match text(one, "/kind") {
+        "Secret" => ["tls.crt", "tls.key", "ca.crt"]
+            .iter()
+            .any(|key| patch["data"].get(key).is_some()),
+        _ => has_key(&patch, "caBundle"),
+    }
+}
+
+fn has_key(value: &Value, key: &str) -> bool {
+    match value {
+        Value::Object(fields) => {
+            fields.contains_key(key) || fields.values().any(|value| has_key(value, key))
+        }
+        Value::Array(items) => items.iter().any(|item| has_key(item, key)),
+        _ => false,
+    }
+}
+
+/// A patch, without what its keys say is a secret. Fleet makes a JSON merge patch from the object to what the chart says
+/// (`jsonpatch.CreateMergePatch`, Fleet v0.9 `deployer/monitor.go` to v0.14 `desiredset/diff.go`).
+fn redacted_patch(patch: &str) -> (&'static str, String) {
+    let Ok(whole) = serde_json::from_str::<Value>(patch) else {
+        return ("modified", "its patch cannot be read".to_owned());
+    };
+    let shown = Learner::default().redactor().value(&whole);
+    let said = shown.to_string();
+    if said.len() > LONGEST_PATCH {
+        return ("modified", "its patch is too long to be shown".to_owned());
+    }
+    match shown == whole {
+        true => ("modified", said),
+        false => ("modified (secrets left out)", said),
     }
 }
 
