@@ -750,7 +750,7 @@ reasons! {
             "f971cbce9ea0491fa3aeeada2bad8613";
         UpgradeRepoDown "upgrade-repo-down" Error
             "the repository of an upgrade is down ({subject}): {why}"
-            "Look at its pods and its volume. Deleting its pod lets it start on another node."
+            "Look at what is named: its pods and its volume."
             "0ae1572cc0d5497696e21d09359f4efd";
         RebootWaits "reboot-waits" Warning
             "{subject} is not back with its new system image: {why}"

@@ -1,22 +1,27 @@
-//! A server that was upgraded stays a learner in etcd: it does not vote, and its RKE2 does not become ready
+//! A server that was upgraded, or has joined, stays a learner in etcd: it does not vote, and its RKE2 does not become ready
 //! (harvester#11359, harvester#11379). k3s tells so in the Node's condition `EtcdIsVoter` (`pkg/etcd`), which is `True` when
 //! all is well.
 
 use jiff::Timestamp;
+use serde_json::Value;
 use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
 use super::{failing, seen_condition, seen_of};
-use crate::objects::{ObjectKind, Objects, Unlisted, text};
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage};
 
 /// A learner that catches up votes within seconds to minutes, and one that does not is removed by etcd's leader.
 const PATIENCE: i64 = 10;
 
+/// A server that joins: RKE2 promotes one at a time, and some may have to wait for others.
+const JOINS: i64 = 30;
+
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
     let Some(upgrade) = HarvesterUpgrade::under_way(objects)? else {
-        return Ok(findings);
+        let nodes = objects.all(ObjectKind::NODE)?.iter();
+        return Ok(nodes.filter_map(|node| after_join(node, now)).collect());
     };
     let restarted = [NodeStage::PreDrained, NodeStage::PostDraining];
     for node in upgrade
@@ -45,4 +50,20 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
         );
     }
     Ok(findings)
+}
+
+/// Outside an upgrade a server that does not vote costs etcd its reserve, whether its RKE2 is ready or not.
+fn after_join(node: &Value, now: Timestamp) -> Option<IncidentFinding> {
+    let voter = failing(node, "EtcdIsVoter", JOINS, now)?;
+    if text(voter, "/reason") != "MemberIsLearner" {
+        return None;
+    }
+    let subject = format!("Node {}", text(node, "/metadata/name"));
+    let why = match is_true(node, "Ready") {
+        true => "EtcdIsVoter is False (MemberIsLearner) for half an hour",
+        false => "EtcdIsVoter is False (MemberIsLearner), and the node is not ready",
+    };
+    let mut seen = vec![seen_condition(&subject, voter)];
+    seen.extend(condition(node, "Ready").map(|ready| seen_condition(&subject, ready)));
+    Some(IncidentFinding::new(Code::EtcdLearner, subject, why).seen(seen))
 }

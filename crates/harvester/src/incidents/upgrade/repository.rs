@@ -2,6 +2,13 @@
 //!
 //! Up to Harvester v1.6 the repository is a machine, which the node starts again itself; from v1.7 on a Deployment with a
 //! volume that several pods share (Harvester `pkg/controller/master/upgrade/upgrade_repo.go`). Both have the same name.
+//!
+//! ```text
+//!   Deployment ──> Pod ──> ShareManager: where the volume is served ──> Volume: attached ──> Engine ──> Replicas
+//! ```
+//!
+//! The reason is the first from the left whose fault is known, and not what merely follows from it. A volume that stays attaching
+//! is helped by deleting its replica on the drained node (Harvester's documentation of v1.7, known issue 1; longhorn#12226).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -20,6 +27,9 @@ const PATIENCE: i64 = 15;
 const DOWN: i64 = 10;
 const NAMESPACE: &str = "harvester-system";
 const LONGHORN: &str = "longhorn-system";
+/// What Longhorn writes for the address of a share that it does not find in the network that was set (harvester#10532).
+const NO_ADDRESS: &str = "nfs://None/";
+const ENDPOINT_NETWORK: &str = "endpoint-network-for-rwx-volume";
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let Some(upgrade) = HarvesterUpgrade::under_way(objects)? else {
@@ -29,7 +39,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     let Some(node) = nodes.find(|node| node.is_there_for(PATIENCE, now)) else {
         return Ok(Vec::new());
     };
-    let found = match down(objects, upgrade.name(), now)? {
+    let found = match down(objects, upgrade.name(), node.name, now)? {
         Some(finding) => vec![finding.seen(seen_of(&upgrade, node))],
         None => Vec::new(),
     };
@@ -39,6 +49,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
 fn down(
     objects: &Objects,
     upgrade: &str,
+    drained: &str,
     now: Timestamp,
 ) -> Result<Option<IncidentFinding>, Unlisted> {
     let name = format!("upgrade-repo-{upgrade}");
@@ -49,10 +60,24 @@ fn down(
         let subject = format!("Deployment {NAMESPACE}/{name}");
         let mut seen = vec![seen_condition(&subject, available)];
         seen.extend(pods(objects, deployment)?);
-        seen.extend(volume(objects, upgrade)?);
-        let why = seen.last().map(ToString::to_string).unwrap_or_default();
-        let finding = IncidentFinding::new(Code::UpgradeRepoDown, subject, &why);
-        return Ok(Some(finding.seen(seen)));
+        let volume = RepositoryVolume::read(objects, upgrade)?;
+        let trouble = match &volume {
+            Some(volume) => volume.trouble(objects, drained)?,
+            None => None,
+        };
+        let (why, advice) = match trouble {
+            Some(VolumeTrouble { why, advice }) => (why, advice),
+            None => (
+                seen.last().map(ToString::to_string).unwrap_or_default(),
+                None,
+            ),
+        };
+        seen.extend(volume.iter().flat_map(|volume| volume.seen(drained)));
+        let mut finding = IncidentFinding::new(Code::UpgradeRepoDown, subject, &why).seen(seen);
+        if let Some(advice) = advice {
+            finding.advice = advice;
+        }
+        return Ok(Some(finding));
     }
     if let Some(machine) = objects.get(ObjectKind::VM, NAMESPACE, &name)? {
         let Some(ready) = failing(machine, "Ready", DOWN, now) else {
@@ -94,26 +119,150 @@ fn pods(objects: &Objects, deployment: &Value) -> Result<Vec<Evidence>, Unlisted
     Ok(pods.map(waits).collect())
 }
 
-/// How the volume of the repository is served: who shares it, and its engine.
-fn volume(objects: &Objects, claim: &str) -> Result<Vec<Evidence>, Unlisted> {
-    let Some(claim) = objects.get(ObjectKind::CLAIM, NAMESPACE, claim)? else {
-        return Ok(Vec::new());
-    };
-    let volume = text(claim, "/spec/volumeName");
-    let share = objects.get(ObjectKind::SHARE_MANAGER, LONGHORN, volume)?;
-    let share = share.map(|share| {
-        let subject = format!("ShareManager {}", named(share));
-        Evidence::new(subject, "status.state", text(share, "/status/state"))
-    });
-    let engines = objects.all(ObjectKind::LONGHORN_ENGINE)?.iter();
-    let engines = engines.filter(|engine| text(engine, "/spec/volumeName") == volume);
-    let engines = engines.map(|engine| {
-        let subject = format!("Engine {}", named(engine));
-        Evidence::new(
-            subject,
-            "status.currentState",
-            text(engine, "/status/currentState"),
-        )
-    });
-    Ok(share.into_iter().chain(engines).collect())
+/// The volume of the repository and who serves it.
+struct RepositoryVolume<'o> {
+    name: &'o str,
+    volume: Option<&'o Value>,
+    share: Option<&'o Value>,
+    engines: Vec<&'o Value>,
+    replicas: Vec<&'o Value>,
+}
+
+/// What is not as it should be, and what helps where that is known.
+struct VolumeTrouble {
+    why: String,
+    advice: Option<String>,
+}
+
+impl<'o> RepositoryVolume<'o> {
+    fn read(objects: &'o Objects, claim: &str) -> Result<Option<Self>, Unlisted> {
+        let Some(claim) = objects.get(ObjectKind::CLAIM, NAMESPACE, claim)? else {
+            return Ok(None);
+        };
+        let name = text(claim, "/spec/volumeName");
+        let own = |kind| -> Result<Vec<&Value>, Unlisted> {
+            let all = objects.all(kind)?.iter();
+            Ok(all
+                .filter(|one| text(one, "/spec/volumeName") == name)
+                .collect())
+        };
+        Ok(Some(Self {
+            name,
+            volume: objects.get(ObjectKind::LONGHORN_VOLUME, LONGHORN, name)?,
+            share: objects.get(ObjectKind::SHARE_MANAGER, LONGHORN, name)?,
+            engines: own(ObjectKind::LONGHORN_ENGINE)?,
+            replicas: own(ObjectKind::LONGHORN_REPLICA)?,
+        }))
+    }
+
+    fn state(&self) -> &'o str {
+        self.volume
+            .map_or("", |volume| text(volume, "/status/state"))
+    }
+
+    fn endpoint(&self) -> &'o str {
+        self.share
+            .map_or("", |share| text(share, "/status/endpoint"))
+    }
+
+    /// The first that is wrong, of what the others rest on.
+    fn trouble(&self, objects: &Objects, drained: &str) -> Result<Option<VolumeTrouble>, Unlisted> {
+        let name = self.name;
+        if self.endpoint().starts_with(NO_ADDRESS) {
+            let setting = objects.get(ObjectKind::LONGHORN_SETTING, LONGHORN, ENDPOINT_NETWORK)?;
+            let setting = setting.map_or("absent", |setting| match text(setting, "/value") {
+                "" => "empty",
+                value => value,
+            });
+            return Ok(Some(VolumeTrouble {
+                why: format!(
+                    "ShareManager {LONGHORN}/{name} serves its volume at `{}`, which is no address; Longhorn's setting \
+                     {ENDPOINT_NETWORK} is {setting}",
+                    self.endpoint()
+                ),
+                advice: Some(endpoint_advice(name)),
+            }));
+        }
+        if self.state() == "attaching" {
+            return Ok(Some(VolumeTrouble {
+                why: format!("Volume {LONGHORN}/{name} stays attaching"),
+                advice: self.replica_advice(drained),
+            }));
+        }
+        let share = self.share.map(|share| text(share, "/status/state"));
+        let engine = self.engines.iter();
+        let stopped = engine.map(|one| (named(one), text(one, "/status/currentState")));
+        let stopped = stopped.into_iter().find(|(_, state)| *state != "running");
+        let why = match (self.state(), share, stopped) {
+            ("" | "attached", Some("running") | None, None) => return Ok(None),
+            ("" | "attached", Some("running") | None, Some((engine, state))) => {
+                format!("Engine {engine} is `{state}`")
+            }
+            ("" | "attached", Some(state), _) => {
+                format!("ShareManager {LONGHORN}/{name} is `{state}`")
+            }
+            (state, _, _) => format!("Volume {LONGHORN}/{name} is `{state}`"),
+        };
+        Ok(Some(VolumeTrouble { why, advice: None }))
+    }
+
+    /// Which replica to delete: never the last good one.
+    fn replica_advice(&self, drained: &str) -> Option<String> {
+        let on = |one: &&&Value| text(one, "/spec/nodeID") == drained;
+        let is_good = |one: &&Value| {
+            !text(one, "/spec/healthyAt").is_empty() && text(one, "/spec/failedAt").is_empty()
+        };
+        let there = self.replicas.iter().find(on)?;
+        let others = self.replicas.iter().filter(|one| !on(one));
+        let is_kept = others.copied().filter(|one| is_good(one)).count() > 0;
+        let replica = named(there);
+        Some(match is_kept {
+            true => format!(
+                "Delete Longhorn's Replica {replica}, which is on the node that was drained; the volume has a good one \
+                 elsewhere, and it attaches then. It may happen again on the next node."
+            ),
+            false => format!(
+                "Do not delete Replica {replica} on the node that was drained: no other good one is known. Look at the \
+                 volume in Longhorn's console."
+            ),
+        })
+    }
+
+    /// How it is served.
+    fn seen(&self, drained: &str) -> Vec<Evidence> {
+        let state = |kind: &str, object: &Value, field: &str| {
+            let pointer = format!("/{}", field.replace('.', "/"));
+            Evidence::new(
+                format!("{kind} {}", named(object)),
+                field,
+                text(object, &pointer),
+            )
+        };
+        let mut seen = Vec::new();
+        seen.extend(self.volume.map(|one| state("Volume", one, "status.state")));
+        if let Some(share) = self.share {
+            seen.push(state("ShareManager", share, "status.state"));
+            if !self.endpoint().is_empty() {
+                seen.push(state("ShareManager", share, "status.endpoint"));
+            }
+        }
+        let engines = self.engines.iter();
+        seen.extend(engines.map(|one| state("Engine", one, "status.currentState")));
+        let there = self.replicas.iter();
+        let there = there.filter(|one| text(one, "/spec/nodeID") == drained);
+        seen.extend(there.map(|one| {
+            let said = format!("{drained}, {}", text(one, "/status/currentState"));
+            Evidence::new(format!("Replica {}", named(one)), "spec.nodeID", said)
+        }));
+        seen
+    }
+}
+
+/// Harvester's documentation of the upgrade from v1.7 to v1.8, known issue 2.
+fn endpoint_advice(volume: &str) -> String {
+    format!(
+        "Give Longhorn's setting {ENDPOINT_NETWORK} the storage network's NetworkAttachmentDefinition again, delete pod \
+         {LONGHORN}/share-manager-{volume}, and take the annotation rwx-network.settings.harvesterhci.io/initialized off \
+         Harvester's Setting rwx-network, so that it is not emptied again."
+    )
 }

@@ -83,6 +83,13 @@ fn a_server_that_stays_a_learner_is_told_and_one_that_votes_or_has_just_begun_is
         "MemberNotLearner",
         "11:30",
     )));
+    // Without an upgrade, as after a join: whether the node is ready or not, and later.
+    for ready in ["Unknown", "True"] {
+        let (codes, _) = told([conditions(ready, "False", "MemberIsLearner", "11:29")]);
+        assert_eq!(codes, ["etcd-learner"], "{ready}");
+    }
+    nothing([conditions("Unknown", "False", "MemberIsLearner", "11:31")]);
+    nothing([conditions("Unknown", "False", "NotAMember", "11:00")]);
     // It is no learner: then RKE2 itself does not start.
     let (codes, seen) = told(with_node(conditions(
         "False",
@@ -137,6 +144,100 @@ fn a_repository_that_is_down_is_told_with_its_pods_and_its_volume() {
     nothing(post_draining("11:30", "True", "11:35"));
     nothing(post_draining("11:30", "False", "11:55"));
     nothing(post_draining("11:50", "False", "11:35"));
+}
+
+/// Its volume with a state, where it is shared, and who has a replica of it.
+fn its_volume(state: &str, endpoint: &str, replicas: &[(&str, &str)]) -> Vec<Value> {
+    let longhorn = |kind: &str, name: &str, rest: Value| {
+        let mut object = json!({"apiVersion": "longhorn.io/v1beta2", "kind": kind,
+            "metadata": {"name": name, "namespace": "longhorn-system"}});
+        for (key, value) in rest.as_object().unwrap() {
+            object[key] = value.clone();
+        }
+        object
+    };
+    let mut objects = vec![
+        longhorn("Volume", "pvc-9", json!({"status": {"state": state}})),
+        longhorn(
+            "Setting",
+            "endpoint-network-for-rwx-volume",
+            json!({"value": ""}),
+        ),
+        longhorn(
+            "ShareManager",
+            "pvc-9",
+            json!({"status": {"state": "running", "endpoint": endpoint}}),
+        ),
+        longhorn(
+            "Engine",
+            "pvc-9-e-0",
+            json!({"spec": {"volumeName": "pvc-9"}, "status": {"currentState": "running"}}),
+        ),
+    ];
+    objects.extend(replicas.iter().map(|(node, failed)| {
+        let spec = json!({"volumeName": "pvc-9", "nodeID": node, "healthyAt": at("08:00"), "failedAt": failed});
+        longhorn("Replica", &format!("r-{node}"), json!({"spec": spec}))
+    }));
+    objects
+}
+
+fn down_with(volume: Vec<Value>) -> IncidentFinding {
+    let mut objects = post_draining("11:30", "False", "11:35");
+    objects.retain(|one| one["apiVersion"] != "longhorn.io/v1beta2");
+    diagnose(&cluster(objects.into_iter().chain(volume)), now())
+        .findings
+        .remove(0)
+}
+
+/// harvester#9597.
+#[test]
+fn a_repository_whose_volume_stays_attaching_is_helped_by_a_replica_but_never_the_last_one() {
+    let finding = down_with(its_volume("attaching", "", &[("n1", ""), ("n2", "")]));
+    assert!(
+        finding
+            .message
+            .ends_with("Volume longhorn-system/pvc-9 stays attaching"),
+        "{finding:?}"
+    );
+    let advice = &finding.advice;
+    assert!(
+        advice.starts_with("Delete Longhorn's Replica longhorn-system/r-n1"),
+        "{advice}"
+    );
+    for others in [vec![], vec![("n2", "2026-05-01T11:00:00Z")]] {
+        let replicas: Vec<_> = [("n1", "")].into_iter().chain(others).collect();
+        let advice = down_with(its_volume("attaching", "", &replicas)).advice;
+        assert!(advice.starts_with("Do not delete Replica"), "{advice}");
+    }
+    let elsewhere = down_with(its_volume("attaching", "", &[("n2", "")])).advice;
+    assert!(!elsewhere.contains("elete"), "{elsewhere}");
+}
+
+/// harvester#10532.
+#[test]
+fn a_repository_that_is_shared_at_no_address_is_told_so_and_not_that_its_engine_runs() {
+    let finding = down_with(its_volume("attached", "nfs://None/pvc-9", &[]));
+    assert!(
+        finding.message.contains("`nfs://None/pvc-9`"),
+        "{finding:?}"
+    );
+    assert!(
+        finding
+            .message
+            .ends_with("endpoint-network-for-rwx-volume is empty")
+    );
+    assert!(
+        finding.advice.contains("share-manager-pvc-9"),
+        "{finding:?}"
+    );
+    // Nothing is wrong with the volume: the pod is the reason.
+    let finding = down_with(its_volume("attached", "nfs://10.52.0.9/pvc-9", &[]));
+    assert!(
+        finding
+            .message
+            .ends_with("Pending, ContainerCreating (nginx)"),
+        "{finding:?}"
+    );
 }
 
 #[test]
