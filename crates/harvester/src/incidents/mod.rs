@@ -147,6 +147,35 @@ const INCIDENTS: &[Detector] = &[
         find: platform::images::find,
     },
     Detector {
+        name: "KubeVirt that is not available",
+        looks_at: &[
+            ObjectKind::KUBEVIRT,
+            ObjectKind::UPGRADE,
+            ObjectKind::UPGRADE_PLAN,
+            ObjectKind::POD,
+        ],
+        find: platform::kubevirt::find,
+    },
+    Detector {
+        name: "Helm releases left in the middle of a change",
+        looks_at: &[
+            ObjectKind::MANAGED_CHART,
+            ObjectKind::HELM_RELEASE,
+            ObjectKind::HELM_CHART,
+        ],
+        find: platform::half_way::find,
+    },
+    Detector {
+        name: "platform pods that do not end",
+        looks_at: &[
+            ObjectKind::POD,
+            ObjectKind::NODE,
+            ObjectKind::UPGRADE,
+            ObjectKind::UPGRADE_PLAN,
+        ],
+        find: platform::terminating::find,
+    },
+    Detector {
         name: "platform pods that no node takes",
         looks_at: &[
             ObjectKind::UPGRADE,

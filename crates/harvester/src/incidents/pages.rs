@@ -24,9 +24,13 @@ pub fn page(code: Code) -> Option<&'static str> {
         Code::MachinesBlockSettings => "incidents/machines.md",
         Code::DriverWithoutFeature | Code::DriverInUse => "incidents/rancher-driver.md",
         Code::ChartModified
+        | Code::ChartPaused
         | Code::ManagedChartNotReady
         | Code::PlatformImageMissing
         | Code::PlatformPodPending
+        | Code::PlatformPodTerminating
+        | Code::KubevirtNotReady
+        | Code::ReleaseHalfWay
         | Code::MixedVersions => "incidents/platform.md",
         Code::RancherWebhookPanics | Code::Rke2BootstrapLoop => "incidents/bootstrap.md",
         Code::StorageNetworkWaits => "incidents/storage-network.md",

@@ -70,7 +70,7 @@ fn newest<'o>(releases: &'o [Value], namespace: &str, name: &str) -> Option<&'o 
 }
 
 /// When Helm last wrote it: seconds since 1970, in labels of its own.
-fn written(release: &Value) -> Option<Timestamp> {
+pub(super) fn written(release: &Value) -> Option<Timestamp> {
     let labels = ["/metadata/labels/modifiedAt", "/metadata/labels/createdAt"];
     let seconds = labels
         .iter()

@@ -824,6 +824,14 @@ reasons! {
             "{subject} finds no node: {why}"
             "The evidence says why each node refuses. Make room there, or mend the labels and taints that are named."
             "e877074fb2204cfb9bfcd910dfe043f2";
+        PlatformPodTerminating "platform-pod-terminating" Warning
+            "{subject} is being deleted and does not end: {why}"
+            "Look for the pod's UID in agent/logs/kubelet.log below RKE2's data directory on its node. Where the kubelet cannot unmount a volume that is gone, `kubectl delete pod NAME -n NAMESPACE --force` lets what waits go on."
+            "38cf80720bea46eab44656f29907f5c1";
+        ReleaseHalfWay "release-half-way" Warning
+            "{subject} was left in the middle of a change: {why}"
+            "`helm history RELEASE -n NAMESPACE` shows the last revision that was deployed; `helm rollback RELEASE REVISION -n NAMESPACE` goes back to it."
+            "c3140d4b708142ac849e2798e0e082cb";
         MixedVersions "mixed-versions" Warning
             "{subject} of one cluster run different versions: {why}"
             "Finish the upgrade, or bring the nodes that are behind to the version of the others; servers first."
@@ -974,6 +982,10 @@ reasons! {
             "etcd is not healthy: {why}"
             "Look at the etcd pod's log and at the disk's latency; a quorum of servers has to be up."
             "0a1c4754e5984a9aa39f71bd86fd5bfc";
+        EtcdAlarm "etcd-alarm" Error
+            "etcd refuses writes: {why}"
+            "NOSPACE: find what fills etcd, or raise quota-backend-bytes, then restart rke2-server on one server after the other: that clears the alarm, and while the database is too large it comes again. CORRUPT: restore a snapshot, or remove the member that differs."
+            "156a26dceb9d47079dcc94bef556407f";
         EtcdNotVoting "etcd-not-voting" Warning
             "this node has no vote in etcd: {why}"
             "`kubectl describe node` shows the condition EtcdIsVoter. While it is a learner, do not take another server away; RKE2's log tells why it is not promoted."
@@ -986,14 +998,14 @@ reasons! {
             "the kubelet is not healthy: {why}"
             "Look at agent/logs/kubelet.log below RKE2's data directory."
             "a269a1f17da543998b275ff36944c68b";
-        EtcdAlarm "etcd-alarm" Error
-            "etcd refuses writes: {why}"
-            "NOSPACE: find what fills etcd, or raise quota-backend-bytes, then restart rke2-server on one server after the other: that clears the alarm, and while the database is too large it comes again. CORRUPT: restore a snapshot, or remove the member that differs."
-            "156a26dceb9d47079dcc94bef556407f";
         NodeNotReady "node-not-ready" Error
             "the Node object is not Ready: {why}"
             "`kubectl describe node` shows its conditions."
             "807315f4b1614005a34450203f669f63";
+        NodeCondition "node-condition" Warning
+            "the Node object reports {why}"
+            "Under DiskPressure, MemoryPressure and PIDPressure the kubelet evicts pods and takes no new ones: free what is short. NetworkUnavailable: look at the pods of the network plug-in on this node."
+            "163b5a85832a4e6c8a7f9e617f177b9f";
         RancherdAtWork "rancherd-at-work" Info
             "rancherd has not bootstrapped the node yet: {why}"
             "Wait: it repeats what fails by itself. `journalctl -u rancherd` has all that it says; an instruction that has run for more than 15 minutes waits for something that is missing."
@@ -1006,10 +1018,6 @@ reasons! {
             "Harvester's chart is not installed yet: {why}"
             "Wait; `kubectl -n fleet-local get managedcharts,bundles` shows more."
             "c540bf26e1154745b85b5bbebf45d13b";
-        NodeCondition "node-condition" Warning
-            "the Node object reports {why}"
-            "Under DiskPressure, MemoryPressure and PIDPressure the kubelet evicts pods and takes no new ones: free what is short. NetworkUnavailable: look at the pods of the network plug-in on this node."
-            "163b5a85832a4e6c8a7f9e617f177b9f";
         HarvesterNotReady "harvester-not-ready" Error
             "Harvester is not ready: {why}"
             "Look at the pods in harvester-system and longhorn-system."
@@ -1062,6 +1070,10 @@ reasons! {
             "a certificate runs out: {why}"
             "Restart rke2-server or rke2-agent: RKE2 renews its certificates at a start."
             "124e606ed1f049cfa07467a20ff3b4ea";
+        ComponentCertificateExpiring "component-certificate-expiring" Warning
+            "a certificate of the control plane runs out: {why}"
+            "RKE2 from v1.30.13, v1.31.9, v1.32.5 and v1.33.1 on: restart rke2-server. Before, a restart keeps it: remove the component's .crt and .key in its directory below server/tls and its container (`crictl rm -f ID`); the kubelet starts it again, and it makes new ones."
+            "ec42e2085f464c499085b16712e41814";
         ClockNotSynchronised "clock-not-synchronised" Warning
             "the clock is not synchronised: {why}"
             "Check the NTP servers; certificates and etcd need a right clock."
@@ -1082,10 +1094,6 @@ reasons! {
             "the load is high: {why}"
             "Look for what uses the processors or waits for the disk (`top`, `iostat`)."
             "30677f5f8a0242fcae7b1381d3f683ac";
-        ComponentCertificateExpiring "component-certificate-expiring" Warning
-            "a certificate of the control plane runs out: {why}"
-            "RKE2 from v1.30.13, v1.31.9, v1.32.5 and v1.33.1 on: restart rke2-server. Before, a restart keeps it: remove the component's .crt and .key in its directory below server/tls and its container (`crictl rm -f ID`); the kubelet starts it again, and it makes new ones."
-            "ec42e2085f464c499085b16712e41814";
         TemperatureHigh "temperature-high" Warning
             "the machine is hot: {why}"
             "Check fans, air filters and the room. A processor slows itself down before it switches itself off."

@@ -1,8 +1,11 @@
 //! The platform's own parts: its charts, its pods and their images, the versions of its nodes.
 
 pub(super) mod charts;
+pub(super) mod half_way;
 pub(super) mod images;
+pub(super) mod kubevirt;
 pub(super) mod pending;
+pub(super) mod terminating;
 pub(super) mod versions;
 
 use serde_json::Value;

@@ -58,7 +58,7 @@ fn a_chart_that_was_changed_shows_which_objects_differ_and_of_a_secret_nothing()
     assert_eq!(finding.severity, Severity::Warning);
     let told = told(&finding);
     assert!(
-        told.contains("Deployment longhorn-system/longhorn-ui: modified: {\"spec\""),
+        told.contains("longhorn-ui: modified (secrets left out): {\"spec\""),
         "{told}"
     );
     assert!(
@@ -76,10 +76,97 @@ fn a_chart_that_was_changed_shows_which_objects_differ_and_of_a_secret_nothing()
     );
 }
 
+fn modified_by(objects: Value) -> IncidentFinding {
+    let status = json!({"appliedDeploymentID": "s-1", "modifiedStatus": objects});
+    let deployment = bundle_deployment("mcc-harvester", status);
+    found(&cluster([chart("Modified", LONG_AGO), deployment])).remove(0)
+}
+
+/// As in harvester#7442 and #7996: the chart makes a new certificate at each render.
 #[test]
-fn a_chart_that_is_ready_paused_or_changed_a_moment_ago_is_no_incident() {
+fn a_certificate_that_differs_is_excepted_and_not_given_what_the_chart_says() {
+    let secret = json!({"kind": "Secret", "apiVersion": "v1", "namespace": "kube-system",
+        "name": "snapshot-validation-webhook-tls", "patch": "{\"data\":{\"ca.crt\":\"s3cret\",\"tls.crt\":\"s3cret\"}}"});
+    let webhook = json!({"kind": "ValidatingWebhookConfiguration", "apiVersion": "admissionregistration.k8s.io/v1",
+        "name": "harvester-snapshot-validation-webhook",
+        "patch": "{\"webhooks\":[{\"clientConfig\":{\"caBundle\":\"s3cret\"},\"failurePolicy\":\"Fail\"}]}"});
+    let other = json!({"kind": "Deployment", "apiVersion": "apps/v1", "namespace": "longhorn-system",
+        "name": "longhorn-ui", "patch": "{\"spec\":{\"replicas\":2}}"});
+    let both = modified_by(json!([secret, webhook]));
+    assert!(both.advice.contains("spec.diff.comparePatches"), "{both:?}");
+    assert!(!both.advice.contains("--type merge"), "{both:?}");
+    let said = told(&both);
+    assert!(
+        said.contains("modified: a certificate in it differs"),
+        "{said}"
+    );
+    assert!(!said.contains("s3cret"), "{said}");
+    let mixed = modified_by(json!([webhook, other])).advice;
+    assert!(
+        mixed.contains("spec.diff.comparePatches") && mixed.contains("--type merge"),
+        "{mixed}"
+    );
+    // A Secret of another kind has no certificate.
+    let password =
+        json!({"kind": "Secret", "name": "x", "patch": "{\"data\":{\"password\":\"s3cret\"}}"});
+    let advice = modified_by(json!([password])).advice;
+    assert!(!advice.contains("comparePatches"), "{advice}");
+}
+
+/// As in harvester#7800.
+#[test]
+fn the_patch_is_whole_for_programs_and_short_for_people() {
+    let env: Vec<Value> = (0..40)
+        .map(|number| json!({"name": format!("NAME_{number}"), "value": "two  spaces"}))
+        .collect();
+    let patch = json!({"spec": {"template": {"spec": {"containers": [{"env": env}]}}}});
+    let of = |patch: &Value| {
+        let finding = modified_by(
+            json!([{"kind": "Deployment", "namespace": "harvester-system",
+            "name": "harvester-network-webhook", "patch": patch.to_string()}]),
+        );
+        assert!(finding.advice.contains("--type merge"), "{finding:?}");
+        let incident = finding.in_status().incident.unwrap();
+        assert!(incident.evidence[1].value.chars().count() < 600);
+        finding.evidence[1].clone()
+    };
+    let seen = of(&patch);
+    assert_eq!(serde_json::from_str::<Value>(&seen.value).unwrap(), patch);
+    assert_eq!(seen.field, "modified");
+    let mut secret = patch.clone();
+    secret["spec"]["password"] = json!("hunter2");
+    let seen = of(&secret);
+    assert_eq!(seen.field, "modified (secrets left out)");
+    assert!(!seen.value.contains("hunter2"), "{seen}");
+    assert!(serde_json::from_str::<Value>(&seen.value).is_ok(), "{seen}");
+}
+
+/// Harvester's documentation on stopping an upgrade.
+#[test]
+fn a_chart_that_is_paused_is_told_where_no_upgrade_is_under_way() {
+    let paused = || {
+        let mut paused = chart("", LONG_AGO);
+        paused["spec"]["paused"] = json!(true);
+        paused
+    };
+    assert_eq!(codes(&cluster([paused()])), ["chart-paused"]);
+    let failed = |since: &str| {
+        let mut failed = upgrade("Failed");
+        failed["status"] = json!({"conditions": [{"type": "Completed", "lastUpdateTime": since}]});
+        cluster([paused(), failed])
+    };
+    assert_eq!(codes(&failed(LONG_AGO)), ["chart-paused"]);
+    assert_eq!(codes(&failed(JUST_NOW)), [""; 0], "it ended a moment ago");
+    let running = cluster([paused(), upgrade("UpgradingSystemServices")]);
+    assert_eq!(codes(&running), [""; 0]);
+}
+
+#[test]
+fn a_chart_that_is_ready_or_changed_a_moment_ago_is_no_incident() {
+    // Harvester pauses its charts while it upgrades.
     let mut paused = chart("Modified", LONG_AGO);
     paused["spec"]["paused"] = json!(true);
+    let running = upgrade("UpgradingSystemServices");
     // The new version is not applied yet: what is told is of the one before.
     let mut replaced = modified();
     replaced["spec"]["deploymentID"] = json!("s-2");
@@ -88,7 +175,7 @@ fn a_chart_that_is_ready_paused_or_changed_a_moment_ago_is_no_incident() {
     for objects in [
         vec![chart("", LONG_AGO), modified()],
         vec![chart("Modified", JUST_NOW), modified()],
-        vec![paused, modified()],
+        vec![paused, modified(), running],
         vec![recently, replaced],
         // Not a Harvester: somebody else's bundles.
         vec![modified()],
@@ -144,6 +231,52 @@ fn a_chart_that_cannot_be_applied_is_an_error_with_helms_words() {
         told(&finding).contains("condition Deployed: release: not found"),
         "{finding:?}"
     );
+}
+
+/// As in harvester#3675, #7375 and the documentation of v1.4.0.
+#[test]
+fn what_helps_a_chart_that_cannot_be_applied_goes_by_what_fleet_says() {
+    let finding = |said: &str, upgrades: Option<Value>| {
+        let failed = bundle_deployment(
+            "mcc-harvester",
+            json!({"appliedDeploymentID": "s-1", "conditions": [
+                {"type": "Installed", "status": "False", "message": said}]}),
+        );
+        let objects = [chart("ErrApplied", LONG_AGO), failed];
+        found(&cluster(objects.into_iter().chain(upgrades))).remove(0)
+    };
+    let long = "x".repeat(300);
+    for (said, helps) in [
+        (
+            "another operation (install/upgrade/rollback) is in progress",
+            "helm rollback",
+        ),
+        (
+            "denied the request: no route match found for DELETE /v1, Kind=Secret harvester-system/sh.helm.release.v1.harvester.v2",
+            "spec.forceSyncGeneration of Bundles mcc-harvester-crd",
+        ),
+        (
+            "denied the request: default storage class sc1 already exists, please reset it first",
+            "storageClass.defaultStorageClass",
+        ),
+        ("release: not found", "makes Fleet apply the chart again"),
+        (
+            &format!("{long} another operation (install/upgrade/rollback) is in progress"),
+            "helm rollback",
+        ),
+    ] {
+        let finding = finding(said, None);
+        assert!(finding.advice.contains(helps), "{said}: {}", finding.advice);
+        assert!(told(&finding).contains("begins no upgrade"), "{finding:?}");
+    }
+    let finding = finding(": release: not found", Some(upgrade("UpgradingNodes")));
+    assert!(
+        finding
+            .message
+            .ends_with("is not Ready: release: not found"),
+        "{finding:?}"
+    );
+    assert_eq!(finding.proof, [""; 0], "one is under way");
 }
 
 /// harvester#9065: an upgrade waits for it.
@@ -432,4 +565,123 @@ fn nodes_that_stay_on_different_versions_are_told_with_each_nodes() {
         node("n2", new, "Ubuntu 24.04"),
     ];
     assert_eq!(codes(&cluster(other_systems)), [""; 0], "RKE2 alone");
+}
+
+/// harvester#10447.
+#[test]
+fn kubevirt_that_stays_unavailable_is_an_error_that_names_the_pods_it_waits_for() {
+    let kubevirt = |status: &str, since: &str| {
+        json!({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt", "namespace": "harvester-system"},
+            "status": {"conditions": [{"type": "Available", "status": status, "reason": "DeploymentInProgress",
+                "message": "Deploying version 1.7.0", "lastTransitionTime": since}]}})
+    };
+    let handler = |name: &str, marked: bool| {
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "harvester-system",
+            "labels": {"kubevirt.io": "virt-handler"}}, "status": {"phase": "Running"}});
+        if marked {
+            pod["metadata"]["annotations"] =
+                json!({"kubevirt.io/install-strategy-identifier": "9"});
+        }
+        pod
+    };
+    let long_ago = "2026-05-01T10:00:00Z";
+    let late = || {
+        vec![
+            kubevirt("False", long_ago),
+            handler("a", true),
+            handler("b", false),
+        ]
+    };
+    assert_eq!(codes(&cluster(late())), ["kubevirt-not-ready"]);
+    let finding = found(&cluster(late())).remove(0);
+    assert_eq!(finding.severity, Severity::Error);
+    assert!(finding.advice.starts_with("Delete the pods"), "{finding:?}");
+    let said = told(&finding);
+    assert!(
+        said.contains("Pod harvester-system/b: metadata.annotations"),
+        "{said}"
+    );
+    assert!(!said.contains("harvester-system/a:"), "{said}");
+    let none = [kubevirt("False", long_ago), handler("b", false)];
+    let advice = found(&cluster(none)).remove(0).advice;
+    assert!(!advice.starts_with("Delete"), "{advice}");
+    for objects in [
+        vec![kubevirt("True", long_ago)],
+        vec![kubevirt("False", "2026-05-01T11:30:00Z")],
+        vec![kubevirt("False", long_ago), upgrade("UpgradingNodes")],
+    ] {
+        assert_eq!(codes(&cluster(objects.clone())), [""; 0], "{objects:?}");
+    }
+}
+
+/// harvester#4484.
+#[test]
+fn a_platform_pod_that_does_not_end_is_told_an_hour_after_it_should_have() {
+    let pod = |namespace: &str, deleted: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "prometheus-0", "namespace": namespace,
+            "uid": "33f4", "deletionTimestamp": deleted}, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}})
+    };
+    let up = || node("n1", RKE2, "Harvester v1.7.1");
+    let monitoring = "cattle-monitoring-system";
+    let long_ago = "2026-05-01T10:50:00Z";
+    let objects = cluster([
+        pod(monitoring, long_ago),
+        up(),
+        upgrade("UpgradingSystemServices"),
+    ]);
+    assert_eq!(codes(&objects), ["platform-pod-terminating"]);
+    assert!(told(&found(&objects)[0]).contains("metadata.uid: 33f4"));
+    let mut down = up();
+    down["status"]["conditions"][0]["status"] = json!("Unknown");
+    for objects in [
+        vec![pod(monitoring, LONG_AGO), up()],
+        vec![pod("apps", long_ago), up()],
+        vec![pod(monitoring, long_ago), down],
+    ] {
+        assert_eq!(codes(&cluster(objects.clone())), [""; 0], "{objects:?}");
+    }
+}
+
+/// harvester#9738.
+#[test]
+fn a_helm_release_of_the_platform_that_was_left_half_way_is_told_with_the_way_back() {
+    let revision = |name: &str, number: u32, status: &str, made: &str| {
+        json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+            "metadata": {"name": format!("sh.helm.release.v1.{name}.v{number}"), "namespace": "cattle-fleet-system",
+                "creationTimestamp": made,
+                "labels": {"owner": "helm", "name": name, "status": status, "version": number.to_string()}}})
+    };
+    let with = |more: Vec<Value>| cluster([vec![chart("", LONG_AGO)], more].concat());
+    let left = || {
+        vec![
+            revision("fleet", 9, "deployed", LONG_AGO),
+            revision("fleet", 10, "pending-upgrade", LONG_AGO),
+        ]
+    };
+    assert_eq!(codes(&with(left())), ["release-half-way"]);
+    let finding = found(&with(left())).remove(0);
+    assert_eq!(finding.subject, "Helm release cattle-fleet-system/fleet");
+    assert!(
+        finding
+            .advice
+            .starts_with("`helm rollback fleet 9 -n cattle-fleet-system`")
+    );
+    let first = found(&with(vec![revision(
+        "fleet",
+        1,
+        "pending-install",
+        LONG_AGO,
+    )]))
+    .remove(0);
+    assert!(first.advice.contains("helm history"), "{first:?}");
+    let helm_chart = json!({"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart",
+        "metadata": {"name": "fleet", "namespace": "cattle-fleet-system"}});
+    for objects in [
+        with(vec![revision("fleet", 10, "pending-upgrade", JUST_NOW)]),
+        with([left(), vec![revision("fleet", 11, "deployed", LONG_AGO)]].concat()),
+        with([left(), vec![helm_chart]].concat()),
+        cluster(left()),
+    ] {
+        assert_eq!(codes(&objects), [""; 0]);
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   PreparingNodes      plan       system-upgrade-controller's Plan does not advance
-//!   UpgradingNodes      machine    a node and its Machine do not match; no node is begun
+//!   UpgradingNodes      machine_left  a Machine's node is gone
+//!                       machine    a node and its Machine do not match; no node is begun
 //!     Pre-draining      pre_drain  volumes and machines
 //!     Pre-drained       engine     a stale engine keeps Longhorn's budget; (drain.rs: every other budget)
 //!                       learner    etcd does not take the node as a voting member
@@ -21,6 +22,7 @@ mod engine;
 mod failed;
 mod learner;
 mod machine;
+mod machine_left;
 mod plan;
 mod pre_drain;
 mod reboot;
@@ -48,6 +50,11 @@ pub(super) const DETECTORS: &[Detector] = &[
         name: "nodes and their Machines",
         looks_at: &[ObjectKind::CAPI_MACHINE, ObjectKind::NODE, ObjectKind::PLAN],
         find: machine::find_missing,
+    },
+    Detector {
+        name: "Machines whose node is gone",
+        looks_at: &[ObjectKind::CAPI_MACHINE, ObjectKind::NODE],
+        find: machine_left::find,
     },
     Detector {
         name: "an upgrade that begins no node",
@@ -101,7 +108,10 @@ pub(super) const DETECTORS: &[Detector] = &[
             ObjectKind::POD,
             ObjectKind::CLAIM,
             ObjectKind::SHARE_MANAGER,
+            ObjectKind::LONGHORN_VOLUME,
             ObjectKind::LONGHORN_ENGINE,
+            ObjectKind::LONGHORN_REPLICA,
+            ObjectKind::LONGHORN_SETTING,
         ],
         find: repository::find,
     },

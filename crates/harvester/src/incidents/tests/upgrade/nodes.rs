@@ -230,13 +230,18 @@ fn a_node_and_a_machine_that_do_not_match_are_told_before_an_upgrade_too() {
             "its Machine fleet-local/m-n2 does not exist",
         ),
         (
-            vec![good(), with(node("n2"), "/metadata/annotations", json!({}))],
+            vec![
+                good(),
+                node("n1"),
+                with(node("n2"), "/metadata/annotations", json!({})),
+            ],
             "Node n2",
             "it names no Machine",
         ),
         (
             vec![
                 good(),
+                node("n1"),
                 with(
                     node("n2"),
                     "/metadata/annotations/cluster.x-k8s.io~1machine",
@@ -279,7 +284,8 @@ fn a_node_that_joins_or_that_harvester_does_not_manage_needs_no_machine_yet() {
         json!(at("11:50")),
     );
     nothing([good(), node("n1"), begun]);
-    nothing([good(), with(node("n2"), "/metadata/labels", json!({}))]);
+    let unmanaged = with(node("n2"), "/metadata/labels", json!({}));
+    nothing([good(), node("n1"), unmanaged]);
     // RKE2 by itself.
     nothing([node("n1")]);
 }
@@ -432,4 +438,33 @@ fn an_upgrade_in_which_something_moves_or_a_person_holds_a_node_is_on_its_way() 
         json!(at("11:50")),
     );
     nothing([waiting_nodes("Succeeded"), back, node("n2")]);
+}
+
+/// harvester#8236: the node was deleted, and its Machine was not.
+#[test]
+fn a_machine_whose_node_does_not_exist_any_more_is_told() {
+    let machine = |phase: &str, changed: &str, healthy: Option<&str>| {
+        let conditions: Vec<Value> = healthy
+            .map(|since| json!({"type": "NodeHealthy", "status": "False", "reason": "NodeNotFound", "lastTransitionTime": at(since)}))
+            .into_iter()
+            .collect();
+        json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine",
+            "metadata": {"name": "m-gone", "namespace": "fleet-local", "creationTimestamp": at("06:00")},
+            "status": {"phase": phase, "nodeRef": {"name": "gone"}, "lastUpdated": at(changed), "conditions": conditions}})
+    };
+    let (codes, seen) = told([machine("Running", "07:00", Some("11:00"))]);
+    assert_eq!(codes, ["machine-missing"]);
+    assert!(seen.contains("its node gone does not exist"), "{seen}");
+    assert!(
+        seen.contains("condition NodeHealthy: False, NodeNotFound"),
+        "{seen}"
+    );
+    nothing([machine("Running", "07:00", Some("11:45"))]);
+    nothing([machine("Running", "11:45", None)]);
+    let there = with(
+        node("gone"),
+        "/metadata/annotations",
+        json!({"cluster.x-k8s.io/machine": "m-gone"}),
+    );
+    nothing([machine("Running", "07:00", None), there]);
 }

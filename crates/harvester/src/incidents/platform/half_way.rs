@@ -1,0 +1,95 @@
+//! Helm releases of the platform that were left in the middle of a change. Helm lets nobody change them then, and an upgrade of
+//! Harvester waits for those of Fleet and Rancher without an end (harvester#9738, harvester#9680; Harvester's documentation of the
+//! upgrades to v1.4.0 and v1.7). What helm-controller installs is told by its HelmChart.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windrow_model::findings::Evidence;
+use windrow_model::reasons::Code;
+
+use super::is_platforms;
+use crate::incidents::finding::IncidentFinding;
+use crate::incidents::release::written;
+use crate::objects::{ObjectKind, Objects, Unlisted, named, text};
+use crate::upgrade::label;
+
+/// Helm waits ten minutes for Harvester's own charts (`timeoutSeconds`).
+const PATIENCE: SignedDuration = SignedDuration::from_mins(30);
+const HALF_WAY: &[&str] = &["pending-install", "pending-upgrade", "pending-rollback"];
+
+pub(in crate::incidents) fn find(
+    objects: &Objects,
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    // Without them it is no Harvester.
+    if objects.all(ObjectKind::MANAGED_CHART)?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut releases: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
+    let all = objects.all(ObjectKind::HELM_RELEASE)?.iter();
+    for revision in all.filter(|release| is_platforms(release)) {
+        let release = (
+            text(revision, "/metadata/namespace"),
+            label(revision, "name"),
+        );
+        releases.entry(release).or_default().push(revision);
+    }
+    let mut findings = Vec::new();
+    for ((namespace, name), revisions) in releases {
+        let number = |one: &&&Value| label(one, "version").parse::<u64>().unwrap_or_default();
+        let newest = revisions.iter().max_by_key(number);
+        let is_late = |one: &&&Value| {
+            HALF_WAY.contains(&label(one, "status"))
+                && written(one).is_some_and(|at| now.duration_since(at) > PATIENCE)
+        };
+        let Some(newest) = newest.filter(is_late) else {
+            continue;
+        };
+        let helm_chart = objects.get(ObjectKind::HELM_CHART, namespace, name)?;
+        if helm_chart.is_none() {
+            let deployed = revisions
+                .iter()
+                .filter(|one| label(one, "status") == "deployed");
+            let deployed = deployed.max_by_key(number).copied();
+            findings.push(left(namespace, name, newest, deployed));
+        }
+    }
+    Ok(findings)
+}
+
+fn left(namespace: &str, name: &str, newest: &Value, deployed: Option<&Value>) -> IncidentFinding {
+    let status = label(newest, "status");
+    let subject = format!("Helm release {namespace}/{name}");
+    let why = format!(
+        "its newest revision, {}, is `{status}`",
+        label(newest, "version")
+    );
+    let secret = |one: &Value| format!("Secret {}", named(one));
+    let mut seen = vec![
+        Evidence::new(secret(newest), "metadata.labels.status", status),
+        Evidence::new(
+            secret(newest),
+            "last written",
+            written(newest).map_or_else(String::new, |at| at.to_string()),
+        ),
+    ];
+    let mut finding = match deployed {
+        None => IncidentFinding::new(Code::ReleaseHalfWay, subject, &why),
+        Some(deployed) => {
+            let field = "metadata.labels.status";
+            seen.push(Evidence::new(secret(deployed), field, "deployed"));
+            let mut finding = IncidentFinding::new(Code::ReleaseHalfWay, subject, &why);
+            finding.advice = format!(
+                "`helm rollback {name} {} -n {namespace}` goes back to the revision that was deployed. For Fleet, Rancher then \
+                 upgrades it by itself; restarting Rancher's pods makes it sooner.",
+                label(deployed, "version")
+            );
+            finding
+        }
+    };
+    let proof = "Helm changes no release that another change has begun and not ended";
+    finding.proof.push(proof.to_owned());
+    finding.seen(seen)
+}

@@ -1,0 +1,75 @@
+//! KubeVirt that has not become Available for an hour: no machine is started or migrated, so that an upgrade would wait in
+//! Pre-draining. A pod of virt-handler that lacks virt-operator's annotations is waited for without an end (harvester#10447).
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windrow_model::findings::Evidence;
+use windrow_model::reasons::{Code, Severity};
+
+use super::{is_upgrading, quoted};
+use crate::incidents::finding::IncidentFinding;
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, named, text, texts};
+use crate::upgrade::{condition_time, label};
+
+/// virt-operator replaces everything of KubeVirt's in half of it.
+const PATIENCE: SignedDuration = SignedDuration::from_hours(1);
+const NAMESPACE: &str = "harvester-system";
+/// virt-operator marks what it makes (Harvester's documentation of the upgrade from v1.7 to v1.8, known issue 1).
+const MARK: &str = "kubevirt.io/install-strategy-identifier";
+
+pub(in crate::incidents) fn find(
+    objects: &Objects,
+    now: Timestamp,
+) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let mut findings = Vec::new();
+    let kubevirts = objects.all(ObjectKind::KUBEVIRT)?.iter();
+    for kubevirt in kubevirts.filter(|one| text(one, "/metadata/namespace") == NAMESPACE) {
+        let Some(available) = condition(kubevirt, "Available") else {
+            continue;
+        };
+        let since = condition_time(available);
+        let is_late = since.is_some_and(|since| now.duration_since(since) > PATIENCE);
+        if text(available, "/status") == "True" || !is_late || is_upgrading(objects)? {
+            continue;
+        }
+        let handlers = objects.all(ObjectKind::POD)?.iter().filter(|pod| {
+            text(pod, "/metadata/namespace") == NAMESPACE
+                && label(pod, "kubevirt.io") == "virt-handler"
+        });
+        findings.push(unavailable(
+            kubevirt,
+            available,
+            &handlers.collect::<Vec<_>>(),
+        ));
+    }
+    Ok(findings)
+}
+
+fn unavailable(kubevirt: &Value, available: &Value, handlers: &[&Value]) -> IncidentFinding {
+    let subject = format!("KubeVirt {}", named(kubevirt));
+    let (reason, said) = (text(available, "/reason"), text(available, "/message"));
+    let since = condition_time(available).map_or(String::new(), |since| format!(" since {since}"));
+    let seen = Evidence::new(
+        &subject,
+        "condition Available",
+        quoted(&format!(
+            "{} ({reason}){since}: {said}",
+            text(available, "/status")
+        )),
+    );
+    let is_marked = |pod: &&&Value| texts(pod, "/metadata/annotations").contains_key(MARK);
+    let (marked, unmarked): (Vec<&&Value>, Vec<&&Value>) = handlers.iter().partition(is_marked);
+    let why = format!("it is not Available{since} ({reason})");
+    let mut finding = IncidentFinding::new(Code::KubevirtNotReady, &subject, &why).seen([seen]);
+    finding.severity = Severity::Error;
+    // Where none has the annotation, this KubeVirt does not write it.
+    if !marked.is_empty() && !unmarked.is_empty() {
+        finding = finding.seen(unmarked.iter().map(|pod| {
+            let field = format!("metadata.annotations[{MARK}]");
+            Evidence::new(format!("Pod {}", named(pod)), field, "absent")
+        }));
+        "Delete the pods of virt-handler that are named: virt-operator waits for them, and they are made again with its annotations."
+            .clone_into(&mut finding.advice);
+    }
+    finding
+}

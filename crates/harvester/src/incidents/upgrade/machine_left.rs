@@ -1,0 +1,56 @@
+//! A Machine that runs on a node that does not exist any more: the node was deleted, and its Machine was not (harvester#8236).
+//! Rancher waits for it in every upgrade; Harvester refuses to begin one from v1.5.1 on.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windrow_model::findings::Evidence;
+use windrow_model::reasons::Code;
+
+use super::super::finding::IncidentFinding;
+use super::seen_condition;
+use crate::objects::{ObjectKind, Objects, Unlisted, condition, named, text};
+use crate::upgrade::{condition_time, minutes_since, time};
+
+/// A node that registers again is back by then.
+const PATIENCE: i64 = 30;
+const LOCAL: &str = "fleet-local";
+
+pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let machines = objects.all(ObjectKind::CAPI_MACHINE)?.iter();
+    let mut findings = Vec::new();
+    for machine in machines.filter(|one| text(one, "/metadata/namespace") == LOCAL) {
+        let node = text(machine, "/status/nodeRef/name");
+        // Without a node, or in another phase, it is told by its phase.
+        if node.is_empty() || text(machine, "/status/phase") != "Running" {
+            continue;
+        }
+        if objects.get(ObjectKind::NODE, "", node)?.is_none() && is_late(machine, now) {
+            findings.push(left(machine, node));
+        }
+    }
+    Ok(findings)
+}
+
+/// By whatever of it has changed last.
+fn is_late(machine: &Value, now: Timestamp) -> bool {
+    let healthy = condition(machine, "NodeHealthy").and_then(condition_time);
+    let changed = ["/status/lastUpdated", "/metadata/creationTimestamp"];
+    let changed = changed.iter().filter_map(|pointer| time(machine, pointer));
+    let newest = changed.chain(healthy).max();
+    newest.is_some_and(|newest| minutes_since(newest, now) >= PATIENCE)
+}
+
+fn left(machine: &Value, node: &str) -> IncidentFinding {
+    let subject = format!("Machine {}", named(machine));
+    let why = format!("its node {node} does not exist");
+    let mut seen = vec![
+        Evidence::new(&subject, "status.nodeRef.name", node),
+        Evidence::new(format!("Node {node}"), "metadata", "it does not exist"),
+    ];
+    let healthy = condition(machine, "NodeHealthy");
+    seen.extend(healthy.map(|healthy| seen_condition(&subject, healthy)));
+    let mut finding = IncidentFinding::new(Code::MachineMissing, subject, &why).seen(seen);
+    "Where the node is gone for good, delete its Machine in fleet-local. Where it should be there, let it join again."
+        .clone_into(&mut finding.advice);
+    finding
+}
