@@ -31,24 +31,26 @@ const LONGEST_PATCH: usize = 64 << 10;
 /// What to do about a difference in a certificate. Harvester's own chart makes a certificate at each render (v1.4.0 to v1.4.3,
 /// `snapshot-validation-webhook/templates/webhook.yaml`), and its upgrades have excepted both objects since v1.4.2
 /// (`package/upgrade/migrations/managed_charts/v1.4.1.sh`). The webhook goes on with the key that its Secret has.
-const EXCEPT_CERTIFICATES: &str = "A certificate that is made at each render, or written in by a controller, always differs. Do not apply half \
-     of it: a caBundle without its Secret breaks the webhook. Add the objects with a certificate to \
-     spec.diff.comparePatches of the ManagedChart, with jsonPointers /data for a Secret and /webhooks for a webhook configuration.";
+const LEAVE_CERTIFICATES: &str = "Do not apply the patch of a certificate: one that is made at each render always differs, and a caBundle without its \
+     Secret breaks its webhook.";
+const EXCEPT_CERTIFICATES: &str = "Except what has one: spec.diff.comparePatches of the ManagedChart, with jsonPointers /data for a Secret and /webhooks \
+     for a webhook configuration.";
+/// A value that was left out would be written as it is shown.
+const FILL_IN: &str = "Fill in first what is `[redacted]` in it.";
 
 /// What Fleet says where it cannot apply a chart, and what its maintainers or Harvester's documentation do about it.
 const FAILURES: &[(&[&str], &str)] = &[
     // harvester#3616, #3675; Fleet leaves it so where its agent ended in the middle.
     (
         &["another operation (install/upgrade/rollback) is in progress"],
-        "Helm was ended in the middle of a change and waits for its end. `helm history RELEASE -n NAMESPACE` shows the last \
-         revision that was deployed; `helm rollback RELEASE REVISION -n NAMESPACE` goes back to it, and Fleet tries again. \
-         Bundle mcc-NAME has both names in spec.helm.releaseName and spec.defaultNamespace.",
+        "Helm was ended in the middle of a change. `helm history RELEASE -n NAMESPACE` shows the last revision that was \
+         deployed, `helm rollback RELEASE REVISION -n NAMESPACE` goes back to it; Fleet then tries again.",
     ),
     // Harvester's documentation of the upgrade from v1.3.2 to v1.4.0, known issue 2.
     (
         &["no route match found for DELETE", "sh.helm.release"],
-        "Harvester's webhook does not let Fleet delete Helm's Secret. Delete ValidatingWebhookConfiguration harvester-validator, \
-         which Harvester makes again, and raise spec.forceSyncGeneration of Bundles mcc-harvester-crd and mcc-harvester by one.",
+        "Delete ValidatingWebhookConfiguration harvester-validator, which Harvester makes again, and raise \
+         spec.forceSyncGeneration of Bundles mcc-harvester-crd and mcc-harvester by one.",
     ),
     // harvester#7375; Harvester's documentation of the upgrade from v1.4.0 to v1.4.1, known issue 2.
     (
@@ -60,6 +62,9 @@ const FAILURES: &[(&[&str], &str)] = &[
 /// Where it says something else.
 const OTHER_FAILURE: &str = "Mend what Fleet says, which names no object that is at fault by itself. Raising spec.forceSyncGeneration of \
      Bundle mcc-NAME by one makes Fleet apply the chart again.";
+
+/// The field of a patch that is not whole.
+const LEFT_OUT: &str = "modified (secrets left out)";
 
 /// What Fleet calls a chart that is not Ready, by the fields that count them.
 const STATES: &[(&str, &str)] = &[
@@ -210,7 +215,7 @@ impl<'o> Unready<'o> {
         if code == Code::ChartModified {
             let stays = "Fleet tells the difference and does not take it back";
             finding.proof.push(stays.to_owned());
-            self.advise_on_certificates(&mut finding);
+            self.advise_on_patches(&mut finding);
         }
         finding
     }
@@ -265,23 +270,29 @@ impl<'o> Unready<'o> {
             said.iter()
                 .any(|said| parts.iter().all(|part| said.contains(part)))
         };
-        let known = FAILURES.iter().find(|(parts, _)| is_said(&parts));
+        let known = FAILURES.iter().find(|(parts, _)| is_said(parts));
         known.map_or(OTHER_FAILURE, |(_, advice)| advice)
     }
 
-    /// The patch of a certificate must not be applied.
-    fn advise_on_certificates(&self, finding: &mut IncidentFinding) {
+    /// The patch of a certificate must not be applied, and one from which secrets were left out not as it stands.
+    fn advise_on_patches(&self, finding: &mut IncidentFinding) {
         let modified = self
             .deployment
             .map(|one| items(one, "/status/modifiedStatus"));
         let modified = modified.unwrap_or_default();
+        if finding.evidence.iter().any(|seen| seen.field == LEFT_OUT) {
+            finding.advice = format!("{} {FILL_IN}", finding.advice);
+        }
         let certificates = modified.iter().filter(|one| has_certificate(one)).count();
         if certificates == 0 {
             return;
         }
         finding.advice = match certificates == modified.len() {
-            true => EXCEPT_CERTIFICATES.to_owned(),
-            false => format!("{EXCEPT_CERTIFICATES} For the others: {}", finding.advice),
+            true => format!("{LEAVE_CERTIFICATES} {EXCEPT_CERTIFICATES}"),
+            false => format!(
+                "{LEAVE_CERTIFICATES} {EXCEPT_CERTIFICATES} {}",
+                finding.advice
+            ),
         };
     }
 
@@ -334,13 +345,17 @@ fn modification(one: &Value) -> Evidence {
     Evidence::new(object(one), field, value)
 }
 
-/// Does an object differ in a certificate: a Secret of TLS, or what trusts its authority?
+/// Does an object differ in a certificate: a Secret of TLS, or what trusts its authority? Where the data of a Secret was left out,
+/// its name tells.
 fn has_certificate(one: &Value) -> bool {
     let patch: Value = serde_json::from_str(text(one, "/patch")).unwrap_or_default();
-    match text(one, "/kind") {
-        "Secret" => ["tls.crt", "tls.key", "ca.crt"]
+    match (text(one, "/kind"), patch["data"].as_object()) {
+        ("Secret", Some(data)) => ["tls.crt", "tls.key", "ca.crt"]
             .iter()
-            .any(|key| patch["data"].get(key).is_some()),
+            .any(|key| data.contains_key(*key)),
+        ("Secret", None) => ["tls", "cert"]
+            .iter()
+            .any(|part| text(one, "/name").contains(part)),
         _ => has_key(&patch, "caBundle"),
     }
 }
@@ -368,7 +383,7 @@ fn redacted_patch(patch: &str) -> (&'static str, String) {
     }
     match shown == whole {
         true => ("modified", said),
-        false => ("modified (secrets left out)", said),
+        false => (LEFT_OUT, said),
     }
 }
 

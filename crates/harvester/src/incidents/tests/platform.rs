@@ -92,7 +92,7 @@ fn a_certificate_that_differs_is_excepted_and_not_given_what_the_chart_says() {
         "patch": "{\"webhooks\":[{\"clientConfig\":{\"caBundle\":\"s3cret\"},\"failurePolicy\":\"Fail\"}]}"});
     let other = json!({"kind": "Deployment", "apiVersion": "apps/v1", "namespace": "longhorn-system",
         "name": "longhorn-ui", "patch": "{\"spec\":{\"replicas\":2}}"});
-    let both = modified_by(json!([secret, webhook]));
+    let both = modified_by(json!([secret.clone(), webhook.clone()]));
     assert!(both.advice.contains("spec.diff.comparePatches"), "{both:?}");
     assert!(!both.advice.contains("--type merge"), "{both:?}");
     let said = told(&both);
@@ -106,6 +106,11 @@ fn a_certificate_that_differs_is_excepted_and_not_given_what_the_chart_says() {
         mixed.contains("spec.diff.comparePatches") && mixed.contains("--type merge"),
         "{mixed}"
     );
+    // Its data is left out of what was saved.
+    let mut saved = secret.clone();
+    saved["patch"] = json!("{\"data\":\"[redacted]\"}");
+    let advice = modified_by(json!([saved])).advice;
+    assert!(!advice.contains("--type merge"), "{advice}");
     // A Secret of another kind has no certificate.
     let password =
         json!({"kind": "Secret", "name": "x", "patch": "{\"data\":{\"password\":\"s3cret\"}}"});
@@ -138,6 +143,13 @@ fn the_patch_is_whole_for_programs_and_short_for_people() {
     let seen = of(&secret);
     assert_eq!(seen.field, "modified (secrets left out)");
     assert!(!seen.value.contains("hunter2"), "{seen}");
+    let advice =
+        modified_by(json!([{"kind": "Deployment", "name": "x", "patch": secret.to_string()}]))
+            .advice;
+    assert!(
+        advice.ends_with("Fill in first what is `[redacted]` in it."),
+        "{advice}"
+    );
     assert!(serde_json::from_str::<Value>(&seen.value).is_ok(), "{seen}");
 }
 

@@ -260,9 +260,11 @@ impl<'o> RepositoryVolume<'o> {
 
 /// Harvester's documentation of the upgrade from v1.7 to v1.8, known issue 2.
 fn endpoint_advice(volume: &str) -> String {
-    format!(
-        "Give Longhorn's setting {ENDPOINT_NETWORK} the storage network's NetworkAttachmentDefinition again, delete pod \
-         {LONGHORN}/share-manager-{volume}, and take the annotation rwx-network.settings.harvesterhci.io/initialized off \
-         Harvester's Setting rwx-network, so that it is not emptied again."
-    )
+    let first = format!(
+        "Give Longhorn's setting {ENDPOINT_NETWORK} the storage network's NetworkAttachmentDefinition again, and delete pod \
+         {LONGHORN}/share-manager-{volume}."
+    );
+    let then = "Take the annotation rwx-network.settings.harvesterhci.io/initialized off Harvester's Setting rwx-network, so that \
+                it is not emptied again.";
+    format!("{first} {then}")
 }
