@@ -11,7 +11,7 @@ use windrow_decide::{PhaseState, Status};
 use windrow_model::findings::Finding;
 use windrow_plan::readiness::node::{ProbeSeverity, ProbeState};
 
-use self::chain::{explained_file, outlook, roots};
+use self::chain::{Explained, explained, explained_file, outlook, roots};
 use super::document::{self, age};
 use super::out::print_whole;
 use super::output::Output;
@@ -157,10 +157,12 @@ fn people(answer: &WhyAnswer, at: Timestamp, verbose: bool, style: Style) -> Str
         apart(&mut out);
         word(&mut out, explained, found, view);
     }
+    let mut places = Explained::new();
+    explained(&answer.files, &mut places);
     for file in &answer.files {
         apart(&mut out);
         explained_file(&mut out, file, 0, view);
-        roots(&mut out, file, view);
+        roots(&mut out, file, &places, view);
         outlook(&mut out, file, view);
     }
     // Behind a file a line each: `windrow why CODE` says more.
@@ -173,6 +175,10 @@ fn people(answer: &WhyAnswer, at: Timestamp, verbose: bool, style: Style) -> Str
             true => finding_line(&mut out, one, style),
             false => finding(&mut out, one, view),
         }
+    }
+    if let Some(left_out) = answer.left_out {
+        apart(&mut out);
+        lines(&mut out, 0, &format!("{left_out}."), style);
     }
     out
 }

@@ -3,6 +3,7 @@
 
 mod words;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -35,6 +36,9 @@ pub struct WhyAnswer {
     /// What was found of the code, the object or the file asked about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// What is not in this answer because it would be too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<&'static str>,
 }
 
 /// A step of the bootstrap, and the checks that it waits for.
@@ -127,7 +131,22 @@ pub struct ExplainedBlocker {
     /// It was explained further up: the chain comes back to itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cycle: bool,
+    /// The file that brings it is explained elsewhere in this answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub explained_elsewhere: bool,
+    /// The file that brings it is not explained: the chain is too deep here. Ask about that file.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub not_explained: bool,
 }
+
+/// Most files and needs of one answer, and most bytes of their texts. Every user may ask.
+const MOST_ENTRIES: usize = 1_000;
+const MOST_BYTES: usize = 256 << 10;
+/// Most files below one another. Readers of JSON end at a depth of 128, and each file takes three levels.
+const MOST_DEPTH: usize = 24;
+/// Said where an answer is cut.
+const LEFT_OUT: &str = "The answer would be too long: some of what is waited for is left out. Ask about one file at a time; \
+                        the status document has everything";
 
 /// Explains whatever the document shows under a name; `None` when it shows nothing of that name. `manifests` is the
 /// manifests directory: a file may be named by its absolute path.
@@ -144,10 +163,8 @@ pub fn explain(status: &Status, asked: &str, manifests: &Path) -> Option<WhyAnsw
     if files.is_empty() && probe.is_none() && step.is_none() && word.is_none() {
         files = files_about(status, asked);
     }
-    let files: Vec<ExplainedFile> = files
-        .iter()
-        .filter_map(|file| explain_file(status, file, &mut Vec::new()))
-        .collect();
+    let mut chain = Chain::new(status, MOST_DEPTH);
+    let files = chain.explain_files(files.iter());
     let named = probe.is_some() || step.is_some() || word.is_some();
     (named || !files.is_empty() || !findings.is_empty()).then_some(WhyAnswer {
         api_version: "windrow.dev/v1",
@@ -157,6 +174,7 @@ pub fn explain(status: &Status, asked: &str, manifests: &Path) -> Option<WhyAnsw
         step,
         word,
         findings,
+        left_out: chain.is_cut.then_some(LEFT_OUT),
     })
 }
 
@@ -294,50 +312,177 @@ fn is_object(asked: &str, object: &str) -> bool {
             })
 }
 
-fn explain_file(
-    status: &Status,
-    file: &ManifestPath,
-    above: &mut Vec<ManifestPath>,
-) -> Option<ExplainedFile> {
-    let staging = &status.staging;
-    let plain = |state, since, why: String| ExplainedFile {
-        file: file.clone(),
-        state,
-        since,
-        why,
-        by: None,
-        overdue: false,
-        deadline: None,
-        waits_for: Vec::new(),
-        name_spares_hold: None,
-        no_name_spares_hold: None,
-        release: None,
-    };
-    if let Some(held) = staging.held.iter().find(|one| one.file == *file) {
-        return Some(explain_held_file(status, held, above));
+/// The files of one answer. Each is explained once, where it is first met: one that many others wait for would otherwise stand
+/// below each of them, and all of it again with every file more.
+struct Chain<'s> {
+    status: &'s Status,
+    /// Most files below one another.
+    most_depth: usize,
+    /// Those above the one that is being explained.
+    above: Vec<ManifestPath>,
+    explained: BTreeSet<ManifestPath>,
+    entries: usize,
+    bytes: usize,
+    is_cut: bool,
+}
+
+impl<'s> Chain<'s> {
+    fn new(status: &'s Status, most_depth: usize) -> Self {
+        Self {
+            status,
+            most_depth,
+            above: Vec::new(),
+            explained: BTreeSet::new(),
+            entries: 0,
+            bytes: 0,
+            is_cut: false,
+        }
     }
+
+    /// Is there room for one entry more? Without it the answer is cut.
+    fn has_room(&mut self) -> bool {
+        let room = self.entries < MOST_ENTRIES && self.bytes < MOST_BYTES;
+        self.is_cut |= !room;
+        room
+    }
+
+    /// An entry with texts of so many bytes.
+    fn count(&mut self, bytes: usize) {
+        self.entries += 1;
+        self.bytes += bytes;
+    }
+
+    /// Those for which there is room.
+    fn explain_files<'f>(
+        &mut self,
+        files: impl Iterator<Item = &'f ManifestPath>,
+    ) -> Vec<ExplainedFile> {
+        let mut explained = Vec::new();
+        for file in files {
+            if !self.has_room() {
+                break;
+            }
+            explained.extend(self.explain_file(file));
+        }
+        explained
+    }
+
+    /// `None` where no such file is staged.
+    fn explain_file(&mut self, file: &ManifestPath) -> Option<ExplainedFile> {
+        let staging = &self.status.staging;
+        if let Some(held) = staging.held.iter().find(|one| one.file == *file) {
+            return Some(self.explain_held_file(held));
+        }
+        let (state, since, why) = state_of(self.status, file)?;
+        self.count(file.as_str().len() + why.len());
+        if state != "applied" {
+            self.explained.insert(file.clone());
+        }
+        Some(ExplainedFile {
+            file: file.clone(),
+            state,
+            since,
+            why,
+            by: None,
+            overdue: false,
+            deadline: None,
+            waits_for: Vec::new(),
+            name_spares_hold: None,
+            no_name_spares_hold: None,
+            release: None,
+        })
+    }
+
+    fn explain_held_file(&mut self, held: &HeldFile) -> ExplainedFile {
+        self.count(held.file.as_str().len() + held.why.len());
+        self.explained.insert(held.file.clone());
+        self.above.push(held.file.clone());
+        let mut waits_for = Vec::new();
+        for blocker in &held.blockers {
+            if !self.has_room() {
+                break;
+            }
+            waits_for.push(self.explain_blocker(blocker));
+        }
+        self.above.pop();
+        let ours = held.by == Holder::Windrow;
+        ExplainedFile {
+            file: held.file.clone(),
+            state: "held",
+            since: held.since,
+            why: held.why.to_string(),
+            by: Some(held.by),
+            overdue: held.overdue,
+            deadline: held.deadline,
+            waits_for,
+            name_spares_hold: held.name_spares_hold.clone(),
+            no_name_spares_hold: held.no_name_spares_hold.clone(),
+            release: ours.then(|| format!("windrow release {}", held.file)),
+        }
+    }
+
+    fn explain_blocker(&mut self, blocker: &Blocker) -> ExplainedBlocker {
+        let Blocker {
+            what,
+            condition,
+            message,
+            required_by,
+            origin,
+            brought_by,
+            usual,
+            tier: _,
+        } = blocker;
+        let texts = [what, condition, message, required_by, &origin.rule];
+        let texts: usize = texts.iter().map(|text| text.len()).sum();
+        self.count(texts + origin.at.file.len() + usual.as_ref().map_or(0, String::len));
+        let mut link = ExplainedBlocker {
+            blocker: blocker.clone(),
+            root: false,
+            because: None,
+            cycle: false,
+            explained_elsewhere: false,
+            not_explained: false,
+        };
+        match brought_by {
+            Some(file) if self.above.contains(file) => link.cycle = true,
+            Some(file) if self.explained.contains(file) => link.explained_elsewhere = true,
+            Some(file) if !waits(self.status, file) => link.root = true,
+            Some(_) if self.above.len() >= self.most_depth => link.not_explained = true,
+            Some(file) => link.because = self.explain_file(file).map(Box::new),
+            None => link.root = true,
+        }
+        link
+    }
+}
+
+/// Is there something to say of a file that brings something: is it staged and not applied?
+fn waits(status: &Status, file: &ManifestPath) -> bool {
+    let staging = &status.staging;
+    staging.held.iter().any(|one| one.file == *file)
+        || state_of(status, file).is_some_and(|(state, ..)| state != "applied")
+}
+
+/// The state of a file that is not held, since when, and why.
+fn state_of(status: &Status, file: &ManifestPath) -> Option<(&'static str, Timestamp, String)> {
+    let staging = &status.staging;
     if let Some(file) = staging.not_held.iter().find(|one| one.file == *file) {
         let why = format!(
             "{} It should wait: {}",
             sentence(&Code::NotHeld.say(&[("error", &file.error)])),
             file.why
         );
-        return Some(plain("not held", file.since, why));
+        return Some(("not held", file.since, why));
     }
     if let Some(failed) = staging.failed.iter().find(|one| one.file == *file) {
         let why = format!("RKE2 cannot apply it: {}", failed.message);
-        return Some(plain("failed", failed.since, why));
+        return Some(("failed", failed.since, why));
     }
     if let Some(one) = staging.released.iter().find(|one| one.file == *file) {
-        let why = until_applied(status).to_owned();
-        return Some(plain("released", one.since, why));
+        return Some(("released", one.since, until_applied(status).to_owned()));
     }
     let one = staging.applied.iter().find(|one| one.file == *file)?;
-    Some(plain(
-        "applied",
-        one.since,
-        "RKE2 has applied it".to_owned(),
-    ))
+    let why = "RKE2 has applied it".to_owned();
+    Some(("applied", one.since, why))
 }
 
 /// What a released file waits for.
@@ -374,49 +519,6 @@ fn sentence(line: &str) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
-fn explain_held_file(
-    status: &Status,
-    held: &HeldFile,
-    above: &mut Vec<ManifestPath>,
-) -> ExplainedFile {
-    above.push(held.file.clone());
-    let waits_for = held
-        .blockers
-        .iter()
-        .map(|blocker| {
-            let bringer = blocker.brought_by.as_ref();
-            let cycle = bringer.is_some_and(|file| above.contains(file));
-            let because = match bringer {
-                Some(file) if !cycle => explain_file(status, file, above)
-                    .filter(|one| one.state != "applied")
-                    .map(Box::new),
-                _ => None,
-            };
-            ExplainedBlocker {
-                root: because.is_none() && !cycle,
-                blocker: blocker.clone(),
-                because,
-                cycle,
-            }
-        })
-        .collect();
-    above.pop();
-    let ours = held.by == Holder::Windrow;
-    ExplainedFile {
-        file: held.file.clone(),
-        state: "held",
-        since: held.since,
-        why: held.why.to_string(),
-        by: Some(held.by),
-        overdue: held.overdue,
-        deadline: held.deadline,
-        waits_for,
-        name_spares_hold: held.name_spares_hold.clone(),
-        no_name_spares_hold: held.no_name_spares_hold.clone(),
-        release: ours.then(|| format!("windrow release {}", held.file)),
-    }
-}
-
 /// Does a person's input mean this file? Its path, its base name, and its absolute path do.
 pub fn names_file(typed: &str, file: &ManifestPath, manifests: &Path) -> bool {
     *file == typed
@@ -425,42 +527,4 @@ pub fn names_file(typed: &str, file: &ManifestPath, manifests: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_is_meant_by_its_path_its_name_and_its_absolute_path() {
-        let manifests = Path::new("/m");
-        assert!(names_file("a/b.yaml", &"a/b.yaml".into(), manifests));
-        assert!(names_file("b.yaml", &"a/b.yaml".into(), manifests));
-        assert!(names_file("/m/a/b.yaml", &"a/b.yaml".into(), manifests));
-        assert!(!names_file("a", &"a/b.yaml".into(), manifests));
-        assert!(!names_file(".yaml", &"a/b.yaml".into(), manifests));
-        assert!(!names_file("/n/b.yaml", &"a/b.yaml".into(), manifests));
-    }
-
-    #[test]
-    fn an_object_is_meant_in_every_way_that_people_write_it() {
-        let object = "VirtualMachine shop/till, line 3";
-        for asked in [
-            "VirtualMachine/shop/till",
-            "virtualmachine shop/till",
-            "VirtualMachine shop till",
-            "till",
-        ] {
-            assert!(is_object(asked, object), "{asked}");
-        }
-        for asked in [
-            "shop",
-            "VirtualMachine/till",
-            "Secret/shop/till",
-            "VirtualMachine/x/till",
-        ] {
-            assert!(!is_object(asked, object), "{asked}");
-        }
-        assert!(is_object(
-            "VirtualMachine.kubevirt.io",
-            "the kind VirtualMachine.kubevirt.io"
-        ));
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
 //! A held file, what it waits for down to the root, and what becomes of it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -68,15 +69,23 @@ fn chain_link(out: &mut String, link: &ExplainedBlocker, depth: usize, view: Why
             &format!("{file} brings it, which waits for this one: a cycle"),
             style,
         ),
+        (None, Some(file)) if link.explained_elsewhere => {
+            let more = format!("{file} brings it, which is explained elsewhere in this answer");
+            lines(out, depth + 4, &more, style);
+        }
+        (None, Some(file)) if link.not_explained => {
+            let more = format!("{file} brings it, which waits too: windrow why {file}");
+            lines(out, depth + 4, &more, style);
+        }
         (None, Some(file)) => lines(out, depth + 4, &format!("{file} brings it"), style),
         (None, None) => {}
     }
 }
 
 /// The blockers that no staged file stands behind, where the chain does not begin with them.
-pub(super) fn roots(out: &mut String, file: &ExplainedFile, view: WhyView) {
+pub(super) fn roots(out: &mut String, file: &ExplainedFile, files: &Explained<'_>, view: WhyView) {
     let mut found = Vec::new();
-    collect_roots(file, &mut found);
+    collect_roots(file, files, &mut BTreeSet::new(), &mut found);
     let at_top = |message: &String| {
         let mut top = file.waits_for.iter();
         top.any(|link| link.root && link.blocker.message == *message)
@@ -86,20 +95,53 @@ pub(super) fn roots(out: &mut String, file: &ExplainedFile, view: WhyView) {
     }
 }
 
-fn collect_roots(file: &ExplainedFile, found: &mut Vec<String>) {
+/// Where each file of an answer is explained.
+pub(super) type Explained<'a> = BTreeMap<&'a str, &'a ExplainedFile>;
+
+/// Each is explained in one place, whatever waits for it.
+pub(super) fn explained<'a>(files: &'a [ExplainedFile], into: &mut Explained<'a>) {
+    for file in files {
+        explain_below(file, into);
+    }
+}
+
+fn explain_below<'a>(file: &'a ExplainedFile, into: &mut Explained<'a>) {
+    into.entry(file.file.as_str()).or_insert(file);
+    for below in file
+        .waits_for
+        .iter()
+        .filter_map(|link| link.because.as_ref())
+    {
+        explain_below(below, into);
+    }
+}
+
+fn collect_roots<'a>(
+    file: &'a ExplainedFile,
+    files: &Explained<'a>,
+    seen: &mut BTreeSet<&'a str>,
+    found: &mut Vec<String>,
+) {
+    if !seen.insert(file.file.as_str()) {
+        return;
+    }
     for link in &file.waits_for {
         if link.root && !found.contains(&link.blocker.message) {
             found.push(link.blocker.message.clone());
         }
-        if let Some(because) = &link.because {
-            if because.waits_for.is_empty() {
-                let message = format!("{} is {}: {}", because.file, because.state, because.why);
-                if !found.contains(&message) {
-                    found.push(message);
-                }
+        let elsewhere = link.blocker.brought_by.as_ref();
+        let elsewhere = elsewhere.filter(|_| link.explained_elsewhere);
+        let elsewhere = elsewhere.and_then(|file| files.get(file.as_str()).copied());
+        let Some(because) = link.because.as_deref().or(elsewhere) else {
+            continue;
+        };
+        if because.waits_for.is_empty() {
+            let message = format!("{} is {}: {}", because.file, because.state, because.why);
+            if !found.contains(&message) {
+                found.push(message);
             }
-            collect_roots(because, found);
         }
+        collect_roots(because, files, seen, found);
     }
 }
 
@@ -182,6 +224,8 @@ mod tests {
             root: true,
             because: None,
             cycle: false,
+            explained_elsewhere: false,
+            not_explained: false,
         };
         let view = WhyView {
             at: Timestamp::UNIX_EPOCH,

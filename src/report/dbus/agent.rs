@@ -360,9 +360,11 @@ impl Agent {
 
     fn why(&self, what: &str) -> fdo::Result<String> {
         let status = self.current()?;
-        self.handler
+        let answer = self
+            .handler
             .why(&status, what)
-            .ok_or_else(|| fdo::Error::InvalidArgs(unknown_name(&status, what)))
+            .ok_or_else(|| fdo::Error::InvalidArgs(unknown_name(&status, what)))?;
+        bounded_answer(answer)
     }
 
     async fn order(
@@ -385,6 +387,18 @@ impl Agent {
         on_a_thread(move || handler.order(verb, &files, &by, &reason))
             .await?
             .map_err(fdo::Error::Failed)
+    }
+}
+
+/// An answer of `Why`, unless it is too long: every user may ask for it, and the bus keeps what its reader does not take.
+pub(super) fn bounded_answer(answer: String) -> fdo::Result<String> {
+    /// Longest answer, in bytes.
+    const LONGEST: usize = 1 << 20;
+    match answer.len() <= LONGEST {
+        true => Ok(answer),
+        false => Err(fdo::Error::LimitsExceeded(
+            "the answer is longer than 1 MiB: read /run/windrow/status.json".to_owned(),
+        )),
     }
 }
 

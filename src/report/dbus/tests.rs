@@ -27,3 +27,11 @@ fn without_a_status_nothing_is_claimed() {
     assert_eq!(unknown.len(), 1);
     assert_eq!(unknown["Readiness"], "Unknown".into());
 }
+
+#[test]
+fn an_answer_that_is_too_long_for_the_bus_is_refused() {
+    let fits = "x".repeat(1 << 20);
+    assert_eq!(agent::bounded_answer(fits.clone()).unwrap(), fits);
+    let refused = agent::bounded_answer(fits + "x").unwrap_err();
+    assert!(refused.to_string().contains("status.json"), "{refused}");
+}
