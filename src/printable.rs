@@ -138,7 +138,7 @@ pub(crate) fn shell_word(word: &str) -> Cow<'_, str> {
 
 /// Hidden characters stand in JSON inside of strings alone, where they may be escaped; line breaks are
 /// JSON's own.
-fn escaped(json: String) -> String {
+pub(crate) fn escaped(json: String) -> String {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n');
     if json.bytes().all(is_plain) {
         return json;

@@ -26,8 +26,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Pauses while a server does not answer; and after each answer, so that one that lies asks for nothing.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 const BETWEEN: Duration = Duration::from_millis(500);
-/// Largest document that is read.
+/// Largest document that is read, and what it may take in memory while it is read.
 const LARGEST: usize = 8 << 20;
+const LARGEST_PARSED: usize = 64 << 20;
 
 /// A server that is asked.
 #[derive(Debug, Clone, Default)]
@@ -85,8 +86,7 @@ impl AskWith {
 /// What came of asking.
 struct Answered {
     report: NodeReport,
-    document: Value,
-    bytes: usize,
+    document: Vec<u8>,
 }
 
 /// Asks a server again and again; with `patience`, until it has not answered for so long.
@@ -99,12 +99,13 @@ pub(crate) async fn follow(
     let mut pauses = Backoff::new(PAUSES.0, PAUSES.1);
     let mut last: Option<NodeReport> = None;
     let mut answered_at = Instant::now();
-    let about = About(&hub, format!("url {}", server.url));
+    let about = [format!("url {}", server.url), about_name(&server)];
+    let about = About(&hub, about);
     loop {
         let from = last.as_ref().and_then(|report| report.generation);
         let asked = ask(&hub, &server, &with, from).await;
         hub.note(
-            &about.1,
+            &about.1[0],
             asked
                 .as_ref()
                 .err()
@@ -135,22 +136,25 @@ pub(crate) async fn once(hub: &Hub, server: &AskedServer, with: &AskWith) -> Res
 }
 
 /// What is said of a server ends with asking it.
-struct About<'h>(&'h Hub, String);
+struct About<'h>(&'h Hub, [String; 2]);
 
 impl Drop for About<'_> {
     fn drop(&mut self) {
-        self.0.note(&self.1, None);
+        for about in &self.1 {
+            self.0.note(about, None);
+        }
     }
+}
+
+/// Under what is noted that a server calls itself otherwise.
+fn about_name(server: &AskedServer) -> String {
+    format!("name {}", server.url)
 }
 
 async fn take(hub: &Hub, answered: Option<Answered>, last: &mut Option<NodeReport>) {
     let report = match answered {
         Some(answered) => {
-            hub.put_document(
-                &answered.report.identity.host,
-                answered.document,
-                answered.bytes,
-            );
+            hub.put_document(&answered.report.identity, answered.document);
             answered.report
         }
         // Nothing has changed, and the node is there.
@@ -218,15 +222,52 @@ async fn ask(
             return Err("its document is larger than 8 MiB".to_owned());
         }
     }
+    if parsed_size(&bytes) > LARGEST_PARSED {
+        return Err("its document has more parts than any status has".to_owned());
+    }
     let document: Value =
         serde_json::from_slice(&bytes).map_err(|_| "its answer is not JSON".to_owned())?;
-    let report = read_document(&document, hub.now(), sent, server.identity.as_ref())
+    let read = hub
+        .with_inventory(|list| {
+            let asked = server.identity.as_ref().map(|asked| (asked, list));
+            read_document(&document, hub.now(), sent, asked)
+        })
         .map_err(|wrong| wrong.join("; "))?;
+    let report = read.report;
+    let about = about_name(server);
+    hub.note(
+        &about,
+        read.contradiction.map(|name| {
+            let at = shown(&server.url);
+            format!("{at}: its document says that it is {name}, which the list does not: what it says is shown of the node that the list has there")
+        }),
+    );
     Ok(Some(Answered {
         report,
-        document,
-        bytes: bytes.len(),
+        document: bytes,
     }))
+}
+
+/// What a document takes in memory once it is parsed, about and at most: a short value takes more than its text.
+fn parsed_size(document: &[u8]) -> usize {
+    /// A value, and a map with its first key, which has room for more.
+    const VALUE: usize = 32;
+    const MAP: usize = 720;
+    let (mut size, mut in_text, mut escaped) = (document.len(), false, false);
+    for byte in document {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'{' => size += MAP,
+            // A list begins with room for four.
+            b'[' => size += 4 * VALUE,
+            b',' => size += 2 * VALUE,
+            _ => {}
+        }
+    }
+    size
 }
 
 /// A URL for people: without what may be secret.

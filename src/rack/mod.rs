@@ -21,9 +21,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use serde_json::Value;
 use tokio::sync::watch;
-use windrow_rack::{Inventory, NodeIdentity, NodeReport, Rack, RackNotice, RackView, ReportSource};
+use windrow_model::manifest::sha256;
+use windrow_rack::{
+    Inventory, NodeIdentity, NodeReport, NodeRow, Rack, RackNotice, RackView, ReportSource,
+};
 
 use self::store::{Restored, Store, StoreOwner};
 use crate::locked::lock;
@@ -46,8 +48,8 @@ pub(crate) enum NotTaken {
     NotKept(String),
 }
 
-/// Tells reports apart: whose, id or content, sequence number, generation. An id alone is anybody's.
-type ReportKey = (NodeIdentity, String, Option<u64>, Option<u64>);
+/// Tells reports apart: the SHA-256 of whose it is, id or content, sequence number, generation. An id alone is anybody's.
+type ReportKey = [u8; 32];
 
 /// What is asked again and again is another report when it says something else.
 fn key_of(report: &NodeReport) -> ReportKey {
@@ -57,8 +59,8 @@ fn key_of(report: &NodeReport) -> ReportKey {
             serde_json::to_string(&(&report.boot, &report.state)).unwrap_or_default()
         }
     };
-    let (sequence, generation) = (report.sequence, report.generation);
-    (report.identity.clone(), name, sequence, generation)
+    let key = (&report.identity, name, report.sequence, report.generation);
+    sha256(&serde_json::to_vec(&key).unwrap_or_default())
 }
 
 /// What all parts of a rack share.
@@ -74,10 +76,12 @@ pub(crate) struct Hub {
     now: fn() -> Timestamp,
 }
 
-/// Status documents, by host name.
+/// Status documents as they came: as values they would be ten times as large.
 #[derive(Default)]
 struct Documents {
-    by_host: BTreeMap<String, (Arc<Value>, usize)>,
+    /// With the number of the last one that came before it.
+    by_node: BTreeMap<NodeIdentity, (u64, Arc<[u8]>)>,
+    came: u64,
     bytes: usize,
 }
 
@@ -98,11 +102,12 @@ impl Hub {
         // The store asks for the records that its reports come to.
         let shared: Arc<Mutex<std::sync::Weak<Self>>> = Arc::default();
         if let Some((opened, restored)) = opened {
-            for (identity, record) in restored.records {
-                // Another inventory may have no room for all that was known.
+            let (records, reports) = (restored.records, &restored.reports);
+            // Another inventory may have no room for all that was known.
+            for (identity, record) in records {
                 let _ = rack.restore(identity, record);
             }
-            for report in &restored.reports {
+            for report in reports {
                 let _ = rack.take(report);
             }
             for (number, note) in restored.notes.into_iter().enumerate() {
@@ -233,29 +238,42 @@ impl Hub {
         view
     }
 
-    /// Keeps a node's whole status document, in memory.
-    pub(crate) fn put_document(&self, host: &str, document: Value, bytes: usize) {
+    /// Keeps a node's whole status document, in memory; the oldest are dropped where there is no room.
+    pub(crate) fn put_document(&self, node: &NodeIdentity, document: Vec<u8>) {
         let mut documents = lock(&self.documents);
-        let before = documents
-            .by_host
-            .insert(host.to_owned(), (Arc::new(document), bytes));
-        documents.bytes += bytes;
-        documents.bytes -= before.map_or(0, |(_, bytes)| bytes);
+        documents.came += 1;
+        documents.bytes += document.len();
+        let document = (documents.came, document.into());
+        let before = documents.by_node.insert(node.clone(), document);
+        documents.bytes -= before.map_or(0, |(_, before)| before.len());
         while documents.bytes > MOST_DOCUMENTS {
-            let Some((_, (_, bytes))) = documents.by_host.pop_first() else {
+            let all = documents.by_node.iter();
+            let oldest = all.min_by_key(|(_, (came, _))| *came);
+            let Some(oldest) = oldest.map(|(node, _)| node.clone()) else {
                 break;
             };
-            documents.bytes -= bytes;
+            let (_, dropped) = documents.by_node.remove(&oldest).unwrap_or_default();
+            documents.bytes -= dropped.len();
         }
     }
 
-    /// A node's whole status document.
-    pub(crate) fn document(&self, host: &str) -> Option<Arc<Value>> {
+    /// The whole status document of a row's node.
+    pub(crate) fn document(&self, row: &NodeRow) -> Option<Arc<[u8]>> {
         let documents = lock(&self.documents);
-        documents
-            .by_host
-            .get(host)
-            .map(|(document, _)| document.clone())
+        let same = |one: &str, own: &str| !one.is_empty() && one == own;
+        let is_it = |node: &NodeIdentity| match (node.mac.is_empty(), node.serial.is_empty()) {
+            (false, _) => node.mac == row.mac,
+            (true, false) => node.serial == row.serial,
+            (true, true) => same(&node.host, &row.host),
+        };
+        let of_it = documents.by_node.iter().filter(|(node, _)| is_it(node));
+        let newest = of_it.max_by_key(|(_, (came, _))| *came);
+        newest.map(|(_, (_, document))| document.clone())
+    }
+
+    /// With the list of who is expected.
+    pub(crate) fn with_inventory<T>(&self, look: impl FnOnce(&Inventory) -> T) -> T {
+        look(lock(&self.rack).inventory())
     }
 }
 

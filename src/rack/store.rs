@@ -35,7 +35,9 @@ const FILE: &str = "rack.redb";
 const LOCK: &str = "rack.lock";
 /// Most reports, and most bytes of them, before the older half is folded into records.
 const MOST_REPORTS: usize = 20_000;
-const MOST_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 32 << 20;
+/// Most bytes of reports and of records that are read at the start: a file of an older version may have far more.
+const MOST_READ: usize = 2 * MOST_BYTES;
 /// Nothing is kept of a machine that was not heard of for so long.
 const KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// Memory for its pages.
@@ -136,22 +138,22 @@ impl Store {
                 read.unreadable
             ));
         }
-        let kept = read.reports.iter().map(|(number, _, bytes)| Held {
-            number: *number,
-            bytes: *bytes,
-        });
+        if read.left_out > 0 {
+            notes.push(format!(
+                "{} has more than is kept ({} MiB): the oldest reports and records are left out, {} in all",
+                path.display(),
+                MOST_READ >> 20,
+                read.left_out
+            ));
+        }
         let opened = Opened {
-            held: kept.collect(),
+            held: read.held,
             database,
             _lock: lock,
         };
         let restored = Restored {
             records: read.records,
-            reports: read
-                .reports
-                .into_iter()
-                .map(|(_, report, _)| report)
-                .collect(),
+            reports: read.reports,
             notes,
         };
         Ok((opened, restored))
@@ -323,16 +325,29 @@ fn open(path: &Path) -> Result<Database, Broken> {
     Ok(opened.map_err(|error: DatabaseError| redb::Error::from(error))?)
 }
 
-/// Everything that is in a file.
+/// What is in a file, as far as there is room for it.
 #[derive(Default)]
 struct ReadFile {
-    reports: std::collections::VecDeque<(u64, NodeReport, usize)>,
+    reports: Vec<NodeReport>,
     records: Vec<(NodeIdentity, NodeRecord)>,
+    /// All its reports, those that are left out as well.
+    held: std::collections::VecDeque<Held>,
     /// Reports and records that an older or a newer version wrote and this one cannot read.
     unreadable: usize,
+    /// Reports and records for which there is no room.
+    left_out: usize,
 }
 
 fn read_all(database: &Database, now: Timestamp) -> Result<ReadFile, Broken> {
+    read_within(database, now, MOST_REPORTS, MOST_READ)
+}
+
+fn read_within(
+    database: &Database,
+    now: Timestamp,
+    most: usize,
+    bytes: usize,
+) -> Result<ReadFile, Broken> {
     let read = || -> Result<ReadFile, redb::Error> {
         let mut all = ReadFile::default();
         let transaction = database.begin_write()?;
@@ -340,30 +355,84 @@ fn read_all(database: &Database, now: Timestamp) -> Result<ReadFile, Broken> {
         transaction.open_table(RECORDS)?;
         transaction.commit()?;
         let transaction = database.begin_read()?;
-        for entry in transaction.open_table(REPORTS)?.iter()? {
-            let (number, bytes) = entry?;
-            let bytes = bytes.value();
-            match serde_json::from_slice(bytes) {
-                Ok(report) => all.reports.push_back((number.value(), report, bytes.len())),
-                Err(_) => all.unreadable += 1,
-            }
-        }
-        for entry in transaction.open_table(RECORDS)?.iter()? {
-            let (identity, record) = entry?;
-            let identity = serde_json::from_str(identity.value());
-            let record = serde_json::from_slice::<NodeRecord>(record.value());
-            let (Ok(identity), Ok(record)) = (identity, record) else {
-                all.unreadable += 1;
-                continue;
-            };
-            let heard = record.heard();
-            if heard.is_some_and(|heard| now.duration_since(heard) < KEPT) {
-                all.records.push((identity, record));
-            }
-        }
+        all.read_reports(&transaction.open_table(REPORTS)?, 2 * most, bytes)?;
+        all.read_records(&transaction.open_table(RECORDS)?, now, bytes)?;
         Ok(all)
     };
     Ok(read()?)
+}
+
+impl ReadFile {
+    /// The newest of them, in their order.
+    fn read_reports(
+        &mut self,
+        table: &impl ReadableTable<u64, &'static [u8]>,
+        most: usize,
+        bytes: usize,
+    ) -> Result<(), redb::Error> {
+        let mut room = bytes;
+        for entry in table.iter()?.rev() {
+            let (number, report) = entry?;
+            let report = report.value();
+            self.held.push_front(Held {
+                number: number.value(),
+                bytes: report.len(),
+            });
+            if self.reports.len() == most || report.len() > room {
+                room = 0;
+                self.left_out += 1;
+                continue;
+            }
+            room -= report.len();
+            match serde_json::from_slice(report) {
+                Ok(report) => self.reports.push(report),
+                Err(_) => self.unreadable += 1,
+            }
+        }
+        self.reports.reverse();
+        Ok(())
+    }
+
+    /// Those that were heard of last. One at a time is in memory until it is known which.
+    fn read_records(
+        &mut self,
+        table: &impl ReadableTable<&'static str, &'static [u8]>,
+        now: Timestamp,
+        bytes: usize,
+    ) -> Result<(), redb::Error> {
+        let mut found = Vec::new();
+        for entry in table.iter()? {
+            let (identity, record) = entry?;
+            let (key, bytes) = (identity.value().to_owned(), record.value().len());
+            let identity = serde_json::from_str::<NodeIdentity>(&key);
+            let record = serde_json::from_slice::<NodeRecord>(record.value());
+            let (Ok(identity), Ok(record)) = (identity, record) else {
+                self.unreadable += 1;
+                continue;
+            };
+            let heard = record.heard();
+            if let Some(heard) = heard.filter(|heard| now.duration_since(*heard) < KEPT) {
+                found.push((std::cmp::Reverse(heard), key, bytes, identity));
+            }
+        }
+        found.sort();
+        let mut room = bytes;
+        for (_, key, bytes, identity) in found {
+            if bytes > room {
+                room = 0;
+                self.left_out += 1;
+                continue;
+            }
+            room -= bytes;
+            let Some(record) = table.get(key.as_str())? else {
+                continue;
+            };
+            if let Ok(record) = serde_json::from_slice(record.value()) {
+                self.records.push((identity, record));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Gives a file a name that no other has.

@@ -290,10 +290,13 @@ async fn what_was_taken_is_there_after_a_restart() {
 
 /// A node's status server, which answers everything with this document.
 async fn node(document: Value) -> (AskedServer, mpsc::UnboundedReceiver<String>, JoinHandle<()>) {
+    node_with(document.to_string()).await
+}
+
+async fn node_with(body: String) -> (AskedServer, mpsc::UnboundedReceiver<String>, JoinHandle<()>) {
     let (tls, pem) = server::certificate("node.example");
     let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
     let (log, requests) = mpsc::unbounded_channel();
-    let body = document.to_string();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (url, task) = server::start(listener, Some(tls), move |mut stream| {
         let (log, body) = (log.clone(), body.clone());
@@ -350,7 +353,8 @@ async fn a_node_is_asked_under_its_own_certificate_alone() {
         (view.nodes[0].name.as_str(), view.nodes[0].word),
         ("n1", RackWord::Ready)
     );
-    assert_eq!(hub.document("n1").unwrap()["generation"], 7);
+    let kept: Value = serde_json::from_slice(&hub.document(&hub.view().nodes[0]).unwrap()).unwrap();
+    assert_eq!(kept["generation"], 7);
     // Asked again and again, with the generation that it has.
     let following = tokio::spawn(ask::follow(hub.clone(), server, with, None));
     let mut heads = Vec::new();
@@ -385,6 +389,81 @@ async fn an_answer_that_is_none_is_told_and_not_kept() {
         assert!(hub.view().nodes.is_empty());
         task.abort();
     }
+}
+
+#[tokio::test]
+async fn a_node_answers_as_another_one_and_the_page_of_that_one_stays_as_it_was() {
+    let document = json!({"kind": "Status", "host": "n2", "generation": 7, "readiness": "Ready", "phase": "ready"});
+    let (mut server, _requests, _task) = node(document).await;
+    let list = Inventory::read("nodes.yaml", "- n1\n- n2\n").unwrap();
+    server.identity = Some(list.nodes()[0].identity.clone());
+    let hub = Hub::new(list, None, Timestamp::now).unwrap();
+    ask::once(&hub, &server, &AskWith::default()).await.unwrap();
+    let view = hub.view();
+    let [n1, n2] = ["n1", "n2"].map(|name| view.node(name).unwrap());
+    assert_eq!((n1.word, n2.word), (RackWord::Ready, RackWord::NeverCame));
+    assert!(hub.document(n1).is_some() && hub.document(n2).is_none());
+    let notice = &view.notices[0].text;
+    assert!(notice.contains("says that it is n2"), "{notice}");
+}
+
+/// The largest documents that a status server may answer with, whatever they do to whoever reads them.
+#[tokio::test]
+async fn a_document_that_grows_when_it_is_read_is_refused() {
+    let head = r#"{"kind": "Status", "host": "n1", "generation": 7, "readiness": "Ready", "phase": "ready", "x": ["#;
+    for part in ["[],", "{\"a\":1},"] {
+        let parts = part.repeat((8 << 20) / part.len() - 100);
+        let (server, _requests, task) = node_with(format!("{head}{parts}0]}}")).await;
+        let hub = Hub::new(Inventory::default(), None, Timestamp::now).unwrap();
+        let why = ask::once(&hub, &server, &AskWith::default()).await;
+        let why = why.unwrap_err();
+        assert!(why.contains("more parts"), "{why}");
+        task.abort();
+    }
+}
+
+#[tokio::test]
+async fn the_page_of_a_node_stays_small_whatever_its_document_says() {
+    let rack = Served::new(false).await;
+    rack.post(CLOUD_EVENT, event("n1", 1, "SettingUp")).await;
+    // Indented, each of these takes a line of a hundred blanks.
+    let deep = format!(
+        "{}{}0{}",
+        "[".repeat(100),
+        "[],".repeat(20_000),
+        "]".repeat(100)
+    );
+    let name = |number: usize| format!("f{number:02}.yaml");
+    let held: Vec<Value> = (0..40)
+        .map(|number| {
+            let blockers: Vec<Value> = (0..number)
+                .map(|before| {
+                    json!({
+                        "what": "the kind W", "condition": "served", "tier": "required", "message": "waits",
+                        "requiredBy": "W w, line 1", "broughtBy": name(before),
+                        "origin": {"rule": "inferred/kind-served", "file": name(number), "line": 1},
+                    })
+                })
+                .collect();
+            json!({"file": name(number), "since": "2026-01-01T00:00:00Z", "code": "waits-for-kind", "why": "waits",
+                "by": "windrow", "blockers": blockers})
+        })
+        .collect();
+    let mut document = json!({
+        "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 1, "readiness": "SettingUp", "phase": "staging",
+        "since": "2026-01-01T00:00:00Z", "reason": {"code": "waits-for-kind", "message": ""}, "summary": "",
+        "staging": {"total": 40, "held": held, "released": [], "applied": [], "failed": []},
+        "findings": [], "versions": {"windrow": "0.1.0"},
+    });
+    let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    document["x"] = read(&deep);
+    let node = NodeIdentity::new("", "", "n1");
+    rack.hub
+        .put_document(&node, document.to_string().into_bytes());
+    let page = rack.get("/nodes/n1").await.text().await.unwrap();
+    assert!(page.contains("f39.yaml"), "its files are there");
+    assert!(page.contains("longer than 512 KiB"));
+    assert!(page.len() < 2 << 20, "{}", page.len());
 }
 
 /// An event of a node that announces this server.

@@ -178,6 +178,14 @@ pub fn explain(status: &Status, asked: &str, manifests: &Path) -> Option<WhyAnsw
     })
 }
 
+/// Each of these files and its own needs, without the files behind them. Those for which there is no room are left out.
+pub(crate) fn explain_needs<'f>(
+    status: &Status,
+    files: impl Iterator<Item = &'f ManifestPath>,
+) -> Vec<ExplainedFile> {
+    Chain::new(status, 1).explain_files(files)
+}
+
 /// The line for a name that the document does not show, with the one that was meant, if one is near.
 pub fn unknown_name(status: &Status, asked: &str) -> String {
     let mut names: Vec<&str> = Vec::new();

@@ -39,12 +39,12 @@ pub use event::read_event;
 pub use identity::NodeIdentity;
 pub use inventory::{ExpectedNode, Inventory, InventoryError};
 pub use node_object::{ANNOTATION, CONDITION, Heartbeat, read_node};
-pub use rack::{MOST_UNKNOWN, Rack, Refused};
+pub use rack::{MOST_RECORD_BYTES, MOST_UNKNOWN, Rack, Refused};
 pub use record::NodeRecord;
 pub use report::{
     BlockingFile, FileCounts, LARGEST_REPORT, NodeFinding, NodeReport, NodeState, PhaseReport,
     ReportSource, StatusServer,
 };
 pub use row::{Attention, NodeRow, PhaseSpan, RackWord};
-pub use status_document::read_document;
+pub use status_document::{ReadDocument, read_document};
 pub use view::{RackCounts, RackNotice, RackView, rack_schema};

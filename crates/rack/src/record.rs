@@ -21,6 +21,12 @@ use crate::report::{MOST_PHASES, NodeReport, ReportSource};
 const MOST_BOOTS: usize = 8;
 /// Most names of a machine.
 const MOST_NAMES: usize = 8;
+/// Most bytes that a record takes in memory, about: more than three reports of one boot can have, and a hundred times what usual
+/// ones have. Older boots go first.
+const MOST_BYTES: usize = 384 << 10;
+
+/// What an entry takes beside its text.
+const ENTRY: usize = 64;
 
 /// What is known of one machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -189,6 +195,13 @@ impl BootRecord {
         }
     }
 
+    fn bytes(&self) -> usize {
+        let reports = [&self.event, &self.document, &self.condition];
+        let reports = reports.into_iter().flatten().map(NodeReport::bytes);
+        let phases = self.phases.keys().map(|name| 2 * ENTRY + name.len());
+        size_of::<Self>() + reports.chain(phases).sum::<usize>()
+    }
+
     /// When it began, as far as that is known.
     pub(crate) fn start(&self) -> Timestamp {
         self.began.unwrap_or(self.first)
@@ -275,7 +288,7 @@ impl NodeRecord {
             };
             self.boots.insert(id, joined);
         }
-        while self.boots.len() > MOST_BOOTS {
+        while self.boots.len() > MOST_BOOTS || (self.boots.len() > 1 && self.bytes() > MOST_BYTES) {
             let oldest = self
                 .boots
                 .iter()
@@ -306,6 +319,14 @@ impl NodeRecord {
                 id < other_id && one.first < other.heard && other.first < one.heard
             })
         })
+    }
+
+    /// What it takes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let boots = self.boots.iter();
+        let boots = boots.map(|(id, boot)| ENTRY + id.len() + boot.bytes());
+        let names = self.names.iter().map(|name| ENTRY + name.len());
+        ENTRY + boots.chain(names).sum::<usize>()
     }
 
     /// When anything was heard of it last.

@@ -225,6 +225,41 @@ impl NodeReport {
         fits.then_some(at)
     }
 
+    /// What its texts and lists take in memory, about; what has a fixed size is counted with the boot that it is of.
+    pub(crate) fn bytes(&self) -> usize {
+        /// What a short text takes beside its letters.
+        const TEXT: usize = 16;
+        let state = &self.state;
+        let identity = &self.identity;
+        let texts = [
+            &self.id,
+            &self.boot,
+            &identity.mac,
+            &identity.serial,
+            &identity.host,
+            &state.phase,
+            &state.headline,
+            &state.reason,
+            &state.message,
+            &state.role,
+            &state.node_name,
+            &state.version,
+            &state.rke2_version,
+        ];
+        let texts = texts.into_iter().chain(&state.addresses);
+        let blocker = state.first_blocker.iter();
+        let texts = texts.chain(blocker.flat_map(|one| [&one.file, &one.why]));
+        let server = state.server.iter();
+        let texts = texts.chain(server.flat_map(|one| [&one.url, &one.fingerprint]));
+        let findings = state.findings.iter();
+        let texts = texts.chain(findings.flat_map(|one| [&one.code, &one.severity, &one.subject]));
+        let texts = texts.chain(state.phases.iter().map(|one| &one.name));
+        texts.map(|text| TEXT + text.capacity()).sum::<usize>()
+            + state.addresses.len() * size_of::<String>()
+            + state.findings.len() * size_of::<NodeFinding>()
+            + state.phases.len() * size_of::<PhaseReport>()
+    }
+
     /// When its boot began, at the latest, by the receiver's clock.
     pub(crate) fn boot_began(&self) -> Option<Timestamp> {
         let uptime = jiff::SignedDuration::from_secs(i64::try_from(self.uptime?).ok()?);

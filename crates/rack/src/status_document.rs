@@ -7,12 +7,22 @@ use windrow_plan::readiness::node::Readiness;
 
 use crate::event::{findings, phases, reason};
 use crate::fields::Fields;
-use crate::identity::NodeIdentity;
+use crate::identity::{NodeIdentity, host_of};
+use crate::inventory::Inventory;
 use crate::report::{BlockingFile, FileCounts, NodeReport, NodeState, ReportSource};
 use crate::text::{MESSAGE, NAME, WORD, clean};
 
-/// Reads a document that came at this time. `sent`: the node's clock, where its answer says it. `asked`: who was asked; the
-/// document itself has neither hardware address nor serial number.
+/// What a document says.
+#[derive(Debug, Clone)]
+pub struct ReadDocument {
+    /// As a report.
+    pub report: NodeReport,
+    /// The name that it gives its node and that is not the name of the node that was asked.
+    pub contradiction: Option<String>,
+}
+
+/// Reads a document that came at this time. `sent`: the node's clock, where its answer says it. `asked`: which expected node was
+/// asked, and the list that it is in. Its certificate or address says who that is, and no name in the document changes it.
 ///
 /// # Errors
 ///
@@ -21,24 +31,41 @@ pub fn read_document(
     document: &Value,
     received: Timestamp,
     sent: Option<Timestamp>,
-    asked: Option<&NodeIdentity>,
-) -> Result<NodeReport, Vec<String>> {
+    asked: Option<(&NodeIdentity, &Inventory)>,
+) -> Result<ReadDocument, Vec<String>> {
     let mut fields = Fields::new(document, "");
     if fields.text("kind", WORD) != "Status" {
         fields.complain("kind", "this is no status document");
         return Err(fields.wrong());
     }
-    let host = NodeIdentity::new("", "", &fields.text("host", NAME));
+    let host = NodeIdentity::new("", "", &fields.text("host", NAME)).host;
+    let node_name = fields.text("nodeName", NAME);
+    // A Node of Kubernetes may have a name of its own.
+    let is_other = |name: &str, may_differ: bool| {
+        let asked = asked.filter(|_| !name.is_empty());
+        asked.is_some_and(|(node, list)| !may_be_called(node, list, name, may_differ))
+    };
+    let other_host = is_other(&host, false);
+    let other_node = is_other(&node_name, true);
+    let contradiction = match (other_host, other_node) {
+        (true, _) => Some(host.clone()),
+        (false, true) => Some(node_name.clone()),
+        (false, false) => None,
+    };
     let identity = match asked {
-        Some(asked) => NodeIdentity {
-            host: if host.host.is_empty() {
-                asked.host.clone()
-            } else {
-                host.host
-            },
+        Some((asked, _)) if !asked.host.is_empty() || other_host => asked.clone(),
+        Some((asked, _)) => NodeIdentity {
+            host,
             ..asked.clone()
         },
-        None => host,
+        None => NodeIdentity {
+            host,
+            ..NodeIdentity::default()
+        },
+    };
+    let node_name = match other_node {
+        true => String::new(),
+        false => node_name,
     };
     if identity.is_empty() {
         fields.complain("host", "the document names no node");
@@ -55,7 +82,7 @@ pub fn read_document(
         message,
         first_blocker: first_blocker(document),
         role: fields.text("role", WORD),
-        node_name: fields.text("nodeName", NAME),
+        node_name,
         addresses: Vec::new(),
         version: fields.text_in(&["versions", "windrow"]),
         rke2_version: fields.text_in(&["versions", "rke2"]),
@@ -77,9 +104,34 @@ pub fn read_document(
         state,
     };
     match fields.wrong() {
-        wrong if wrong.is_empty() => Ok(report),
+        wrong if wrong.is_empty() => Ok(ReadDocument {
+            report,
+            contradiction,
+        }),
         wrong => Err(wrong),
     }
+}
+
+/// May the node that was asked call itself so? The list names it so, with or without its domain; or it has no name there, or
+/// may have another one, and the name is no other node's.
+fn may_be_called(asked: &NodeIdentity, list: &Inventory, name: &str, may_differ: bool) -> bool {
+    fn short(name: &str) -> &str {
+        name.split('.').next().unwrap_or_default()
+    }
+    let name = host_of(name);
+    match asked.own_host() {
+        Some(host) if !may_differ => {
+            host == name || (short(host) == short(&name) && is_short(host, &name))
+        }
+        Some(_) | None => !list.nodes.iter().any(|node| {
+            node.identity != *asked && [&node.identity.host, &host_of(&node.name)].contains(&&name)
+        }),
+    }
+}
+
+/// Has one of the two names no domain?
+fn is_short(one: &str, other: &str) -> bool {
+    !one.contains('.') || !other.contains('.')
 }
 
 fn files<'v>(document: &'v Value, state: &str) -> &'v [Value] {

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use windrow_rack::{LARGEST_REPORT, read_event};
 
 use super::{AGES, BETWEEN, HEAD, RackServer};
-use crate::printable::json_pretty;
+use crate::printable::{escaped, json_pretty};
 use crate::rack::NotTaken;
 use crate::render::{ChainFile, ChainLink, NodePage, node_page, policy, rack_page, rack_part};
 use crate::report::why;
@@ -112,57 +112,85 @@ fn one_node(server: &RackServer, id: &str, part_alone: bool) -> Response {
     let Some(row) = view.node(id) else {
         return plain(StatusCode::NOT_FOUND, "there is no such node");
     };
-    let document = server.hub.document(&row.host);
+    let document = server.hub.document(row);
     let page = NodePage {
         row,
         view: &view,
         chain: document.as_deref().map(chain).unwrap_or_default(),
-        document: document.and_then(|document| json_pretty(&*document).ok()),
+        document: document.as_deref().and_then(shown_document),
     };
     html(node_page(&page, part_alone))
 }
 
 /// The files of a node that wait, and for what. A newer node's document may not be read here: then there are none.
-fn chain(document: &serde_json::Value) -> Vec<ChainFile> {
+fn chain(document: &[u8]) -> Vec<ChainFile> {
     /// Most files that are shown.
     const MOST: usize = 50;
-    let Ok(status) = serde_json::from_value::<windrow_decide::Status>(document.clone()) else {
+    let Ok(status) = serde_json::from_slice::<windrow_decide::Status>(document) else {
         return Vec::new();
     };
-    let held = status.staging.held.iter().map(|file| file.file.as_str());
-    let failed = status.staging.failed.iter().map(|file| file.file.as_str());
-    let mut files: Vec<ChainFile> = Vec::new();
-    for asked in failed.chain(held).take(MOST) {
-        let Some(answer) = why::explain(&status, asked, std::path::Path::new("")) else {
-            continue;
-        };
-        files.extend(
-            answer
-                .files
-                .into_iter()
-                .filter(|file| file.file.as_str() == asked)
-                .map(|file| ChainFile {
-                    file: file.file.to_string(),
-                    state: file.state.to_owned(),
-                    why: file.why,
-                    links: file
-                        .waits_for
-                        .into_iter()
-                        .map(|one| ChainLink {
-                            what: format!("{} {}", one.blocker.what, one.blocker.condition),
-                            message: one.blocker.message,
-                            root: one.root,
-                            brought_by: one
-                                .blocker
-                                .brought_by
-                                .map(|file| file.to_string())
-                                .unwrap_or_default(),
-                        })
-                        .collect(),
-                }),
-        );
+    let held = status.staging.held.iter().map(|file| &file.file);
+    let failed = status.staging.failed.iter().map(|file| &file.file);
+    let files = why::explain_needs(&status, failed.chain(held).take(MOST)).into_iter();
+    let files = files.map(|file| ChainFile {
+        file: file.file.to_string(),
+        state: file.state.to_owned(),
+        why: file.why,
+        links: file
+            .waits_for
+            .into_iter()
+            .map(|one| ChainLink {
+                what: format!("{} {}", one.blocker.what, one.blocker.condition),
+                message: one.blocker.message,
+                root: one.root,
+                brought_by: one
+                    .blocker
+                    .brought_by
+                    .map(|file| file.to_string())
+                    .unwrap_or_default(),
+            })
+            .collect(),
+    });
+    files.collect()
+}
+
+/// A document for a page, indented; a long one is shown in part, and says so.
+fn shown_document(document: &[u8]) -> Option<String> {
+    /// Longest text of it, in bytes.
+    const LONGEST: usize = 512 << 10;
+    let mut out = FirstBytes {
+        bytes: Vec::new(),
+        most: LONGEST,
+    };
+    let value: serde_json::Value = serde_json::from_slice(document).ok()?;
+    let written = serde_json::to_writer_pretty(&mut out, &value);
+    let mut text = escaped(String::from_utf8_lossy(&out.bytes).into_owned());
+    if written.is_err() {
+        text.push_str("\n… It is longer than 512 KiB: ask the node for the rest.");
     }
-    files
+    Some(text)
+}
+
+/// Keeps the first bytes that are written.
+struct FirstBytes {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl std::io::Write for FirstBytes {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let room = self.most - self.bytes.len();
+        if room == 0 {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        let taken = bytes.len().min(room);
+        self.bytes.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 async fn event(

@@ -132,6 +132,48 @@ fn what_another_version_wrote_is_counted() {
     assert!(note.ends_with("does not show: 2"), "{note}");
 }
 
+#[test]
+fn of_a_file_with_more_than_is_kept_the_newest_is_read_and_the_rest_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut opened, _) = Store::open(directory.path(), start()).unwrap();
+    let reports: Vec<NodeReport> = (1..9).map(|number| report(number, number)).collect();
+    let mut rack = Rack::new(Inventory::default());
+    for report in &reports {
+        rack.take(report).unwrap();
+    }
+    let records = rack.records();
+    let records: Vec<_> = records
+        .map(|(one, record)| (one.clone(), record.clone()))
+        .collect();
+    opened.fold(&records).unwrap();
+    opened.append(&reports).unwrap();
+    let now = start() + SignedDuration::from_secs(10);
+    let all = read_within(&opened.database, now, 100, 1 << 20)
+        .ok()
+        .unwrap();
+    assert_eq!(
+        (all.reports.len(), all.records.len(), all.left_out),
+        (8, 8, 0)
+    );
+    let half = all.held.iter().take(4).map(|held| held.bytes).sum();
+    let some = read_within(&opened.database, now, 100, half).ok().unwrap();
+    assert_eq!(some.reports, reports[4..]);
+    let record = serde_json::to_vec(&records[7].1).unwrap().len();
+    let some = read_within(&opened.database, now, 2, 2 * record + 10)
+        .ok()
+        .unwrap();
+    let kept: Vec<&str> = some
+        .records
+        .iter()
+        .map(|(one, _)| one.host.as_str())
+        .collect();
+    assert_eq!(kept, ["n8", "n7"]);
+    assert!(some.reports.len() <= 4, "{}", some.reports.len());
+    // What is left out is in the file until it is folded.
+    assert_eq!(some.held.len(), 8);
+    assert_eq!(some.left_out, 6 + 8 - some.reports.len());
+}
+
 #[tokio::test]
 async fn that_reports_cannot_be_folded_is_said() {
     let directory = tempfile::tempdir().unwrap();

@@ -19,7 +19,9 @@ fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
         "versions": {"windrow": "0.1.0"}, "writer": {"pid": 1, "startTicks": 1, "bootId": "boot-1"},
     });
     let asked = NodeIdentity::new("52:54:00:00:00:01", "", "");
-    let report = read_document(&document, at(100), None, Some(&asked)).unwrap();
+    let list = Inventory::default();
+    let read = read_document(&document, at(100), None, Some((&asked, &list))).unwrap();
+    let report = read.report;
     rack.take(&report).unwrap();
     let row = rack.view(at(110)).nodes[0].clone();
     assert_eq!(
@@ -148,4 +150,34 @@ fn an_annotation_that_cannot_be_read_takes_nothing_from_the_condition() {
         (report.state.readiness, report.state.pace),
         (Readiness::Unknown, None)
     );
+}
+
+#[test]
+fn a_node_that_is_known_by_its_certificate_is_nobody_else_whatever_its_document_says() {
+    let list =
+        "- {name: a, host: n1}\n- {name: b, host: n2}\n- {name: c, mac: '52:54:00:00:00:03'}\n";
+    let list = Inventory::read("rack.yaml", list).unwrap();
+    let read = |asked: usize, host: &str, node: &str| {
+        let document =
+            json!({"kind": "Status", "host": host, "nodeName": node, "readiness": "Ready"});
+        let asked = &list.nodes()[asked].identity;
+        read_document(&document, at(100), None, Some((asked, &list))).unwrap()
+    };
+    for (host, node) in [("n2", ""), ("", "n2"), ("n2", "n2"), ("n3", "n1")] {
+        let mut rack = Rack::new(list.clone());
+        let read = read(0, host, node);
+        assert!(read.contradiction.is_some(), "{host} {node}");
+        rack.take(&read.report).unwrap();
+        let view = rack.view(at(110));
+        assert_eq!(view.node("a").unwrap().word, RackWord::Ready);
+        assert_eq!(view.node("b").unwrap().word, RackWord::NeverCame);
+        assert_eq!(view.counts.total, 3);
+    }
+    for (host, node) in [("n1", "n1"), ("n1.example", "n1"), ("", "")] {
+        assert_eq!(read(0, host, node).contradiction, None, "{host} {node}");
+    }
+    // One of which the list has no name may have any but another's.
+    assert_eq!(read(2, "n3", "n3").report.identity.host, "n3");
+    assert_eq!(read(2, "n1", "b").report.identity.host, "");
+    assert_eq!(read(2, "n1", "b").report.state.node_name, "");
 }
