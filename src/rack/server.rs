@@ -10,7 +10,7 @@
 mod access;
 mod routes;
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
+use windrow_rack::ExpectedNode;
 
 pub(crate) use self::access::Access;
 use self::routes::{PeerAddress, routes, speak_https};
@@ -33,7 +34,8 @@ use super::announced::Announced;
 use crate::backoff::Backoff;
 use crate::locked::lock;
 use crate::report::server::shared::{
-    Certificate, ConnectionBounds, ConnectionLimits, Peer, ServingCertificate,
+    Certificate, ConnectionBounds, ConnectionId, ConnectionLimits, ConnectionTasks, Peer,
+    ServingCertificate,
 };
 
 /// For a TLS handshake, for a request's head after it, and for its body.
@@ -49,6 +51,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 const BOUNDS: ConnectionBounds = ConnectionBounds {
     connections: 1024,
     of_one: 512,
+    unproved_of_one: 32,
+    reserved: 256,
     at_once: 2000.0,
     a_second: 1000.0,
 };
@@ -78,13 +82,17 @@ impl RackServer {
         certificate: Option<Certificate>,
         announced: Option<Announced>,
     ) -> Arc<Self> {
+        let expected = hub.with_inventory(|list| {
+            let nodes = list.nodes().iter();
+            nodes.filter_map(expected_peer).collect()
+        });
         Arc::new(Self {
             hub,
             access,
             certificate,
             announced,
             told: Mutex::default(),
-            limits: Mutex::new(ConnectionLimits::new(BOUNDS)),
+            limits: Mutex::new(ConnectionLimits::new(BOUNDS, expected)),
             start: Instant::now(),
         })
     }
@@ -115,6 +123,7 @@ impl RackServer {
     pub(crate) async fn run(self: Arc<Self>, listener: TcpListener) {
         let routes = routes(&self);
         let mut connections = JoinSet::new();
+        let mut tasks = ConnectionTasks::default();
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         loop {
             let accepted = tokio::select! {
@@ -129,19 +138,22 @@ impl RackServer {
             backoff.reset();
             let peer = Peer::from(address.ip());
             // A peer over its limit gets no answer, not even a handshake: that is the costly part.
-            if lock(&self.limits).admit(peer, self.start.elapsed()) {
+            let admitted = lock(&self.limits).admit(peer, self.start.elapsed());
+            if let Some(admitted) = admitted {
                 let (server, routes) = (self.clone(), routes.clone());
-                connections.spawn(async move {
-                    let open = Open(server, peer);
-                    open.0.connection(stream, address, routes).await;
+                let task = connections.spawn(async move {
+                    let open = Open(server, admitted.id);
+                    let from = (PeerAddress(address.ip().to_canonical()), admitted.id);
+                    open.0.connection(stream, from, routes).await;
                 });
+                tasks.replace(admitted, task);
             }
         }
     }
 
-    async fn connection(&self, stream: TcpStream, peer: SocketAddr, routes: Router) {
+    async fn connection(&self, stream: TcpStream, from: From, routes: Router) {
         let certificate = match self.certificate() {
-            Ok(None) => return serve(stream, peer, routes).await,
+            Ok(None) => return serve(stream, from, routes).await,
             Ok(Some(certificate)) => certificate,
             Err(why) => return self.hub.note("certificate", Some(why)),
         };
@@ -150,19 +162,19 @@ impl RackServer {
             Ok(Ok(1)) if first[0] == TLS => {}
             Ok(Ok(1)) => {
                 let routes = Router::new().fallback(speak_https);
-                return serve(stream, peer, routes).await;
+                return serve(stream, from, routes).await;
             }
             _ => return,
         }
         let tls = TlsAcceptor::from(certificate.config.clone());
         if let Ok(Ok(stream)) = timeout(HEAD, tls.accept(stream)).await {
-            serve(stream, peer, routes).await;
+            serve(stream, from, routes).await;
         }
     }
 }
 
 /// A connection counts while this exists.
-struct Open(Arc<RackServer>, Peer);
+struct Open(Arc<RackServer>, ConnectionId);
 
 impl Drop for Open {
     fn drop(&mut self) {
@@ -170,13 +182,23 @@ impl Drop for Open {
     }
 }
 
-async fn serve<S>(stream: S, peer: SocketAddr, routes: Router)
+/// The peer of a listed node's own server, where the list has its address.
+fn expected_peer(node: &ExpectedNode) -> Option<Peer> {
+    let url: reqwest::Url = node.url.parse().ok()?;
+    let host = url.host_str()?.trim_matches(['[', ']']);
+    host.parse().ok().map(|ip: IpAddr| ip.into())
+}
+
+/// Whose connection it is, and which.
+type From = (PeerAddress, ConnectionId);
+
+async fn serve<S>(stream: S, (peer, id): From, routes: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let peer = PeerAddress(peer.ip().to_canonical());
     let routes = routes.map_request(move |mut request: http::Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(id);
         request
     });
     let connection = http1::Builder::new()

@@ -604,3 +604,29 @@ async fn a_handshake_that_never_ends_is_ended_and_holds_up_nobody() {
     }
     task.abort();
 }
+
+#[tokio::test]
+async fn whoever_shows_no_token_keeps_no_connection() {
+    let rack = Served::new(true).await;
+    let (secure, task) = https().await;
+    for (port, request) in [
+        (rack.port, "GET / HTTP/1.1"),
+        (rack.port, "GET /healthz HTTP/1.1"),
+        (rack.port, "GET /other HTTP/1.1"),
+        (secure, "GET / HTTP/1.1"),
+        (secure, "POST /events HTTP/1.1"),
+    ] {
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .unwrap();
+        let head = format!("{request}\r\nhost: x\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let before = std::time::Instant::now();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.contains("connection: close"), "{request}: {answer}");
+        // A connection that is kept is closed after ten seconds without a request.
+        assert!(before.elapsed() < Duration::from_secs(9), "{request}");
+    }
+    task.abort();
+}

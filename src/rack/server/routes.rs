@@ -12,8 +12,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, LOCATION, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, LOCATION,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::uri::Authority;
 use http::{HeaderValue, Method, StatusCode};
@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use windrow_rack::{LARGEST_REPORT, read_event};
 
 use super::{AGES, BETWEEN, HEAD, RackServer};
+use crate::locked::lock;
 use crate::printable::{escaped, json_pretty};
 use crate::rack::NotTaken;
 use crate::render::{ChainFile, ChainLink, NodePage, node_page, policy, rack_page, rack_part};
@@ -50,7 +51,7 @@ pub(super) fn routes(server: &Arc<RackServer>) -> Router {
         })
         .layer(from_fn_with_state(server.clone(), guard))
         // It shows only that the program runs.
-        .route("/healthz", get(async || plain(StatusCode::OK, "ok")))
+        .route("/healthz", get(async || last(plain(StatusCode::OK, "ok"))))
         .with_state(server.clone())
 }
 
@@ -70,18 +71,21 @@ pub(super) async fn speak_https(request: Request) -> Response {
     let there = host.filter(|host| reads && !host.as_str().contains('@'));
     let there = there.and_then(|host| HeaderValue::from_str(&format!("https://{host}{path}")).ok());
     let Some(there) = there else {
-        return plain(StatusCode::UPGRADE_REQUIRED, WHY);
+        return last(plain(StatusCode::UPGRADE_REQUIRED, WHY));
     };
-    let mut response = plain(StatusCode::PERMANENT_REDIRECT, WHY);
+    let mut response = last(plain(StatusCode::PERMANENT_REDIRECT, WHY));
     response.headers_mut().insert(LOCATION, there);
     response
 }
 
 async fn guard(State(server): Server, request: Request, next: Next) -> Response {
-    match server.access.refusal(request.headers()) {
-        None => next.run(request).await,
-        Some(refusal) => refusal,
+    if let Some(refusal) = server.access.refusal(request.headers()) {
+        return last(refusal);
     }
+    if let Some(id) = request.extensions().get() {
+        lock(&server.limits).prove(*id);
+    }
+    next.run(request).await
 }
 
 async fn home(State(server): Server) -> Response {
@@ -267,6 +271,13 @@ async fn live(State(server): Server) -> Response {
         "text/event-stream",
         Body::from_stream(messages),
     )
+}
+
+/// The last answer on its connection: whoever has shown no token keeps none.
+fn last(mut response: Response) -> Response {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
 }
 
 fn html(page: String) -> Response {

@@ -14,25 +14,27 @@ mod self_signed;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt as _;
 use windrow_decide::{Event, ServerStatus, Status};
 use windrow_model::reasons::Code;
 
-use self::limits::{ConnectionLimits, Peer};
+use self::limits::{Admitted, ConnectionId, ConnectionLimits, Peer};
 use self::request::LONGEST_WAIT;
 pub use self::secrets::CertificateFiles;
 use self::secrets::{Certificate, ServingCertificate, Token};
@@ -173,6 +175,7 @@ impl StatusService {
         let routes = routes::routes(self);
         // The connections end with this set.
         let mut connections = JoinSet::new();
+        let mut tasks = ConnectionTasks::default();
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         self.check_files().await;
         loop {
@@ -195,12 +198,13 @@ impl StatusService {
                     let now = self.start.elapsed();
                     let admitted = lock(&self.limits).admit(peer, now);
                     // A peer over its limit gets no answer, not even a handshake: that is the costly part.
-                    if admitted {
+                    if let Some(admitted) = admitted {
                         let (server, routes) = (self.clone(), routes.clone());
-                        connections.spawn(async move {
-                            let _here = OpenConnection(server.clone(), peer);
-                            server.connection(stream, routes).await;
+                        let task = connections.spawn(async move {
+                            let _here = OpenConnection(server.clone(), admitted.id);
+                            server.connection(stream, admitted.id, routes).await;
                         });
+                        tasks.replace(admitted, task);
                     }
                 }
                 // Out of file descriptors, most likely: trying at once would spin.
@@ -232,7 +236,7 @@ impl StatusService {
         certificate.ok()
     }
 
-    async fn connection(self: &Arc<Self>, stream: TcpStream, routes: Router) {
+    async fn connection(self: &Arc<Self>, stream: TcpStream, id: ConnectionId, routes: Router) {
         // Without a token every request is refused, with the reason.
         let Some(certificate) = self.check_files().await else {
             return;
@@ -240,6 +244,10 @@ impl StatusService {
         let tls = TlsAcceptor::from(certificate.config.clone());
         let accepted = timeout(HANDSHAKE, tls.accept(stream)).await;
         let Ok(Ok(stream)) = accepted else { return };
+        let routes = routes.map_request(move |mut request: http::Request<Incoming>| {
+            request.extensions_mut().insert(id);
+            request
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HANDSHAKE)
@@ -319,11 +327,32 @@ fn tell(outlet: &str, told: &Result<String, String>) {
 }
 
 /// A connection counts while this exists, however it ends.
-struct OpenConnection(Arc<StatusService>, Peer);
+struct OpenConnection(Arc<StatusService>, ConnectionId);
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         lock(&self.0.limits).leave(self.1);
+    }
+}
+
+/// The tasks of connections, to close one for another.
+#[derive(Default)]
+pub(crate) struct ConnectionTasks(HashMap<ConnectionId, AbortHandle>);
+
+impl ConnectionTasks {
+    /// Those that are over are forgotten when there are so many more than before.
+    const MOST: usize = 256;
+
+    /// The task of a new connection; the one that it has to take the place of is closed.
+    pub(crate) fn replace(&mut self, admitted: Admitted, task: AbortHandle) {
+        let closed = admitted.instead_of.and_then(|id| self.0.remove(&id));
+        if let Some(closed) = closed {
+            closed.abort();
+        }
+        if self.0.len() % Self::MOST == Self::MOST - 1 {
+            self.0.retain(|_, task| !task.is_finished());
+        }
+        self.0.insert(admitted.id, task);
     }
 }
 
@@ -332,7 +361,8 @@ pub(crate) mod shared {
     use std::path::PathBuf;
     use std::sync::Arc;
 
-    pub(crate) use super::limits::{ConnectionBounds, ConnectionLimits, Peer};
+    pub(crate) use super::ConnectionTasks;
+    pub(crate) use super::limits::{ConnectionBounds, ConnectionId, ConnectionLimits, Peer};
     pub(crate) use super::secrets::{Certificate, ServingCertificate, check_pair};
 
     /// A token in a file, read again when that changes.

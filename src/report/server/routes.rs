@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::StatusService;
 use super::request::{RefusedRequest, StatusRequest, parse_query, shows_token};
 use super::secrets::Token;
+use crate::locked::lock;
 use crate::report::metrics::TextFormat;
 
 /// What the answers are made of.
@@ -56,10 +57,7 @@ async fn only_get(request: Request, next: Next) -> Response {
 
 /// Without a token of its own the server refuses every request.
 async fn require_token(State(server): Server, request: Request, next: Next) -> Response {
-    match shows(&request, Some(&server.token)) {
-        true => next.run(request).await,
-        false => unauthorized(),
-    }
+    admit(&server, shows(&request, Some(&server.token)), request, next).await
 }
 
 /// The token of the status, or the one that is for `/metrics` alone.
@@ -67,10 +65,18 @@ async fn require_some_token(State(server): Server, request: Request, next: Next)
     // Both are compared, whichever is shown.
     let shown =
         shows(&request, Some(&server.token)) | shows(&request, server.scrape_token.as_ref());
-    match shown {
-        true => next.run(request).await,
-        false => unauthorized(),
+    admit(&server, shown, request, next).await
+}
+
+/// Answers a request that has shown a token, and no other. Its connection is closed for nobody from here on.
+async fn admit(server: &StatusService, shown: bool, request: Request, next: Next) -> Response {
+    if !shown {
+        return unauthorized();
     }
+    if let Some(id) = request.extensions().get() {
+        lock(&server.limits).prove(*id);
+    }
+    next.run(request).await
 }
 
 fn shows(request: &Request, token: Option<&Token>) -> bool {

@@ -511,18 +511,32 @@ async fn is_turned_away(stream: &mut TcpStream) -> bool {
 async fn one_peer_that_floods_does_not_keep_others_out() {
     let served = Served::start().await;
     let mut open = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..4 {
         open.push(connect([127, 0, 0, 2], served.address).await.unwrap());
     }
-    // The ninth is turned away while the others are silent.
-    let mut ninth = connect([127, 0, 0, 2], served.address).await.unwrap();
-    assert!(is_turned_away(&mut ninth).await);
+    // The fifth is turned away while the others have just come, and are silent.
+    let mut fifth = connect([127, 0, 0, 2], served.address).await.unwrap();
+    assert!(is_turned_away(&mut fifth).await);
     assert_eq!(served.get("/status", TOKEN).await.unwrap().0, 200);
     // This is more than one peer may send: the rest is turned away, while other peers are served.
     for _ in 0..200 {
         drop(connect([127, 0, 0, 3], served.address).await.unwrap());
     }
     assert_eq!(served.get("/status", TOKEN).await.unwrap().0, 200);
+}
+
+#[tokio::test]
+async fn many_peers_that_hold_all_connections_do_not_keep_others_out() {
+    let served = Served::start().await;
+    let mut open = Vec::new();
+    for peer in 2..42 {
+        for _ in 0..4 {
+            open.push(connect([127, 0, 1, peer], served.address).await.unwrap());
+        }
+    }
+    for _ in 0..3 {
+        assert_eq!(served.get("/status", TOKEN).await.unwrap().0, 200);
+    }
 }
 
 #[tokio::test]
