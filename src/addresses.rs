@@ -4,6 +4,22 @@ use std::net::IpAddr;
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::SockaddrStorage;
+
+/// Every address that an interface of this machine has.
+pub(crate) fn own_addresses() -> Vec<IpAddr> {
+    let interfaces = getifaddrs().into_iter().flatten();
+    let addresses = interfaces.filter_map(|interface| ip_of(interface.address.as_ref()?));
+    addresses.collect()
+}
+
+fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
+    match (address.as_sockaddr_in(), address.as_sockaddr_in6()) {
+        (Some(v4), _) => Some(IpAddr::V4(v4.ip())),
+        (_, Some(v6)) => Some(IpAddr::V6(v6.ip())),
+        _ => None,
+    }
+}
 
 /// The addresses at which other machines may reach this one, with their interfaces. Empty where the kernel does not answer.
 pub(crate) fn usable_addresses() -> Vec<(IpAddr, String)> {
@@ -13,13 +29,8 @@ pub(crate) fn usable_addresses() -> Vec<(IpAddr, String)> {
     let mut addresses = Vec::new();
     for interface in interfaces {
         let up = interface.flags.contains(InterfaceFlags::IFF_UP);
-        let Some(address) = interface.address else {
+        let Some(ip) = interface.address.as_ref().and_then(ip_of) else {
             continue;
-        };
-        let ip = match (address.as_sockaddr_in(), address.as_sockaddr_in6()) {
-            (Some(v4), _) => IpAddr::V4(v4.ip()),
-            (_, Some(v6)) => IpAddr::V6(v6.ip()),
-            _ => continue,
         };
         if up && reachable(ip) && !of_pods(&interface.interface_name) {
             addresses.push((ip, interface.interface_name));

@@ -40,6 +40,14 @@ pub(crate) struct AskedServer {
     pub(crate) identity: Option<NodeIdentity>,
 }
 
+impl AskedServer {
+    /// Over anything else the token would be sent in clear.
+    pub(crate) fn speaks_https(&self) -> bool {
+        let url: Result<reqwest::Url, _> = self.url.parse();
+        url.is_ok_and(|url| url.scheme() == "https")
+    }
+}
+
 /// What the servers are asked with.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AskWith {
@@ -190,7 +198,7 @@ async fn ask(
         url.set_query(Some(&query));
     }
     let mut request = client.get(url).timeout(WAIT + ANSWER);
-    if let Some(token) = &with.token {
+    if let Some(token) = with.token.as_ref().filter(|_| server.speaks_https()) {
         request = request.bearer_auth(token);
     }
     let mut answer = request

@@ -205,6 +205,12 @@ fn entry(
             "fingerprint: write the certificate's SHA-256, 64 hexadecimal digits",
         );
     }
+    if url.starts_with("http:") && !fingerprint.is_empty() {
+        complaints.add(
+            url_line,
+            "url: over http:// no certificate is shown that the fingerprint could be of, and anybody can read along: write https://",
+        );
+    }
     ExpectedNode {
         name: name.cloned().unwrap_or_default(),
         identity,

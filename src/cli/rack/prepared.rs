@@ -76,6 +76,15 @@ impl Args {
             errors.push(why);
             AskWith::default()
         });
+        let in_clear = asked.iter().filter(|one| !one.speaks_https());
+        if with.token.is_some() {
+            errors.extend(in_clear.map(|one| {
+                format!(
+                    "{}: --ask-token-file: the token would be sent in clear, and whoever reads along has it: write https://",
+                    one.url
+                )
+            }));
+        }
         let token = self.token_file.clone().or_else(|| credential(TOKEN));
         if token.is_none() && !self.listen.ip().is_loopback() {
             errors.push(format!(
@@ -132,8 +141,10 @@ impl Args {
     pub(super) fn running(&self) -> RunningRack {
         RunningRack {
             listen: self.listen,
-            plain: self.plain_http
-                || (self.listen.ip().is_loopback() && self.certificate.is_none()),
+            // With a fingerprint nothing is sent before the certificate is seen.
+            plain: self.fingerprint.is_none()
+                && (self.plain_http
+                    || (self.listen.ip().is_loopback() && self.certificate.is_none())),
             fingerprint: self.fingerprint.clone(),
         }
     }

@@ -1,6 +1,8 @@
 //! The rack that runs already, most likely on this machine.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+mod listener;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
 use windrow_rack::RackView;
 
+use crate::addresses::own_addresses;
 use crate::causes;
 use crate::pinned::{pinned, use_ring};
 use crate::report::server::shared::SharedToken;
@@ -46,16 +49,16 @@ impl RunningRack {
         let builder = Client::builder().no_proxy().redirect(Policy::none());
         let builder = match &self.fingerprint {
             Some(fingerprint) => builder.tls_backend_preconfigured(pinned(fingerprint)?),
-            // What is sent to an address of this machine never leaves it: there is nobody to be told from.
-            None => builder.tls_danger_accept_invalid_certs(is_own(self.address())),
+            // What is sent to an address of this machine never leaves it, and who listens there was looked at.
+            None => builder.tls_danger_accept_invalid_certs(has_address(self.address().ip())),
         };
         builder.build().map_err(|error| causes::in_words(&error))
     }
 }
 
-/// Has this machine the address? Only such a one can be listened on.
-fn is_own(address: SocketAddr) -> bool {
-    UdpSocket::bind(SocketAddr::new(address.ip(), 0)).is_ok()
+/// Has an interface of this machine the address? Only then does what is sent there stay here.
+fn has_address(ip: IpAddr) -> bool {
+    ip.is_loopback() || own_addresses().contains(&ip)
 }
 
 /// What the rack that listens there knows; `None` where nobody listens.
@@ -67,6 +70,10 @@ pub(super) async fn running(
     rack: &RunningRack,
     token: Option<&Path>,
 ) -> Result<Option<RackView>, String> {
+    if rack.fingerprint.is_none() && has_address(rack.address().ip()) {
+        let own = rustix::process::geteuid().as_raw();
+        listener::check(rack.address(), own)?;
+    }
     let mut answer = asked(rack, rack.plain, token).await?;
     if rack.plain && matches!(answer, Answer::SpeaksHttps) {
         // It has a certificate.

@@ -161,3 +161,14 @@ fn the_objects_of_seeder_are_a_list() {
         "host-1"
     );
 }
+
+#[test]
+fn a_fingerprint_beside_http_is_an_error() {
+    let print = "ab".repeat(32);
+    let list = format!("- {{host: n1, url: 'http://n1:9346', fingerprint: '{print}'}}\n");
+    let errors = Inventory::read("nodes.yaml", &list).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].message.ends_with("write https://"), "{errors:?}");
+    let list = list.replace("http:", "https:");
+    Inventory::read("nodes.yaml", &list).unwrap();
+}
