@@ -157,6 +157,10 @@ fn once(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     let runtime = runtime()?;
     match runtime.block_on(running(&args.running(), prepared.token.as_deref())) {
         Ok(Some(view)) => return show(args.output, &view),
+        Ok(None) if prepared.asked.is_empty() && args.kubeconfig.is_none() => eprintln!(
+            "windrow: no rack listens at {}, and nobody is named whom to ask instead (--nodes with url, --from, --kubeconfig)",
+            args.listen
+        ),
         Ok(None) => {}
         Err(why) => {
             eprintln!("windrow: {why}");

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::identity::NodeIdentity;
-use crate::inventory::Inventory;
+use crate::inventory::{ExpectedNode, Inventory};
 use crate::record::NodeRecord;
 
 /// What a machine is told from others by.
@@ -176,16 +176,20 @@ enum MatchedBy {
     Mac,
     Serial,
     Host,
+    /// What the list calls a node of which it does not say the host name.
+    Name,
 }
 
 fn match_inventory(inventory: &Inventory, machines: &mut [Machine<'_>]) {
     let mut index: BTreeMap<(MatchedBy, &str), usize> = BTreeMap::new();
+    let names: Vec<String> = inventory.nodes.iter().map(ExpectedNode::own_name).collect();
     for (at, node) in inventory.nodes.iter().enumerate() {
         let identity = &node.identity;
         for (by, part) in [
             (MatchedBy::Mac, &identity.mac),
             (MatchedBy::Serial, &identity.serial),
             (MatchedBy::Host, &identity.host),
+            (MatchedBy::Name, &names[at]),
         ] {
             if !part.is_empty() {
                 index.insert((by, part), at);
@@ -234,7 +238,11 @@ fn matched(
         .names
         .iter()
         .find_map(|name| find(MatchedBy::Host, name));
-    let best = find(MatchedBy::Mac, mac).or(serial).or(host)?;
+    let named = machine
+        .names
+        .iter()
+        .find_map(|name| find(MatchedBy::Name, name));
+    let best = find(MatchedBy::Mac, mac).or(serial).or(host).or(named)?;
     let node = &inventory.nodes[best.1];
     let name = &node.name;
     let differs =
@@ -255,11 +263,13 @@ fn matched(
             "{name} is expected with serial {expected}, and this machine has {first}"
         ));
     }
-    // A name alone is no proof against what machines have of their own.
-    if best.0 == MatchedBy::Host && (other_mac || other_serial) {
-        return None;
+    // A name alone is no proof against what machines have of their own; and what people call a node is not its host name.
+    match best.0 {
+        MatchedBy::Name => return None,
+        MatchedBy::Host if other_mac || other_serial => return None,
+        MatchedBy::Mac | MatchedBy::Serial | MatchedBy::Host => {}
     }
-    let weaker = [serial, host].into_iter().flatten();
+    let weaker = [serial, host, named].into_iter().flatten();
     if let Some((_, other)) = weaker.into_iter().find(|(_, at)| *at != best.1) {
         let other = &inventory.nodes[other].name;
         machine.conflicts.push(format!(

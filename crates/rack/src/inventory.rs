@@ -37,6 +37,16 @@ pub struct ExpectedNode {
     pub line: u32,
 }
 
+impl ExpectedNode {
+    /// What people call it, as a host name, where the list says no host name; else nothing.
+    pub(crate) fn own_name(&self) -> String {
+        match self.identity.host.is_empty() {
+            true => host_of(&self.name),
+            false => String::new(),
+        }
+    }
+}
+
 /// The nodes that are expected, in the order of their list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inventory {

@@ -515,6 +515,32 @@ fn strangers_are_bounded_and_those_who_are_expected_are_taken_all_the_same() {
 }
 
 #[test]
+fn a_machine_that_has_the_name_of_the_list_and_another_address_says_what_contradicts() {
+    let mut rack =
+        rack("- {name: n1, mac: '52:54:00:00:00:09'}\n- {name: n2, mac: '52:54:00:00:00:02'}\n");
+    take(&mut rack, &Sender::new(1).event(1, 100, "ready", 50), 100);
+    let mut liar = Sender::new(2);
+    liar.host = "n1".to_owned();
+    take(&mut rack, &liar.event(1, 100, "ready", 50), 100);
+    let view = rack.view(at(110));
+    let notes = |mac: &str| {
+        let row = view.nodes.iter().find(|row| row.mac == mac).unwrap();
+        (row.expected, row.notes.join("; "))
+    };
+    let (expected, said) = notes("52:54:00:00:00:01");
+    assert!(
+        !expected && said.contains("n1 is expected with 52:54:00:00:00:09"),
+        "{said}"
+    );
+    assert_eq!(view.node("n1").unwrap().word, RackWord::NeverCame);
+    let (expected, said) = notes("52:54:00:00:00:02");
+    assert!(
+        expected && said.contains("n1 by its serial or name"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_node_that_claims_anothers_name_often_does_not_shut_that_one_out() {
     let list = "- {name: a, host: n1}\n- {name: b, mac: '52:54:00:00:00:02', host: n2}\n";
     let mut rack = rack(list);

@@ -6,6 +6,8 @@ use super::{Complaints, ExpectedNode, KEYS, MOST, entry};
 
 /// The fields of a line, by their columns.
 pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode> {
+    // The reader would count each line that ends as Windows has it twice.
+    let text = &text.replace("\r\n", "\n");
     // The reader would take all that follows into one field, and the nodes in it would be missed by nobody.
     if let Some(line) = open_quote(text) {
         complaints.add(line, "a quotation mark is not closed");
@@ -26,8 +28,7 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode>
     let head = reader.headers().ok().and_then(|head| head.position());
     let head = head.map_or(1, |position| position.line());
     let head = u32::try_from(head).unwrap_or(1);
-    check_columns(&columns, head, complaints);
-    if !complaints.0.is_empty() {
+    if !check_columns(&columns, head, complaints) {
         return Vec::new();
     }
     let mut nodes = Vec::new();
@@ -71,7 +72,8 @@ fn open_quote(text: &str) -> Option<u32> {
     found.map(|(number, _)| number)
 }
 
-fn check_columns(columns: &[String], line: u32, complaints: &mut Complaints) {
+/// Says what is wrong with the columns. Can the lines be read all the same?
+fn check_columns(columns: &[String], line: u32, complaints: &mut Complaints) -> bool {
     if let [only] = columns
         && let Some(other) = only.chars().find(|one| [';', '\t', '|'].contains(one))
     {
@@ -80,7 +82,7 @@ fn check_columns(columns: &[String], line: u32, complaints: &mut Complaints) {
             other.escape_default()
         );
         complaints.add(line, message);
-        return;
+        return false;
     }
     for (at, column) in columns.iter().enumerate() {
         if columns[..at].contains(column) {
@@ -93,13 +95,14 @@ fn check_columns(columns: &[String], line: u32, complaints: &mut Complaints) {
         complaints.add(line, super::unknown("column", column, meant));
     }
     let tells = ["name", "mac", "serial", "host"];
-    if !columns
+    let can_tell = columns
         .iter()
-        .any(|column| tells.contains(&column.as_str()))
-    {
+        .any(|column| tells.contains(&column.as_str()));
+    if !can_tell {
         complaints.add(
             line,
             "no column tells nodes apart: mac, serial, host or name",
         );
     }
+    can_tell
 }

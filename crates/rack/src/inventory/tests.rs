@@ -172,3 +172,21 @@ fn a_fingerprint_beside_http_is_an_error() {
     let list = list.replace("http:", "https:");
     Inventory::read("nodes.yaml", &list).unwrap();
 }
+
+#[test]
+fn a_line_of_windows_is_one_line_and_an_unknown_column_hides_nothing() {
+    let list = "name,mca,mac\r\nn1,,52:54:00:00:00:01\r\nn2,,x\r\n# a remark\r\nn1,,\r\n";
+    assert_eq!(
+        read("rack.csv", list).unwrap_err(),
+        [
+            "rack.csv:1: unknown column `mca`: did you mean `mac`?",
+            "rack.csv:3: mac: `x` is no hardware address: write 52:54:00:12:34:56",
+            "rack.csv:5: name `n1` is in line 2 already",
+        ]
+    );
+    let list = read("rack.csv", "name\r\nn1\r\nn2\r\n").unwrap();
+    assert_eq!(
+        list.iter().map(|node| node.line).collect::<Vec<_>>(),
+        [2, 3]
+    );
+}
