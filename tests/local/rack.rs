@@ -253,7 +253,7 @@ fn everything_that_is_wrong_with_a_command_line_is_said_at_once() {
     assert_eq!(key, 64);
     site.file("other.key", "-----BEGIN CERTIFICATE-----\n");
     let told = site.run(
-        "--listen 0.0.0.0:0 --nodes nodes.yaml --from ftp://x --certificate rack.crt --key other.key",
+        "--listen 0.0.0.0:0 --nodes nodes.yaml --from ftp://x --from http://n1/status --ask-token-file token --certificate rack.crt --key other.key",
     );
     assert_eq!(told.status.code(), Some(78), "{told:?}");
     let said = text(&told.stderr);
@@ -261,6 +261,7 @@ fn everything_that_is_wrong_with_a_command_line_is_said_at_once() {
         "nodes.yaml:1: mac: `x` is no hardware address",
         "nodes.yaml:2: serial: `none`",
         "--from ftp://x: write https://node:9346/status",
+        "http://n1/status: the token of --ask-token-file would be sent in clear",
         "give it a token with --token-file",
         "other.key: it is not a private key in PEM",
     ] {

@@ -80,7 +80,7 @@ impl Args {
         if with.token.is_some() {
             errors.extend(in_clear.map(|one| {
                 format!(
-                    "{}: --ask-token-file: the token would be sent in clear, and whoever reads along has it: write https://",
+                    "{}: the token of --ask-token-file would be sent in clear: write https://",
                     one.url
                 )
             }));
