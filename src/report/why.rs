@@ -354,7 +354,7 @@ impl<'s> Chain<'s> {
         room
     }
 
-    /// An entry with texts of so many bytes.
+    /// An entry, whose texts have this length in bytes.
     fn count(&mut self, bytes: usize) {
         self.entries += 1;
         self.bytes += bytes;

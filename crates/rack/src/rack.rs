@@ -50,7 +50,7 @@ enum Claim {
     Stranger,
     /// It has something of an expected node, and something else contradicts.
     Contradicted,
-    /// It has so many of the parts by which the inventory names the node.
+    /// It has this number of the parts by which the inventory names the node.
     Named(usize),
 }
 

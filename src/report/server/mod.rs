@@ -340,7 +340,7 @@ impl Drop for OpenConnection {
 pub(crate) struct ConnectionTasks(HashMap<ConnectionId, AbortHandle>);
 
 impl ConnectionTasks {
-    /// Those that are over are forgotten when there are so many more than before.
+    /// Those that are over are forgotten when there are 256 more than before.
     const MOST: usize = 256;
 
     /// The task of a new connection; the one that it has to take the place of is closed.
