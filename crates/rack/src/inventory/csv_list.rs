@@ -6,8 +6,12 @@ use super::{Complaints, ExpectedNode, KEYS, MOST, entry};
 
 /// The fields of a line, by their columns.
 pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode> {
-    // The reader would count each line that ends as Windows has it twice.
-    let text = &text.replace("\r\n", "\n");
+    let text = &text.replace("\r\n", "\n").replace('\r', "\n");
+    // The reader counts from the end of the record before: a remark between the two would have the number. Of the lines that it
+    // reads each is a record.
+    let read = (1_u32..).zip(text.lines());
+    let mut read = read.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let mut next_line = || read.next().map_or(1, |(number, _)| number);
     // The reader would take all that follows into one field, and the nodes in it would be missed by nobody.
     if let Some(line) = open_quote(text) {
         complaints.add(line, "a quotation mark is not closed");
@@ -25,9 +29,7 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode>
             return Vec::new();
         }
     };
-    let head = reader.headers().ok().and_then(|head| head.position());
-    let head = head.map_or(1, |position| position.line());
-    let head = u32::try_from(head).unwrap_or(1);
+    let head = next_line();
     if !check_columns(&columns, head, complaints) {
         return Vec::new();
     }
@@ -41,8 +43,7 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode>
                 break;
             }
         };
-        let line = record.position().map_or(1, csv::Position::line);
-        let line = u32::try_from(line).unwrap_or(u32::MAX);
+        let line = next_line();
         if record.len() > columns.len() {
             let (has, are) = (record.len(), columns.len());
             complaints.add(
