@@ -455,8 +455,7 @@ async fn the_page_of_a_node_stays_small_whatever_its_document_says() {
         "staging": {"total": 40, "held": held, "released": [], "applied": [], "failed": []},
         "findings": [], "versions": {"windrow": "0.1.0"},
     });
-    let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-    document["x"] = read(&deep);
+    document["x"] = serde_json::from_str(&deep).unwrap();
     let node = NodeIdentity::new("", "", "n1");
     rack.hub
         .put_document(&node, document.to_string().into_bytes());
