@@ -11,7 +11,8 @@ use kube::api::{Api, PostParams};
 use support::cluster::{Cluster, DEADLINE, Minor, Spec, Who, eventually};
 use windrow::act::{ClusterLease, LeaseHolder};
 use windrow_gates::catalogue::{Catalogue, GateStanding};
-use windrow_gates::metrics;
+use windrow_gates::{TargetVersion, assess, metrics};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
 use crate::support;
 
@@ -57,6 +58,58 @@ async fn the_catalogue_equals_what_kube_apiserver_1_33_knows_with_its_defaults()
 #[tokio::test]
 async fn the_catalogue_equals_what_kube_apiserver_1_36_knows_with_its_defaults() {
     the_catalogue_equals(Minor::V1_36).await;
+}
+
+/// Whether a gate alone keeps kube-apiserver from being ready, and what `windrow gates check` advises mends it.
+async fn a_gate_needs_its_api(minor: Minor, gate: &str, kind: &str) {
+    let gates = format!("feature-gates={gate}=true");
+    let judged = |arguments: &[String]| {
+        let list = serde_json::json!({ "kube-apiserver-arg": arguments }).to_string();
+        let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", list);
+        let version = minor.text().parse().expect("a version");
+        assess(&merge(&[file]), None, &TargetVersion::Known(version))
+    };
+    let spec = |arguments: &[String]| Spec {
+        minor,
+        arguments: arguments.iter().map(|one| format!("--{one}")).collect(),
+        ..Spec::default()
+    };
+    let mut arguments = vec![gates];
+    let logged = format!("type=\"{kind}\"");
+    let Some(unready) = Cluster::start_unready(spec(&arguments), &logged).await else {
+        return;
+    };
+    let ready = |client: Client| async move {
+        let request = http::Request::get("/readyz?verbose").body(Vec::new());
+        client.request_text(request.expect("a request")).await
+    };
+    let client = unready.client(Who::Admin).await;
+    assert!(ready(client).await.is_err(), "{gate} on {minor:?}");
+    let refused = judged(&arguments);
+    assert!(!refused.starts());
+    let said = &refused.findings[0].message;
+    let (_, rest) = said.split_once("runtime-config=").expect("advice");
+    let (api, _) = rest.split_once('`').expect("its end");
+    drop(unready);
+    arguments.push(format!("runtime-config={api}"));
+    assert!(judged(&arguments).starts());
+    let cluster = Cluster::start(spec(&arguments)).await.expect("it was here");
+    let client = cluster.client(Who::Admin).await;
+    assert!(ready(client).await.is_ok(), "{gate} on {minor:?}");
+}
+
+#[tokio::test]
+async fn kube_apiserver_1_33_is_ready_with_dynamic_resource_allocation_only_where_its_api_is_served()
+ {
+    let (gate, kind) = ("DynamicResourceAllocation", "*v1beta1.ResourceSlice");
+    a_gate_needs_its_api(Minor::V1_33, gate, kind).await;
+}
+
+#[tokio::test]
+async fn kube_apiserver_1_36_is_ready_with_coordinated_leader_election_only_where_its_api_is_served()
+ {
+    let (gate, kind) = ("CoordinatedLeaderElection", "*v1beta1.LeaseCandidate");
+    a_gate_needs_its_api(Minor::V1_36, gate, kind).await;
 }
 
 #[tokio::test]

@@ -10,9 +10,9 @@ use windrow_plan::rke2::config::{Rke2ConfigFile, merge};
 use windrow_plan::version::Version;
 
 use super::catalogue::Catalogue;
-use super::check::{anywhere, judge_gate};
+use super::check::{anywhere, judge_gate, together, together_anywhere};
 use super::findings::{Findings, GateAssignment};
-use super::{Component, TargetVersion, dependencies, syntax};
+use super::{Component, TargetVersion, syntax};
 
 /// What the configuration does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,10 @@ impl Assessment {
         self.findings.iter().any(|finding| {
             matches!(
                 finding.code,
-                Code::GateUncovered | Code::GateTargetUnknown | Code::GatePatch
+                Code::GateUncovered
+                    | Code::GateTargetUnknown
+                    | Code::GateUndecided
+                    | Code::GatePatch
             )
         })
     }
@@ -99,7 +102,7 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
         let emulated = emulated(component, config);
         if let Some(item) = emulated {
             findings.push(
-                Code::GateTargetUnknown,
+                Code::GateUndecided,
                 format!(
                     "{component} is told to behave as another version (`emulated-version={}`): what it makes of its feature gates then is not judged, whatever --target says",
                     item.text
@@ -108,13 +111,25 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
             );
         } else if *target == TargetVersion::Unknown {
             let written = read(component, newest, &uses, &mut findings);
-            for last in last(&written).values() {
-                anywhere(catalogue, &last.as_set(component, ours), &mut findings);
+            let sets: Vec<GateAssignment<'_>> = last(&written)
+                .values()
+                .map(|one| one.as_set(component, ours))
+                .collect();
+            for set in &sets {
+                anywhere(catalogue, set, &mut findings);
             }
+            together_anywhere(catalogue, component, &sets, config, &mut findings);
         } else {
             for version in versions {
                 let written = read(component, version, &uses, &mut findings);
-                judge(catalogue, component, version, &written, ours, &mut findings);
+                judge(
+                    catalogue,
+                    component,
+                    version,
+                    (&written, ours),
+                    config,
+                    &mut findings,
+                );
             }
         }
         // What is wrong with the texts has been said; how they merge does not depend on the version.
@@ -233,8 +248,8 @@ fn judge(
     catalogue: &Catalogue,
     component: Component,
     version: Version,
-    written: &[WrittenGate],
-    ours: Option<&str>,
+    (written, ours): (&[WrittenGate], Option<&str>),
+    config: &MergedConfig,
     findings: &mut Findings,
 ) {
     let last = last(written);
@@ -273,7 +288,7 @@ fn judge(
         .values()
         .map(|one| one.as_set(component, ours))
         .collect();
-    dependencies::report(catalogue, component, version, &sets, findings);
+    together(catalogue, component, version, &sets, config, findings);
 }
 
 fn effective(written: &[WrittenGate]) -> Vec<EffectiveGate> {

@@ -223,13 +223,63 @@ fn up_to_1_30_each_use_of_the_flag_is_judged_and_later_only_the_last_value() {
 
 #[test]
 fn groups_that_others_set_are_a_warning() {
-    let files = [(
-        "10-a.yaml",
-        "kube-apiserver-arg: ['feature-gates=AllAlpha=true']",
-    )];
-    let assessment = assessed(&files, "1.36.3");
+    let files = [("10-a.yaml", "kubelet-arg: ['feature-gates=AllAlpha=true']")];
+    let assessment = assessed(&files, "1.34.9");
     assert!(assessment.starts());
     assert_eq!(assessment.findings[0].severity, Severity::Warning);
+}
+
+/// What real components of these versions were seen to do.
+#[test]
+fn gates_that_a_group_sets_count_where_others_depend_on_them() {
+    let codes = |component: Component, gates: &str, version: &str| -> Vec<Code> {
+        let text = format!("{}: ['feature-gates={gates}']", component.argument());
+        let findings = assessed(&[("10-a.yaml", &text)], version).findings;
+        let errors = findings
+            .into_iter()
+            .filter(|finding| finding.severity == Severity::Error);
+        let mut codes: Vec<Code> = errors.map(|finding| finding.code).collect();
+        codes.dedup();
+        codes
+    };
+    let broken = "AllAlpha=true,AllBeta=false";
+    let manager = "AllBeta=false,PodLevelResourceManagers=true";
+    let bundle = "AllBeta=true,ClusterTrustBundleProjection=true";
+    for component in [Component::KubeApiserver, Component::Kubelet] {
+        assert!(codes(component, broken, "1.36.3").contains(&Code::GateDependency));
+        assert_eq!(codes(component, manager, "1.36.3"), [Code::GateDependency]);
+    }
+    assert_eq!(
+        codes(Component::KubeScheduler, broken, "1.36.3"),
+        [Code::GateDependency]
+    );
+    assert_eq!(codes(Component::Kubelet, bundle, "1.36.3"), []);
+    assert_eq!(
+        codes(Component::KubeApiserver, "AllBeta=false", "1.36.3"),
+        []
+    );
+    // A gate that is named does not follow its group.
+    let named = "AllBeta=false,PodLevelResources=true,PodLevelResourceManagers=true";
+    assert_eq!(codes(Component::Kubelet, named, "1.36.3"), []);
+    for (group, version) in [
+        ("AllAlpha=true", "1.31.14"),
+        ("AllAlpha=true", "1.33.13"),
+        ("AllAlpha=true", "1.36.3"),
+        ("AllBeta=true", "1.31.14"),
+        ("AllBeta=true", "1.33.13"),
+        ("AllBeta=true", "1.36.3"),
+    ] {
+        let found = codes(Component::KubeApiserver, group, version);
+        assert!(
+            found.contains(&Code::GateApiNotServed),
+            "{group} {version}: {found:?}"
+        );
+    }
+    let text = "kube-apiserver-arg: ['feature-gates=AllAlpha=true', runtime-config=api/all=true]";
+    for version in ["1.31.14", "1.33.13", "1.36.3"] {
+        let found = assessed(&[("10-a.yaml", text)], version);
+        assert!(found.starts(), "{version}: {:?}", found.findings);
+    }
 }
 
 #[test]
@@ -255,7 +305,7 @@ fn a_component_that_emulates_another_version_is_not_judged_and_that_is_said() {
         for emulated in ["emulated-version=1.33", "emulated-version=kube=1.33"] {
             let gates = format!("feature-gates={gate}");
             let found = api(&[emulated, &gates], "1.34.9");
-            assert_eq!(found, [Code::GateTargetUnknown], "{gate}");
+            assert_eq!(found, [Code::GateUndecided], "{gate}");
         }
     }
     let text = "kube-apiserver-arg: [emulated-version=1.33]\nkube-scheduler-arg: [feature-gates=NoSuchGate=true]\n";

@@ -83,6 +83,7 @@ pub struct Gate {
     /// Until this patch of its minor it was something else.
     before: Vec<(Version, GateFacts)>,
     needs: Vec<Needs>,
+    apis: Vec<WatchedApi>,
     read_by: Option<Component>,
     /// The minors that are covered, and the last patch that was read, where it is known.
     covered: Arc<BTreeMap<Minor, Option<u16>>>,
@@ -90,9 +91,35 @@ pub struct Gate {
 
 #[derive(Debug, Clone)]
 struct Needs {
+    minors: MinorRange,
+    /// Only this component refuses to start.
+    of: Option<Component>,
+    gates: Vec<String>,
+}
+
+/// From a minor on, and up to which one.
+#[derive(Debug, Clone, Copy)]
+struct MinorRange {
     from: Minor,
     to: Option<Minor>,
-    gates: Vec<String>,
+}
+
+impl MinorRange {
+    fn has(self, minor: Minor) -> bool {
+        self.from <= minor && self.to.is_none_or(|to| minor <= to)
+    }
+}
+
+/// An API that kube-apiserver watches while a gate is on, and serves only where `runtime-config` asks for it.
+#[derive(Debug, Clone)]
+pub struct WatchedApi {
+    minors: MinorRange,
+    /// Its group and version: `resource.k8s.io/v1beta1`.
+    pub group_version: String,
+    /// The resources that are watched.
+    pub resources: Vec<String>,
+    /// The admission plugin that watches them, if it is one.
+    pub plugin: Option<String>,
 }
 
 impl Gate {
@@ -156,12 +183,19 @@ impl Gate {
         }
     }
 
-    /// Gates that must all be on while this one is.
-    pub fn needs(&self, minor: Minor) -> impl Iterator<Item = &str> {
+    /// Gates that must all be on in a component while this one is.
+    pub fn needs(&self, component: Component, minor: Minor) -> impl Iterator<Item = &str> {
         self.needs
             .iter()
-            .filter(move |needs| needs.from <= minor && needs.to.is_none_or(|to| minor <= to))
+            .filter(move |needs| {
+                needs.minors.has(minor) && needs.of.is_none_or(|of| of == component)
+            })
             .flat_map(|needs| needs.gates.iter().map(String::as_str))
+    }
+
+    /// The API that kube-apiserver watches while this gate is on, where a minor does not serve it by itself.
+    pub fn watched_api(&self, minor: Minor) -> Option<&WatchedApi> {
+        self.apis.iter().find(|api| api.minors.has(minor))
     }
 
     /// The covered minors that take this value.
@@ -277,18 +311,24 @@ impl CatalogueParser {
             }
             ("gate", [name, steps @ ..]) if !steps.is_empty() => self.gate(name, steps)?,
             ("needs", [name, range, gates @ ..]) if !gates.is_empty() => {
-                let (from, to) = range
-                    .split_once("..")
-                    .ok_or_else(|| format!("{range:?} is not a range"))?;
-                let needs = Needs {
-                    from: minor_of(from)?,
-                    to: (!to.is_empty()).then(|| minor_of(to)).transpose()?,
-                    gates: gates.iter().map(|gate| (*gate).to_owned()).collect(),
+                self.needs(name, None, range, gates)?;
+            }
+            ("needs-of", [component, name, range, gates @ ..]) if !gates.is_empty() => {
+                self.needs(name, Some(component_of(component)?), range, gates)?;
+            }
+            ("api", [name, range, group_version, resources @ ..]) if !resources.is_empty() => {
+                let api = WatchedApi {
+                    minors: range_of(range)?,
+                    group_version: (*group_version).to_owned(),
+                    resources: resources.iter().map(|one| (*one).to_owned()).collect(),
+                    plugin: None,
                 };
-                for gate in gates {
-                    self.known(gate)?;
+                self.known(name)?.apis.push(api);
+            }
+            ("api-of-plugin", [name, plugin]) => {
+                for api in &mut self.known(name)?.apis {
+                    api.plugin = Some((*plugin).to_owned());
                 }
-                self.known(name)?.needs.push(needs);
             }
             ("added" | "added-after", [name, version]) => {
                 let version = patch_of(version)?;
@@ -299,10 +339,7 @@ impl CatalogueParser {
                 self.known(name)?.before.push((version, state));
             }
             ("read-by", [component, gates @ ..]) => {
-                let component = Component::ALL
-                    .into_iter()
-                    .find(|known| known.as_str() == *component)
-                    .ok_or_else(|| format!("{component:?} is not a component"))?;
+                let component = component_of(component)?;
                 for gate in gates {
                     self.known(gate)?.read_by = Some(component);
                 }
@@ -353,6 +390,7 @@ impl CatalogueParser {
             added: Vec::new(),
             before: Vec::new(),
             needs: Vec::new(),
+            apis: Vec::new(),
             read_by: None,
             covered: Arc::default(),
         };
@@ -360,6 +398,22 @@ impl CatalogueParser {
             None => Ok(()),
             Some(_) => Err(format!("{name} appears twice")),
         }
+    }
+
+    fn needs(
+        &mut self,
+        name: &str,
+        of: Option<Component>,
+        range: &str,
+        gates: &[&str],
+    ) -> Result<(), String> {
+        let minors = range_of(range)?;
+        for gate in gates {
+            self.known(gate)?;
+        }
+        let gates = gates.iter().map(|gate| (*gate).to_owned()).collect();
+        self.known(name)?.needs.push(Needs { minors, of, gates });
+        Ok(())
     }
 
     fn known(&mut self, name: &str) -> Result<&mut Gate, String> {
@@ -383,6 +437,23 @@ impl CatalogueParser {
 
 fn minor_of(text: &str) -> Result<Minor, String> {
     text.parse::<Minor>().map_err(|error| error.to_string())
+}
+
+fn range_of(text: &str) -> Result<MinorRange, String> {
+    let (from, to) = text
+        .split_once("..")
+        .ok_or_else(|| format!("{text:?} is not a range"))?;
+    Ok(MinorRange {
+        from: minor_of(from)?,
+        to: (!to.is_empty()).then(|| minor_of(to)).transpose()?,
+    })
+}
+
+fn component_of(text: &str) -> Result<Component, String> {
+    Component::ALL
+        .into_iter()
+        .find(|known| known.as_str() == text)
+        .ok_or_else(|| format!("{text:?} is not a component"))
 }
 
 fn patch_of(text: &str) -> Result<Version, String> {

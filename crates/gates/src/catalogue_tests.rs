@@ -171,10 +171,15 @@ fn dependencies_are_as_many_as_the_sources_have_and_the_defaults_meet_them() {
     for (of, count) in [(34, 0), (35, 38), (36, 57)] {
         let pairs = Catalogue::builtin()
             .gates()
-            .map(|gate| gate.needs(minor(of)).count())
+            .map(|gate| gate.needs(Component::Kubelet, minor(of)).count())
             .sum::<usize>();
         assert_eq!(pairs, count, "1.{of}");
-        let broken = dependencies::broken(Catalogue::builtin(), minor(of).into(), &BTreeMap::new());
+        let broken = dependencies::broken(
+            Catalogue::builtin(),
+            Component::KubeApiserver,
+            minor(of).into(),
+            &BTreeMap::new(),
+        );
         assert_eq!(broken, [], "1.{of}");
     }
 }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use windrow_model::findings::Finding;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest::nearest;
+use windrow_plan::rke2::config::MergedConfig;
 use windrow_plan::version::{Minor, Version};
 
 use super::catalogue::{Catalogue, Gate, GateStanding, Stage};
 use super::findings::{Findings, GateAssignment};
-use super::{Component, GateRequest, dependencies};
+use super::{Component, GateRequest, apis, dependencies};
 
 /// The version that will start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +49,13 @@ pub fn version_text(target: &TargetVersion) -> String {
 }
 
 /// Judges requests against the version that will start; against each plausible one when it is not
-/// known. An error means that a component would not start, or that the request is refused.
-pub fn check(requests: &[GateRequest], target: &TargetVersion) -> Vec<Finding> {
+/// known. An error means that a component would not start, or that the request is refused. `config` is what RKE2 gives the
+/// components besides.
+pub fn check(
+    requests: &[GateRequest],
+    target: &TargetVersion,
+    config: &MergedConfig,
+) -> Vec<Finding> {
     let mut findings = Findings::default();
     if requests.is_empty() {
         return findings.done();
@@ -58,6 +64,13 @@ pub fn check(requests: &[GateRequest], target: &TargetVersion) -> Vec<Finding> {
     if *target == TargetVersion::Unknown {
         for request in requests {
             anywhere(catalogue, &request.as_set(), &mut findings);
+        }
+        for component in Component::ALL {
+            let asked = requests
+                .iter()
+                .filter(|request| request.component == component);
+            let sets: Vec<GateAssignment<'_>> = asked.map(GateRequest::as_set).collect();
+            together_anywhere(catalogue, component, &sets, config, &mut findings);
         }
         return findings.done();
     }
@@ -73,10 +86,74 @@ pub fn check(requests: &[GateRequest], target: &TargetVersion) -> Vec<Finding> {
             for set in sets {
                 judge_gate(catalogue, set, version, &mut findings);
             }
-            dependencies::report(catalogue, *component, version, sets, &mut findings);
+            together(catalogue, *component, version, sets, config, &mut findings);
         }
     }
     findings.done()
+}
+
+/// Judges the gates of a component together, and with its other arguments.
+pub(super) fn together(
+    catalogue: &Catalogue,
+    component: Component,
+    version: Version,
+    sets: &[GateAssignment<'_>],
+    config: &MergedConfig,
+    findings: &mut Findings,
+) {
+    dependencies::report(catalogue, component, version, sets, findings);
+    if component == Component::KubeApiserver {
+        apis::report(catalogue, version, sets, config, findings);
+    }
+}
+
+/// The same when nothing is known about the version: it is wrong when it is in every minor.
+pub(super) fn together_anywhere(
+    catalogue: &Catalogue,
+    component: Component,
+    sets: &[GateAssignment<'_>],
+    config: &MergedConfig,
+    findings: &mut Findings,
+) {
+    let (mut fine, mut wrong) = (Vec::new(), Vec::new());
+    for minor in catalogue.minors() {
+        let meant = |set: &&GateAssignment<'_>| set.when.is_none_or(|when| when.admits(minor));
+        let meant: Vec<GateAssignment<'_>> = sets.iter().filter(meant).copied().collect();
+        let mut found = Findings::default();
+        together(
+            catalogue,
+            component,
+            minor.into(),
+            &meant,
+            config,
+            &mut found,
+        );
+        match found.done() {
+            found if found.is_empty() => fine.push(minor),
+            found => wrong.push(found),
+        }
+    }
+    let Some(newest) = wrong.last() else { return };
+    if fine.is_empty() {
+        for finding in newest {
+            findings.push(finding.code, finding.message.clone(), finding.at.clone());
+        }
+        return;
+    }
+    let mut at: Vec<Location> = Vec::new();
+    for place in wrong.iter().flatten().flat_map(|finding| &finding.at) {
+        if !at.contains(place) {
+            at.push(place.clone());
+        }
+    }
+    findings.push(
+        Code::GateTargetUnknown,
+        format!(
+            "with the other arguments, {component} starts with these feature gates in Kubernetes {} only, and which version will start is not known: name it with --target",
+            range(&fine)
+        ),
+        at,
+    );
 }
 
 /// Judges one gate when nothing is known about the version: it is wrong when no minor takes it.
@@ -403,10 +480,17 @@ fn remedy(gate: &Gate, set: &GateAssignment<'_>, version: Version) -> String {
 }
 
 fn range(minors: &[Minor]) -> String {
-    match minors {
+    let runs: Vec<String> = minors
+        .chunk_by(|one, next| one.next() == *next)
+        .filter_map(|run| match run {
+            [] => None,
+            [only] => Some(only.to_string()),
+            [first, .., last] => Some(format!("{first} to {last}")),
+        })
+        .collect();
+    match runs.as_slice() {
         [] => "no known version".to_owned(),
-        [only] => only.to_string(),
-        [first, .., last] => format!("{first} to {last}"),
+        runs => runs.join(" and "),
     }
 }
 

@@ -1,15 +1,17 @@
-//! Gates that must not be on while another is off: enforced when a component starts, since 1.35.
+//! Gates that must not be on while another is off: enforced when a component starts, of all gates since 1.35, and of a few by
+//! kube-apiserver alone before.
 //!
-//! A gate that is not set counts with its default, so one `false` can break gates that are on by
-//! default.
+//! A gate that is not set counts with the value of its stage's group (`AllAlpha`, `AllBeta`), or with its default: so one
+//! `false` can break gates that are on by default.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windrow_model::findings::Location;
 use windrow_model::reasons::Code;
 use windrow_plan::version::Version;
 
 use super::Component;
-use super::catalogue::{Catalogue, GateStanding};
+use super::catalogue::{Catalogue, GateStanding, Stage};
 use super::findings::{Findings, GateAssignment};
 
 /// A gate that is on although others it needs are off.
@@ -19,34 +21,96 @@ pub(super) struct BrokenDependency<'c> {
     pub(super) needs: Vec<&'c str>,
 }
 
-/// Every dependency that is broken once these gates are set; a gate set twice counts by its last.
+/// Where the value of a gate comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ValueOrigin {
+    /// It is set by its name.
+    Name,
+    /// It is set through the group of its stage.
+    Group(&'static str),
+    /// It is not set.
+    Default,
+}
+
+impl ValueOrigin {
+    /// After "the gate".
+    pub(super) fn is_on(self) -> String {
+        match self {
+            ValueOrigin::Name => "is set to true".to_owned(),
+            ValueOrigin::Group(group) => format!("is on through `{group}=true`"),
+            ValueOrigin::Default => "is on by default".to_owned(),
+        }
+    }
+}
+
+/// The value of a gate in a component to which `set` is given, and where it comes from.
+pub(super) fn value(
+    catalogue: &Catalogue,
+    version: Version,
+    set: &BTreeMap<&str, bool>,
+    name: &str,
+) -> (bool, ValueOrigin) {
+    if let Some(value) = set.get(name) {
+        return (*value, ValueOrigin::Name);
+    }
+    let Some(GateStanding::Known(state) | GateStanding::Doubtful { state, .. }) =
+        catalogue.gate(name).map(|gate| gate.at(version))
+    else {
+        return (false, ValueOrigin::Default);
+    };
+    let group = match state.stage {
+        Stage::Alpha => Some("AllAlpha"),
+        Stage::Beta => Some("AllBeta"),
+        Stage::Ga | Stage::Deprecated => None,
+    };
+    match group.and_then(|group| Some((*set.get(group)?, group))) {
+        Some((value, group)) => (value, ValueOrigin::Group(group)),
+        None => (state.default, ValueOrigin::Default),
+    }
+}
+
+/// Every dependency of a component that is broken once these gates are set; a gate set twice counts by its last.
 pub(super) fn broken<'c>(
     catalogue: &'c Catalogue,
+    component: Component,
     version: Version,
     set: &BTreeMap<&str, bool>,
 ) -> Vec<BrokenDependency<'c>> {
     if !catalogue.covers(version.minor) {
         return Vec::new();
     }
-    let on = |name: &str| match set.get(name) {
-        Some(value) => *value,
-        None => match catalogue.gate(name).map(|gate| gate.at(version)) {
-            Some(GateStanding::Known(state) | GateStanding::Doubtful { state, .. }) => {
-                state.default
-            }
-            _ => false,
-        },
-    };
+    let on = |name: &str| value(catalogue, version, set, name).0;
     catalogue
         .gates()
         .filter_map(|gate| {
-            let needs: Vec<&str> = gate.needs(version.minor).filter(|need| !on(need)).collect();
+            let needs = gate.needs(component, version.minor);
+            let needs: Vec<&str> = needs.filter(|need| !on(need)).collect();
             (!needs.is_empty() && on(gate.name())).then(|| BrokenDependency {
                 gate: gate.name(),
                 needs,
             })
         })
         .collect()
+}
+
+/// Where these gates get their values from, as far as that is written.
+pub(super) fn places(
+    catalogue: &Catalogue,
+    version: Version,
+    sets: &[GateAssignment<'_>],
+    gates: &[&str],
+) -> Vec<Location> {
+    let values: BTreeMap<&str, bool> = sets.iter().map(|set| (set.gate, set.value)).collect();
+    let mut named: BTreeSet<&str> = BTreeSet::new();
+    for gate in gates {
+        match value(catalogue, version, &values, gate).1 {
+            ValueOrigin::Name => named.insert(gate),
+            ValueOrigin::Group(group) => named.insert(group),
+            ValueOrigin::Default => false,
+        };
+    }
+    let at = sets.iter().filter(|set| named.contains(set.gate));
+    at.map(|set| set.at.clone()).collect()
 }
 
 /// Reports every broken dependency, at the places that broke it.
@@ -58,30 +122,25 @@ pub(super) fn report(
     findings: &mut Findings,
 ) {
     let values: BTreeMap<&str, bool> = sets.iter().map(|set| (set.gate, set.value)).collect();
-    for BrokenDependency { gate, needs } in broken(catalogue, version, &values) {
-        let named: BTreeSet<&str> = needs.iter().copied().chain([gate]).collect();
-        let at = sets
-            .iter()
-            .filter(|set| named.contains(set.gate))
-            .map(|set| set.at.clone())
-            .collect();
-        let how = match values.contains_key(gate) {
-            true => "is set to true",
-            false => "is on by default",
-        };
+    for BrokenDependency { gate, needs } in broken(catalogue, component, version, &values) {
+        let named: Vec<&str> = needs.iter().copied().chain([gate]).collect();
+        let at = places(catalogue, version, sets, &named);
+        let (_, origin) = value(catalogue, version, &values, gate);
         let list = needs
             .iter()
             .map(|need| format!("`{need}`"))
             .collect::<Vec<_>>()
             .join(", ");
-        let remedy = match values.contains_key(gate) {
-            true => format!("Set {list} to true as well, or remove {gate}"),
-            false => format!("Set {gate} to false as well, or leave {list} on"),
+        let remedy = match origin {
+            ValueOrigin::Name => format!("Set {list} to true as well, or remove {gate}"),
+            ValueOrigin::Group(_) => format!("Set {list} to true, or {gate} to false"),
+            ValueOrigin::Default => format!("Set {gate} to false as well, or leave {list} on"),
         };
         findings.push(
             Code::GateDependency,
             format!(
-                "`{gate}` {how} and depends on {list}, which would be off: {component} {version} does not start. {remedy}"
+                "`{gate}` {} and depends on {list}, which would be off: {component} {version} does not start. {remedy}",
+                origin.is_on()
             ),
             at,
         );

@@ -13,7 +13,7 @@ use super::assess::emulated;
 use super::catalogue::{Catalogue, GateStanding};
 use super::check::judge_gate;
 use super::findings::Findings;
-use super::{Component, GateRequest, TargetVersion, dependencies, syntax};
+use super::{Component, GateRequest, TargetVersion, apis, dependencies, syntax};
 
 /// The drop-in's name in `config.yaml.d`: it sorts after every known writer.
 pub const DROP_IN: &str = "99-zz9-windrow-gates.yaml";
@@ -173,6 +173,9 @@ fn refusal(
                 ));
             }
         }
+        if let Some(why) = unserved(catalogue, request, *version, foreign) {
+            return Some((why, false));
+        }
         let prefixed = foreign_pairs(request.component, *version, foreign)
             .into_iter()
             .find(|pair| pair.prefix.is_some());
@@ -189,6 +192,23 @@ fn refusal(
         }
     }
     None
+}
+
+/// Why the API that a gate makes kube-apiserver watch is not served, or may not be.
+fn unserved(
+    catalogue: &Catalogue,
+    request: &GateRequest,
+    version: Version,
+    foreign: &MergedConfig,
+) -> Option<String> {
+    if request.component != Component::KubeApiserver {
+        return None;
+    }
+    let set = BTreeMap::from([(request.gate.as_str(), request.value)]);
+    apis::unserved(catalogue, version, &set, foreign)
+        .into_iter()
+        .find(|api| api.gate == request.gate)
+        .map(|api| api.why(version))
 }
 
 /// A gate of ours that takes part in a broken dependency, and why it must go.
@@ -214,7 +234,7 @@ fn conflict(
             .map(|pair| (pair.name.as_str(), pair.value))
             .collect();
         set.extend(&ours);
-        for broken in dependencies::broken(catalogue, *version, &set) {
+        for broken in dependencies::broken(catalogue, component, *version, &set) {
             let list = broken.needs.join(", ");
             if ours.contains_key(broken.gate) {
                 return Some((

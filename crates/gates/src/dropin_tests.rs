@@ -172,11 +172,8 @@ fn gates_that_would_break_a_dependency_are_left_out_together_with_what_needs_the
     );
     assert_eq!(alone.content, None);
     let both = [api("GangScheduling", true), api("GenericWorkload", true)];
-    assert!(
-        drop_in(&both, &at("1.36.3"), &MergedConfig::default())
-            .left_out
-            .is_empty()
-    );
+    let served = foreign("kube-apiserver-arg: [runtime-config=scheduling.k8s.io/v1alpha2=true]");
+    assert!(drop_in(&both, &at("1.36.3"), &served).left_out.is_empty());
     // WorkloadAwarePreemption needs GangScheduling, which needs GenericWorkload, which nobody asked for.
     let chain = [
         api("WorkloadAwarePreemption", true),
@@ -263,7 +260,7 @@ proptest! {
             prop_assert!(assessed.starts(), "{version}: {:?}", assessed.findings);
             prop_assert!(!assessed.uncertain());
         }
-        let errors = |requests: &[GateRequest]| check(requests, &target)
+        let errors = |requests: &[GateRequest]| check(requests, &target, &MergedConfig::default())
             .into_iter()
             .filter(|finding| finding.severity == Severity::Error)
             .count();

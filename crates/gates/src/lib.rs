@@ -8,6 +8,7 @@
 //! counts is never the running one. A trial that is cut off anywhere ends with gates that were seen to work.
 #![forbid(unsafe_code)]
 
+mod apis;
 mod assess;
 pub mod catalogue;
 mod check;

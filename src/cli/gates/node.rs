@@ -100,7 +100,8 @@ pub(in crate::cli) fn judge_files(
     if on_node || !requests.is_empty() {
         files.retain(|file| file.name() != DROP_IN);
     }
-    let planned = drop_in(requests, &resolved.target, &merge(&files));
+    let foreign = merge(&files);
+    let planned = drop_in(requests, &resolved.target, &foreign);
     if let Some(content) = &planned.content {
         files.push(Rke2ConfigFile::new(
             ConfigLayer::DropIn,
@@ -109,7 +110,7 @@ pub(in crate::cli) fn judge_files(
         ));
     }
     let mut assessment = assess(&merge(&files), Some(&own), &resolved.target);
-    for finding in check(requests, &resolved.target) {
+    for finding in check(requests, &resolved.target, &foreign) {
         // The request's own finding has the reason, and the line that a person wrote.
         if !assessment.findings.contains(&finding) {
             assessment.findings.push(finding);

@@ -55,7 +55,12 @@ pub(super) async fn confirm(layout: &Layout, resolved: &ResolvedVersion, report:
 
 /// It accepts all gates that would be written: what the catalogue did not know is now known.
 fn taken(report: &mut GatesReport) {
-    if report.starts.is_none() && report.left_out.is_empty() {
+    // Beside the gates, other arguments decide.
+    let undecided = report
+        .findings
+        .iter()
+        .any(|finding| finding.code == Code::GateUndecided);
+    if report.starts.is_none() && report.left_out.is_empty() && !undecided {
         report
             .findings
             .retain(|finding| !matches!(finding.code, Code::GateUncovered | Code::GatePatch));

@@ -78,11 +78,16 @@ fn configuration(node: &Value, own: &[GateRequest]) -> Option<Rke2ConfigFile> {
     Some(Rke2ConfigFile::new(ConfigLayer::Main, shown, lists))
 }
 
-/// A flag of gates without those that Windrow sets; `None` for another flag, or where none is left.
+/// A flag of gates without those that Windrow sets, or one that decides what gates do; `None` for another flag, or where no
+/// gate is left.
 fn without_own(flag: &str, component: Component, own: &[GateRequest]) -> Option<String> {
     let (name, value) = split(flag);
-    if name.trim_end_matches(['+', '-']) != "feature-gates" {
-        return None;
+    match name.trim_end_matches(['+', '-']) {
+        "feature-gates" => {}
+        "runtime-config" | "disable-admission-plugins" | "emulated-version" => {
+            return Some(flag.to_owned());
+        }
+        _ => return None,
     }
     let is_own = |pair: &str| {
         let mut own = own.iter().filter(|one| one.component == component);
@@ -133,6 +138,21 @@ mod tests {
             at: Location::file("windrow.yaml"),
         };
         assert_eq!(refused(arguments, "v1.7.0", &[own]), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_gate_whose_api_the_nodes_arguments_serve_is_fine() {
+        let gate = "feature-gates=CoordinatedLeaderElection=true";
+        let alone = json!(["server", "--kube-apiserver-arg", gate]);
+        assert_eq!(refused(alone, "v1.7.0", &[]).unwrap().len(), 1);
+        let runtime = "runtime-config=coordination.k8s.io/v1beta1=true";
+        let served = json!([
+            "--kube-apiserver-arg",
+            gate,
+            "--kube-apiserver-arg",
+            runtime
+        ]);
+        assert_eq!(refused(served, "v1.7.0", &[]), Ok(vec![]));
     }
 
     #[test]

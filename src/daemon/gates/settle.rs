@@ -68,7 +68,7 @@ impl DropInInputs {
                 findings.push(finding);
             }
         };
-        for finding in check(&settled.kept, &self.resolved.target) {
+        for finding in check(&settled.kept, &self.resolved.target, &merge(&self.files)) {
             // Whoever forced a gate has been warned, and a trial has shown otherwise.
             if finding.severity != Severity::Error {
                 add(finding);

@@ -169,12 +169,21 @@ pub(crate) async fn refusal(minor: Minor, arguments: &[&str]) -> Option<String> 
 impl Cluster {
     /// Starts a cluster and waits until it is ready; `None`, after one line that says why, when the parts are not here.
     pub(crate) async fn start(spec: Spec) -> Option<Self> {
+        Self::start_until(spec, None).await
+    }
+
+    /// The same of a kube-apiserver that never becomes ready: waits until its log has this text.
+    pub(crate) async fn start_unready(spec: Spec, logged: &str) -> Option<Self> {
+        Self::start_until(spec, Some(logged)).await
+    }
+
+    async fn start_until(spec: Spec, logged: Option<&str>) -> Option<Self> {
         if skipped(spec.minor) {
             return None;
         }
         // A port that was free a moment ago may be taken now: another process asks for ports in the same way.
         for _ in 0..10 {
-            if let Some(cluster) = Self::try_start(&spec).await {
+            if let Some(cluster) = Self::try_start(&spec, logged).await {
                 return Some(cluster);
             }
         }
@@ -190,7 +199,7 @@ impl Cluster {
         Self::start(spec).await
     }
 
-    async fn try_start(spec: &Spec) -> Option<Self> {
+    async fn try_start(spec: &Spec, logged: Option<&str>) -> Option<Self> {
         let find = |name| assets::find(spec.minor, name).expect("the parts are here");
         let dir = Janitor::new();
         let pki = Pki::create(dir.path());
@@ -243,6 +252,9 @@ impl Cluster {
             let mut both = [&cluster.apiserver, &cluster.etcd].into_iter();
             if both.any(Process::lost_its_port) {
                 return Some(false);
+            }
+            if let Some(text) = logged {
+                return cluster.apiserver.log().contains(text).then_some(true);
             }
             let request = Request::new("")
                 .get("readyz", &GetParams::default())

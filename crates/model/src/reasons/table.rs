@@ -590,6 +590,14 @@ reasons! {
             "the feature gate {gate} is on and needs others that are off"
             "Set all of them, or none."
             "b116f40806284465b0ecddd352c556a1";
+        GateApiNotServed "gate-api-not-served" Error
+            "the feature gate {gate} makes kube-apiserver watch an API that it does not serve"
+            "Serve the API with kube-apiserver's `runtime-config`, as the message shows, or remove the gate."
+            "5f0c3b9e7a1d4c62b8e40d97f3a6125c";
+        GateUndecided "gate-undecided" Warning
+            "it is unknown what {component} makes of its feature gates"
+            "See the message: another argument of the component decides, and what it does is not known."
+            "c27e91d4058b4f3fa96d1b7083ce54aa";
         GateGroup "gate-group" Error
             "{gate} sets every gate of a stage"
             "Name the gates that are meant."
