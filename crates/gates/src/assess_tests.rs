@@ -282,6 +282,43 @@ fn gates_that_a_group_sets_count_where_others_depend_on_them() {
     }
 }
 
+/// What kube-apiserver of these versions was seen to refuse; a kubelet takes it.
+#[test]
+fn dependencies_that_kube_apiserver_alone_enforced_before_1_35_are_known() {
+    for (version, gates, breaks) in [
+        ("1.33.13", "AuthorizeWithSelectors=false", true),
+        ("1.31.14", "AuthorizeNodeWithSelectors=true", true),
+        ("1.31.14", "UnknownVersionInteroperabilityProxy=true", true),
+        ("1.31.14", "DRAControlPlaneController=true", true),
+        (
+            "1.31.14",
+            "ServiceAccountTokenNodeBindingValidation=false",
+            true,
+        ),
+        (
+            "1.33.13",
+            "AuthorizeWithSelectors=false,AuthorizeNodeWithSelectors=false",
+            false,
+        ),
+        (
+            "1.31.14",
+            "AuthorizeNodeWithSelectors=true,AuthorizeWithSelectors=true",
+            false,
+        ),
+        ("1.33.13", "UnknownVersionInteroperabilityProxy=true", false),
+        ("1.33.13", "APIServerIdentity=false", false),
+    ] {
+        let item = format!("feature-gates={gates}");
+        let refused = api(&[&item], version).contains(&Code::GateDependency);
+        assert_eq!(refused, breaks, "{gates} on {version}");
+        let text = format!("kubelet-arg: ['{item}']");
+        assert!(
+            assessed(&[("50-a.yaml", &text)], version).starts(),
+            "{gates} on {version}"
+        );
+    }
+}
+
 #[test]
 fn a_file_that_rke2_cannot_read_means_that_nothing_starts() {
     assert!(!assessed(&[("10-a.yaml", "- no map\n")], "1.33.3").starts());

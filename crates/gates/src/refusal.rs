@@ -1,6 +1,7 @@
 //! A component's own words when it does not start because of a feature gate, found in its log.
 //!
-//! The texts are those of `component-base/featuregate` (Kubernetes 1.28 to 1.36); the wrappers around
+//! The texts are those of `component-base/featuregate` (Kubernetes 1.28 to 1.36), and of kube-apiserver's own options up to 1.34
+//! (`pkg/controlplane/apiserver/options/validation.go`, `pkg/kubeapiserver/options/authentication.go`); the wrappers around
 //! them differ by minor and component, so only the texts are looked for.
 
 use jiff::Timestamp;
@@ -27,6 +28,11 @@ const BEFORE: [&str; 4] = [
 ];
 /// What stands between a gate and, in brackets, those that it depends on.
 const BETWEEN: &str = " is enabled, but depends on features that are disabled: [";
+/// What stands between a gate and the one that it needs, in kube-apiserver's own words.
+const ONE_BETWEEN: [&str; 2] = [
+    " feature requires ",
+    " feature gate can only be enabled if the ",
+];
 
 /// The last refusal in a log, as far as it was written at `since` or later. Lines without a time of
 /// the container runtime have none to go by and count.
@@ -75,6 +81,17 @@ fn refusal(text: &str) -> Option<ComponentRefusal> {
         let off = &off[..off.find(']').unwrap_or(off.len())];
         named.extend(off.split([',', ' ']).map(|name| (at, leading(name))));
     }
+    for between in ONE_BETWEEN {
+        for (at, between) in text.match_indices(between) {
+            let needed = text[at + between.len()..].trim_start_matches(is_quote);
+            let rest = &needed[leading(needed).len()..];
+            // The same words stand before other arguments, too.
+            if rest.trim_start_matches(is_quote).starts_with(" feature") {
+                named.push((at, trailing(text[..at].trim_end_matches(is_quote))));
+                named.push((at, leading(needed)));
+            }
+        }
+    }
     named.sort_by_key(|(at, _)| *at);
     let mut gates: Vec<String> = Vec::new();
     for (_, name) in named {
@@ -90,6 +107,11 @@ fn refusal(text: &str) -> Option<ComponentRefusal> {
 
 fn is_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
+}
+
+/// A quote, and how the log writes one within a text.
+fn is_quote(letter: char) -> bool {
+    matches!(letter, '"' | '\\')
 }
 
 fn leading(text: &str) -> &str {
@@ -138,6 +160,26 @@ mod tests {
             (
                 "\"command failed\" err=\"[OneByDefault is enabled, but depends on features that are disabled: [AtomicFIFO, Other], TwoByDefault is enabled, but depends on features that are disabled: [AtomicFIFO]]\"",
                 &["OneByDefault", "AtomicFIFO", "Other", "TwoByDefault"],
+            ),
+            // kube-apiserver 1.31 and 1.33.
+            (
+                "E1 1 run.go:72] \"command failed\" err=\"[, AuthorizeNodeWithSelectors feature requires AuthorizeWithSelectors feature to be enabled]\"",
+                &["AuthorizeNodeWithSelectors", "AuthorizeWithSelectors"],
+            ),
+            (
+                "E1 1 run.go:72] \"command failed\" err=\"[, UnknownVersionInteroperabilityProxy feature requires StorageVersionAPI feature flag to be enabled]\"",
+                &["UnknownVersionInteroperabilityProxy", "StorageVersionAPI"],
+            ),
+            (
+                "E1 1 run.go:72] \"command failed\" err=\"[, the \\\"ServiceAccountTokenNodeBinding\\\" feature gate can only be enabled if the \\\"ServiceAccountTokenNodeBindingValidation\\\" feature gate is also enabled, ]\"",
+                &[
+                    "ServiceAccountTokenNodeBinding",
+                    "ServiceAccountTokenNodeBindingValidation",
+                ],
+            ),
+            (
+                "E1 \"command failed\" err=\"a feature requires an argument\"",
+                &[],
             ),
             ("panic: unrecognized feature gate: NotAGate", &["NotAGate"]),
             (
