@@ -43,7 +43,7 @@ fn every_minor_knows_as_many_gates_as_its_own_sources() {
             (minor, known)
         })
         .collect();
-    let expected = [152, 160, 166, 167, 179, 189, 206, 216, 240];
+    let expected = [152, 160, 167, 165, 177, 189, 206, 216, 240];
     let expected: Vec<_> = (28..=36).map(minor).zip(expected).collect();
     assert_eq!(counts, expected);
 }
@@ -118,6 +118,8 @@ fn gates_that_a_third_table_disagrees_on_stand_as_the_sources_have_them() {
 #[test]
 fn nothing_is_claimed_about_a_minor_that_is_not_covered() {
     assert_eq!(at("NodeSwap", "1.37"), GateStanding::Uncovered);
+    // Ahead of the catalogue only removals are known.
+    assert_eq!(at("BtreeWatchCache", "1.37"), GateStanding::Gone(minor(37)));
     assert_eq!(at("NodeSwap", "1.27"), GateStanding::Uncovered);
     assert_eq!(at("NodeSwap", "2.0"), GateStanding::Uncovered);
     // Gone before, gone after: nothing comes back.
@@ -140,14 +142,48 @@ fn patch_releases_that_brought_a_gate_or_changed_it_are_told_apart() {
         at("OrderedNamespaceDeletion", "1.33"),
         GateStanding::Known(_)
     ));
-    // Known to be absent up to 1.31.8 and present in 1.31.14; between them nobody looked.
-    let json = "StreamingCollectionEncodingToJSON";
-    assert!(matches!(at(json, "1.31.8"), GateStanding::NotYet(_)));
-    assert!(matches!(
-        at(json, "1.31.10"),
-        GateStanding::Doubtful { exact: false, .. }
-    ));
-    assert!(matches!(at(json, "1.31.14"), GateStanding::Known(_)));
+    // Only another distribution has it in 1.31 and 1.32.
+    for gate in [
+        "StreamingCollectionEncodingToJSON",
+        "StreamingCollectionEncodingToProtobuf",
+    ] {
+        for version in ["1.31.14", "1.32.13"] {
+            assert_eq!(at(gate, version), GateStanding::NotYet(minor(33).into()));
+        }
+        assert_eq!(at(gate, "1.37"), GateStanding::Gone(minor(37)));
+    }
+    let brought = GateStanding::NotYet("1.30.11".parse().unwrap());
+    assert_eq!(at("OrderedNamespaceDeletion", "1.30.10"), brought);
+    let there = known(Stage::Beta, false, false);
+    assert_eq!(at("OrderedNamespaceDeletion", "1.30.14"), there);
+    for (gate, before, after, stage, earlier) in [
+        (
+            "SchedulerQueueingHints",
+            "1.28.5",
+            "1.28.6",
+            Stage::Beta,
+            true,
+        ),
+        ("EventedPLEG", "1.28.5", "1.28.6", Stage::Beta, false),
+        ("EventedPLEG", "1.29.0", "1.29.1", Stage::Beta, false),
+        (
+            "DisableNodeKubeProxyVersion",
+            "1.31.0",
+            "1.31.1",
+            Stage::Beta,
+            true,
+        ),
+        (
+            "ServiceAccountNodeAudienceRestriction",
+            "1.32.1",
+            "1.32.2",
+            Stage::Beta,
+            true,
+        ),
+    ] {
+        assert_eq!(at(gate, before), known(stage, earlier, false), "{gate}");
+        assert_ne!(at(gate, after), known(stage, earlier, false), "{gate}");
+    }
     assert_eq!(
         at("SchedulerAsyncAPICalls", "1.34.1"),
         known(Stage::Beta, true, false)
