@@ -10,7 +10,7 @@ use windrow_plan::rke2::config::{Rke2ConfigFile, merge};
 use windrow_plan::version::Version;
 
 use super::catalogue::Catalogue;
-use super::check::{anywhere, judge_gate, together, together_anywhere};
+use super::check::{anywhere, judge_gate, together, together_anywhere, together_next};
 use super::findings::{Findings, GateAssignment};
 use super::{Component, TargetVersion, syntax};
 
@@ -174,6 +174,15 @@ fn read(
     let splits = component.splits_by_prefix(version);
     let mut written = Vec::new();
     for (round, item) in uses.iter().enumerate() {
+        // No component has a gate of this name: it is the value of an item that has none.
+        if item.text == "true" {
+            findings.push(
+                Code::GateSyntax,
+                format!("{component} does not start: its item `feature-gates` has no `=`. Write feature-gates=Name=true in one item"),
+                vec![item.at.clone()],
+            );
+            continue;
+        }
         for pair in syntax::pairs(&item.text, splits) {
             match pair {
                 Ok(pair) => written.push(WrittenGate {
@@ -195,10 +204,15 @@ fn read(
 
 /// A prefix must be understood, and must stand before all names or before none.
 fn prefixes(component: Component, splits: bool, written: &[WrittenGate], findings: &mut Findings) {
+    // Where prefixes are split, an empty one is none; elsewhere it is a part of the name.
+    let is_prefixed = |one: &&WrittenGate| {
+        let prefix = one.pair.prefix.as_ref();
+        prefix.is_some_and(|prefix| !splits || !prefix.is_empty())
+    };
     let places = |prefixed: bool| -> BTreeSet<(String, Option<u32>)> {
         written
             .iter()
-            .filter(|one| one.pair.prefix.as_ref().is_some_and(|p| !p.is_empty()) == prefixed)
+            .filter(|one| is_prefixed(one) == prefixed)
             .map(|one| (one.at.file.clone(), one.at.line))
             .collect()
     };
@@ -289,6 +303,7 @@ fn judge(
         .map(|one| one.as_set(component, ours))
         .collect();
     together(catalogue, component, version, &sets, config, findings);
+    together_next(catalogue, component, version, &sets, config, findings);
 }
 
 fn effective(written: &[WrittenGate]) -> Vec<EffectiveGate> {
@@ -342,7 +357,9 @@ fn contradictions(component: Component, gates: &[EffectiveGate], findings: &mut 
 fn misnamed(component: Component, config: &MergedConfig, findings: &mut Findings) {
     for item in config.list(component.argument()) {
         let (name, _) = split(&item.text);
-        let name = name.trim_end_matches(['+', '-']);
+        // A `:` is a common slip for the `=`.
+        let whole = name.trim_end_matches(['+', '-']);
+        let name = whole.split([':', ' ', '\t']).next().unwrap_or(whole);
         let letters: String = name
             .chars()
             .filter(char::is_ascii_alphabetic)
@@ -350,11 +367,11 @@ fn misnamed(component: Component, config: &MergedConfig, findings: &mut Findings
             .collect();
         // `feature_gates` is taken: the components read `_` as `-`.
         if matches!(letters.as_str(), "featuregate" | "featuregates")
-            && !matches!(name, "feature-gates" | "feature_gates")
+            && !matches!(whole, "feature-gates" | "feature_gates")
         {
             findings.push(
                 Code::GateFlagName,
-                format!("{component} has no flag `--{name}` and does not start: write feature-gates=Name=true"),
+                format!("{component} has no flag `--{whole}` and does not start: write feature-gates=Name=true"),
                 vec![item.at.clone()],
             );
         }

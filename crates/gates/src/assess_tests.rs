@@ -52,6 +52,11 @@ fn prefixes_are_judged_as_real_components_judged_them() {
         assert!(api(&["feature-gates=foo:ImageVolume=true"], version).contains(&Code::GatePrefix));
     }
     assert!(api(&["feature-gates=kube:NodeLogQuery=true"], "1.30").contains(&Code::GatePrefix));
+    // Where the flag is not split by prefix, an empty prefix is a part of the name.
+    let empty = ["feature-gates=:ImageVolume=true"];
+    assert!(!api(&empty, "1.33.3").contains(&Code::GatePrefix));
+    let kubelet = "kubelet-arg: ['feature-gates=:ImageVolume=true']";
+    assert!(!assessed(&[("50-a.yaml", kubelet)], "1.33.3").starts());
     let kubelet = assessed(
         &[(
             "50-a.yaml",
@@ -184,11 +189,21 @@ fn slips_in_the_text_are_all_found() {
             Code::GateSyntax,
         ),
         ("feature-gates", Code::GateSyntax),
+        ("feature-gates: ImageVolume=true", Code::GateFlagName),
+        ("feature-gates ImageVolume=true", Code::GateFlagName),
         ("feature-gates=AllAlpha=true", Code::GateGroup),
         ("", Code::ComponentArgumentInvalid),
     ] {
         assert!(api(&[item], "1.33.3").contains(&code), "{item}");
     }
+    let text = "kube-apiserver-arg:\n- feature-gates\n- Bogus=true\n";
+    let found = assessed(&[("50-a.yaml", text)], "1.33.3").findings;
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].message.contains("has no `=`"),
+        "{}",
+        found[0].message
+    );
     let many = api(
         &["feature-gates=A-true,B=maybe,ImageVolumes=true,CPUManager=true"],
         "1.33.3",

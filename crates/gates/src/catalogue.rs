@@ -84,6 +84,8 @@ pub struct Gate {
     before: Vec<(Version, GateFacts)>,
     needs: Vec<Needs>,
     apis: Vec<WatchedApi>,
+    /// Components that do not know it, though others of the minor do.
+    unknown_to: Vec<(Component, MinorRange)>,
     read_by: Option<Component>,
     /// The minors that are covered, and the last patch that was read, where it is known.
     covered: Arc<BTreeMap<Minor, Option<u16>>>,
@@ -198,6 +200,12 @@ impl Gate {
         self.apis.iter().find(|api| api.minors.has(minor))
     }
 
+    /// Does this component not know it, though others of the minor do?
+    pub fn is_unknown_to(&self, component: Component, minor: Minor) -> bool {
+        let mut unknown = self.unknown_to.iter();
+        unknown.any(|(one, minors)| *one == component && minors.has(minor))
+    }
+
     /// The covered minors that take this value.
     pub fn takes(&self, value: bool) -> Vec<Minor> {
         self.covered
@@ -220,6 +228,8 @@ pub struct Catalogue {
     minors: BTreeMap<Minor, usize>,
     constants: HashMap<String, String>,
     elsewhere: Vec<(String, HashSet<String>)>,
+    /// Names of older minors than those that are covered, and the last one that knew each.
+    older: HashMap<String, Minor>,
 }
 
 impl Catalogue {
@@ -283,6 +293,11 @@ impl Catalogue {
         self.constants.get(name).map(String::as_str)
     }
 
+    /// The last minor that knew a name which no covered minor knows.
+    pub fn last_known_to(&self, name: &str) -> Option<Minor> {
+        self.older.get(name).copied()
+    }
+
     /// The other program that has a gate of this name.
     pub fn elsewhere(&self, name: &str) -> Option<&str> {
         self.elsewhere
@@ -338,6 +353,17 @@ impl CatalogueParser {
                 let (version, state) = (patch_of(version)?, state_of(state)?);
                 self.known(name)?.before.push((version, state));
             }
+            ("unknown-to", [component, range, gates @ ..]) if !gates.is_empty() => {
+                let (component, minors) = (component_of(component)?, range_of(range)?);
+                for gate in gates {
+                    self.known(gate)?.unknown_to.push((component, minors));
+                }
+            }
+            ("last-in", [minor, names @ ..]) if !names.is_empty() => {
+                let minor = minor_of(minor)?;
+                let names = names.iter().map(|name| ((*name).to_owned(), minor));
+                self.catalogue.older.extend(names);
+            }
             ("read-by", [component, gates @ ..]) => {
                 let component = component_of(component)?;
                 for gate in gates {
@@ -391,6 +417,7 @@ impl CatalogueParser {
             before: Vec::new(),
             needs: Vec::new(),
             apis: Vec::new(),
+            unknown_to: Vec::new(),
             read_by: None,
             covered: Arc::default(),
         };

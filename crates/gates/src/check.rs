@@ -87,6 +87,7 @@ pub fn check(
                 judge_gate(catalogue, set, version, &mut findings);
             }
             together(catalogue, *component, version, sets, config, &mut findings);
+            together_next(catalogue, *component, version, sets, config, &mut findings);
         }
     }
     findings.done()
@@ -104,6 +105,41 @@ pub(super) fn together(
     dependencies::report(catalogue, component, version, sets, findings);
     if component == Component::KubeApiserver {
         apis::report(catalogue, version, sets, config, findings);
+    }
+}
+
+/// What works together now and stops the component at the next minor.
+pub(super) fn together_next(
+    catalogue: &Catalogue,
+    component: Component,
+    version: Version,
+    sets: &[GateAssignment<'_>],
+    config: &MergedConfig,
+    findings: &mut Findings,
+) {
+    let next = version.minor.next();
+    let judged = |version: Version, sets: &[GateAssignment<'_>]| {
+        let mut found = Findings::default();
+        together(catalogue, component, version, sets, config, &mut found);
+        found.done()
+    };
+    if !judged(version, sets).is_empty() {
+        return;
+    }
+    let takes = |set: &&GateAssignment<'_>| {
+        let known = catalogue.gate(set.gate).map(|gate| gate.takes(set.value));
+        let group = matches!(set.gate, "AllAlpha" | "AllBeta");
+        (group || known.is_some_and(|minors| minors.contains(&next)))
+            && set.when.is_none_or(|when| when.admits(next))
+    };
+    // What the next minor refuses by itself has its own warning.
+    let stay: Vec<GateAssignment<'_>> = sets.iter().filter(takes).copied().collect();
+    for finding in judged(next.into(), &stay) {
+        let message = format!(
+            "this works with {component} {version} and stops at the next minor: {}",
+            finding.message
+        );
+        findings.push(Code::GateNextMinor, message, finding.at);
     }
 }
 
@@ -220,6 +256,14 @@ pub(super) fn judge_gate(
         return say(code, severity, message);
     };
     let (code, message) = match gate.at(version) {
+        GateStanding::Known(_) | GateStanding::Doubtful { .. }
+            if gate.is_unknown_to(component, minor) =>
+        {
+            let message = format!(
+                "{component} {version} does not know the feature gate `{name}`, which other components of that version have, and does not start with it. Remove it"
+            );
+            (Code::GateUnknown, message)
+        }
         GateStanding::Uncovered => (Code::GateUncovered, uncovered(catalogue, set, version)),
         GateStanding::Gone(since) => (
             Code::GateRemoved,
@@ -379,6 +423,14 @@ fn unknown(catalogue: &Catalogue, set: &GateAssignment<'_>, version: Version) ->
             Code::GateConstant,
             format!(
                 "`{name}` is the constant's name in the sources, the gate is called `{written}`: {fails}"
+            ),
+        );
+    }
+    if let Some(last) = catalogue.last_known_to(name) {
+        return (
+            Code::GateRemoved,
+            format!(
+                "`{name}` was removed after Kubernetes {last}: {fails}, whatever its value. Remove it"
             ),
         );
     }

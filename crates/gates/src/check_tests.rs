@@ -86,7 +86,7 @@ fn what_real_components_refused_is_refused_and_what_they_took_is_taken() {
             true,
             vec![GateElsewhere],
         ),
-        ("1.36.3", "CSINodeInfo", true, vec![GateUnknown]),
+        ("1.36.3", "CSINodeInfo", true, vec![GateRemoved]),
         ("1.36.3", "MemoryManager", true, vec![GateRemoved]),
         (
             "1.33.13",
@@ -219,6 +219,51 @@ fn warnings_come_before_the_minor_that_breaks() {
     );
     // A beta gate says nothing.
     assert_eq!(codes(&[api("ImageVolume", true)], "1.33.3"), []);
+}
+
+#[test]
+fn a_dependency_that_breaks_at_the_next_minor_is_a_warning_before() {
+    let off = [request(Component::Kubelet, "UserNamespacesSupport", false)];
+    let before = check_alone(&off, &at("1.34.9"));
+    let said = before
+        .iter()
+        .find(|finding| finding.message.contains("`ProcMountType`"));
+    let said = said.expect("a warning");
+    assert_eq!(said.code, Code::GateNextMinor);
+    assert_eq!(said.at, [Location::line("windrow.yaml", 3)]);
+    assert_eq!(errors(&off, "1.34.9"), []);
+    assert_eq!(errors(&off, "1.35.6"), [Code::GateDependency]);
+    let mut limited = off[0].clone();
+    limited.when = Some("<1.35".parse().unwrap());
+    assert_eq!(check_alone(&[limited], &at("1.34.9")), []);
+    // Its API is off by default from the next minor on.
+    let api = check_alone(&[api("DynamicResourceAllocation", true)], &at("1.29.3"));
+    assert!(
+        api[0].message.contains("resource.k8s.io/v1alpha2"),
+        "{api:?}"
+    );
+}
+
+#[test]
+fn a_gate_that_one_component_alone_does_not_know_is_refused_there() {
+    let gate = "ControllerManagerReleaseLeaderElectionLockOnExit";
+    let set = |component| [request(component, gate, true)];
+    assert_eq!(
+        errors(&set(Component::KubeScheduler), "1.36.3"),
+        [Code::GateUnknown]
+    );
+    assert_eq!(errors(&set(Component::KubeControllerManager), "1.36.3"), []);
+}
+
+#[test]
+fn a_gate_that_was_removed_before_the_oldest_covered_minor_is_said_to_be_removed() {
+    let found = &check_alone(&[api("EphemeralContainers", true)], &at("1.33.3"))[0];
+    assert_eq!(found.code, Code::GateRemoved);
+    assert!(
+        found.message.contains("removed after Kubernetes 1.26"),
+        "{}",
+        found.message
+    );
 }
 
 #[test]

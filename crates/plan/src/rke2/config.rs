@@ -268,7 +268,7 @@ fn take(
             effective.findings.push(argument(
                 key,
                 &format!(
-                    "this item is {}; write a text, name=value, in quotes if it contains `: `",
+                    "this item is {}; write a text, name=value, with `=` and not with `: `",
                     node.type_name()
                 ),
                 at(node.line),
