@@ -71,6 +71,43 @@ fn a_directory_of_drop_ins_is_checked_for_the_version_that_is_named() {
 }
 
 #[test]
+fn an_object_of_kubernetes_is_no_configuration_of_rke2() {
+    let root = tempfile::tempdir().unwrap();
+    for (file, content) in [
+        (
+            "kubeadm.yaml",
+            "apiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\napiServer:\n  extraArgs: {feature-gates: Bogus=true}\n---\napiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n",
+        ),
+        (
+            "k3d.yaml",
+            "---\napiVersion: k3d.io/v1alpha5\nkind: Simple\noptions: {k3s: {extraArgs: [{arg: --kube-apiserver-arg=feature-gates=Bogus=true}]}}\n",
+        ),
+        (
+            "rancher.yaml",
+            "apiVersion: provisioning.cattle.io/v1\nkind: Cluster\nspec: {rkeConfig: {machineGlobalConfig: {kube-apiserver-arg: [feature-gates=Bogus=true]}}}\n",
+        ),
+    ] {
+        write(root.path(), file, content);
+        let output = windrow(root.path(), &["check", "--target", "v1.33", file]);
+        assert_eq!(code(&output), 64, "{}", text(&output));
+        assert!(
+            text(&output).contains("not a configuration of RKE2"),
+            "{}",
+            text(&output)
+        );
+    }
+    let keys = "kube-apiserver-args: [feature-gates=Bogus=true]\n";
+    write(root.path(), "keys.yaml", keys);
+    let output = windrow(root.path(), &["check", "--target", "v1.33", "keys.yaml"]);
+    assert_eq!(code(&output), 0, "{}", text(&output));
+    assert!(
+        text(&output).contains("did you mean `kube-apiserver-arg`?"),
+        "{}",
+        text(&output)
+    );
+}
+
+#[test]
 fn a_harvester_configuration_is_checked_with_the_lines_of_the_outer_file() {
     let root = tempfile::tempdir().unwrap();
     write(

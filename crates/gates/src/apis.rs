@@ -92,6 +92,7 @@ impl UnservedApi<'_> {
     /// What is wrong and what mends it, in a sentence or two.
     pub(super) fn why(&self, version: Version) -> String {
         let (gate, component) = (self.gate, Component::KubeApiserver);
+        let argument = component.argument();
         let WatchedApi {
             group_version,
             plugin,
@@ -106,8 +107,7 @@ impl UnservedApi<'_> {
             format!(", or `disable-admission-plugins={plugin}`")
         });
         format!(
-            "`{gate}` makes {component} {version} watch {group_version}, which is not served by default, and {component} does not become ready. Add `runtime-config={group_version}=true` to {}{without_plugin}, or do without the gate",
-            component.argument()
+            "`{gate}` makes {component} {version} watch {group_version}, which is not served by default, and {component} does not become ready. Add `runtime-config={group_version}=true` to {argument}{without_plugin}, or do without the gate"
         )
     }
 }

@@ -61,7 +61,9 @@ impl GateInputs {
         for path in paths {
             if is_standard_input(path) {
                 match standard_input(ReadLimits::default().file_bytes) {
-                    Ok(bytes) => inputs.text(STANDARD_INPUT.to_owned(), bytes, ConfigLayer::DropIn),
+                    Ok(bytes) => {
+                        inputs.named(STANDARD_INPUT.to_owned(), bytes, ConfigLayer::DropIn)
+                    }
                     Err(error) => inputs.errors.push(error),
                 }
             } else if path.is_dir() {
@@ -122,10 +124,20 @@ impl GateInputs {
             false => ConfigLayer::DropIn,
         };
         match read_bytes(path) {
-            Ok(bytes) => self.text(shown, bytes, place),
+            Ok(bytes) => self.named(shown, bytes, place),
             Err(error) => self
                 .errors
                 .push(format!("{shown}: cannot be read: {error}")),
+        }
+    }
+
+    /// A file that was named, or standard input: an object of Kubernetes is none of RKE2's configurations.
+    fn named(&mut self, shown: String, bytes: Vec<u8>, place: ConfigLayer) {
+        match std::str::from_utf8(&bytes).ok().and_then(object_kind) {
+            Some(kind) => self.errors.push(format!(
+                "{shown}: this is a {kind}, not a configuration of RKE2: gates in it are not looked at. Name the files that RKE2 reads"
+            )),
+            None => self.text(shown, bytes, place),
         }
     }
 
@@ -257,6 +269,24 @@ impl GateInputs {
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.requests.is_empty()
     }
+}
+
+/// The kind of the object that a text begins with, if it does with one.
+fn object_kind(text: &str) -> Option<String> {
+    if kind_of(text) != FileKind::Manifests {
+        return None;
+    }
+    let text = text.trim_start().trim_start_matches("---");
+    let first = text.split("\n---").next().unwrap_or(text);
+    let root = yaml::parse(first, 1, &ReadLimits::default()).ok()??;
+    root.get("apiVersion")?;
+    let kind = root.get("kind")?.as_str()?;
+    // The file may hold secrets: nothing of it is shown that is no name.
+    let is_name = kind.len() <= 63 && kind.chars().all(|letter| letter.is_ascii_alphanumeric());
+    Some(match is_name {
+        true => kind.to_owned(),
+        false => "Kubernetes object".to_owned(),
+    })
 }
 
 /// Is it Windrow's own configuration, with gates in it?

@@ -11,7 +11,18 @@ use std::collections::BTreeMap;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::InnerLines;
 use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
-use windrow_model::reasons::Code;
+use windrow_model::reasons::{Code, Severity};
+
+/// RKE2's lists of component arguments (k3s `pkg/cli/cmds`, rke2 `pkg/cli/cmds`).
+const ARGUMENT_LISTS: [&str; 7] = [
+    "etcd-arg",
+    "kube-apiserver-arg",
+    "kube-cloud-controller-manager-arg",
+    "kube-controller-manager-arg",
+    "kube-proxy-arg",
+    "kube-scheduler-arg",
+    "kubelet-arg",
+];
 
 /// Where a file stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -241,11 +252,20 @@ fn take(
         Some(key) => (key, true),
         None => (entry.key.trim(), false),
     };
-    if !key.ends_with("-arg") {
-        return;
-    }
     let at = |line: u32| file.at(line);
     let here = at(entry.line);
+    if !key.ends_with("-arg") {
+        if let Some(meant) = meant_list(key) {
+            effective.findings.push(Finding {
+                incident: None,
+                code: Code::ComponentArgumentInvalid,
+                severity: Severity::Warning,
+                message: format!("RKE2 has no key `{key}` and passes over what stands below it: did you mean `{meant}`?"),
+                at: vec![here],
+            });
+        }
+        return;
+    }
     let item = |node: &Node| ConfigItem {
         text: text(node),
         at: at(node.line),
@@ -301,6 +321,19 @@ fn take(
             held.insert(key.to_owned(), given);
         }
     }
+}
+
+/// The list of arguments that a key resembles: `kube_apiserver_args` is none.
+fn meant_list(key: &str) -> Option<&'static str> {
+    let letters = |text: &str| -> String {
+        let letters = text.chars().filter(char::is_ascii_alphanumeric);
+        letters.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let written = letters(key);
+    let written = written.strip_suffix('s').unwrap_or(&written);
+    ARGUMENT_LISTS
+        .into_iter()
+        .find(|list| letters(list) == written)
 }
 
 fn is_no_text(node: &Node) -> bool {

@@ -92,6 +92,31 @@ fn scalars_become_lists_when_they_are_appended_and_appending_to_nothing_sets() {
 }
 
 #[test]
+fn a_key_that_resembles_a_list_of_arguments_is_a_warning() {
+    for key in [
+        "kube-apiserver-args",
+        "kube_apiserver_arg",
+        "kubeApiserverArg",
+        "kube-apiserver-args+",
+    ] {
+        let merged = merge(&[main_file(&format!("a: 1\n{key}: [v=4]"))]);
+        assert!(texts(&merged, API).is_empty(), "{key}");
+        let found = &merged.findings[0];
+        assert_eq!(found.severity, Severity::Warning, "{key}");
+        assert_eq!(found.at[0].line, Some(2));
+        assert!(
+            found.message.contains("did you mean `kube-apiserver-arg`?"),
+            "{}",
+            found.message
+        );
+    }
+    let merged = merge(&[main_file(
+        "kube-apiserver-image: a\nnode-label: [a=b]\ntoken: c",
+    )]);
+    assert_eq!(merged.findings, []);
+}
+
+#[test]
 fn a_key_without_a_value_becomes_an_empty_item_that_stops_the_component() {
     for text in [
         "kube-apiserver-arg:",
