@@ -101,7 +101,7 @@ fn an_object_of_kubernetes_is_no_configuration_of_rke2() {
     let output = windrow(root.path(), &["check", "--target", "v1.33", "keys.yaml"]);
     assert_eq!(code(&output), 0, "{}", text(&output));
     assert!(
-        text(&output).contains("did you mean `kube-apiserver-arg`?"),
+        text(&output).contains("`kube-apiserver-arg`?"),
         "{}",
         text(&output)
     );

@@ -92,7 +92,6 @@ impl UnservedApi<'_> {
     /// What is wrong and what mends it, in a sentence or two.
     pub(super) fn why(&self, version: Version) -> String {
         let (gate, component) = (self.gate, Component::KubeApiserver);
-        let argument = component.argument();
         let WatchedApi {
             group_version,
             plugin,
@@ -107,7 +106,7 @@ impl UnservedApi<'_> {
             format!(", or `disable-admission-plugins={plugin}`")
         });
         format!(
-            "`{gate}` makes {component} {version} watch {group_version}, which is not served by default, and {component} does not become ready. Add `runtime-config={group_version}=true` to {argument}{without_plugin}, or do without the gate"
+            "`{gate}` needs {group_version}: without it {component} {version} does not become ready. Add `runtime-config={group_version}=true`{without_plugin}"
         )
     }
 }
