@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
@@ -41,8 +43,8 @@ async fn a_person_whose_credential_a_command_prints_asks_the_cluster_as_with_kub
     let admin = fs::read(cluster.kubeconfig(Who::Admin)).unwrap();
     let admin: Value = serde_json::from_slice(&admin).unwrap();
     let pem = |field: &str| {
-        let file = admin["users"][0]["user"][field].as_str().unwrap();
-        fs::read_to_string(file).unwrap()
+        let data = admin["users"][0]["user"][field].as_str().unwrap();
+        String::from_utf8(BASE64_STANDARD.decode(data).unwrap()).unwrap()
     };
     let put = |status: Value| {
         let credential = json!({"kind": "ExecCredential", "apiVersion": V1, "status": status});
@@ -66,7 +68,7 @@ async fn a_person_whose_credential_a_command_prints_asks_the_cluster_as_with_kub
     };
 
     put(
-        json!({"clientCertificateData": pem("client-certificate"), "clientKeyData": pem("client-key")}),
+        json!({"clientCertificateData": pem("client-certificate-data"), "clientKeyData": pem("client-key-data")}),
     );
     for (at, verb) in [
         &["drain-check", "n1", "-o", "json"][..],

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose,
@@ -121,17 +123,22 @@ impl Pki {
     /// Writes one kubeconfig per identity.
     pub(super) fn write_kubeconfigs(&self, port: u16) {
         for who in Who::ALL {
-            let file = |end| self.dir.join(format!("{}.{end}", who.name()));
+            // As RKE2's own: what the files of a directory that stands for a node name outside of it is not read.
+            let data = |path: &Path| {
+                let pem = fs::read(path).expect("it was written");
+                BASE64_STANDARD.encode(pem)
+            };
+            let file = |end| data(&self.dir.join(format!("{}.{end}", who.name())));
             let text = serde_json::json!({
                 "apiVersion": "v1",
                 "kind": "Config",
                 "clusters": [{ "name": "default", "cluster": {
                     "server": format!("https://127.0.0.1:{port}"),
-                    "certificate-authority": self.ca(),
+                    "certificate-authority-data": data(&self.ca()),
                 }}],
                 "users": [{ "name": "default", "user": {
-                    "client-certificate": file("crt"),
-                    "client-key": file("key"),
+                    "client-certificate-data": file("crt"),
+                    "client-key-data": file("key"),
                 }}],
                 "contexts": [{ "name": "default", "context": { "cluster": "default", "user": "default" } }],
                 "current-context": "default",
