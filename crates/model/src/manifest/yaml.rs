@@ -365,6 +365,8 @@ fn document(
                 break;
             }
             data => {
+                let (start, end) = (event.start_mark.index, event.end_mark.index);
+                builder.look_at_escapes(&data, (start, end), line);
                 if let Err(refusal) = builder.take(data, line) {
                     let DocumentRefusal { code, message } = refusal;
                     let problem = Problem {

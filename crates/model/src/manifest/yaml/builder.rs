@@ -190,6 +190,28 @@ impl<'l> NodeBuilder<'l> {
         }
     }
 
+    /// RKE2's reader does not know `\\/`, which YAML has since 1.2, and the parser does.
+    pub(super) fn look_at_escapes(&mut self, event: &EventData, at: (u64, u64), line: u32) {
+        let EventData::Scalar { value, style, .. } = event else {
+            return;
+        };
+        let is_rke2s = !self.unique && !self.written_binary;
+        if !is_rke2s || *style != ScalarStyle::DoubleQuoted || !value.contains('/') {
+            return;
+        }
+        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let written = self.text.get(index(at.0)..index(at.1)).unwrap_or_default();
+        let mut escaped = false;
+        let mut above = 0;
+        for ch in written.chars() {
+            above += u32::from(ch == '\n');
+            if escaped && ch == '/' {
+                return self.problem(line + above, ESCAPED_SLASH.to_owned());
+            }
+            escaped = ch == '\\' && !escaped;
+        }
+    }
+
     fn awaits_key(&self) -> bool {
         matches!(
             self.stack.last(),
@@ -519,6 +541,9 @@ fn may_be_no_text(text: &str) -> bool {
 /// RKE2's reader takes a question mark for the beginning of a key there, wherever in a text it stands.
 const QUESTION_MARK: &str =
     "not valid YAML: between brackets or braces a text with a question mark must be quoted";
+
+const ESCAPED_SLASH: &str =
+    "not valid YAML as RKE2 reads it: `\\/` is no escape there; write `/` alone";
 
 fn key_is_no_scalar() -> String {
     "a list or map cannot be a key; quote the key if it is text like `{{ name }}`".to_owned()

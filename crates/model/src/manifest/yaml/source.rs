@@ -189,6 +189,9 @@ fn hint(problem: &str, text: &str, mark: Mark) -> &'static str {
     if problem.contains("unexpected end of stream") {
         return "close the quotation mark";
     }
+    if problem.contains("unknown escape character") {
+        return "write the backslash twice, or the text between apostrophes";
+    }
     if problem.contains("undefined tag handle") {
         return "remove the tag";
     }

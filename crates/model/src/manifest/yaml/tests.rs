@@ -381,10 +381,32 @@ fn an_escaped_apostrophe_is_one() {
         value("a: \"it\\'s\"\nb: 'c\\'\nd: e\\'f\ng: \"\\\\'\\'\"\n"),
         json!({"a": "it's", "b": "c\\", "d": "e\\'f", "g": "\\''"})
     );
-    assert!(message("a: \"\\q\"\n").contains("unknown escape"));
+    let unknown = message("a: \"\\q\"\n");
+    assert!(unknown.contains("write the backslash twice") && unknown.contains("unknown escape"));
     // It is tried again for each of them, and not without an end.
     let many = format!("a: \"{}\"\n", "\\'".repeat(MOST_ESCAPES + 1));
     assert!(message(&many).contains("unknown escape"));
+}
+
+/// RKE2's reader: "found unknown escape character".
+#[test]
+fn an_escaped_slash_is_refused_as_rke2_refuses_it() {
+    for refused in [
+        "a: \"b\\/c\"\n",
+        "a: \"\\\\\\/\"\n",
+        "a: [\"x\", \"\\/\"]\n",
+        "\"\\/\": a\n",
+    ] {
+        assert!(message(refused).contains("write `/` alone"), "{refused}");
+    }
+    let several = "a: \"b\n  c\\/\"\n";
+    assert!(message(several).contains("write `/` alone"));
+    assert_eq!(
+        value("a: \"b/c\"\nd: \"\\\\/\"\ne: 'f\\/g'\nh: i\\/j\n"),
+        json!({"a": "b/c", "d": "\\/", "e": "f\\/g", "h": "i\\/j"})
+    );
+    // cloud-init's reader knows it.
+    assert!(input("a: \"b\\/c\"\n", &ReadLimits::default()).is_ok());
 }
 
 #[test]
