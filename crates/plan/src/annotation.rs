@@ -19,6 +19,18 @@ pub(super) const HOLD: &str = "windrow.dev/hold";
 /// `once`: applied once, then kept from RKE2.
 pub(super) const APPLY: &str = "windrow.dev/apply";
 
+/// Names of Windrow's own annotations begin so.
+pub(super) const OWN: &str = "windrow.dev/";
+/// Those that an object may have: what Windrow reads, and what it writes itself.
+pub(super) const KNOWN: [&str; 6] = [
+    WINDROW_DEPENDS_ON,
+    HOLD,
+    APPLY,
+    "windrow.dev/accept",
+    "windrow.dev/bootstrap",
+    "windrow.dev/note",
+];
+
 /// One reference of a depends-on annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dependency {

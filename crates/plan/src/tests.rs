@@ -117,6 +117,21 @@ fn a_kind_that_nobody_brings_is_a_finding_with_every_place() {
 }
 
 #[test]
+fn an_annotation_of_windrows_that_there_is_not_is_an_error_with_its_line() {
+    let object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    windrow.dev/dependson: /namespaces/x/ConfigMap/b\n    windrow.dev/hold: later\n    example.com/x: z\n";
+    let plan = plan(&[("a.yaml", object)]);
+    assert_eq!(codes(&plan), [Code::AnnotationInvalid]);
+    let finding = &plan.findings[0];
+    assert_eq!(finding.at, [Location::line("a.yaml", 6)]);
+    assert!(
+        finding
+            .message
+            .contains("did you mean `windrow.dev/depends-on`?"),
+        "{finding:?}"
+    );
+}
+
+#[test]
 fn of_a_kind_that_a_refused_file_defines_only_the_refusal_is_said() {
     let refused = format!("{CRD}---\nnot an object\n");
     let plan = plan(&[("a.yaml", &refused), ("b.yaml", WIDGET)]);

@@ -2,8 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use windrow_model::manifest::{GroupKind, Object, ObjectRef};
+use windrow_model::manifest::{GroupKind, Node, Object, ObjectRef};
 use windrow_model::reasons::Code;
+use windrow_model::suggest;
 
 use super::{
     Examined, LONGEST_MESSAGE, LONGEST_NAME, MOST_REQUESTS, MOST_WANTS, UnresolvedRequirement,
@@ -37,6 +38,26 @@ impl Examined {
         self.read_depends_on(object, id, wants);
         self.read_hold(object);
         self.read_apply(object);
+        self.read_unknown(object);
+    }
+
+    /// A name with a typo would be passed over, and what it asks for with it.
+    fn read_unknown(&mut self, object: &Object) {
+        let annotations = object.node.at(&["metadata", "annotations"]);
+        for entry in annotations.map_or(&[][..], Node::entries) {
+            let key = entry.key.as_str();
+            if !key.starts_with(annotation::OWN) || annotation::KNOWN.contains(&key) {
+                continue;
+            }
+            let known = annotation::KNOWN.into_iter();
+            let why = match suggest::nearest(key, known) {
+                Some(near) => format!("there is none of this name; did you mean `{near}`?"),
+                None => "there is none of this name".to_owned(),
+            };
+            let shown: String = key.chars().take(LONGEST_MESSAGE).collect();
+            let message = Code::AnnotationInvalid.say(&[("annotation", &shown), ("why", &why)]);
+            self.find(Code::AnnotationInvalid, Some(entry.line), message);
+        }
     }
 
     fn read_depends_on(
