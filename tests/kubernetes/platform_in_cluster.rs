@@ -236,7 +236,14 @@ async fn charts(cluster: &Cluster, client: &Client) {
     assert!(!said.contains("Pl4nted"), "{said}");
     let paused = json!({"spec": {"paused": true}});
     patch(client, MANAGED_CHART, "fleet-local", "harvester", paused).await;
-    assert_eq!(codes(&by_person(client, Timestamp::now()).await), [""; 0]);
+    assert_eq!(
+        codes(&by_person(client, Timestamp::now()).await),
+        ["chart-paused"]
+    );
+    let goes_on = json!({"spec": {"paused": false}});
+    patch(client, MANAGED_CHART, "fleet-local", "harvester", goes_on).await;
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True", "lastUpdateTime": Timestamp::now().to_string()}]});
+    status(&managed, "harvester", ready).await;
 }
 
 /// What `windrow diagnose` says of the report of a server.

@@ -235,6 +235,15 @@ async fn what_keeps_an_upgrade_waiting_is_recognised_live_and_what_is_slow_is_no
     site.conditions(json!([condition("Ready", "True", "KubeletReady", 10)]))
         .await;
     assert_eq!(site.live().0, [""; 0], "it came back");
+    // Rancher waits for it no more.
+    let reconciled =
+        json!({"conditions": [{"type": "Reconciled", "status": "True", "lastUpdateTime": ago(1)}]});
+    status(
+        &api(client, CONTROL_PLANE, "fleet-local"),
+        "local",
+        reconciled,
+    )
+    .await;
 
     // A learner that does not vote, and one that has just begun.
     site.state("Pre-drained").await;
