@@ -59,10 +59,8 @@ pub enum GateStanding {
     Doubtful {
         /// What it is once it is there.
         state: GateFacts,
-        /// The patch that brought it, or the last patch known to lack it.
+        /// The patch that brought it.
         patch: Version,
-        /// Is `patch` the one that brought it?
-        exact: bool,
     },
     /// It comes with a later version.
     NotYet(Version),
@@ -78,8 +76,8 @@ pub struct Gate {
     name: String,
     /// From which minor on it is what; `None`: gone.
     steps: Vec<(Minor, Option<GateFacts>)>,
-    /// It came with this patch (`true`), or with some patch after it.
-    added: Vec<(Version, bool)>,
+    /// It came to a minor with this patch.
+    added: Vec<Version>,
     /// Until this patch of its minor it was something else.
     before: Vec<(Version, GateFacts)>,
     needs: Vec<Needs>,
@@ -160,28 +158,13 @@ impl Gate {
                 until.minor == minor && version.patch.is_some_and(|patch| Some(patch) < until.patch)
             })
             .map_or(state, |(_, earlier)| *earlier);
-        let Some(&(patch, exact)) = self.added.iter().find(|(added, _)| added.minor == minor)
-        else {
+        let Some(&patch) = self.added.iter().find(|added| added.minor == minor) else {
             return GateStanding::Known(state);
         };
-        let read = covered.copied().flatten();
         match version.patch {
-            Some(own) if exact && Some(own) >= patch.patch => GateStanding::Known(state),
-            Some(own) if !exact && read.is_some_and(|read| own >= read) => {
-                GateStanding::Known(state)
-            }
-            Some(own) if exact || Some(own) <= patch.patch => GateStanding::NotYet(match exact {
-                true => patch,
-                false => Version {
-                    patch: Some(own.saturating_add(1)),
-                    minor,
-                },
-            }),
-            _ => GateStanding::Doubtful {
-                state,
-                patch,
-                exact,
-            },
+            Some(own) if Some(own) >= patch.patch => GateStanding::Known(state),
+            Some(_) => GateStanding::NotYet(patch),
+            None => GateStanding::Doubtful { state, patch },
         }
     }
 
@@ -345,9 +328,9 @@ impl CatalogueParser {
                     api.plugin = Some((*plugin).to_owned());
                 }
             }
-            ("added" | "added-after", [name, version]) => {
+            ("added", [name, version]) => {
                 let version = patch_of(version)?;
-                self.known(name)?.added.push((version, fact == "added"));
+                self.known(name)?.added.push(version);
             }
             ("before", [name, version, state]) => {
                 let (version, state) = (patch_of(version)?, state_of(state)?);

@@ -136,7 +136,7 @@ fn patch_releases_that_brought_a_gate_or_changed_it_are_told_apart() {
     ));
     assert!(matches!(
         at("OrderedNamespaceDeletion", "1.32"),
-        GateStanding::Doubtful { exact: true, .. }
+        GateStanding::Doubtful { .. }
     ));
     assert!(matches!(
         at("OrderedNamespaceDeletion", "1.33"),

@@ -279,16 +279,12 @@ pub(super) fn judge_gate(
                 set.or_limit(&format!(">={}", from.minor))
             ),
         ),
-        GateStanding::Doubtful { patch, exact, .. } => {
-            let which = match exact {
-                true => format!("with {patch}"),
-                false => format!("with a patch after {patch}"),
-            };
+        GateStanding::Doubtful { patch, .. } => {
             say(
                 Code::GatePatch,
                 Severity::Warning,
                 format!(
-                    "`{name}` came to Kubernetes {minor} {which}; {component} does not start with it on an older patch, and which one starts is not known well enough"
+                    "`{name}` came to Kubernetes {minor} with {patch}; {component} does not start with it on an older patch, and which one starts is not known well enough"
                 ),
             );
             known(gate, set, version, &mut say);
