@@ -14,6 +14,7 @@ use super::file::ReadFor;
 use super::files::KubeconfigFiles;
 use super::sources::Sources;
 use crate::files::read_text;
+use crate::layout::Layout;
 
 /// Most of a file's problems as YAML that one message has; what follows mostly comes from these.
 const MOST: usize = 8;
@@ -363,23 +364,28 @@ impl KubeconfigReader {
         }
     }
 
-    /// Is it another machine's?
-    pub(super) fn is_on_disk(&self) -> bool {
-        self.disk.is_some()
-    }
-
-    /// The text of a file, unless it lies outside of the disk that the kubeconfig is on.
+    /// A kubeconfig of another machine's disk names only files that lie there.
     ///
     /// # Errors
     ///
-    /// Why it cannot be read.
-    pub(super) fn text_of(&self, file: &Path) -> io::Result<String> {
-        if let Some(disk) = &self.disk
-            && !file.canonicalize()?.starts_with(disk.canonicalize()?)
-        {
-            let why = format!("it is not on the disk at {}", disk.display());
-            return Err(io::Error::other(why));
+    /// That it does not.
+    pub(super) fn stays_on_disk(&self, file: &Path) -> io::Result<()> {
+        match &self.disk {
+            Some(disk) if !Layout::new(disk).is_on_it(file) => {
+                let why = format!("it is not on the disk at {}", disk.display());
+                Err(io::Error::other(why))
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be read, or may not be.
+    pub(super) fn text_of(&self, file: &Path) -> io::Result<String> {
+        self.stays_on_disk(file)?;
         read_text(file)
     }
 }

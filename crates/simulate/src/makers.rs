@@ -16,6 +16,7 @@ pub(super) fn who_may_bring(
     needing: &ObjectRef,
 ) -> Option<String> {
     let namespace = object.namespace.as_deref().unwrap_or_default();
+    // Harvester's charts bring more of these than is known.
     let is_class = ["PriorityClass", "RuntimeClass"].contains(&object.kind.as_str());
     let on_harvester = cluster.node.platform == Some(Platform::Harvester);
     if is_platforms(namespace) || (is_class && on_harvester) {

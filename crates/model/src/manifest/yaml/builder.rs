@@ -543,7 +543,7 @@ const QUESTION_MARK: &str =
     "not valid YAML: between brackets or braces a text with a question mark must be quoted";
 
 const ESCAPED_SLASH: &str =
-    "not valid YAML as RKE2 reads it: `\\/` is no escape there; write `/` alone";
+    "not valid YAML as RKE2 reads it: a slash cannot be escaped there; write `/` alone";
 
 fn key_is_no_scalar() -> String {
     "a list or map cannot be a key; quote the key if it is text like `{{ name }}`".to_owned()
