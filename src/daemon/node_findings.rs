@@ -16,7 +16,7 @@ use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::bootstrap::{server_starts, webhook_breaks};
 use crate::observe::network::own_network;
-use crate::observe::rke2::config_files;
+use crate::observe::rke2::config_and_kubelet_files;
 use crate::observe::scan::scan_whole;
 use crate::observe::system_image::system_images;
 use crate::observe::{effect, kube_vip, management::host_name_of, probes};
@@ -98,7 +98,7 @@ fn gate(layout: &Layout, now: Timestamp) -> Option<GateRefused> {
         .into_iter()
         .find_map(|component| {
             let (said, _) = effect::refusal(layout, component, since)?;
-            let files = config_files(layout).files;
+            let files = config_and_kubelet_files(layout).files;
             let set = |gate: String| set_last_at(&files, component, &gate).map(|at| (gate, at));
             let (gate, at) = said.gates.into_iter().find_map(set)?;
             Some(GateRefused {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use windrow_gates::VersionCandidates;
 use windrow_model::manifest::yaml;
-use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read};
+use windrow_plan::rke2::KubeletFiles;
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read, merge};
 
 use crate::files::read_text;
 use crate::layout::Layout;
@@ -60,6 +61,22 @@ impl FoundConfigFiles {
         }
     }
 
+    /// Every file below a directory.
+    fn below(&mut self, directory: &Path, paths: &mut Vec<PathBuf>) {
+        let listed: io::Result<Vec<_>> = fs::read_dir(directory).and_then(Iterator::collect);
+        match listed {
+            Ok(entries) => {
+                for entry in entries {
+                    match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                        true => self.below(&entry.path(), paths),
+                        false => paths.push(entry.path()),
+                    }
+                }
+            }
+            Err(error) => self.refuse(directory, &error),
+        }
+    }
+
     fn refuse(&mut self, path: &Path, error: &io::Error) {
         self.errors
             .push(format!("{}: cannot be read: {error}", path.display()));
@@ -76,6 +93,35 @@ pub fn config_files(layout: &Layout) -> FoundConfigFiles {
     let drop_ins = layout.rke2_config_dir();
     if drop_ins.exists() {
         found.drop_ins(&drop_ins);
+    }
+    found
+}
+
+/// The same and the kubelet's own files: those in RKE2's directory for them, and those that its arguments name. Feature
+/// gates can stand in all of these.
+pub fn config_and_kubelet_files(layout: &Layout) -> FoundConfigFiles {
+    let mut found = config_files(layout);
+    let named = KubeletFiles::new(&merge(&found.files));
+    let mut paths = Vec::new();
+    let drop_ins = layout.data_dir().join("agent/etc/kubelet.conf.d");
+    if drop_ins.exists() {
+        found.below(&drop_ins, &mut paths);
+    }
+    if let Some(directory) = &named.directory {
+        found.below(&layout.path(&directory.text), &mut paths);
+    }
+    paths.extend(named.file.as_ref().map(|file| layout.path(&file.text)));
+    for path in paths {
+        let Some(place) = named.place(&layout.shown(&path)) else {
+            continue;
+        };
+        match read_text(&path) {
+            Ok(text) => found.files.push(Rke2ConfigFile {
+                path: place,
+                ..Rke2ConfigFile::new(ConfigLayer::Kubelet, path.display().to_string(), text)
+            }),
+            Err(error) => found.refuse(&path, &error),
+        }
     }
     found
 }
@@ -302,5 +348,39 @@ mod tests {
         assert_eq!(names, ["config.yaml", ".hidden.YML"]);
         assert_eq!(found.errors.len(), 1);
         assert!(found.errors[0].contains("not a regular file"));
+    }
+
+    #[test]
+    fn the_kubelets_files_are_those_of_rke2s_directory_and_those_that_arguments_name() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let data = "var/lib/rancher/rke2/agent/etc/kubelet.conf.d";
+        write(
+            &format!("{data}/00-rke2-defaults.conf"),
+            "featureGates: {Old: true}",
+        );
+        write(&format!("{data}/50-a.conf"), "featureGates: {A: true}");
+        write("etc/kubelet.yaml", "featureGates: {A: false}");
+        write("etc/kubelet.d/below/b.conf", "featureGates: {B: true}");
+        let layout = Layout::new(root.path());
+        let arguments = |text: &str| {
+            write("etc/rancher/rke2/config.yaml", text);
+            let found = config_and_kubelet_files(&layout);
+            let merged = merge(&found.files);
+            assert_eq!(merged.findings, []);
+            let gates = merged.kubelet_gates.into_iter().map(|gate| gate.text);
+            (gates.collect::<Vec<_>>(), found.errors.len())
+        };
+        assert_eq!(arguments(""), (vec!["A=true".to_owned()], 0));
+        let (gates, errors) =
+            arguments("kubelet-arg: [config=/etc/kubelet.yaml, config-dir=/etc/kubelet.d]");
+        assert_eq!(
+            (gates.join(" "), errors),
+            ("A=false B=true A=true".to_owned(), 0)
+        );
     }
 }

@@ -71,6 +71,68 @@ fn a_directory_of_drop_ins_is_checked_for_the_version_that_is_named() {
 }
 
 #[test]
+fn the_kubelets_own_files_are_looked_at_wherever_they_come_from() {
+    const BAD: &str = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfeatureGates:\n  MemoryManager: true\n";
+    const DROP_IN: &str = "var/lib/rancher/rke2/agent/etc/kubelet.conf.d/50-site.conf";
+    let root = tempfile::tempdir().unwrap();
+    let check = |args: &[&str]| {
+        let output = windrow(
+            root.path(),
+            &[&["check", "--target", "v1.36.1"], args].concat(),
+        );
+        (code(&output), text(&output))
+    };
+    let refused = |args: &[&str], at: &str| {
+        let (exit, said) = check(args);
+        assert_eq!(exit, 4, "{args:?}: {said}");
+        assert!(said.contains(at), "{args:?}: {said}");
+    };
+    // The node's own, a file and a directory that are named, and what user-data writes.
+    write(root.path(), DROP_IN, BAD);
+    refused(&[], "50-site.conf:4");
+    refused(&[DROP_IN], "50-site.conf:4");
+    refused(
+        &["var/lib/rancher/rke2/agent/etc/kubelet.conf.d"],
+        "50-site.conf:4",
+    );
+    write(root.path(), "kubelet.yaml", BAD);
+    refused(&["kubelet.yaml"], "kubelet.yaml:4");
+    let data = |path: &str, arguments: &str| {
+        let indented = BAD.replace('\n', "\n      ");
+        format!(
+            "#cloud-config\nwrite_files:\n- path: {path}\n  content: |\n      {indented}\n- path: /etc/rancher/rke2/config.yaml\n  content: |\n    {arguments}\n"
+        )
+    };
+    write(
+        root.path(),
+        "user-data",
+        &data(&format!("/{DROP_IN}"), "cni: canal"),
+    );
+    refused(&["user-data"], "user-data:8");
+    let named = "kubelet-arg: [config=/etc/rancher/rke2/kubelet.yaml]";
+    write(
+        root.path(),
+        "user-data",
+        &data("/etc/rancher/rke2/kubelet.yaml", named),
+    );
+    refused(&["user-data"], "user-data:8");
+    // One that nobody reads sets nothing, and one that is not here is not judged.
+    write(
+        root.path(),
+        "user-data",
+        &data("/etc/rancher/rke2/kubelet.yaml", "cni: canal"),
+    );
+    assert_eq!(check(&["user-data"]).0, 0);
+    write(root.path(), "user-data", &data("/etc/other.yaml", named));
+    let (exit, said) = check(&["user-data"]);
+    assert_eq!(exit, 5, "{said}");
+    assert!(
+        said.contains("kubelet reads /etc/rancher/rke2/kubelet.yaml"),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_object_of_kubernetes_is_no_configuration_of_rke2() {
     let root = tempfile::tempdir().unwrap();
     for (file, content) in [

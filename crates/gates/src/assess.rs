@@ -7,7 +7,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rke2::config::{ConfigItem, MergedConfig, flag_values, split};
 use windrow_plan::rke2::config::{Rke2ConfigFile, merge};
-use windrow_plan::version::Version;
+use windrow_plan::version::{Minor, Version};
 
 use super::catalogue::Catalogue;
 use super::check::{anywhere, judge_gate, together, together_anywhere, together_next};
@@ -90,7 +90,7 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
     let mut components = Vec::new();
     for component in Component::ALL {
         misnamed(component, config, &mut findings);
-        let uses = config.flag(component.argument(), "feature-gates");
+        let uses = uses(component, config);
         if uses.is_empty() {
             continue;
         }
@@ -121,7 +121,11 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
             together_anywhere(catalogue, component, &sets, config, &mut findings);
         } else {
             for version in versions {
-                let written = read(component, version, &uses, &mut findings);
+                let mut uses = uses.as_slice();
+                if component == Component::Kubelet && !own_files(version, config, &mut findings) {
+                    uses = &uses[config.kubelet_gates.len()..];
+                }
+                let written = read(component, version, uses, &mut findings);
                 judge(
                     catalogue,
                     component,
@@ -157,6 +161,48 @@ impl WrittenGate {
             ours: ours == Some(self.at.file.as_str()),
         }
     }
+}
+
+/// Every text that sets gates of a component, in the order in which they count.
+pub(super) fn uses(component: Component, config: &MergedConfig) -> Vec<ConfigItem> {
+    let mut uses = match component {
+        Component::Kubelet => config.kubelet_gates.clone(),
+        _ => Vec::new(),
+    };
+    uses.extend(config.flag(component.argument(), "feature-gates"));
+    uses
+}
+
+/// Judges what the kubelet's own files set, which it refuses before an argument counts after it (seen with 1.33 and 1.36).
+/// Does this kubelet read them? RKE2 hands them to it from 1.32 on (k3s-io/docs, pull request 433).
+fn own_files(version: Version, config: &MergedConfig, findings: &mut Findings) -> bool {
+    let Some(first) = config.kubelet_gates.first() else {
+        return true;
+    };
+    if version.minor < Minor::v1(32) {
+        findings.push(
+            Code::GateUndecided,
+            format!("RKE2 gives kubelet a KubeletConfiguration from 1.32 on: whether {} reads the feature gates in it is not judged. Set them in kubelet-arg", version.minor),
+            vec![first.at.clone()],
+        );
+        return false;
+    }
+    let component = Component::Kubelet;
+    let own = read(
+        component,
+        version,
+        &config.kubelet_gates,
+        &mut Findings::default(),
+    );
+    for one in last(&own).values() {
+        judge_gate(
+            Catalogue::builtin(),
+            &one.as_set(component, None),
+            version,
+            findings,
+        );
+    }
+    true
 }
 
 /// The flag by which a component takes and locks gates as another version does.
@@ -421,8 +467,7 @@ fn wiped(config: &MergedConfig, findings: &mut Findings) {
 /// Where the gate is set last.
 pub fn set_last_at(files: &[Rke2ConfigFile], component: Component, gate: &str) -> Option<Location> {
     let merged = merge(files);
-    let uses = merged.flag(component.argument(), "feature-gates");
-    uses.iter().rev().find_map(|item| {
+    uses(component, &merged).iter().rev().find_map(|item| {
         syntax::pairs(&item.text, true)
             .into_iter()
             .flatten()

@@ -364,3 +364,47 @@ fn a_component_that_emulates_another_version_is_not_judged_and_that_is_said() {
     let assessed = assessed(&[("50-a.yaml", text)], "1.34.9");
     assert!(!assessed.starts(), "another component is judged");
 }
+
+#[test]
+fn gates_in_a_kubelet_configuration_count_before_its_arguments() {
+    let file = |text: &str| {
+        let path = "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/50-a.conf";
+        Rke2ConfigFile::new(ConfigLayer::Kubelet, path, text)
+    };
+    let at = |version: &str, files: &[Rke2ConfigFile]| {
+        let target = TargetVersion::Known(version.parse().unwrap());
+        assess(&merge(files), None, &target)
+    };
+    let codes = |assessment: &Assessment| -> Vec<Code> {
+        assessment
+            .findings
+            .iter()
+            .map(|finding| finding.code)
+            .collect()
+    };
+    let gone = file("kind: KubeletConfiguration\nfeatureGates:\n  MemoryManager: true\n");
+    let refused = at("v1.36.4", std::slice::from_ref(&gone));
+    assert!(!refused.starts());
+    assert_eq!(refused.findings[0].at[0].line, Some(3));
+    assert!(at("v1.34.2", &[gone]).starts());
+    // An argument counts after it.
+    let arguments = "kubelet-arg: ['feature-gates=ImageVolume=false']";
+    let arguments = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", arguments);
+    let both = at(
+        "v1.34.2",
+        &[file("featureGates: {ImageVolume: true}"), arguments],
+    );
+    assert_eq!(codes(&both), [Code::GateConflict]);
+    assert!(!both.components[0].gates[0].value);
+    // It is refused before that, with 1.36.
+    let arguments = "kubelet-arg: ['feature-gates=NodeSwap=true']";
+    let arguments = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", arguments);
+    let locked = at(
+        "v1.36.4",
+        &[file("featureGates: {NodeSwap: false}"), arguments],
+    );
+    assert!(!locked.starts());
+    // What an RKE2 makes of it that does not name the directory is not known.
+    let older = at("v1.31.9", &[file("featureGates: {Nonsense: true}")]);
+    assert!(older.starts() && older.uncertain(), "{older:?}");
+}

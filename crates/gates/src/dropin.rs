@@ -9,7 +9,7 @@ use windrow_model::reasons::Severity;
 use windrow_plan::rke2::config::{ConfigLayer, MergedConfig, Rke2ConfigFile, merge};
 use windrow_plan::version::Version;
 
-use super::assess::emulated;
+use super::assess::{emulated, uses};
 use super::catalogue::{Catalogue, GateStanding};
 use super::check::judge_gate;
 use super::findings::Findings;
@@ -264,8 +264,7 @@ fn foreign_pairs(
     version: Version,
     foreign: &MergedConfig,
 ) -> Vec<syntax::Pair> {
-    foreign
-        .flag(component.argument(), "feature-gates")
+    uses(component, foreign)
         .iter()
         .flat_map(|value| syntax::pairs(&value.text, component.splits_by_prefix(version)))
         .filter_map(Result::ok)

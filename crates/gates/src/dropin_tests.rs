@@ -336,3 +336,18 @@ fn nothing_is_written_for_a_component_that_emulates_another_version_unless_it_is
             .is_some()
     );
 }
+
+#[test]
+fn a_gate_whose_dependency_a_kubelet_configuration_takes_away_is_left_out() {
+    let path = "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/50-a.conf";
+    let file = |text: &str| merge(&[Rke2ConfigFile::new(ConfigLayer::Kubelet, path, text)]);
+    let asked = [request(Component::Kubelet, "DRAConsumableCapacity", true)];
+    let free = drop_in(&asked, &at("1.36.1"), &file("featureGates: {}"));
+    assert_eq!(free.written.len(), 1, "{:?}", free.left_out);
+    let taken = drop_in(
+        &asked,
+        &at("1.36.1"),
+        &file("featureGates: {DynamicResourceAllocation: false}"),
+    );
+    assert_eq!(taken.written, []);
+}

@@ -5,22 +5,23 @@ use std::path::{Path, PathBuf};
 
 use windrow_decide::settings::{self, ConfigFileRole, ConfigFiles};
 use windrow_gates::{DROP_IN, GateRequest};
-use windrow_model::manifest::extract::{Extraction, FileKind, kind_of};
+use windrow_model::manifest::extract::{Extracted, Extraction, FileKind, kind_of};
 use windrow_model::manifest::user_data::{self, OpenedFile};
 use windrow_model::manifest::{Problem, ReadLimits, yaml};
 use windrow_model::reasons::Code;
+use windrow_plan::rke2::KubeletFiles;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read};
 use windrow_plan::version::Version;
 
 use crate::cli::inputs::{
     STANDARD_INPUT, carried_configuration, definition_in, extract_file, is_standard_input,
-    other_configurations, say_how_read, say_notes, standard_input,
+    other_configurations, rke2_files, say_how_read, say_notes, standard_input,
 };
 use crate::cli::{Exit, complain};
 use crate::configuration;
-use crate::files::read_bytes;
+use crate::files::{read_bytes, read_text};
 use crate::layout::Layout;
-use crate::observe::rke2::{FoundConfigFiles, config_files};
+use crate::observe::rke2::{FoundConfigFiles, config_and_kubelet_files};
 
 /// The configuration to check.
 #[derive(Default)]
@@ -36,6 +37,8 @@ pub(super) struct GateInputs {
     pub(super) not_looked_at: bool,
     /// RKE2's version, where a configuration says it.
     pub(super) version: Option<Version>,
+    /// What user-data and the like write of RKE2's configuration.
+    carried: Vec<Extracted>,
     /// Windrow's own configuration, and what is wrong with it.
     settings: ConfigFiles,
     wrong: Vec<String>,
@@ -43,8 +46,9 @@ pub(super) struct GateInputs {
 
 impl GateInputs {
     pub(super) fn node(layout: &Layout) -> Self {
-        let FoundConfigFiles { files, errors } = config_files(layout);
         let loaded = configuration::load(layout);
+        let layout = &layout.clone().with_data_dir(&loaded.settings.data_dir);
+        let FoundConfigFiles { files, errors } = config_and_kubelet_files(layout);
         Self {
             files,
             requests: loaded.settings.feature_gates,
@@ -72,6 +76,7 @@ impl GateInputs {
                 inputs.file(path);
             }
         }
+        inputs.files.extend(rke2_files(&inputs.carried));
         let loaded = settings::merge(std::mem::take(&mut inputs.settings));
         inputs.requests = loaded.settings.feature_gates;
         let wrong = loaded.errors.iter().map(ToString::to_string);
@@ -115,6 +120,25 @@ impl GateInputs {
         for (path, bytes) in other_configurations(path, read_above) {
             self.text(path.display().to_string(), bytes, ConfigLayer::DropIn);
         }
+        self.kubelet_directory(path);
+    }
+
+    /// The kubelet's own files in a directory.
+    fn kubelet_directory(&mut self, directory: &Path) {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        for name in names {
+            let path = directory.join(&name);
+            let text = read_text(&path)
+                .ok()
+                .filter(|_| KubeletFiles::is_read(&name));
+            let is_one =
+                |text: &String| object_kind(text).as_deref() == Some(KUBELET_CONFIGURATION);
+            if let Some(text) = text.filter(is_one) {
+                let shown = path.display().to_string();
+                self.kubelet(Rke2ConfigFile::new(ConfigLayer::Kubelet, shown, text));
+            }
+        }
     }
 
     fn file(&mut self, path: &Path) {
@@ -134,10 +158,10 @@ impl GateInputs {
     /// A file that was named, or standard input: an object of Kubernetes is none of RKE2's configurations.
     fn named(&mut self, shown: String, bytes: Vec<u8>, place: ConfigLayer) {
         match std::str::from_utf8(&bytes).ok().and_then(object_kind) {
-            Some(kind) => self.errors.push(format!(
+            Some(kind) if kind != KUBELET_CONFIGURATION => self.errors.push(format!(
                 "{shown}: this is a {kind}, not a configuration of RKE2: gates in it are not looked at. Name the files that RKE2 reads"
             )),
-            None => self.text(shown, bytes, place),
+            _ => self.text(shown, bytes, place),
         }
     }
 
@@ -165,6 +189,9 @@ impl GateInputs {
             let extraction = extract_file(&file.shown, &file.text, &ReadLimits::default());
             return self.carried(&file.shown, &file.text, extraction);
         }
+        if object_kind(&file.text).as_deref() == Some(KUBELET_CONFIGURATION) {
+            return self.kubelet(file);
+        }
         if asks_for_gates(&file.text) {
             return self.setting(file.shown, file.text);
         }
@@ -178,6 +205,13 @@ impl GateInputs {
                 file.path
             )),
         }
+    }
+
+    /// The kubelet's own file, as if it lay in RKE2's directory or `kubelet-arg` named it.
+    fn kubelet(&mut self, mut file: Rke2ConfigFile) {
+        file.place = ConfigLayer::Kubelet;
+        file.path = KubeletFiles::as_read(file.name());
+        self.files.push(file);
     }
 
     /// Adds the problems of a file that carries configuration.
@@ -219,24 +253,11 @@ impl GateInputs {
             .filter(|file| file.role == ConfigFileRole::Settings);
         self.settings.files.extend(settings);
         for inner in extraction.configuration {
-            let Ok(text) = String::from_utf8(inner.content) else {
-                self.errors
-                    .push(format!("{shown}: {} is not UTF-8 text", inner.path));
-                continue;
-            };
-            let place = match inner.path.strip_prefix("/etc/rancher/rke2/") {
-                Some("config.yaml") => Some(ConfigLayer::Main),
-                Some(below) if below.starts_with("config.yaml.d/") => Some(ConfigLayer::DropIn),
-                _ => None,
-            };
-            if let Some(place) = place {
-                self.files.push(Rke2ConfigFile {
-                    place,
-                    path: inner.path,
-                    shown: inner.source,
-                    text,
-                    lines: inner.lines,
-                });
+            match std::str::from_utf8(&inner.content) {
+                Ok(_) => self.carried.push(inner),
+                Err(_) => self
+                    .errors
+                    .push(format!("{shown}: {} is not UTF-8 text", inner.path)),
             }
         }
     }
@@ -270,6 +291,9 @@ impl GateInputs {
         self.files.is_empty() && self.requests.is_empty()
     }
 }
+
+/// The kubelet's own configuration.
+const KUBELET_CONFIGURATION: &str = "KubeletConfiguration";
 
 /// The kind of the object that a text begins with, if it does with one.
 fn object_kind(text: &str) -> Option<String> {

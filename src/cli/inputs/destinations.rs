@@ -6,28 +6,36 @@ use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::manifest_path::{DATA_DIR, is_never_read, not_read};
 use windrow_model::manifest::yaml;
 use windrow_model::reasons::Code;
-use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read};
-use windrow_plan::rke2::data_dir;
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, layer, merge};
+use windrow_plan::rke2::{KubeletFiles, data_dir};
 
 use super::gathered::{Destination, Inputs};
 use super::own::carried_configuration;
 
-/// What configurations write of RKE2's own files.
+/// What configurations write of RKE2's own files, and of the kubelet's.
 pub(in crate::cli) fn rke2_files(configuration: &[Extracted]) -> Vec<Rke2ConfigFile> {
-    configuration
+    let file = |found: &Extracted, place, path| Rke2ConfigFile {
+        place,
+        path,
+        text: String::from_utf8_lossy(&found.content).into_owned(),
+        shown: found.source.clone(),
+        lines: found.lines,
+    };
+    let (rke2, others): (Vec<_>, Vec<_>) = configuration
         .iter()
-        .filter(|file| file.path.starts_with("/etc/rancher/rke2/") && is_read(&file.path))
-        .map(|file| Rke2ConfigFile {
-            place: match file.path.contains("/config.yaml.d/") {
-                true => ConfigLayer::DropIn,
-                false => ConfigLayer::Main,
-            },
-            path: file.path.clone(),
-            text: String::from_utf8_lossy(&file.content).into_owned(),
-            shown: file.source.clone(),
-            lines: file.lines,
-        })
-        .collect()
+        .map(|found| (layer(&found.path), found))
+        .partition(|(layer, _)| layer.is_some());
+    let mut files: Vec<Rke2ConfigFile> = rke2
+        .into_iter()
+        .filter_map(|(layer, found)| Some(file(found, layer?, found.path.clone())))
+        .collect();
+    let named = KubeletFiles::new(&merge(&files));
+    let kubelet = others.into_iter().filter_map(|(_, found)| {
+        let place = named.place(&found.path)?;
+        Some(file(found, ConfigLayer::Kubelet, place))
+    });
+    files.extend(kubelet);
+    files
 }
 
 /// The data directory that the configurations set, and where; RKE2's setting counts before Windrow's.

@@ -10,7 +10,7 @@ use windrow_plan::rke2::config::{Rke2ConfigFile, merge};
 use crate::act::{StateFile, read_drop_in};
 use crate::configuration::Configuration;
 use crate::layout::Layout;
-use crate::observe::rke2::{candidates_on_disk, config_files};
+use crate::observe::rke2::{candidates_on_disk, config_and_kubelet_files};
 
 /// Everything that the drop-in depends on, as it is on the disk.
 pub(super) struct DropInInputs {
@@ -36,7 +36,7 @@ impl DropInInputs {
         let settings = configuration.settings().clone();
         let layout = configuration.layout().clone();
         let own = layout.gates_drop_in().display().to_string();
-        let mut files = config_files(&layout).files;
+        let mut files = config_and_kubelet_files(&layout).files;
         files.retain(|file| file.path != own);
         let mut candidates = candidates_on_disk(&layout, &settings.data_dir);
         if upgrades {

@@ -116,13 +116,15 @@ const CONFIGURATION: [&str; 5] = [
     "/etc/rancher/windrow/",
 ];
 
-/// The path on the node, if RKE2 or Windrow reads it as its configuration.
+/// Where the kubelet's own configuration is, below RKE2's data directory.
+const KUBELET: &str = "/agent/etc/kubelet.conf.d/";
+
+/// The path on the node, if RKE2, its kubelet or Windrow reads it as its configuration.
 pub(super) fn configuration(written: &str) -> Option<String> {
     let path = format!("/{}", parts(written).join("/"));
-    CONFIGURATION
-        .iter()
-        .any(|directory| path.starts_with(directory))
-        .then_some(path)
+    let mut directories = CONFIGURATION.iter();
+    let is_one = directories.any(|directory| path.starts_with(directory));
+    (is_one || path.contains(KUBELET)).then_some(path)
 }
 
 /// Could a path that begins like this be one whose file is looked at? What follows is not known.

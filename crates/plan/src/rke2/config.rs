@@ -13,6 +13,8 @@ use windrow_model::manifest::extract::InnerLines;
 use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
 use windrow_model::reasons::{Code, Severity};
 
+use super::kubelet;
+
 /// RKE2's lists of component arguments (k3s `pkg/cli/cmds`, rke2 `pkg/cli/cmds`).
 const ARGUMENT_LISTS: [&str; 7] = [
     "etcd-arg",
@@ -31,6 +33,22 @@ pub enum ConfigLayer {
     Main,
     /// In `config.yaml.d`.
     DropIn,
+    /// The kubelet's own: a KubeletConfiguration, of which feature gates are read alone. Its path is the one at which
+    /// the kubelet finds it ([`KubeletFiles::place`](super::KubeletFiles::place)).
+    Kubelet,
+}
+
+/// As what RKE2 reads the file of this path on a node; `None` where it does not read it for its arguments. What
+/// arguments name is not known here.
+pub fn layer(path: &str) -> Option<ConfigLayer> {
+    match path.strip_prefix("/etc/rancher/rke2/") {
+        Some("config.yaml") => Some(ConfigLayer::Main),
+        Some(below) => {
+            let name = below.strip_prefix("config.yaml.d/")?;
+            is_read(name).then_some(ConfigLayer::DropIn)
+        }
+        None => None,
+    }
 }
 
 /// One file of the configuration. Its text may hold secrets: it is never printed.
@@ -111,6 +129,8 @@ pub struct MergedConfig {
     lists: BTreeMap<String, Vec<ConfigItem>>,
     /// What was replaced, in order.
     pub wiped: Vec<ReplacedItems>,
+    /// Feature gates of the kubelet's own files, each as `name=value`: any use of the flag counts after them.
+    pub kubelet_gates: Vec<ConfigItem>,
     /// What RKE2 or a component will refuse.
     pub findings: Vec<Finding>,
 }
@@ -199,6 +219,7 @@ pub fn merge(files: &[Rke2ConfigFile]) -> MergedConfig {
         }
         effective.lists.insert(key, items);
     }
+    kubelet::add_gates(files, &mut effective);
     effective
 }
 
@@ -206,7 +227,11 @@ pub fn merge(files: &[Rke2ConfigFile]) -> MergedConfig {
 pub(super) fn in_order(files: &[Rke2ConfigFile]) -> Vec<&Rke2ConfigFile> {
     let mut ordered: Vec<&Rke2ConfigFile> = files
         .iter()
-        .filter(|file| file.place == ConfigLayer::Main || is_read(file.name()))
+        .filter(|file| match file.place {
+            ConfigLayer::Main => true,
+            ConfigLayer::DropIn => is_read(file.name()),
+            ConfigLayer::Kubelet => false,
+        })
         .collect();
     ordered.sort_by(|a, b| (a.place, a.name().as_bytes()).cmp(&(b.place, b.name().as_bytes())));
     ordered

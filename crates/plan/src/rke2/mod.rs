@@ -3,9 +3,11 @@
 mod chart_selections;
 pub mod config;
 mod data_dir;
+mod kubelet;
 
 pub use chart_selections::{ChartSelections, chart_selections};
 pub use data_dir::data_dir;
+pub use kubelet::KubeletFiles;
 
 use windrow_model::manifest::ManifestPath;
 

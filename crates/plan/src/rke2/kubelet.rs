@@ -1,0 +1,266 @@
+//! The kubelet's own configuration files, of which feature gates are kept alone.
+//!
+//! Since 1.32 RKE2 has the kubelet read `agent/etc/kubelet.conf.d` below its data directory, and copies there what
+//! `kubelet-arg: config=` and `config-dir=` name (k3s `pkg/daemons/agent/agent.go`). The kubelet merges the files that end
+//! in `.conf` in the order of their names, key by key, and lets `--feature-gates` count after them (Kubernetes
+//! `cmd/kubelet/app/server.go`).
+
+use windrow_model::findings::Finding;
+use windrow_model::manifest::{Node, NodeValue};
+use windrow_model::reasons::Code;
+
+use super::config::{ConfigItem, ConfigLayer, MergedConfig, Rke2ConfigFile, pairs};
+
+const DIRECTORY: &str = "/agent/etc/kubelet.conf.d/";
+const FROM_ARGUMENT: &str = "10-cli-config.conf";
+const FROM_DIRECTORY: &str = "20-cli-config-dir/";
+/// What RKE2 writes into its directory again at each start.
+const OWN: [&str; 3] = ["00-rke2-defaults.conf", FROM_ARGUMENT, FROM_DIRECTORY];
+
+/// What the arguments of a kubelet say of its configuration files; of each the last one counts.
+#[derive(Debug, Clone, Default)]
+pub struct KubeletFiles {
+    /// The file that `config=` names.
+    pub file: Option<ConfigItem>,
+    /// The directory that `config-dir=` names.
+    pub directory: Option<ConfigItem>,
+}
+
+impl KubeletFiles {
+    /// Those of a merged configuration.
+    pub fn new(config: &MergedConfig) -> Self {
+        let last = |flag: &str| config.flag("kubelet-arg", flag).pop();
+        Self {
+            file: last("config"),
+            directory: last("config-dir"),
+        }
+    }
+
+    /// Where the kubelet finds the file of this path: in RKE2's directory, or copied there; `None` if it does not read it.
+    pub fn place(&self, path: &str) -> Option<String> {
+        if let Some((_, below)) = path.split_once(DIRECTORY) {
+            let own = OWN.iter().any(|own| below.starts_with(own));
+            return (Self::is_read(below) && !own).then(|| path.to_owned());
+        }
+        if self.file.as_ref().is_some_and(|file| file.text == path) {
+            return Some(format!("{DIRECTORY}{FROM_ARGUMENT}"));
+        }
+        let directory = self.directory.as_ref()?.text.trim_end_matches('/');
+        let below = path.strip_prefix(directory)?.strip_prefix('/')?;
+        Self::is_read(below).then(|| format!("{DIRECTORY}{FROM_DIRECTORY}{below}"))
+    }
+
+    /// Does the kubelet read a file of this name in a directory?
+    pub fn is_read(name: &str) -> bool {
+        name.ends_with(".conf")
+    }
+
+    /// Where the kubelet finds a file of this name, of which nothing else is known: in RKE2's directory, or named by
+    /// `config=`.
+    pub fn as_read(name: &str) -> String {
+        match Self::is_read(name) {
+            true => format!("{DIRECTORY}{name}"),
+            false => format!("{DIRECTORY}{FROM_ARGUMENT}"),
+        }
+    }
+}
+
+/// What orders a file among the others.
+fn below_directory(file: &Rke2ConfigFile) -> &str {
+    let below = file.path.split_once(DIRECTORY);
+    below.map_or(&file.path, |(_, below)| below)
+}
+
+/// Adds the gates of the kubelet's files, each as `name=value`, in the order in which they count.
+pub(super) fn add_gates(files: &[Rke2ConfigFile], config: &mut MergedConfig) {
+    let mut files: Vec<&Rke2ConfigFile> = files
+        .iter()
+        .filter(|file| file.place == ConfigLayer::Kubelet)
+        .collect();
+    files.sort_by_key(|file| below_directory(file));
+    let named = KubeletFiles::new(config);
+    let copied = |copy: &str| {
+        files
+            .iter()
+            .any(|file| below_directory(file).starts_with(copy))
+    };
+    let absent = [
+        (named.file, FROM_ARGUMENT),
+        (named.directory, FROM_DIRECTORY),
+    ];
+    for item in absent
+        .into_iter()
+        .filter_map(|(item, copy)| item.filter(|_| !copied(copy)))
+    {
+        config.findings.push(Finding {
+            incident: None,
+            code: Code::GateUndecided,
+            severity: Code::GateUndecided.severity(),
+            message: format!("kubelet reads {}, which is not among these files: feature gates in it are not judged. Name it as well", item.text),
+            at: vec![item.at],
+        });
+    }
+    for file in files {
+        match pairs(file) {
+            Ok(entries) => {
+                let gates = entries.iter().filter(|entry| entry.key == "featureGates");
+                for entry in gates {
+                    of_file(file, &entry.value, config);
+                }
+            }
+            Err(refused) => config.findings.push(Finding {
+                message: "kubelet cannot read this KubeletConfiguration and does not start. Mend the line named, or remove the file".to_owned(),
+                ..refused
+            }),
+        }
+    }
+}
+
+fn of_file(file: &Rke2ConfigFile, map: &Node, config: &mut MergedConfig) {
+    let mut wrong = |line: u32, what: &str| {
+        config.findings.push(Finding {
+            incident: None,
+            code: Code::GateSyntax,
+            severity: Code::GateSyntax.severity(),
+            message: format!("kubelet does not start: in featureGates, {what}"),
+            at: vec![file.at(line)],
+        });
+    };
+    let entries = match &map.value {
+        NodeValue::Mapping(entries) => entries.as_slice(),
+        NodeValue::Null => &[],
+        _ => {
+            let what = format!("there is {}, not a map: write Name: true", map.type_name());
+            return wrong(map.line, &what);
+        }
+    };
+    for entry in entries {
+        match entry.value.value {
+            NodeValue::Bool(value) => config.kubelet_gates.push(ConfigItem {
+                text: format!("{}={value}", entry.key),
+                at: file.at(entry.line),
+            }),
+            // As if it were not written (a merge patch).
+            NodeValue::Null => {}
+            _ => wrong(
+                entry.line,
+                &format!(
+                    "`{}` is {}: write true or false, without quotes",
+                    entry.key,
+                    entry.value.type_name()
+                ),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::merge;
+    use super::*;
+
+    fn kubelet(path: &str, text: &str) -> Rke2ConfigFile {
+        Rke2ConfigFile::new(ConfigLayer::Kubelet, path, text)
+    }
+
+    #[test]
+    fn gates_of_the_kubelets_files_count_in_the_order_of_their_names() {
+        let merged = merge(&[
+            kubelet(
+                "/d/50-b.conf",
+                "kind: KubeletConfiguration\nfeatureGates: {B: true, A: false}\n",
+            ),
+            kubelet("/d/10-a.conf", "featureGates:\n  A: true\n  C:\n"),
+            Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", "featureGates: {X: true}"),
+        ]);
+        let texts: Vec<_> = merged
+            .kubelet_gates
+            .iter()
+            .map(|gate| (&*gate.text, gate.at.to_string()))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                ("A=true", "/d/10-a.conf:2".to_owned()),
+                ("B=true", "/d/50-b.conf:2".to_owned()),
+                ("A=false", "/d/50-b.conf:2".to_owned())
+            ]
+        );
+        assert_eq!(merged.findings, []);
+    }
+
+    #[test]
+    fn what_is_no_gate_is_said_with_its_line() {
+        let merged = merge(&[
+            kubelet("/d/1.conf", "featureGates:\n  A: \"true\"\n  B: 1\n"),
+            kubelet("/d/2.conf", "featureGates: [A=true]\n"),
+            kubelet("/d/3.conf", "featureGates: [\n"),
+        ]);
+        let at: Vec<_> = merged
+            .findings
+            .iter()
+            .map(|finding| finding.at[0].to_string())
+            .collect();
+        assert_eq!(at[..3], ["/d/1.conf:2", "/d/1.conf:3", "/d/2.conf:1"]);
+        assert!(at[3].starts_with("/d/3.conf"), "{at:?}");
+        assert!(
+            merged.findings[3]
+                .message
+                .starts_with("kubelet cannot read")
+        );
+    }
+
+    #[test]
+    fn a_file_is_the_kubelets_by_its_place_or_because_an_argument_names_it() {
+        let nothing = KubeletFiles::default();
+        for drop_in in [
+            "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/50-a.conf",
+            "/data/agent/etc/kubelet.conf.d/below/a.conf",
+        ] {
+            assert_eq!(nothing.place(drop_in).unwrap(), drop_in);
+        }
+        for other in [
+            "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/00-rke2-defaults.conf",
+            "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/20-cli-config-dir/a.conf",
+            "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/a.yaml",
+            "/etc/kubernetes/kubelet.conf",
+        ] {
+            assert_eq!(nothing.place(other), None, "{other}");
+        }
+        let named = KubeletFiles::new(&merge(&[arguments()]));
+        let at = |path: &str| named.place(path);
+        let copied = |name: &str| Some(format!("/agent/etc/kubelet.conf.d/{name}"));
+        assert_eq!(
+            at("/etc/rancher/rke2/kubelet.yaml"),
+            copied("10-cli-config.conf")
+        );
+        assert_eq!(
+            at("/etc/kubelet.d/x.conf"),
+            copied("20-cli-config-dir/x.conf")
+        );
+        assert_eq!(at("/etc/kubelet.d/x.yaml"), None);
+        assert_eq!(at("/etc/kubelet.d2/x.conf"), None);
+    }
+
+    fn arguments() -> Rke2ConfigFile {
+        let text =
+            "kubelet-arg: [config=/etc/rancher/rke2/kubelet.yaml, config-dir=/etc/kubelet.d/]";
+        Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text)
+    }
+
+    #[test]
+    fn what_an_argument_names_and_nobody_has_seen_is_not_judged() {
+        let absent = |files: &[Rke2ConfigFile]| -> Vec<String> {
+            let findings = merge(files).findings;
+            findings
+                .iter()
+                .map(|finding| finding.message.clone())
+                .collect()
+        };
+        let both = absent(&[arguments()]);
+        assert!(both[0].starts_with("kubelet reads /etc/rancher/rke2/kubelet.yaml, which is not"));
+        assert!(both[1].starts_with("kubelet reads /etc/kubelet.d/, which is not"));
+        let file = kubelet("/agent/etc/kubelet.conf.d/10-cli-config.conf", "kind: X");
+        assert_eq!(absent(&[arguments(), file]), [both[1].clone()]);
+    }
+}
