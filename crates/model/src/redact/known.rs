@@ -109,7 +109,8 @@ impl Redactor {
     }
 }
 
-fn search(forms: &BTreeSet<String>) -> Option<AhoCorasick> {
+/// The search for these; none where there are none.
+pub(super) fn search(forms: &BTreeSet<String>) -> Option<AhoCorasick> {
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)
         .build(forms)
@@ -118,7 +119,7 @@ fn search(forms: &BTreeSet<String>) -> Option<AhoCorasick> {
 }
 
 /// A text without what is known.
-fn without(found: &str, known: Option<&AhoCorasick>) -> String {
+pub(super) fn without(found: &str, known: Option<&AhoCorasick>) -> String {
     let Some(known) = known else {
         return found.to_owned();
     };

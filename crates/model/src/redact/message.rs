@@ -11,14 +11,15 @@
 //! The field and the reason stay. The value stays only where it surely tells no secret: a type's name,
 //! a number or a name, under a field that holds such.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::REDACTED;
 use super::keys::{KeyClass, class};
 use super::pattern::{OnSecret, regex};
 use super::random::is_no_name;
+use super::{REDACTED, known};
 
 /// How a field's error begins. Those of the first group quote the value.
 static FIELD_ERROR: LazyLock<Regex> = LazyLock::new(|| {
@@ -186,14 +187,15 @@ pub(super) fn redact(said: &str, found: OnSecret<'_>) -> String {
             })
             .into_owned();
     }
-    for value in cut {
-        found(&value, false);
-        // The reason may quote it once more.
-        if value.len() >= 4 && !REDACTED.contains(value.as_str()) {
-            out = out.replace(&value, REDACTED);
-        }
+    for value in &cut {
+        found(value, false);
     }
-    out
+    // The reason may quote a value once more. All at once: a message can quote thousands.
+    let again = |value: &String| {
+        (4..=out.len()).contains(&value.len()) && !REDACTED.contains(value.as_str())
+    };
+    let again: BTreeSet<String> = cut.into_iter().filter(again).collect();
+    known::without(&out, known::search(&again).as_ref())
 }
 
 fn fields(said: &str, cut: &mut Vec<String>) -> String {
