@@ -16,7 +16,7 @@ use tracing::Level;
 use tracing::field::{Field, Visit};
 use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{FilterExt, Targets, filter_fn};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
@@ -41,8 +41,10 @@ pub const WARNINGS: &str = "warn";
 /// program.
 pub fn start(default: &str) {
     let asked = std::env::var(FILTER).ok();
-    let filter: Targets = asked
-        .and_then(|text| text.parse().ok())
+    let read: Option<Result<Targets, _>> = asked.as_ref().map(|text| text.parse());
+    let wrong = matches!(read, Some(Err(_)));
+    let filter: Targets = read
+        .and_then(Result::ok)
         .or_else(|| default.parse().ok())
         .unwrap_or_default();
     let journal = goes_to_journal().then(tracing_journald::layer);
@@ -71,9 +73,25 @@ pub fn start(default: &str) {
             .boxed(),
     };
     // A second start (tests) keeps the first one's outlet.
-    let _ = tracing_subscriber::registry()
-        .with(layer.with_filter(filter))
-        .try_init();
+    let _ =
+        tracing_subscriber::registry()
+            .with(layer.with_filter(
+                filter.and(filter_fn(|entry| is_told(entry.target(), *entry.level()))),
+            ))
+            .try_init();
+    if wrong {
+        tracing::warn!(
+            "{FILTER} is no filter and is passed over: write warn,windrow=trace, for example"
+        );
+    }
+}
+
+/// Is an entry written, if the filter wants it? In their lines below INFO, libraries quote what goes over the wire: objects,
+/// answers and heads of requests, secrets among them.
+fn is_told(target: &str, level: Level) -> bool {
+    let ours =
+        target == "windrow" || target.starts_with("windrow::") || target.starts_with("windrow_");
+    ours || level <= Level::INFO
 }
 
 /// Writes one event.
@@ -222,7 +240,18 @@ impl Visit for MessageOnly {
 
 #[cfg(test)]
 mod tests {
-    use super::unit_of;
+    use super::*;
+
+    #[test]
+    fn libraries_are_told_from_info_up_whatever_is_asked_for() {
+        for ours in ["windrow", "windrow::daemon", "windrow_decide"] {
+            assert!(is_told(ours, Level::TRACE), "{ours}");
+        }
+        for library in ["kube_client::client", "hyper", "rustls", "windrowing"] {
+            assert!(is_told(library, Level::WARN) && is_told(library, Level::INFO));
+            assert!(!is_told(library, Level::DEBUG), "{library}");
+        }
+    }
 
     #[test]
     fn the_unit_is_found_on_both_generations_of_cgroups() {
