@@ -347,8 +347,3 @@ fn trial_line(trial: &TrialStatus) -> String {
         trial.gates, trial.by, trial.at
     )
 }
-
-/// The JSON schema of [`GatesReport`], as committed in `docs/gates.schema.json`.
-pub fn gates_schema() -> String {
-    serde_json::to_string_pretty(&schemars::schema_for!(GatesReport)).unwrap_or_default() + "\n"
-}

@@ -29,7 +29,7 @@ pub use check::{check_github, check_junit, check_sarif, check_table};
 pub use diagnosis::{cure_text, diagnosis_table, request_text};
 pub use dot::dot;
 pub use drain::{drain_list_table, drain_table};
-pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport, gates_schema};
+pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport};
 pub use knowledge::{backtest_table, explanation_text, knowledge_diff_table, knowledge_table};
 pub use mermaid::mermaid;
 pub use page::{check_page, page};
@@ -39,7 +39,7 @@ pub use rack::{
     rack_part, rack_table,
 };
 pub use rehearsal::rehearsal;
-pub use report::{DocumentReport, FileReport, PlanReport, RequirementReport, plan_schema};
+pub use report::{DocumentReport, FileReport, PlanReport, RequirementReport};
 pub use svg::{backtest_picture, boot_picture, svg};
 pub use table::{Style, findings, table};
 pub(crate) use text::lasted;

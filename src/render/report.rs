@@ -195,11 +195,6 @@ fn name_report(plan: &Plan) -> Option<NameReport> {
     })
 }
 
-/// The JSON schema of [`PlanReport`], as committed in `docs/plan.schema.json`.
-pub fn plan_schema() -> String {
-    serde_json::to_string_pretty(&schemars::schema_for!(PlanReport)).unwrap_or_default() + "\n"
-}
-
 /// Who provides a need, in words.
 pub(super) fn satisfied_by(plan: &Plan, requirement: &Requirement) -> String {
     match &requirement.satisfied_by {

@@ -2,7 +2,7 @@
 //! (also those of docs/configuration.md and docs/rules.md), completions, the page of Harvester's versions, the list of messages, the index of
 //! the pages, the picture of the first example.
 //!
-//! `WINDROW_UPDATE=1 cargo test --test generated` writes them again.
+//! `WINDROW_UPDATE=1 cargo test --test local generated::` writes them again.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use std::fmt::Write as _;
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use manual::{Page, from_markdown, inline};
+use schemars::schema_for;
 use windrow_harvester::incidents;
 use windrow_model::reasons::REASONS;
 
@@ -139,84 +140,62 @@ fn the_page_of_harvesters_versions_is_current() {
 }
 
 #[test]
-fn the_schema_of_a_plan_is_current() {
-    current(
-        "docs/plan.schema.json",
-        windrow::render::plan_schema().as_bytes(),
-    );
-}
-
-#[test]
-fn the_schemas_of_the_cluster_checks_are_current() {
-    let drain = windrow_harvester::drain::drain_schema();
-    current("docs/drain-check.schema.json", drain.as_bytes());
-    let drains = windrow_harvester::drain::drain_list_schema();
-    current("docs/drain-check-list.schema.json", drains.as_bytes());
-    let upgrade = windrow_harvester::upgrade_check::upgrade_check_schema();
-    current("docs/upgrade-check.schema.json", upgrade.as_bytes());
-    let vip = windrow_harvester::vip_check::vip_check_schema();
-    current("docs/vip-check.schema.json", vip.as_bytes());
-    let preflight = windrow_host::preflight_schema();
-    current("docs/preflight.schema.json", preflight.as_bytes());
-    let rack = windrow_rack::rack_schema();
-    current("docs/rack.schema.json", rack.as_bytes());
-    let diagnosis = incidents::diagnosis_schema();
-    current("docs/diagnosis.schema.json", diagnosis.as_bytes());
-}
-
-#[test]
-fn the_schema_of_the_gates_document_is_current() {
-    current(
-        "docs/gates.schema.json",
-        windrow::render::gates_schema().as_bytes(),
-    );
-}
-
-#[test]
-fn the_schema_of_a_webhooks_event_is_current() {
-    let schema = windrow::report::webhooks::event_schema();
-    current("docs/event.schema.json", schema.as_bytes());
-}
-
-#[test]
-fn the_schema_of_a_flight_is_current() {
-    current(
-        "docs/flight.schema.json",
-        windrow_decide::flight::schema().as_bytes(),
-    );
-}
-
-#[test]
-fn the_schema_of_a_boots_timeline_is_current() {
-    current(
-        "docs/boot-timeline.schema.json",
-        windrow_decide::flight::timeline_schema().as_bytes(),
-    );
-}
-
-#[test]
-fn the_schemas_of_what_is_known_and_how_true_it_was_are_current() {
-    for (name, schema) in windrow_learn::knowledge_schemas() {
-        current(&format!("docs/{name}.schema.json"), schema.as_bytes());
+fn the_schemas_of_what_windrow_prints_and_keeps_are_current() {
+    let schemas = [
+        ("backtest", schema_for!(windrow_learn::Backtest)),
+        (
+            "boot-timeline",
+            schema_for!(windrow_decide::flight::BootTimeline),
+        ),
+        (
+            "check",
+            schema_for!(windrow_simulate::rehearse::check::CheckReport),
+        ),
+        (
+            "diagnosis",
+            schema_for!(windrow_harvester::incidents::Diagnosis),
+        ),
+        (
+            "drain-check",
+            schema_for!(windrow_harvester::drain::DrainCheck),
+        ),
+        (
+            "drain-check-list",
+            schema_for!(windrow_harvester::drain::DrainCheckList),
+        ),
+        ("flight", schema_for!(windrow_decide::flight::FlightLine)),
+        ("gates", schema_for!(windrow::render::GatesReport)),
+        ("knowledge-diff", schema_for!(windrow_learn::KnowledgeDiff)),
+        (
+            "knowledge-explanation",
+            schema_for!(windrow_learn::Explanation),
+        ),
+        (
+            "knowledge-list",
+            schema_for!(windrow_learn::KnowledgeReport),
+        ),
+        ("plan", schema_for!(windrow::render::PlanReport)),
+        ("preflight", schema_for!(windrow_host::Preflight)),
+        ("rack", schema_for!(windrow_rack::RackView)),
+        (
+            "rehearsal",
+            schema_for!(windrow_simulate::rehearse::Rehearsal),
+        ),
+        (
+            "upgrade-check",
+            schema_for!(windrow_harvester::upgrade_check::UpgradeCheck),
+        ),
+        (
+            "vip-check",
+            schema_for!(windrow_harvester::vip_check::VipCheck),
+        ),
+    ];
+    for (name, schema) in schemas {
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        current(&format!("docs/{name}.schema.json"), text.as_bytes());
     }
-    let backtest = windrow_learn::backtest_schema();
-    current("docs/backtest.schema.json", backtest.as_bytes());
-}
-
-#[test]
-fn the_schema_of_a_rehearsal_is_current() {
-    current(
-        "docs/rehearsal.schema.json",
-        windrow_simulate::rehearse::schema().as_bytes(),
-    );
-}
-
-#[test]
-fn the_schema_of_a_check_is_current() {
-    current(
-        "docs/check.schema.json",
-        windrow_simulate::rehearse::check::schema().as_bytes(),
-    );
+    let event = windrow::report::webhooks::event_schema();
+    current("docs/event.schema.json", event.as_bytes());
 }
 
 #[test]

@@ -101,8 +101,3 @@ impl VipCheck {
         }
     }
 }
-
-/// The JSON schema of [`VipCheck`], as committed in `docs/vip-check.schema.json`.
-pub fn vip_check_schema() -> String {
-    serde_json::to_string_pretty(&schemars::schema_for!(VipCheck)).unwrap_or_default() + "\n"
-}

@@ -35,9 +35,7 @@ pub use facts::{
 };
 pub use inventory::{HardwareInventory, KnownDisk, KnownLink};
 pub use reading::Reading;
-pub use report::{
-    Preflight, PreflightOutcome, PreflightRow, PreflightVerdict, RowWeight, preflight_schema,
-};
+pub use report::{Preflight, PreflightOutcome, PreflightRow, PreflightVerdict, RowWeight};
 pub use surroundings::{
     DnsReading, FsyncReading, JoinReading, NtpReading, PortHolder, Surroundings, VipReading,
 };

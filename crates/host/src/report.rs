@@ -122,8 +122,3 @@ impl PreflightVerdict {
         }
     }
 }
-
-/// The JSON schema of [`Preflight`], as committed in `docs/preflight.schema.json`.
-pub fn preflight_schema() -> String {
-    serde_json::to_string_pretty(&schemars::schema_for!(Preflight)).unwrap_or_default() + "\n"
-}

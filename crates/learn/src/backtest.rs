@@ -271,10 +271,3 @@ impl Coverage {
         self.in_most += one.in_most;
     }
 }
-
-/// The JSON schema of a backtest.
-pub fn backtest_schema() -> String {
-    let schema = schemars::schema_for!(Backtest);
-    // A schema is made of maps and strings, and always serialises.
-    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
-}

@@ -28,12 +28,12 @@ mod summary;
 mod tests;
 mod text;
 
-pub use backtest::{Backtest, BacktestCase, BacktestRound, Coverage, Miss, backtest_schema};
+pub use backtest::{Backtest, BacktestCase, BacktestRound, Coverage, Miss};
 pub use boot_set::{BootSet, KnowledgeFile, MOST_BOOTS};
 pub use known::{
     ContradictionReport, EntryReport, Explanation, KnowledgeChange, KnowledgeDiff, KnowledgeReport,
     KnownBy, KnownThing, ObservedBy, PhaseReport, RefusalReport, SeenReport, ThingSort,
-    TimesReport, explain, knowledge_schemas,
+    TimesReport, explain,
 };
 pub use observe::{Observed, observe};
 pub use row::{

@@ -47,4 +47,4 @@ pub use report::{
 };
 pub use row::{Attention, NodeRow, PhaseSpan, RackWord};
 pub use status_document::{ReadDocument, read_document};
-pub use view::{RackCounts, RackNotice, RackView, rack_schema};
+pub use view::{RackCounts, RackNotice, RackView};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use schemars::{JsonSchema, schema_for};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::group::machines;
@@ -204,11 +204,4 @@ fn natural(name: &str) -> Vec<(String, u64)> {
         rest = after;
     }
     parts
-}
-
-/// The JSON Schema of [`RackView`].
-pub fn rack_schema() -> String {
-    let schema = schema_for!(RackView);
-    // A schema is made of texts and numbers alone.
-    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }

@@ -58,7 +58,7 @@ pub use site_names::hashed_name;
 pub use tap::Tap;
 pub use timeline::{
     BootEnd, BootState, BootTimeline, ChainStep, FileTime, FileWait, MedianTime, PhaseStay,
-    WaitedOn, clock, timeline_schema,
+    WaitedOn, clock,
 };
 
 /// The format that this program writes.
@@ -441,11 +441,4 @@ fn marker_changes(actions: &[RecordedAction]) -> BTreeSet<(ActionKind, MarkerPat
         .iter()
         .filter_map(|action| Some((action.what, action.path.clone()?)))
         .collect()
-}
-
-/// The JSON schema of a line.
-pub fn schema() -> String {
-    let schema = schemars::schema_for!(FlightLine);
-    // A schema is made of maps and strings, and always serialises.
-    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }

@@ -27,9 +27,7 @@ mod tests;
 
 pub use engines::{StaleEngine, stale_engines};
 pub(crate) use longhorn::{CORDON, cordoned_since, is_cordoned_for_long};
-pub use report::{
-    Drain, DrainCheck, DrainCheckList, PodDrain, PodFate, drain_list_schema, drain_schema,
-};
+pub use report::{Drain, DrainCheck, DrainCheckList, PodDrain, PodFate};
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -138,13 +138,3 @@ impl DrainCheckList {
         }
     }
 }
-
-/// The JSON schema of [`DrainCheck`], as committed in `docs/drain-check.schema.json`.
-pub fn drain_schema() -> String {
-    serde_json::to_string_pretty(&schemars::schema_for!(DrainCheck)).unwrap_or_default() + "\n"
-}
-
-/// The JSON schema of [`DrainCheckList`], as committed in `docs/drain-check-list.schema.json`.
-pub fn drain_list_schema() -> String {
-    serde_json::to_string_pretty(&schemars::schema_for!(DrainCheckList)).unwrap_or_default() + "\n"
-}

@@ -168,8 +168,3 @@ impl Diagnosis {
         }
     }
 }
-
-/// The JSON schema of [`Diagnosis`], as committed in `docs/diagnosis.schema.json`.
-pub fn diagnosis_schema() -> String {
-    serde_json::to_string_pretty(&schemars::schema_for!(Diagnosis)).unwrap_or_default() + "\n"
-}

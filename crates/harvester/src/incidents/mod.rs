@@ -32,7 +32,7 @@ pub use cure::{
     Cure, CureGoal, CureMethod, CureRequest, CureStep, ObjectChange, RequestState, SavedObject,
     WayBack,
 };
-pub use finding::{DetectorResult, Diagnosis, IncidentFinding, diagnosis_schema};
+pub use finding::{DetectorResult, Diagnosis, IncidentFinding};
 pub use own::{GateRefused, OwnManifest, OwnNode, add_own, is_about_own_node, look_at_own};
 pub use pages::{CURABLE, page};
 pub use site::{kinds_of, look_by_rules, rules_for};

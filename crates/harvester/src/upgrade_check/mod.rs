@@ -22,9 +22,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use report::{
-    AskedBy, CheckOutcome, CheckedRow, UpgradeCheck, UpgradeOutcome, upgrade_check_schema,
-};
+pub use report::{AskedBy, CheckOutcome, CheckedRow, UpgradeCheck, UpgradeOutcome};
 pub use space::{NodeReadings, NodeSpace};
 
 use jiff::Timestamp;

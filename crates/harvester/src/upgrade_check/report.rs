@@ -189,8 +189,3 @@ impl UpgradeCheck {
         }
     }
 }
-
-/// The JSON schema of [`UpgradeCheck`], as committed in `docs/upgrade-check.schema.json`.
-pub fn upgrade_check_schema() -> String {
-    serde_json::to_string_pretty(&schemars::schema_for!(UpgradeCheck)).unwrap_or_default() + "\n"
-}

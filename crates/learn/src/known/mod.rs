@@ -241,21 +241,3 @@ fn refusal(refusal: &LearnedRefusal) -> RefusalReport {
         seen: refusal.seen.into(),
     }
 }
-
-/// The JSON schemas of what is known, of a difference and of an explanation: file and schema.
-pub fn knowledge_schemas() -> [(&'static str, String); 3] {
-    // A schema is made of maps and strings, and always serialises.
-    let text =
-        |schema: schemars::Schema| serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n";
-    [
-        (
-            "knowledge-list",
-            text(schemars::schema_for!(KnowledgeReport)),
-        ),
-        ("knowledge-diff", text(schemars::schema_for!(KnowledgeDiff))),
-        (
-            "knowledge-explanation",
-            text(schemars::schema_for!(Explanation)),
-        ),
-    ]
-}

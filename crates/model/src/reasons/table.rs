@@ -1,7 +1,6 @@
 //! The table itself, by the part of `docs/reasons.md` that a code stands in: code, severity, template,
 //! advice, MESSAGE_ID. See the module above for what each is.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Reason, Severity};

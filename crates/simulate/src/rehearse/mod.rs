@@ -42,7 +42,7 @@ pub use self::prediction::{Prediction, SeenPhase, UsedTimes};
 use self::recognise::recognised;
 pub use self::rehearsal::{
     EndCount, Ending, FileFate, MemberRole, NodeRehearsal, RecognisedIncident, Rehearsal, Side,
-    Span, StillHeld, TimelineEntry, VersionOutcome, Weight, WorkRange, schema,
+    Span, StillHeld, TimelineEntry, VersionOutcome, Weight, WorkRange,
 };
 use crate::{PreparedSetup, Run, Setup};
 

@@ -402,10 +402,3 @@ fn proved(findings: &[Finding]) -> Option<Ending> {
     });
     ends.max()
 }
-
-/// The JSON schema of a rehearsal.
-pub fn schema() -> String {
-    let schema = schemars::schema_for!(Rehearsal);
-    // A schema is made of maps and strings, and always serialises.
-    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
-}

@@ -249,10 +249,3 @@ impl BootTimeline {
         self.end.at
     }
 }
-
-/// The JSON schema of a boot's timeline.
-pub fn timeline_schema() -> String {
-    let schema = schemars::schema_for!(BootTimeline);
-    // A schema is made of maps and strings, and always serialises.
-    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
-}

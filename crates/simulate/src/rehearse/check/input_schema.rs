@@ -1,9 +1,12 @@
 //! The form of a file with accepted findings for editors: a JSON schema, draft 7, from the types below. Files are read by
 //! `acceptance`.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
 use schemars::generate::SchemaSettings;
-use windrow_model::reasons::Code;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+use windrow_model::reasons::{Code, REASONS, Reason};
 
 /// Findings that are accepted, each with a reason that stays visible.
 #[derive(JsonSchema)]
@@ -37,12 +40,28 @@ pub enum AcceptedKind {
 #[schemars(deny_unknown_fields)]
 pub struct AcceptedEntry {
     /// The code; any where there is none.
+    #[schemars(with = "Option<ListedCode>")]
     pub code: Option<Code>,
     /// The file, or the end of its path; any where there is none.
     pub file: Option<String>,
     /// Why. It is shown.
     #[schemars(length(min = 1))]
     pub reason: String,
+}
+
+/// A code, of which an editor shows all.
+struct ListedCode;
+
+impl JsonSchema for ListedCode {
+    fn schema_name() -> Cow<'static, str> {
+        Code::schema_name()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let code = |reason: &Reason| json!({"const": reason.id, "description": reason.template});
+        let codes: Vec<Value> = REASONS.iter().map(code).collect();
+        json_schema!({"oneOf": codes})
+    }
 }
 
 /// The schema as text.

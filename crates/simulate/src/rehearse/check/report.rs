@@ -226,10 +226,3 @@ impl MergedFindings {
         index
     }
 }
-
-/// The JSON schema of a check.
-pub fn schema() -> String {
-    let schema = schemars::schema_for!(CheckReport);
-    // A schema is made of maps and strings, and always serialises.
-    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
-}
