@@ -15,7 +15,7 @@ use std::time::Duration;
 use kube::Client;
 use serde_json::Value;
 use windrow_gates::Upgrade;
-use windrow_harvester::upgrade::plans_under_way;
+use windrow_harvester::upgrade::{plans_under_way, under_way};
 use windrow_model::manifest::yaml;
 use windrow_plan::version::Version;
 
@@ -61,11 +61,7 @@ async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
 }
 
 fn of_harvester(list: &Value) -> Option<Upgrade> {
-    let upgrade = list["items"].as_array()?.first()?;
-    let state = upgrade["metadata"]["labels"]["harvesterhci.io/upgradeState"].as_str()?;
-    if matches!(state, "" | "Succeeded" | "Failed") {
-        return None;
-    }
+    let upgrade = under_way(list["items"].as_array()?)?;
     // The description of the new release: it is there once its repository has been read, before any node is changed.
     if let Some(kubernetes) = upgrade["status"]["repoInfo"].as_str().and_then(kubernetes) {
         return Some(Upgrade::Rke2(kubernetes));
@@ -143,7 +139,7 @@ mod tests {
     fn an_upgrade_of_harvester_counts_until_it_is_over() {
         let list = |state: &str, version: &str| {
             json!({"items": [{
-                "metadata": {"labels": {"harvesterhci.io/upgradeState": state}},
+                "metadata": {"labels": {"harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": state}},
                 "spec": {"version": version}
             }]})
         };
@@ -155,6 +151,8 @@ mod tests {
             of_harvester(&list("PreparingNodes", "")),
             Some(Upgrade::Somewhere)
         );
+        // Harvester has not got to it yet: the version that it brings counts all the same.
+        assert!(of_harvester(&list("", "v1.7.0")).is_some());
         assert_eq!(of_harvester(&list("Succeeded", "v1.7.0")), None);
         assert_eq!(of_harvester(&json!({"items": []})), None);
     }
@@ -163,7 +161,7 @@ mod tests {
     fn the_kubernetes_of_a_harvester_release_is_read_from_the_release_itself() {
         let list = |release: &str| {
             json!({"items": [{
-                "metadata": {"labels": {"harvesterhci.io/upgradeState": "UpgradingNodes"}},
+                "metadata": {"labels": {"harvesterhci.io/latestUpgrade": "true"}},
                 "spec": {"image": "harvester-system/image-x"},
                 "status": {"repoInfo": release}
             }]})
