@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
+use windrow_model::reasons::Severity;
+
+use super::Platform;
 
 /// A rule pack: what kinds need before they can work, who brings them, and when they are ready.
 #[derive(JsonSchema)]
@@ -18,7 +21,7 @@ pub struct RulePackFile {
     /// The pack's name.
     pub metadata: PackMetadata,
     /// The platform on which it holds; everywhere without one.
-    pub platform: Option<PackPlatform>,
+    pub platform: Option<Platform>,
     /// Who brings what.
     pub provides: Option<Vec<ProvisionItem>>,
     /// What documents need.
@@ -51,16 +54,6 @@ pub enum PackKind {
 pub struct PackMetadata {
     /// Name.
     pub name: String,
-}
-
-/// Where a pack holds.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub enum PackPlatform {
-    /// Harvester.
-    Harvester,
-    /// Rke2.
-    Rke2,
 }
 
 /// A kind of a group.
@@ -245,7 +238,7 @@ pub struct FindingItem {
     /// The CEL condition on `object` by which it is recognised.
     pub when: Option<String>,
     /// How much it matters.
-    pub severity: Option<FindingSeverityWord>,
+    pub severity: Option<Severity>,
     /// What is said, with expressions in braces.
     pub message: Option<String>,
     /// What was seen, by name.
@@ -254,20 +247,6 @@ pub struct FindingItem {
     pub advice: Option<String>,
     /// The address of a page.
     pub documentation: Option<String>,
-}
-
-/// How much a finding matters.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub enum FindingSeverityWord {
-    /// Info.
-    Info,
-    /// Notice.
-    Notice,
-    /// Warning.
-    Warning,
-    /// Error.
-    Error,
 }
 
 /// The schema as text.

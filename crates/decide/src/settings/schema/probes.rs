@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use windrow_plan::readiness::node::BUILTIN;
+use windrow_plan::readiness::node::{BUILTIN, ProbeSeverity};
 
 use super::{AbsolutePath, DurationText};
 
@@ -39,7 +39,7 @@ pub struct BuiltinProbeFile {
     #[schemars(range(min = 1, max = 100))]
     pub fall: Option<u32>,
     /// wanted: the node can do without it.
-    pub severity: Option<ProbeSeverityWord>,
+    pub severity: Option<ProbeSeverity>,
     /// What it measures against: a share like 10%, a size like 20GiB, a time like 30d, a load for each core.
     pub limit: Option<ProbeLimitFile>,
 }
@@ -81,7 +81,7 @@ pub struct ProbeFile {
     #[schemars(range(min = 1, max = 100))]
     pub fall: Option<u32>,
     /// Does the node need it, or is it only wanted?
-    pub severity: Option<ProbeSeverityWord>,
+    pub severity: Option<ProbeSeverity>,
     /// On which nodes it is asked.
     pub roles: Option<Vec<RoleWord>>,
     /// In which phase of the boot it counts.
@@ -89,16 +89,6 @@ pub struct ProbeFile {
     /// What is said where it fails.
     #[schemars(length(max = 160))]
     pub message: Option<String>,
-}
-
-/// Does the node need it?
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub enum ProbeSeverityWord {
-    /// Required.
-    Required,
-    /// Wanted.
-    Wanted,
 }
 
 /// The role of a node.
