@@ -81,7 +81,7 @@ pub fn start(default: &str) {
             .try_init();
     if wrong {
         tracing::warn!(
-            "{FILTER} is no filter and is passed over: write warn,windrow=trace, for example"
+            "WINDROW_LOG is no filter and is passed over: write warn,windrow=trace, for example"
         );
     }
 }
