@@ -65,7 +65,6 @@ impl Publisher {
     /// # Errors
     ///
     /// When the file could not be written. The watch has the new value, and the next call tries the file again.
-    /// file again.
     pub fn publish(&mut self, mut status: Status, now: Timestamp) -> io::Result<bool> {
         let last = self.current();
         status.writer.clone_from(&self.writer);

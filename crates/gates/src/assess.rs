@@ -10,8 +10,9 @@ use windrow_plan::rke2::config::{Rke2ConfigFile, merge};
 use windrow_plan::version::{Minor, Version};
 
 use super::catalogue::Catalogue;
-use super::check::{anywhere, judge_gate, together, together_anywhere, together_next};
+use super::check::{anywhere, judge_gate};
 use super::findings::{Findings, GateAssignment};
+use super::together::{together, together_anywhere, together_next};
 use super::{Component, TargetVersion, syntax};
 
 /// What the configuration does.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windrow_model::findings::{Finding, Location};
+use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest::nearest;
 use windrow_plan::rke2::config::MergedConfig;
@@ -10,7 +10,8 @@ use windrow_plan::version::{Minor, Version};
 
 use super::catalogue::{Catalogue, Gate, GateStanding, Stage};
 use super::findings::{Findings, GateAssignment};
-use super::{Component, GateRequest, apis, dependencies};
+use super::together::{together, together_anywhere, together_next};
+use super::{Component, GateRequest};
 
 /// The version that will start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,105 +92,6 @@ pub fn check(
         }
     }
     findings.done()
-}
-
-/// Judges the gates of a component together, and with its other arguments.
-pub(super) fn together(
-    catalogue: &Catalogue,
-    component: Component,
-    version: Version,
-    sets: &[GateAssignment<'_>],
-    config: &MergedConfig,
-    findings: &mut Findings,
-) {
-    dependencies::report(catalogue, component, version, sets, findings);
-    if component == Component::KubeApiserver {
-        apis::report(catalogue, version, sets, config, findings);
-    }
-}
-
-/// What works together now and stops the component at the next minor.
-pub(super) fn together_next(
-    catalogue: &Catalogue,
-    component: Component,
-    version: Version,
-    sets: &[GateAssignment<'_>],
-    config: &MergedConfig,
-    findings: &mut Findings,
-) {
-    let next = version.minor.next();
-    let judged = |version: Version, sets: &[GateAssignment<'_>]| {
-        let mut found = Findings::default();
-        together(catalogue, component, version, sets, config, &mut found);
-        found.done()
-    };
-    if !judged(version, sets).is_empty() {
-        return;
-    }
-    let takes = |set: &&GateAssignment<'_>| {
-        let known = catalogue.gate(set.gate).map(|gate| gate.takes(set.value));
-        let group = matches!(set.gate, "AllAlpha" | "AllBeta");
-        (group || known.is_some_and(|minors| minors.contains(&next)))
-            && set.when.is_none_or(|when| when.admits(next))
-    };
-    // What the next minor refuses by itself has its own warning.
-    let stay: Vec<GateAssignment<'_>> = sets.iter().filter(takes).copied().collect();
-    for finding in judged(next.into(), &stay) {
-        let message = format!(
-            "this works with {component} {version} and stops at the next minor: {}",
-            finding.message
-        );
-        findings.push(Code::GateNextMinor, message, finding.at);
-    }
-}
-
-/// The same when nothing is known about the version: it is wrong when it is in every minor.
-pub(super) fn together_anywhere(
-    catalogue: &Catalogue,
-    component: Component,
-    sets: &[GateAssignment<'_>],
-    config: &MergedConfig,
-    findings: &mut Findings,
-) {
-    let (mut fine, mut wrong) = (Vec::new(), Vec::new());
-    for minor in catalogue.minors() {
-        let meant = |set: &&GateAssignment<'_>| set.when.is_none_or(|when| when.admits(minor));
-        let meant: Vec<GateAssignment<'_>> = sets.iter().filter(meant).copied().collect();
-        let mut found = Findings::default();
-        together(
-            catalogue,
-            component,
-            minor.into(),
-            &meant,
-            config,
-            &mut found,
-        );
-        match found.done() {
-            found if found.is_empty() => fine.push(minor),
-            found => wrong.push(found),
-        }
-    }
-    let Some(newest) = wrong.last() else { return };
-    if fine.is_empty() {
-        for finding in newest {
-            findings.push(finding.code, finding.message.clone(), finding.at.clone());
-        }
-        return;
-    }
-    let mut at: Vec<Location> = Vec::new();
-    for place in wrong.iter().flatten().flat_map(|finding| &finding.at) {
-        if !at.contains(place) {
-            at.push(place.clone());
-        }
-    }
-    findings.push(
-        Code::GateTargetUnknown,
-        format!(
-            "with the other arguments, {component} starts with these feature gates in Kubernetes {} only, and which version will start is not known: name it with --target",
-            range(&fine)
-        ),
-        at,
-    );
 }
 
 /// Judges one gate when nothing is known about the version: it is wrong when no minor takes it.
@@ -527,7 +429,7 @@ fn remedy(gate: &Gate, set: &GateAssignment<'_>, version: Version) -> String {
     text
 }
 
-fn range(minors: &[Minor]) -> String {
+pub(super) fn range(minors: &[Minor]) -> String {
     let runs: Vec<String> = minors
         .chunk_by(|one, next| one.next() == *next)
         .filter_map(|run| match run {

@@ -24,6 +24,7 @@ pub mod syntax;
 mod target;
 #[cfg(test)]
 mod testing;
+mod together;
 pub mod trial;
 
 pub use assess::{Assessment, ComponentView, EffectiveGate, assess, set_last_at};

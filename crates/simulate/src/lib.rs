@@ -1,7 +1,7 @@
 //! A simulated node and its clock: RKE2's deploy controller, a small API server, Harvester's controllers, and Windrow's own core driven
 //! against them. [`rehearse`] sums many simulated bootstraps up.
 //!
-//! May know: all other library crates. It is written after the real controllers, not after Windrow: nothing on the simulated node knows
+//! May know: the crates `model`, `plan`, `gates`, `harvester` and `decide`. It is written after the real controllers, not after Windrow: nothing on the simulated node knows
 //! of plans or rules.
 //!
 //! Invariants: the same scenario, files and seed give the same run, event for event. Used by `windrow rehearse`,
