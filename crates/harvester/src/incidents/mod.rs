@@ -190,7 +190,12 @@ const INCIDENTS: &[Detector] = &[
     },
     Detector {
         name: "nodes of different versions",
-        looks_at: &[ObjectKind::NODE, ObjectKind::UPGRADE, ObjectKind::PLAN],
+        looks_at: &[
+            ObjectKind::NODE,
+            ObjectKind::UPGRADE,
+            ObjectKind::PLAN,
+            ObjectKind::JOB,
+        ],
         find: platform::versions::find,
     },
 ];

@@ -14,10 +14,12 @@ use windrow_plan::version::Version;
 use super::{MOST, is_upgrading};
 use crate::incidents::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
-use crate::upgrade::{label, time};
+use crate::upgrade::{HarvesterUpgrade, label, time};
 
 /// Longer than a node takes from one version to the next.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(60);
+/// The advice while an upgrade has failed: it cannot simply be finished.
+const FAILED: &str = "An upgrade has failed half-way. First see what ended it (`windrow why upgrade-failed`), and what is said there of starting it again.";
 /// How many minors a kubelet may be behind kube-apiserver (Kubernetes' version skew policy).
 const MOST_BEHIND: u16 = 3;
 
@@ -54,6 +56,9 @@ pub(in crate::incidents) fn find(
         finding.proof.push(format!(
             "nothing has changed a node since {newest}, and no upgrade runs"
         ));
+    }
+    if HarvesterUpgrade::failed(objects)?.is_some() {
+        finding.advice = FAILED.to_owned();
     }
     if let Some(skew) = skew(nodes) {
         finding.severity = Severity::Error;

@@ -562,7 +562,13 @@ fn nodes_that_stay_on_different_versions_are_told_with_each_nodes() {
     );
     let mut failed = upgrade("Failed");
     let both = ["mixed-versions", "upgrade-failed"];
-    assert_eq!(codes(&with(failed.clone())), both);
+    let findings = found(&with(failed.clone()));
+    let told: Vec<&str> = findings.iter().map(|one| one.code.as_str()).collect();
+    assert_eq!(told, both);
+    assert!(
+        findings[0].advice.contains("upgrade-failed"),
+        "{findings:?}"
+    );
     failed["status"] = json!({"conditions": [{"type": "Completed", "lastUpdateTime": JUST_NOW}]});
     let ended = codes(&with(failed));
     assert_eq!(ended, ["upgrade-failed"], "it ended a moment ago");
