@@ -63,6 +63,11 @@ impl Layout {
         &self.data_dir
     }
 
+    /// What Harvester's installer was told.
+    pub fn harvester_config(&self) -> PathBuf {
+        self.path(windrow_harvester::INSTALLER_CONFIG)
+    }
+
     /// The kubeconfig of the node's own identity.
     pub fn kubelet_kubeconfig(&self) -> PathBuf {
         self.data_dir.join("agent/kubelet.kubeconfig")

@@ -244,7 +244,7 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     };
     let layout = Layout::new(directory);
     // The files that the installer leaves on a node.
-    let config = layout.path("/oem/harvester.config");
+    let config = layout.harvester_config();
     if let Some(oem) = config.parent() {
         fs::create_dir_all(oem)?;
     }

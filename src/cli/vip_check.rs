@@ -16,8 +16,6 @@ use crate::backoff::random;
 use crate::observe::network::has_our_links;
 use crate::observe::who_has::{Claims, ask_who_has};
 
-/// Harvester's configuration, as the installer leaves it.
-const CONFIGURATION: &str = "/oem/harvester.config";
 const ELSEWHERE: &str =
     "the node below --root is not this machine; name the address to look for it here";
 const LEADER: &str = "Where the cluster runs, its leader has the VIP: `windrow diagnose` on a server tells it from others.";
@@ -44,7 +42,7 @@ pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         Some(address) => Ok(address),
         None => match &args.config {
             Some(path) => configured(path),
-            None => configured(&context.layout.path(CONFIGURATION)),
+            None => configured(&context.layout.harvester_config()),
         },
     };
     let address = match wanted {

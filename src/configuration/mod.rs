@@ -70,7 +70,7 @@ impl Configuration {
 pub fn load(layout: &Layout) -> Loaded {
     let mut found = find(layout);
     // The node keeps the answers that the installer was given.
-    let path = layout.path("/oem/harvester.config");
+    let path = layout.harvester_config();
     let installed = read_text(&path).unwrap_or_default();
     found.preset = windrow_harvester::presets_storage_network(&installed);
     let mut loaded = settings::merge(found);

@@ -23,8 +23,6 @@ use crate::observe::{effect, kube_vip, management::host_name_of, probes};
 
 /// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
-/// Harvester's configuration, as the installer leaves it.
-const CONFIGURATION: &str = "/oem/harvester.config";
 
 /// Reads what the incidents need of the node: its files, the manifests among them, and how its server starts.
 pub async fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
@@ -50,7 +48,7 @@ pub async fn read_without_manifests(layout: &Layout, now: Timestamp) -> OwnNode 
 fn read_files(layout: &Layout, now: Timestamp) -> OwnNode {
     let kubelet = layout.kubelet_kubeconfig();
     let certificate = layout.data_dir().join("agent/client-kubelet.crt");
-    let configuration = read_text(&layout.path(CONFIGURATION)).ok();
+    let configuration = read_text(&layout.harvester_config()).ok();
     let configuration =
         configuration.and_then(|text| yaml::parse_configuration(&text).ok().flatten());
     let (missing_under, missing_files) = configuration

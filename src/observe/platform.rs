@@ -12,7 +12,7 @@ use crate::layout::Layout;
 ///
 /// rancherd's own configuration is not among them: rancherd installs other clusters too.
 const HARVESTER: &[&str] = &[
-    "/oem/harvester.config",
+    windrow_harvester::INSTALLER_CONFIG,
     "/etc/harvester-release.yaml",
     "/etc/rancher/rancherd/config.yaml.d/10-harvester.yaml",
 ];

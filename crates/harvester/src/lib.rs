@@ -33,11 +33,14 @@ pub use version::{HarvesterVersion, ReleaseStage};
 use windrow_model::manifest::file_kind::field;
 use windrow_model::manifest::{Node, yaml};
 
+/// Where the installer keeps on a node what it was told.
+pub const INSTALLER_CONFIG: &str = "/oem/harvester.config";
+
 /// File name shown for the rules of [`preset_rules`].
 pub const PRESET_RULES: &str = "harvester-preset.yaml";
 
 /// Line of a storage network that an installer's configuration presets. The installer writes
-/// `/oem/harvester.config` with lower-cased keys, people write `systemSettings` or `system_settings`.
+/// [`INSTALLER_CONFIG`] with lower-cased keys, people write `systemSettings` or `system_settings`.
 pub fn preset_storage_network(config: &Node) -> Option<u32> {
     let preset = field(config, "systemSettings")?.entry("storage-network")?;
     preset

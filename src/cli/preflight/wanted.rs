@@ -15,9 +15,6 @@ use super::super::{Context, Exit};
 use super::{Args, NamedRole};
 use crate::observe::{platform, rke2};
 
-/// Harvester's configuration, as the installer leaves it.
-const CONFIGURATION: &str = "/oem/harvester.config";
-
 /// Why it is not known what is wanted.
 pub(super) struct Wrong {
     pub(super) errors: Vec<String>,
@@ -35,7 +32,7 @@ impl Wrong {
 
 /// What the machine is to become.
 pub(super) fn wanted_node(args: &Args, context: &Context) -> Result<WantedNode, Wrong> {
-    let own = context.layout.path(CONFIGURATION);
+    let own = context.layout.harvester_config();
     let own_counts = args.config.is_none() && args.host.is_none() && own.is_file();
     let named: Option<PathBuf> = match own_counts {
         true => Some(own),

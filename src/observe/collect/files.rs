@@ -15,7 +15,10 @@ use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 
 /// Configuration files, each with its name in the archive.
 const CONFIGURATION: &[(&str, &str)] = &[
-    ("/oem/harvester.config", "harvester/harvester.config"),
+    (
+        windrow_harvester::INSTALLER_CONFIG,
+        "harvester/harvester.config",
+    ),
     (
         "/etc/rancher/rancherd/config.yaml",
         "harvester/rancherd.yaml",

@@ -10,9 +10,7 @@ pub use data_dir::data_dir;
 pub use kubelet::KubeletFiles;
 
 use windrow_model::manifest::ManifestPath;
-
-/// RKE2's data directory where its configuration names no other.
-pub const DATA_DIR: &str = "/var/lib/rancher/rke2";
+pub use windrow_model::manifest::manifest_path::DATA_DIR;
 
 /// Manifests that RKE2 writes into its own directory at every start (`charts/chart_versions.yaml`
 /// of RKE2 1.35 and 1.36, without the ending). Windrow never touches them.
