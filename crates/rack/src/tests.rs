@@ -130,7 +130,10 @@ fn everything_that_is_wrong_with_an_event_is_said_at_once() {
     event["data"]["findings"] = json!([{"code": 1}]);
     assert_eq!(wrong(&event).len(), 4);
     let large = vec![b' '; LARGEST_REPORT + 1];
-    assert!(read_event(&large, start()).unwrap_err()[0].contains("64 KiB"));
+    assert_eq!(
+        read_event(&large, start()).unwrap_err(),
+        ["the event is larger than 64 KiB"]
+    );
 }
 
 #[test]
@@ -144,6 +147,7 @@ fn who_never_came_is_told_and_who_came_is_found_by_address_serial_or_name() {
     take(&mut rack, &two, 10);
     take(&mut rack, &Sender::new(3).event(1, 10, "ready", 5), 10);
     take(&mut rack, &Sender::new(9).event(1, 10, "ready", 5), 10);
+    assert_eq!(rack.inventory().nodes.len(), 4);
     let view = rack.view(at(20));
     assert_eq!(
         rows(&view),
@@ -276,6 +280,24 @@ fn a_reboot_begins_a_new_row_of_phases_and_an_event_that_comes_late_changes_noth
     let row = rack.view(at(2000)).nodes[0].clone();
     assert_eq!((row.boot.as_str(), row.phase.as_str()), ("second", "api"));
     assert_eq!(row.phases, before.nodes[0].phases);
+}
+
+#[test]
+fn the_last_eight_boots_of_a_machine_are_remembered() {
+    let mut rack = rack("");
+    let mut sender = Sender::new(1);
+    for boot in 1..=12_u32 {
+        sender.boot = format!("boot-{boot}");
+        sender.boot_at = i64::from(boot) * 1000;
+        let second = sender.boot_at + 60;
+        take(
+            &mut rack,
+            &sender.event(boot.into(), second, "api", second),
+            second,
+        );
+    }
+    let row = rack.view(at(13_000)).nodes[0].clone();
+    assert_eq!((row.boot.as_str(), row.boots), ("boot-12", 8));
 }
 
 #[test]

@@ -29,6 +29,10 @@ fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
         ("a", RackWord::SettingUp, Attention::Slow)
     );
     assert_eq!(row.blocker, "vm.yaml: waits for kind VirtualMachine");
+    assert_eq!(
+        (report.state.reason.as_str(), report.state.message.as_str()),
+        ("api-down", "127.0.0.1:6443 refuses connections")
+    );
     assert_eq!(row.since, Some(at(40)));
     let names: Vec<&str> = row.phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(names, ["network", "api"]);
@@ -69,6 +73,11 @@ fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
         (hangs.state.readiness, hangs.state.phase.as_str()),
         (Readiness::SettingUp, "api")
     );
+    for headline in ["Failed (rke2-installed, 1 h)", "NotReady (api, 63 min)"] {
+        let lost = node("False", &format!("{headline}: it was Ready"), 1000);
+        let lost = read_node(&lost, at(1000), Heartbeat::ByItsClock).unwrap();
+        assert_eq!(lost.state.readiness, Readiness::Failed, "{headline}");
+    }
     let stale = read_node(
         &node("True", "Ready: fine", 0),
         at(901),
