@@ -342,6 +342,14 @@ mod tests {
     }
 
     #[test]
+    fn without_a_serial_number_a_disk_is_known_by_its_name_and_its_size() {
+        let other = changes(|now| of(&mut now.disks)[1].name = "sdb".to_owned());
+        assert_eq!(other, ["disk sda, 900 GiB, is gone"]);
+        let smaller = changes(|now| of(&mut now.disks)[1].size = 400 * GIB);
+        assert_eq!(smaller, ["disk sda, 900 GiB, is gone"]);
+    }
+
+    #[test]
     fn without_modules_the_sum_counts_but_for_what_the_kernel_keeps() {
         let with = |total: u64| {
             changes(|now| {

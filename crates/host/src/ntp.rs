@@ -117,6 +117,9 @@ mod tests {
         let told = answer(&question, FINE, 2, at("2026-11-23T10:00:05.1Z"));
         let offset = offset(&told, sent, came).unwrap();
         assert_eq!(offset.as_millis(), 5_000);
+        let whole_second = answer(&question, FINE, 2, at("2026-11-23T10:00:05Z"));
+        let offset = super::offset(&whole_second, sent, came).unwrap();
+        assert_eq!(offset.as_millis(), 4_900);
         let after_2036 = at("2040-01-01T00:00:00.5Z");
         assert_eq!(
             from_wire(&to_wire(after_2036)).map(|time| time.as_millisecond()),
@@ -134,6 +137,9 @@ mod tests {
         assert!(why(&answer(&question, FINE, 16, sent)).contains("not synchronised"));
         assert!(why(&answer(&question, FINE | 0xc0, 2, sent)).contains("not synchronised"));
         assert!(why(&answer(&question, CLIENT, 2, sent)).contains("another question"));
+        let mut untold = answer(&question, FINE, 2, sent);
+        untold[32..48].fill(0);
+        assert!(why(&untold).contains("does not tell the time"));
         let other = request(at("2026-11-23T10:00:01Z"));
         assert!(why(&answer(&other, FINE, 2, sent)).contains("another question"));
     }

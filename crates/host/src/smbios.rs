@@ -189,6 +189,12 @@ mod tests {
         assert_eq!(installed_memory(&tables).mapped, Some(64 << 30));
     }
 
+    #[test]
+    fn a_table_with_more_modules_than_a_board_can_have_is_read_up_to_a_bound() {
+        let tables = module(1024, 0, "DIMM").repeat(MOST_MODULES + 1);
+        assert_eq!(installed_memory(&tables).modules.len(), MOST_MODULES);
+    }
+
     proptest! {
         #[test]
         fn no_table_is_too_broken_to_read(tables in proptest::collection::vec(any::<u8>(), 0..400)) {

@@ -241,6 +241,31 @@ fn of_a_machine_that_was_not_read_nothing_is_concluded() {
 }
 
 #[test]
+fn what_fails_decides_and_what_is_worth_a_look_does_not_and_both_say_what_to_do() {
+    let wanted = WantedNode {
+        automatic: false,
+        ..wanted()
+    };
+    let unheard = Surroundings {
+        addresses: vec![vip(Reading::unknown("no right"))],
+        ..around()
+    };
+    for (host, around, expected) in [
+        (with_cpus(8), around(), PreflightVerdict::Fine),
+        (with_cpus(8), unheard.clone(), PreflightVerdict::Unknown),
+        (with_cpus(7), around(), PreflightVerdict::Fails),
+        (with_cpus(7), unheard, PreflightVerdict::Fails),
+    ] {
+        let all = judged(&host, &around, &wanted);
+        assert_eq!(all.verdict, expected);
+        for row in &all.checks {
+            let asks_for_something = matches!(row.outcome, Fails | Look);
+            assert_eq!(!row.advice.is_empty(), asks_for_something, "{row:?}");
+        }
+    }
+}
+
+#[test]
 fn a_preflight_is_read_as_it_was_written() {
     let all = judged(&machine(), &around(), &wanted());
     let text = serde_json::to_string(&all).unwrap();

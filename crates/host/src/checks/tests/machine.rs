@@ -153,10 +153,33 @@ fn a_disk_is_found_by_each_of_its_names_and_measured_by_its_use_role_and_release
 }
 
 #[test]
+fn where_no_disk_is_named_the_largest_that_stays_in_the_machine_counts() {
+    let mut wanted = wanted();
+    wanted.disks.device = None;
+    let mut host = machine();
+    let mut stick = disk("sdz", 2000);
+    stick.removable = true;
+    for (disks, expected) in [
+        (vec![disk("sda", 900), stick.clone()], Fine),
+        (vec![disk("sda", 100), stick.clone()], Fails),
+        (vec![stick], Fails),
+    ] {
+        host.disks = Reading::Known(disks);
+        let seen = row("install-disk", &host, &around(), &wanted);
+        assert_eq!(seen.0, expected, "{}", seen.1);
+    }
+}
+
+#[test]
 fn a_disk_is_as_fast_as_its_slowest_writes_and_a_worker_needs_none() {
     let around = |fsync| Surroundings { fsync, ..around() };
     let seen = |fsync, wanted: &WantedNode| row("etcd-disk", &machine(), &around(fsync), wanted);
-    assert_eq!(seen(Some(Reading::Known(fsync(9_999))), &wanted()).0, Fine);
+    let (outcome, said) = seen(Some(Reading::Known(fsync(9_999))), &wanted());
+    assert_eq!(outcome, Fine);
+    assert!(
+        said.contains("half within 0.50 ms, 99% within 9.99 ms"),
+        "{said}"
+    );
     let (outcome, said) = seen(Some(Reading::Known(fsync(10_000))), &wanted());
     assert_eq!(outcome, Fails);
     assert!(said.contains("99% within 10 ms"), "{said}");
@@ -175,11 +198,22 @@ fn a_disk_is_as_fast_as_its_slowest_writes_and_a_worker_needs_none() {
 fn heat_fails_and_a_placeholder_for_a_serial_number_is_worth_a_look() {
     let mut host = machine();
     host.temperatures = Reading::Known(vec![sensor(60.0), sensor(91.0)]);
-    assert_eq!(outcome("temperature", &host, &wanted()), Fails);
+    let (outcome_now, said) = row("temperature", &host, &around(), &wanted());
+    assert_eq!(outcome_now, Fails);
+    assert!(
+        said.contains("2 sensors, the hottest Package id 0 with 91 °C"),
+        "{said}"
+    );
+    let mut without_limit = sensor(60.0);
+    without_limit.critical = Reading::Known(0.0);
+    host.temperatures = Reading::Known(vec![without_limit]);
+    assert_eq!(outcome("temperature", &host, &wanted()), Fine);
     host.temperatures = Reading::unknown("none");
     assert_eq!(outcome("temperature", &host, &wanted()), NotAsked);
     host.machine.serial = known("To be filled by O.E.M.");
-    assert_eq!(outcome("identity", &host, &wanted()), Look);
+    let (outcome_now, said) = row("identity", &host, &around(), &wanted());
+    assert_eq!(outcome_now, Look);
+    assert!(said.contains("Dell Inc. PowerEdge R650"), "{said}");
     host.machine.serial = Reading::unknown("no right to read it");
     assert_eq!(outcome("identity", &host, &wanted()), Unknown);
     let verdict = judged(&host, &around(), &wanted()).verdict;

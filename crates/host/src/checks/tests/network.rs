@@ -123,6 +123,9 @@ fn an_address_in_use_and_a_port_in_use_are_named_with_who_has_them() {
         ..wanted()
     };
     assert_eq!(seen("ports-free", &witness).0, Fine);
+    let (_, said) = row("ports-free", &machine(), &around(), &wanted());
+    let needed = PublishedMinimums::shipped().ports(Platform::Harvester, PlannedRole::Server);
+    assert_eq!(said, format!("{} ports are free", needed.count()));
     let unheard = Surroundings {
         addresses: vec![vip(Reading::unknown("no right"))],
         ..around()
@@ -182,6 +185,8 @@ fn a_clock_that_is_off_is_worth_a_look_and_silent_time_servers_fail() {
     let (outcome, said) = seen(vec![Reading::Known(-7_200_000)]);
     assert_eq!(outcome, Look);
     assert!(said.contains("2 h ahead"), "{said}");
+    let (_, said) = seen(vec![Reading::Known(600_000)]);
+    assert!(said.contains("10 min behind"), "{said}");
     assert_eq!(seen(vec![Reading::unknown("silent")]).0, Fails);
     assert_eq!(
         seen(vec![Reading::unknown("silent"), Reading::Known(1)]).0,
@@ -208,6 +213,9 @@ fn names_that_kubernetes_refuses_are_refused() {
         host.machine.hostname = known(name);
         assert_eq!(outcome("hostname", &host, &rke2()), expected, "{name:?}");
     }
+    let mut nameless = wanted();
+    nameless.hostname = None;
+    assert_eq!(outcome("hostname", &machine(), &nameless), Look);
     let long = "a".repeat(64);
     let mut host = machine();
     host.machine.hostname = known(&long);
