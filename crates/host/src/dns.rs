@@ -8,15 +8,25 @@ use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE
 /// The port of name servers.
 pub const PORT: u16 = 53;
 
-/// The packet that asks for a name's IPv4 addresses. The name `.` asks for the root's servers, which every resolver knows.
+/// Which of a name's addresses are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressFamily {
+    /// A records.
+    Ipv4,
+    /// AAAA records.
+    Ipv6,
+}
+
+/// The packet that asks for a name's addresses. The name `.` asks for the root's servers, which every resolver knows.
 ///
 /// # Errors
 ///
 /// Why the name cannot be asked for.
-pub fn request(id: u16, name: &str) -> Result<Vec<u8>, String> {
-    let (name, kind) = match name {
-        "." => ("", TYPE::NS),
-        name => (name.trim_end_matches('.'), TYPE::A),
+pub fn request(id: u16, name: &str, family: AddressFamily) -> Result<Vec<u8>, String> {
+    let (name, kind) = match (name, family) {
+        (".", _) => ("", TYPE::NS),
+        (name, AddressFamily::Ipv4) => (name.trim_end_matches('.'), TYPE::A),
+        (name, AddressFamily::Ipv6) => (name.trim_end_matches('.'), TYPE::AAAA),
     };
     let name =
         Name::new(name).map_err(|error| format!("{name} is not a name that DNS knows: {error}"))?;
@@ -29,7 +39,7 @@ pub fn request(id: u16, name: &str) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("DNS cannot be asked for it: {error}"))
 }
 
-/// The addresses that an answer holds; none where the name is not known.
+/// The addresses that an answer holds; none where the name is not known, or has none of the kind.
 ///
 /// # Errors
 ///
@@ -63,18 +73,20 @@ pub fn addresses(answer: &[u8], id: u16) -> Result<Vec<IpAddr>, String> {
 #[cfg(test)]
 mod tests {
     use simple_dns::ResourceRecord;
-    use simple_dns::rdata::A;
+    use simple_dns::rdata::{A, AAAA};
 
+    use super::AddressFamily::{Ipv4, Ipv6};
     use super::*;
 
-    fn answer(question: &[u8], rcode: RCODE, address: Option<Ipv4Addr>) -> Vec<u8> {
+    fn answer(question: &[u8], rcode: RCODE, address: Option<IpAddr>) -> Vec<u8> {
         let asked = Packet::parse(question).unwrap();
         let mut packet = Packet::new_reply(asked.id());
         *packet.rcode_mut() = rcode;
         if let Some(address) = address {
-            let data = RData::A(A {
-                address: address.to_bits(),
-            });
+            let data = match address {
+                IpAddr::V4(one) => RData::A(A::from(one)),
+                IpAddr::V6(one) => RData::AAAA(AAAA::from(one)),
+            };
             let name = Name::new("time.example").unwrap();
             packet
                 .answers
@@ -85,15 +97,15 @@ mod tests {
 
     #[test]
     fn the_addresses_of_an_answer_are_read_and_an_unknown_name_has_none() {
-        let question = request(7, "time.example").unwrap();
-        let known = answer(&question, RCODE::NoError, Some(Ipv4Addr::new(192, 0, 2, 7)));
-        assert_eq!(
-            addresses(&known, 7),
-            Ok(vec!["192.0.2.7".parse::<IpAddr>().unwrap()])
-        );
+        let question = request(7, "time.example", Ipv4).unwrap();
+        for address in ["192.0.2.7", "2001:db8::7"] {
+            let address: IpAddr = address.parse().unwrap();
+            let known = answer(&question, RCODE::NoError, Some(address));
+            assert_eq!(addresses(&known, 7), Ok(vec![address]));
+        }
         let unknown = answer(&question, RCODE::NameError, None);
         assert_eq!(addresses(&unknown, 7), Ok(Vec::new()));
-        let root = request(8, ".").unwrap();
+        let root = request(8, ".", Ipv4).unwrap();
         assert_eq!(
             addresses(&answer(&root, RCODE::NoError, None), 8),
             Ok(Vec::new())
@@ -101,8 +113,18 @@ mod tests {
     }
 
     #[test]
+    fn each_family_has_a_question_of_its_own() {
+        for (family, kind) in [(Ipv4, TYPE::A), (Ipv6, TYPE::AAAA)] {
+            let question = request(7, "time.example.", family).unwrap();
+            let packet = Packet::parse(&question).unwrap();
+            assert_eq!(packet.questions[0].qtype, QTYPE::TYPE(kind));
+            assert_eq!(packet.questions[0].qname.to_string(), "time.example");
+        }
+    }
+
+    #[test]
     fn what_is_no_answer_says_why() {
-        let question = request(7, "time.example").unwrap();
+        let question = request(7, "time.example", Ipv4).unwrap();
         let why = |packet: &[u8], id| addresses(packet, id).unwrap_err();
         assert!(why(&answer(&question, RCODE::Refused, None), 7).contains("REFUSED"));
         assert!(why(&answer(&question, RCODE::ServerFailure, None), 7).contains("SERVFAIL"));

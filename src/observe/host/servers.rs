@@ -7,7 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
-use windrow_host::{dns, ntp};
+use windrow_host::dns::{self, AddressFamily};
+use windrow_host::ntp;
 
 use super::text;
 use crate::layout::Layout;
@@ -43,13 +44,21 @@ pub async fn ask_name_server(
     name: &str,
     id: u16,
 ) -> Result<Vec<IpAddr>, String> {
-    let question = dns::request(id, name)?;
-    ask(
-        server,
-        || question.clone(),
-        |answer, _| dns::addresses(answer, id),
-    )
-    .await
+    let addresses = async |family| {
+        let question = dns::request(id, name, family)?;
+        ask(
+            server,
+            || question.clone(),
+            |answer, _| dns::addresses(answer, id),
+        )
+        .await
+    };
+    let found = addresses(AddressFamily::Ipv4).await?;
+    match found.is_empty() && name != "." {
+        // It may have addresses of IPv6 alone.
+        true => addresses(AddressFamily::Ipv6).await,
+        false => Ok(found),
+    }
 }
 
 /// Asks a time server how far the clock is behind it, in milliseconds.

@@ -1,7 +1,7 @@
 //! What is read of this machine, against what its own commands say of it; and of a machine made of files.
 
 use std::fs;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::sync::mpsc;
@@ -360,6 +360,22 @@ fn a_name_server_answers_refuses_or_stays_silent() {
     assert_eq!(
         wait(ask_name_server(right, "time.example", 7)),
         Ok(Vec::new())
+    );
+    // A name that has an address of IPv6 alone.
+    let of_ipv6 = server(|question| {
+        let mut packet = answer(question, 0);
+        let is_aaaa = question.ends_with(&[0, 28, 0, 1]);
+        if is_aaaa {
+            packet[7] = 1;
+            // The name of the question, AAAA, IN, a minute, 16 bytes.
+            packet.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
+            packet.extend(Ipv6Addr::LOCALHOST.octets());
+        }
+        Some(packet)
+    });
+    assert_eq!(
+        wait(ask_name_server(of_ipv6, "time.example", 7)),
+        Ok(vec![Ipv6Addr::LOCALHOST.into()])
     );
     let refusing = server(|question| Some(answer(question, 5)));
     let why = wait(ask_name_server(refusing, ".", 7)).unwrap_err();
