@@ -186,3 +186,29 @@ impl fmt::Display for Evidence {
         write!(f, "{}: {}: {}", self.object, self.field, self.value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_still_come_is_unknown_and_what_cannot_is_not() {
+        let is_unknown = |code, severity| {
+            let finding = Finding {
+                code,
+                severity,
+                message: String::new(),
+                at: Vec::new(),
+                incident: None,
+            };
+            finding.is_unknown()
+        };
+        for code in [Code::RoleWithoutProvider, Code::ClaimWithoutClass] {
+            assert!(is_unknown(code, Severity::Notice));
+            assert!(!is_unknown(code, Severity::Error));
+        }
+        assert!(is_unknown(Code::InstallerDepends, Severity::Warning));
+        assert!(!is_unknown(Code::InstallerDepends, Severity::Error));
+        assert!(!is_unknown(Code::FileRefused, Severity::Notice));
+    }
+}

@@ -227,6 +227,10 @@ fn lists_are_flattened_by_one_level() {
     let typed = "apiVersion: x.dev/v1\nkind: ProbeList\nitems:\n- metadata: {name: a}\n- {kind: Other, apiVersion: v1, metadata: {name: b}}\n";
     assert_eq!(names(typed), ["Probe a", "Other b"]);
     assert_eq!(file(typed).objects().next().unwrap().id.group, "x.dev");
+    // Neither a kind that is called so nor a field makes a List.
+    let named = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: x.dev/v1, kind: DenyList, metadata: {name: a}}\n- {apiVersion: x.dev/v1, kind: Order, metadata: {name: b}, items: []}\n";
+    assert_eq!(file(named).problems, []);
+    assert_eq!(names(named), ["DenyList a", "Order b"]);
     assert_eq!(
         lines("apiVersion: v1\nkind: List\nitems: {a: 1}\n"),
         [(Code::FileRefused, 3)]
@@ -430,13 +434,14 @@ fn bytes_that_are_no_text_are_refused_with_a_line() {
 fn json_is_read_as_kubernetes_reads_it() {
     let text = r#"{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},
         "n":[0,-1,1.5,1e3,12345678901234567890,-0],"y":true,"z":null,
-        "s":"\u00e9\ud83d\ude00\ud83d\n\/","y":false,"":{}}"#;
+        "s":"\u00e9\ud83d\ude00\ud83d\n\/","t":"\b\f\r\t\"\\","y":false,"":{}}"#;
     let node = file(text).objects().next().unwrap().node.to_json();
     assert_eq!(
         node["n"],
         serde_json::json!([0, -1, 1.5, 1000.0, 1.234_567_890_123_456_7e19, 0])
     );
     assert_eq!(node["s"], "é\u{1f600}\u{fffd}\n/");
+    assert_eq!(node["t"], "\u{8}\u{c}\r\t\"\\");
     assert_eq!(node["y"], false);
     for bad in [
         "{",

@@ -36,6 +36,7 @@ fn secrets_are_known_by_the_words_before_them() {
             "x msg=\"got token=[redacted] and\" n=1",
         ),
         ("password: a b c\nuser: d", "password: [redacted]\nuser: d"),
+        ("user: d\npassword: a b c", "user: d\npassword: [redacted]"),
         ("--token abc --debug", "--token [redacted] --debug"),
         ("--agent-token=abc", "--agent-token=[redacted]"),
         (

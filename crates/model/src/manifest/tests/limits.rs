@@ -22,6 +22,8 @@ fn limits_are_kept_and_named() {
     assert_eq!(big.problems[0].code, Code::FileTooLarge);
     assert!(big.problems[0].message.contains("101"));
     assert_eq!(big.sha256.len(), 64);
+    let just_fits = read("x", &FileContent::Bytes(vec![b'#'; 100]), &limits);
+    assert_eq!(just_fits.problems, []);
 }
 
 #[test]
@@ -49,6 +51,8 @@ fn what_takes_too_much_memory_is_told_and_not_taken() {
     few(&"---\na: 1\n".repeat(200));
     few(&format!("a:\n{}", "- !!int x\n".repeat(2000)));
     few(&"--- a\n".repeat(2000));
+    // With a byte-order mark within, a text is copied before it is read.
+    few(&format!("a: \u{feff}b\n{}", "# x\n".repeat(100_000)));
     let object = "- {apiVersion: v1, kind: A, metadata: {name: a}}\n";
     few(&format!(
         "apiVersion: v1\nkind: List\nitems:\n{}",

@@ -52,6 +52,24 @@ fn problem_codes(found: &Wrapped) -> Vec<(Code, u32)> {
         .collect()
 }
 
+#[test]
+fn a_file_whose_name_says_nothing_is_a_configuration_by_what_is_in_it() {
+    let install = "scheme_version: 1\ninstall: {mode: create}\n";
+    for text in ["#cloud-config\n", "#cloud-config-archive\n[]\n", install] {
+        assert!(is_configuration(text.as_bytes()), "{text}");
+        assert!(is_configuration(&gzip(text)), "{text}");
+    }
+    for text in [
+        "apiVersion: v1\nkind: A\n",
+        "#!/bin/sh\ntrue\n",
+        "install: {mode: [\n",
+    ] {
+        assert!(!is_configuration(text.as_bytes()), "{text}");
+        assert!(!is_configuration(&gzip(text)), "{text}");
+    }
+    assert!(!is_configuration(b"\xff\xfe"));
+}
+
 fn gzip(text: &str) -> Vec<u8> {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packer.write_all(text.as_bytes()).unwrap();

@@ -155,6 +155,18 @@ fn keys_are_scalars_too() {
 }
 
 #[test]
+fn of_keys_that_are_read_as_something_else_the_first_hundred_are_remembered() {
+    let text: String = (0..300)
+        .map(|number| format!("0x{number:x}: a\n"))
+        .collect();
+    let mut reader = YamlReader::default();
+    reader.read(&text, 1, &ReadLimits::default()).unwrap();
+    let keys = &reader.aside.keys;
+    assert_eq!(keys.len(), 100);
+    assert_eq!((&*keys[10].written, &*keys[10].read), ("0xa", "10"));
+}
+
+#[test]
 fn a_key_that_json_cannot_have_refuses_the_document() {
     for key in ["null", "~", "", "18446744073709551615", "[a]", "? {a: 1}\n"] {
         let text = format!("a: 1\n{key}: x\n");
@@ -320,6 +332,18 @@ fn syntax_errors_name_the_line_and_what_to_do() {
         );
         assert_eq!(problems[0].code, Code::FileRefused);
     }
+}
+
+#[test]
+fn where_something_began_is_said_if_it_is_another_line() {
+    let began = |text: &str| {
+        let message = message(text);
+        message
+            .split_once("that starts in line ")
+            .map(|(_, line)| line.to_owned())
+    };
+    assert_eq!(began("a: [b\nc: d\n"), Some("1)".to_owned()));
+    assert_eq!(began("a: {b: 1]\n"), None);
 }
 
 #[test]

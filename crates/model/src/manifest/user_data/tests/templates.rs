@@ -24,6 +24,7 @@ fn expressions_and_comments_may_go_over_lines_and_every_line_stays_where_it_is()
         // jinja takes the line break behind a comment along.
         ("a: 1 {# one #}\nb: 2\n", "a: 1 b: 2\n\n"),
         ("a: \"{{ '}}' }}\"\n", "a: \"x\"\n"),
+        ("a: \"{{ '\\'}}' }}\"\n", "a: \"x\"\n"),
         ("a: ${x} {b: {c: 1}}\n", "a: ${x} {b: {c: 1}}\n"),
     ] {
         assert_eq!(rendered(text), expected, "{text:?}");
