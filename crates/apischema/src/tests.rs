@@ -104,6 +104,27 @@ fn a_kind_that_only_some_minors_serve_is_judged_by_the_minor() {
     assert_eq!(said(text, Minors::ALL), [""; 0]);
     let old = said(text, Minors::of_version(33));
     assert!(old[0].contains("from 1.34 on"), "{old:?}");
+    let all = built_in_kinds();
+    let by_all = |kind: &str| {
+        let known = all.iter().find(|one| one.kind == kind).unwrap();
+        known.is_served_by_all()
+    };
+    assert!(by_all("ConfigMap") && !by_all("DeviceClass"));
+}
+
+#[test]
+fn what_the_specification_asks_for_is_claimed_with_its_field() {
+    let text = deployment("{a: b}", "{a: b}", "{name: a, image: b}");
+    let claimed = |text: &str| claims(&objects(text)[0], Minors::ALL);
+    assert_eq!(claimed(&text), []);
+    let without = text.replace("  selector: {matchLabels: {a: b}}\n", "");
+    assert_eq!(
+        claimed(&without),
+        [(
+            "required apps.v1.DeploymentSpec selector".to_owned(),
+            "spec.selector".to_owned()
+        )]
+    );
 }
 
 #[test]
@@ -176,6 +197,13 @@ fn what_validation_refuses_is_named() {
         let said = said(&text, Minors::ALL);
         assert!(said.iter().any(|one| one.contains(words)), "{words}: {said:?}");
     }
+    let said =
+        refusals("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {\"a b\": c}\n");
+    assert!(
+        said.len() == 1
+            && said[0].starts_with("ConfigMap \"a\" is invalid: data[a b]: Invalid value: \"a b\""),
+        "{said:?}"
+    );
 }
 
 #[test]

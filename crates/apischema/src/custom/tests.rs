@@ -276,6 +276,12 @@ fn a_schema_says_what_a_value_may_be() {
             "spec.a: is missing",
         ),
         (
+            "{type: object, additionalProperties: null, properties: {a: {type: string}}}",
+            "{a: b}",
+            "{a: b, c: d}",
+            "c: is no field that the definition knows",
+        ),
+        (
             "{type: object, additionalProperties: true}",
             "{a: b}",
             "{a: {b: c}}",
@@ -323,6 +329,12 @@ fn a_rule_sees_the_value_that_it_is_about_with_its_defaults() {
             .any(|one| one == "spec: breaks a rule of the definition: m"),
         "{said:?}"
     );
+    // Names that CEL cannot say.
+    let (seen, _) = rule(
+        "{type: object, x-kubernetes-validations: [{rule: r}], properties: {1a: {type: string}, 'a b': {type: string}, c: {type: string}}}",
+        "{1a: x, 'a b': x, c: x}",
+    );
+    assert_eq!(seen, ["r {\"c\":\"x\"}"]);
     let list = "{type: array, items: {type: string, x-kubernetes-validations: [{rule: r}]}}";
     let (seen, said) = rule(list, "[a, b]");
     assert_eq!(seen, ["r \"a\"", "r \"b\""]);

@@ -145,7 +145,17 @@ spec:
                 "configMapRef.name: is missing",
             ),
             ("{secretName: a}", "{}", "secret.secretName: is missing"),
+            (
+                "{name: s, secret",
+                "{name: v, secret",
+                "spec.volumes[1].name: `v` appears there twice",
+            ),
             ("storage: 1Gi", "storage: 0", "must be greater than zero"),
+            (
+                "storage: 1Gi",
+                "storage: null",
+                "resources[storage]: is missing",
+            ),
             (
                 "accessModes: [ReadWriteOnce], ",
                 "",
@@ -186,6 +196,41 @@ spec: {type: ClusterIP, clusterIP: 10.43.0.9, ports: [{port: 80}]}
                 "ports: ",
                 "externalTrafficPolicy: Local, ports: ",
                 "may only be set for externally-accessible services",
+            ),
+        ],
+    );
+    hold(
+        "apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {ports: [{name: http, port: 80}, {name: https, port: 443}]}
+",
+        &[
+            (
+                "name: https",
+                "name: http",
+                "spec.ports[1].name: `http` appears there twice",
+            ),
+            (
+                "port: 443",
+                "port: 80",
+                "spec.ports[1]: `80/TCP` appears there twice",
+            ),
+            ("name: https", "name: Https", "lowercase RFC 1123 label"),
+        ],
+    );
+    hold(
+        "apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {type: ExternalName, externalName: db.example.com.}
+",
+        &[
+            ("db.example.com.", "DB_1", "lowercase RFC 1123 subdomain"),
+            (
+                ", externalName: db.example.com.",
+                "",
+                "spec.externalName: is missing",
             ),
         ],
     );
@@ -296,6 +341,12 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}, minRepl
 ",
         &[
             ("minReplicas: 1", "minReplicas: 0", "must be greater than 0"),
+            ("maxReplicas: 3", "maxReplicas: 0", "must be greater than 0"),
+            (
+                "minReplicas: 1",
+                "minReplicas: 4",
+                "must be greater than or equal to `minReplicas`",
+            ),
             ("type: Resource, ", "type: Resources, ", "supported values"),
             (", averageUtilization: 80", "", "must set either a target raw value or a target utilization"),
         ],
@@ -328,6 +379,70 @@ webhooks:
             (", resources: [pods]", "", "rules[0].resources: is missing"),
         ],
     );
+}
+
+#[test]
+fn a_binding_names_a_role_that_there_can_be() {
+    hold(
+        "apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: a}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}
+subjects: [{kind: ServiceAccount, name: s, namespace: d}]
+",
+        &[
+            (
+                "apiGroup: rbac.authorization.k8s.io",
+                "apiGroup: apps",
+                "supported values: \"rbac.authorization.k8s.io\"",
+            ),
+            (
+                "kind: Role,",
+                "kind: Pod,",
+                "supported values: \"Role\", \"ClusterRole\"",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_config_map_holds_a_mebibyte() {
+    let with = |bytes: usize| {
+        let text = "x".repeat(bytes);
+        said(&format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {text}}}\n"
+        ))
+    };
+    assert_eq!(with(1 << 20), [""; 0]);
+    let more = with((1 << 20) + 1);
+    assert!(
+        more.len() == 1 && more[0].contains("may not be more than 1048576 bytes"),
+        "{more:?}"
+    );
+}
+
+#[test]
+fn what_a_controller_alone_makes_objects_from_is_not_validated() {
+    for text in [
+        "apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: a}
+spec:
+  serviceName: a
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: A_, image: b}]}}
+  volumeClaimTemplates: [{metadata: {name: v}, spec: {accessModes: [], resources: {requests: {storage: 0}}}}]
+",
+        "apiVersion: batch/v1
+kind: CronJob
+metadata: {name: a}
+spec:
+  schedule: '0 3 * * *'
+  jobTemplate: {metadata: {labels: {a: hello world}}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}
+",
+    ] {
+        assert_eq!(said(text), [""; 0], "{text}");
+    }
 }
 
 const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1
@@ -511,6 +626,11 @@ fn a_schema_of_a_definition_has_to_be_structural() {
                 "not allowed at the root of the schema if the status subresource is enabled",
             ),
             (
+                "metadata: {type: object}",
+                "metadata: {type: object}\n          kind: {type: integer}",
+                "properties[kind].type: `integer` is not valid: must be string",
+            ),
+            (
                 "enum: [large, small]",
                 "uniqueItems: true",
                 "uniqueItems cannot be set to true",
@@ -522,6 +642,15 @@ fn a_schema_of_a_definition_has_to_be_structural() {
             ),
         ],
     );
+}
+
+#[test]
+fn an_empty_list_at_the_root_of_a_schema_is_none() {
+    let root = DEFINITION.replace(
+        "        type: object\n        properties:",
+        "        type: object\n        anyOf: []\n        properties:",
+    );
+    assert_eq!(said(&root), [""; 0]);
 }
 
 #[test]

@@ -261,7 +261,6 @@ impl Checker<'_> {
         };
         if let (Some(least), Some(most)) = (number("minReplicas"), number("maxReplicas"))
             && most < least
-            && most > 0
         {
             let line = spec.get("maxReplicas").map_or(spec.line, |node| node.line);
             let why = "must be greater than or equal to `minReplicas`";
