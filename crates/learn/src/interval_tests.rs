@@ -24,6 +24,14 @@ impl Numbers {
     }
 }
 
+#[test]
+fn below_a_hundred_seconds_a_time_has_tenths_and_above_it_has_none() {
+    let times = |seconds: f64| [down, up].map(|round| rounded(seconds, round).as_millis());
+    assert_eq!(times(12.34), [12_300, 12_400]);
+    assert_eq!(times(99.96), [99_900, 100_000]);
+    assert_eq!(times(123.4), [123_000, 124_000]);
+}
+
 type Distribution = fn(&mut Numbers) -> f64;
 
 fn lognormal(numbers: &mut Numbers) -> f64 {

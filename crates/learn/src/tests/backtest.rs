@@ -34,6 +34,11 @@ fn a_boot_that_is_left_out_falls_into_the_intervals_of_the_others() {
         all.in_most * 100 >= all.cases * 85 && all.in_half < all.in_most,
         "{all:?}"
     );
+    let in_half = round.cases.iter().filter(|case| {
+        let [_, p25, _, p75, _] = case.predicted;
+        (p25..=p75).contains(&case.seconds)
+    });
+    assert_eq!(all.in_half, in_half.count());
     let sorts: Vec<&str> = round.coverage[1..]
         .iter()
         .map(|one| one.of.as_str())
@@ -44,6 +49,15 @@ fn a_boot_that_is_left_out_falls_into_the_intervals_of_the_others() {
     // The first one has no older one.
     assert_eq!(found.by_older.coverage[0].cases, 87);
     assert_eq!((found.by_older.came, found.by_older.not_predicted), (29, 1));
+}
+
+#[test]
+fn who_waits_for_a_backtest_hears_of_each_prediction() {
+    let mut heard = Vec::new();
+    Backtest::run(&rows(&varied(3)).into_iter().collect(), |number, of| {
+        heard.push((number, of));
+    });
+    assert_eq!(heard, [(0, 6), (1, 6), (2, 6), (3, 6), (4, 6), (5, 6)]);
 }
 
 #[test]

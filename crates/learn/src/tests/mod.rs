@@ -1,6 +1,7 @@
 //! Flights to rows, rows to knowledge, and back.
 
 mod backtest;
+mod explain;
 mod flight_lines;
 mod operators;
 mod properties;
@@ -13,7 +14,10 @@ use windrow_plan::rules::RuleSet;
 
 use self::flight_lines::BootScript;
 use crate::row::thing_words;
-use crate::{Backtest, BootSet, KnowledgeFile, ObservedBoot, Provider, Summary, Who, observe};
+use crate::{
+    Backtest, BootSet, KnowledgeFile, ObservedBoot, ObservedRefusal, Provider, Summary, Who,
+    observe,
+};
 
 fn rows(scripts: &[BootScript]) -> Vec<ObservedBoot> {
     let rows = scripts.iter().flat_map(|script| {
@@ -52,6 +56,7 @@ fn a_boot_says_who_brought_what_and_how_long_after_the_helmchart_was_applied() {
         .map(|one| (one.phase.0.as_str(), one.ms))
         .collect();
     assert_eq!(phases, [("api", 60_000), ("manifests", 45_000)]);
+    assert!(row.phases.iter().all(|one| !one.open));
     // Released before kube-apiserver answered, and applied 15 seconds after that.
     assert_eq!(row.polls, [15_000]);
     let [one] = &row.brought[..] else {
@@ -97,6 +102,76 @@ fn a_row_of_more_polls_than_files_are_kept_or_of_a_week_is_refused() {
     assert!(complaint(&row).is_some());
     row.polls = vec![LONGEST_MS + 1];
     assert!(complaint(&row).unwrap().contains("poll"));
+}
+
+#[test]
+fn a_row_of_another_age_or_with_more_refusals_than_a_boot_has_is_refused() {
+    use crate::bounds::{MOST_REFUSALS, complaint};
+    let mut row = rows(&[BootScript::new(0)]).remove(0);
+    row.refusals = vec![refusal(None); MOST_REFUSALS];
+    assert_eq!(complaint(&row), None);
+    row.refusals.push(refusal(None));
+    assert!(complaint(&row).unwrap().contains("more than a boot"));
+    row.refusals.clear();
+    for (began, expected) in [
+        ("2020-01-01T00:00:00Z", true),
+        ("2019-12-31T00:00:00Z", false),
+        ("1970-01-01T00:00:00Z", false),
+        ("2100-01-01T00:00:00Z", false),
+    ] {
+        row.at = began.parse().unwrap();
+        assert_eq!(complaint(&row).is_none(), expected, "{began}");
+    }
+}
+
+fn refusal(cause: Option<&str>) -> ObservedRefusal {
+    ObservedRefusal {
+        kind: GroupKind::new("widgets.example.com", "Widget"),
+        said: "no endpoints available".to_owned(),
+        cause: cause.map(str::to_owned),
+    }
+}
+
+#[test]
+fn a_refusal_is_counted_by_boots_and_has_a_cause_where_all_have_the_same() {
+    let mut boots = rows(&[BootScript::new(0), BootScript::new(1), BootScript::new(2)]);
+    let found = |boots: &[ObservedBoot]| {
+        let refusals = Summary::of_boots(&boots.iter().cloned().collect()).refusals;
+        let [one] = &refusals[..] else {
+            panic!("{refusals:?}");
+        };
+        (one.seen.boots, one.seen.of, one.cause.clone())
+    };
+    boots[0].refusals = vec![refusal(Some("the webhook")); 2];
+    boots[1].refusals = vec![refusal(None)];
+    let cause = Some("the webhook".to_owned());
+    assert_eq!(found(&boots), (2, 3, cause));
+    boots[1].refusals = vec![refusal(Some("another"))];
+    assert_eq!(found(&boots), (2, 3, None));
+}
+
+#[test]
+fn the_last_phase_of_a_boot_that_did_not_come_to_its_end_is_open() {
+    let mut script = BootScript::new(0);
+    script.ready = false;
+    let row = rows(&[script]).remove(0);
+    let open: Vec<bool> = row.phases.iter().map(|one| one.open).collect();
+    assert_eq!(open, [false, true]);
+}
+
+#[test]
+fn a_chart_that_is_not_in_the_directory_is_known_by_its_label() {
+    let mut script = BootScript::new(0);
+    script.by = json!({"is": "helm", "release": "gadgets", "namespace": "default", "chart": "gadgets", "version": "2.0.0_rke2r1"});
+    let row = rows(&[script]).remove(0);
+    let chart = Who::Chart {
+        name: "gadgets".to_owned(),
+        version: Some("2.0.0+rke2r1".to_owned()),
+        repository: None,
+        manifest: false,
+    };
+    let brought = row.brought.iter().find(|one| !one.things.is_empty());
+    assert_eq!(brought.map(|one| &one.by), Some(&chart));
 }
 
 #[test]
@@ -183,6 +258,16 @@ fn versions_that_bring_the_same_are_one_range_and_others_are_another() {
         ("chart-widgets-2.0.0", ">=2.0.0 <2.0.1".to_owned(), 2),
     ];
     assert_eq!(found, expected);
+    let first = summary.entries[0].versions;
+    for (version, expected) in [
+        (Some([1, 4, 1]), false),
+        (Some([1, 4, 2]), true),
+        (Some([1, 5, 0]), true),
+        (Some([1, 5, 1]), false),
+        (None, false),
+    ] {
+        assert_eq!(first.includes(version), expected, "{version:?}");
+    }
 }
 
 #[test]
@@ -219,13 +304,21 @@ fn what_comes_in_other_boots_is_an_entry_of_its_own_so_that_each_count_is_true()
     for script in &mut scripts[..3] {
         script.kinds.push(("Gadget".to_owned(), 25));
     }
+    for script in &mut scripts[1..] {
+        script.kinds.push(("Gear".to_owned(), 25));
+    }
     let summary = summary(&scripts);
     let found: Vec<(&str, u32, u32)> = summary
         .entries
         .iter()
         .map(|entry| (entry.name.as_str(), entry.seen.boots, entry.seen.of))
         .collect();
-    assert_eq!(found, [("chart-widgets", 4, 4), ("chart-widgets-2", 3, 4)]);
+    let expected = [
+        ("chart-widgets", 4, 4),
+        ("chart-widgets-2", 3, 4),
+        ("chart-widgets-3", 3, 4),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]
@@ -326,6 +419,36 @@ fn a_file_takes_the_newest_boots_however_they_are_grouped() {
             .unwrap(),
     );
     assert_eq!(text(&halves), whole);
+}
+
+#[test]
+fn a_file_takes_no_more_boots_than_have_room_and_no_row_that_is_too_large() {
+    use crate::bounds::{LARGEST_ROW, MOST_REFUSALS};
+    let first = rows(&[BootScript::new(0)]).remove(0);
+    let large = (0..250).map(|number| {
+        let mut boot = first.clone();
+        boot.id = format!("{number:016x}");
+        boot.at = first.at + jiff::SignedDuration::from_secs(number);
+        boot.refusals = vec![refusal(Some(&"x".repeat(200))); MOST_REFUSALS];
+        boot
+    });
+    let large: Vec<ObservedBoot> = large.collect();
+    let set: BootSet = large.iter().cloned().collect();
+    let kept = set.boots();
+    let bytes: usize = kept.iter().map(|boot| boot.line().len()).sum();
+    assert!(bytes < 5 << 19, "{bytes}");
+    assert!(kept.len() > 100, "{}", kept.len());
+    assert_eq!(kept.last(), large.last().as_ref());
+
+    let head = "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: site}\nboots: |\n";
+    let room = " ".repeat(LARGEST_ROW);
+    let file = KnowledgeFile::read(&format!("{head}  {}{room}\n", first.line())).unwrap();
+    assert_eq!(file.boots, Some(Vec::new()));
+    assert!(
+        file.refused[0].contains("larger than a row can be"),
+        "{:?}",
+        file.refused
+    );
 }
 
 #[test]

@@ -85,6 +85,19 @@ fn what_the_program_of_a_deployment_of_the_directory_makes_is_learned_of_that_op
 }
 
 #[test]
+fn the_time_of_a_known_operator_counts_from_when_what_it_acts_on_was_applied() {
+    let installation = json!({"id": {"group": "operator.tigera.io", "kind": "Installation", "name": "default"}, "version": "v1",
+        "line": 9, "lines": [], "object": {"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "metadata": {"name": "default"}}});
+    let time = |object: &Value| {
+        let boot = boot(0, manager("tigera-operator"), object);
+        let mut brought = boot.brought.iter().flat_map(|one| &one.things);
+        brought.next().unwrap().after
+    };
+    assert_eq!(time(&installation), Some(20_000));
+    assert_eq!(time(&workload("Deployment", "another")), None);
+}
+
+#[test]
 fn an_operator_is_known_by_more_than_a_deployment() {
     let owner = json!({"is": "owner", "kind": {"group": "apps", "kind": "Deployment"}, "name": "widget-operator"});
     for (by, object) in [
