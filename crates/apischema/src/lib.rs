@@ -4,7 +4,8 @@
 //! - [`check`]: one object of a built-in kind.
 //! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition of the same input brings. Rules in CEL are judged by who asks.
 //! - [`PodSecurityLevel`]: what a namespace that enforces one refuses of its pods.
-//! - [`built_in_kinds`], [`is_default_cluster_role`], [`served_kinds`]: facts that other checks need.
+//! - [`FixedFields`]: what two declarations of one object may not differ in.
+//! - [`built_in_kinds`], [`is_default_cluster_role`], [`served_kinds`]: facts that other checks need; [`quantity`] reads an amount.
 //!
 //! May know: the crate `model`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/enforced.txt` and
 //! `data/values.txt`), held to a running kube-apiserver by `tests/kubernetes/api_schema.rs`.
@@ -17,6 +18,7 @@ mod catalogue;
 mod custom;
 mod enforced;
 mod formats;
+mod immutable;
 mod kinds;
 mod minors;
 mod parts;
@@ -24,6 +26,7 @@ mod path;
 mod pod_security;
 mod problem;
 mod quantity;
+mod refused_again;
 mod rules;
 mod schedule;
 mod shape;
@@ -33,10 +36,12 @@ mod values;
 mod walk;
 
 pub use custom::{CustomKind, JudgeRule};
+pub use immutable::{FixedDifference, FixedFields};
 pub use kinds::{
     BuiltInKind, built_in_kinds, is_built_in_group, is_default_cluster_role, served_kinds,
 };
 pub use minors::Minors;
+pub use parts::quantity;
 pub use pod_security::PodSecurityLevel;
 pub use problem::{Problem, ProblemKind};
 pub use schedule::error as schedule_problem;

@@ -2,6 +2,8 @@
 //!
 //! Source: `pkg/apis/*/validation` of k8s.io/kubernetes v1.31 to v1.36, held to kube-apiserver by `tests/kubernetes/api_schema.rs`.
 
+mod resources;
+
 use windrow_model::manifest::{Node, NodeValue};
 
 use crate::catalogue::CATALOGUE;
@@ -26,6 +28,12 @@ pub(crate) fn check(definition: &str, node: &Node, path: &Path<'_>, problems: &m
         "core.v1.PersistentVolumeSpec" => part.persistent_volume(definition),
         "core.v1.SecurityContext" => part.security_context(),
         "core.v1.PodSpec" => part.pod_dns(),
+        "core.v1.EnvVarSource" => {
+            part.field_ref(&[&FIELDS_OF_ANY[..], &FIELDS_OF_VARIABLES].concat())
+        }
+        "core.v1.DownwardAPIVolumeFile" => {
+            part.field_ref(&[&FIELDS_OF_ANY[..], &FIELDS_OF_VOLUMES].concat());
+        }
         "networking.v1.NetworkPolicyPeer" => part.peer(),
         "networking.v1.NetworkPolicyPort" => part.port_range(),
         "autoscaling.v2.MetricSpec" => part.metric(),
@@ -33,6 +41,18 @@ pub(crate) fn check(definition: &str, node: &Node, path: &Path<'_>, problems: &m
         _ => {}
     }
 }
+
+/// What containers may read of their pod in variables and in volumes.
+const FIELDS_OF_ANY: [&str; 3] = ["metadata.name", "metadata.namespace", "metadata.uid"];
+const FIELDS_OF_VARIABLES: [&str; 6] = [
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+const FIELDS_OF_VOLUMES: [&str; 2] = ["metadata.annotations", "metadata.labels"];
 
 /// One definition's part of an object.
 struct Part<'a, 'p> {
@@ -133,36 +153,6 @@ impl Part<'_, '_> {
         }
     }
 
-    /// What is asked for may not be more than what is allowed.
-    fn resources(&mut self) {
-        let path = self.path.field("requests");
-        let requests = self.node.get("requests").map_or(&[][..], Node::entries);
-        for entry in requests {
-            let limit = self.node.at(&["limits", &entry.key]).and_then(quantity);
-            let (Some(request), Some(limit)) = (quantity(&entry.value), limit) else {
-                continue;
-            };
-            if request > limit {
-                let why = format!("must be less than or equal to {} limit", entry.key);
-                let value = shown(&entry.value);
-                let problem = Problem::invalid(entry.line, &path, Reason::Invalid(&value), &why);
-                self.problems.push(problem);
-            }
-        }
-        for field in ["limits", "requests"] {
-            let list = self.path.field(field);
-            for entry in self.node.get(field).map_or(&[][..], Node::entries) {
-                if quantity(&entry.value).is_some_and(|number| number < 0) {
-                    let value = shown(&entry.value);
-                    let why = "must be greater than or equal to 0";
-                    let at = list.key(&entry.key);
-                    let problem = Problem::invalid(entry.line, &at, Reason::Invalid(&value), why);
-                    self.problems.push(problem);
-                }
-            }
-        }
-    }
-
     /// The names of all sources of a volume.
     fn sources(&self, definition: &str, others: &[&str]) -> Vec<String> {
         let known = CATALOGUE.fields(definition);
@@ -229,6 +219,26 @@ impl Part<'_, '_> {
         if self.text("dnsPolicy") == "None" && !has_servers {
             let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
             self.add("dnsConfig", Reason::Required, why);
+        }
+    }
+
+    /// A field of its pod that a container reads.
+    fn field_ref(&mut self, known: &[&str]) {
+        let Some(field) = self.node.at(&["fieldRef", "fieldPath"]) else {
+            return;
+        };
+        let text = field.as_str().unwrap_or_default();
+        // One label or annotation.
+        let is_one = ["metadata.labels['", "metadata.annotations['"]
+            .iter()
+            .any(|start| text.starts_with(start));
+        // Others are read of no version at all; an empty one is missing.
+        if !text.is_empty() && !is_one && !known.contains(&text) {
+            let path = self.path.field("fieldRef");
+            let why = format!("supported values: {}", known.join(", "));
+            let at = path.field("fieldPath");
+            let problem = Problem::invalid(field.line, &at, Reason::Unsupported(text), &why);
+            self.problems.push(problem);
         }
     }
 
@@ -324,8 +334,8 @@ fn number(node: &Node) -> Option<i64> {
     }
 }
 
-/// A quantity, to be compared.
-pub(crate) fn quantity(node: &Node) -> Option<i128> {
+/// A quantity in billionths, to be compared; `None` for what is none.
+pub fn quantity(node: &Node) -> Option<i128> {
     match &node.value {
         NodeValue::Number(number) => billionths(&number.to_string()),
         NodeValue::String(text) => billionths(text),

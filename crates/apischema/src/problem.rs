@@ -17,6 +17,8 @@ pub enum ProblemKind {
     WrongType,
     /// It is dropped.
     UnknownField,
+    /// It is taken once, and fails whenever RKE2 applies its file again.
+    RefusedAgain,
     /// It is not valid.
     Invalid,
 }
@@ -41,7 +43,7 @@ impl Problem {
     pub fn refuses(&self) -> bool {
         !matches!(
             self.kind,
-            ProblemKind::UnknownField | ProblemKind::OffByDefault
+            ProblemKind::UnknownField | ProblemKind::OffByDefault | ProblemKind::RefusedAgain
         )
     }
 

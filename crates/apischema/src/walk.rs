@@ -1,12 +1,13 @@
 //! An object against its definition: types, fields, what is required, and the values of single fields.
 
-use windrow_model::manifest::{Node, NodeValue, Object, decode_base64};
+use windrow_model::manifest::{MapEntry, Node, NodeValue, Object, decode_base64};
 use windrow_model::suggest;
 
 use crate::catalogue::{CATALOGUE, Field};
 use crate::minors::Minors;
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind, Reason};
+use crate::refused_again::is_refused_again;
 use crate::shape::Shape;
 use crate::{enforced, formats, parts, values};
 
@@ -63,7 +64,7 @@ impl<'a> Walk<'a> {
             let candidates: Vec<&Field> = known.iter().filter(here).collect();
             let at = path.field(&entry.key);
             if candidates.is_empty() {
-                self.unknown_field(known, entry.line, &entry.key, &at);
+                self.unknown_field(known, entry, &at);
                 continue;
             }
             self.candidates(definition, &candidates, &entry.value, &at);
@@ -289,7 +290,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn unknown_field(&mut self, known: &[Field], line: u32, key: &str, path: &Path<'_>) {
+    fn unknown_field(&mut self, known: &[Field], entry: &MapEntry, path: &Path<'_>) {
+        let (line, key) = (entry.line, &*entry.key);
         let names = known
             .iter()
             .filter(|field| !field.minors.and(self.minors).is_empty())
@@ -303,11 +305,22 @@ impl<'a> Walk<'a> {
             (None, Some(near)) => format!("; did you mean `{near}`?"),
             (None, None) => String::new(),
         };
+        let group = &self.object.id.group;
+        let (kind, message) = match is_refused_again(group, path, &entry.value) {
+            false => (
+                ProblemKind::UnknownField,
+                "is no field that Kubernetes knows, and is dropped",
+            ),
+            true => (
+                ProblemKind::RefusedAgain,
+                "is no field that Kubernetes knows, and holds a text of more than 64 bytes",
+            ),
+        };
         self.problems.push(Problem {
-            kind: ProblemKind::UnknownField,
+            kind,
             line,
             field: path.to_string(),
-            message: format!("is no field that Kubernetes knows, and is dropped{hint}"),
+            message: format!("{message}{hint}"),
             refusal: None,
         });
     }

@@ -160,7 +160,12 @@ fn finding(object: &Object, problem: &Problem, shown: &SourceMap) -> Finding {
         ProblemKind::OffByDefault => Code::ApiOffByDefault,
         ProblemKind::WrongType => Code::ApiWrongType,
         ProblemKind::UnknownField => Code::ApiUnknownField,
+        ProblemKind::RefusedAgain => Code::ApiRefusedAgain,
         ProblemKind::Invalid => Code::ApiInvalid,
+    };
+    let field = match &*problem.field {
+        "" => "it",
+        field => field,
     };
     Finding {
         incident: None,
@@ -168,7 +173,7 @@ fn finding(object: &Object, problem: &Problem, shown: &SourceMap) -> Finding {
         severity: code.severity(),
         message: code.say(&[
             ("object", &object.id.to_string()),
-            ("field", &problem.field),
+            ("field", field),
             ("why", &problem.message),
         ]),
         at: vec![shown.at(Some(problem.line))],
@@ -264,6 +269,19 @@ mod tests {
             let verdict = verdict(&[&definition(rule), object], None);
             assert_eq!(verdict.findings, [], "{rule}");
         }
+    }
+
+    #[test]
+    fn a_rule_on_the_whole_object_is_about_it() {
+        let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n\
+                          spec:\n  group: example.com\n  scope: Cluster\n  names: {kind: Widget, plural: widgets}\n  \
+                          versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-validations: [{rule: 'self.metadata.name == \"b\"', message: no b}]}}}]\n";
+        let object = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n";
+        let found = verdict(&[definition, object], None).findings;
+        let [finding] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert!(finding.message.contains("Widget a: it "), "{finding:?}");
     }
 
     #[test]

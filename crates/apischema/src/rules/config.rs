@@ -41,6 +41,18 @@ impl Checker<'_> {
                 self.add(entry.line, &at.key(&key), Reason::Invalid(level), &why);
             }
         }
+        for mode in ["enforce", "audit", "warn"] {
+            let key = format!("pod-security.kubernetes.io/{mode}-version");
+            let labels = node.at(&["metadata", "labels"]);
+            let Some(entry) = labels.and_then(|labels| labels.entry(&key)) else {
+                continue;
+            };
+            let version = entry.value.as_str();
+            if let Some(version) = version.filter(|version| !is_policy_version(version)) {
+                let why = "must be latest or a minor, like v1.31";
+                self.add(entry.line, &at.key(&key), Reason::Invalid(version), why);
+            }
+        }
     }
 
     fn total_size(&mut self, node: &Node, fields: &[&str]) {
@@ -111,6 +123,15 @@ impl Checker<'_> {
                 .filter_map(|field| node.get(field));
             fields.filter_map(|data| data.entry(key)).count() > 0
         };
+        const ACCOUNT: &str = "kubernetes.io/service-account.name";
+        let account = node.at(&["metadata", "annotations"]);
+        let account = account.and_then(|node| node.get(ACCOUNT)?.as_str());
+        if kind == "kubernetes.io/service-account-token" && account.is_none_or(str::is_empty) {
+            let metadata = Path::ROOT.field("metadata");
+            let at = metadata.field("annotations");
+            let why = format!("a Secret of type {kind} names its ServiceAccount there");
+            self.add(node.line, &at.key(ACCOUNT), Reason::Required, &why);
+        }
         let wanted = KEYS.iter().find(|(name, _)| *name == kind);
         for keys in wanted.map_or(&[][..], |(_, keys)| keys) {
             if !keys.iter().any(|key| has(key)) {
@@ -150,6 +171,13 @@ impl Checker<'_> {
             self.add(line, &path.key(key), Reason::Invalid(key), why);
         }
     }
+}
+
+/// A version of the Pod Security Standards (k8s.io/pod-security-admission v0.36.3, `api/helpers.go`).
+fn is_policy_version(text: &str) -> bool {
+    let minor = text.strip_prefix("v1.").unwrap_or_default();
+    let is_number = !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit());
+    text == "latest" || (is_number && (minor == "0" || !minor.starts_with('0')))
 }
 
 fn is_json(bytes: &[u8]) -> bool {

@@ -5,9 +5,13 @@
 mod access;
 mod config;
 mod definition;
+mod isolation;
 mod list_types;
+mod metadata;
 mod network;
 mod pods;
+mod policies;
+mod scheduling;
 mod storage;
 mod structural;
 #[cfg(test)]
@@ -25,12 +29,13 @@ use crate::problem::{Problem, Reason};
 pub(crate) fn check(object: &Object, minors: Minors, problems: &mut Vec<Problem>) {
     let mut checker = Checker { minors, problems };
     let node = &object.node;
-    checker.created(node);
+    checker.metadata(node);
     match (object.id.group.as_str(), object.id.kind.as_str()) {
         ("", "Pod") => checker.pod(node),
         ("", "ReplicationController") => checker.replication_controller(node),
         ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet") => {
             checker.workload(node, &object.id.kind);
+            checker.claim_templates(node);
         }
         ("", "Namespace") => checker.namespace(node),
         ("", "PodTemplate") => checker.pod_template(node),
@@ -55,6 +60,12 @@ pub(crate) fn check(object: &Object, minors: Minors, problems: &mut Vec<Problem>
             "admissionregistration.k8s.io",
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
         ) => checker.webhooks(node),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => checker.policy(node),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
+            checker.policy_binding(node);
+        }
+        ("scheduling.k8s.io", "PriorityClass") => checker.priority_class(object),
+        ("apiregistration.k8s.io", "APIService") => checker.api_service(object),
         _ => {}
     }
 }
@@ -70,7 +81,9 @@ pub(crate) fn validates(object: &Object, field: &str, minors: Minors) -> bool {
         // Before 1.34 of the template only its labels and `restartPolicy`.
         "StatefulSet" => {
             let of_pods = below("spec.template.spec") && !field.ends_with(".restartPolicy");
-            !below("spec.volumeClaimTemplates") && (minors.first() >= 34 || !of_pods)
+            // Of what the claims are made from as well, from 1.36 on.
+            let of_claims = below("spec.volumeClaimTemplates");
+            (minors.first() >= 36 || !of_claims) && (minors.first() >= 34 || !of_pods)
         }
         "CronJob" => !below("spec.jobTemplate.metadata"),
         "HorizontalPodAutoscaler" => !field.ends_with(".selector.matchLabels"),
@@ -88,26 +101,6 @@ impl Checker<'_> {
     fn add(&mut self, line: u32, path: &Path<'_>, reason: Reason<'_>, why: &str) {
         self.problems
             .push(Problem::invalid(line, path, reason, why));
-    }
-
-    /// What `kubectl get -o yaml` prints cannot be created as it is (`k8s.io/apiserver/pkg/storage/etcd3/store.go`, `Create`).
-    fn created(&mut self, node: &Node) {
-        let metadata = node.get("metadata");
-        let Some(entry) = metadata.and_then(|metadata| metadata.entry("resourceVersion")) else {
-            return;
-        };
-        let version = entry.value.as_str().unwrap_or_default();
-        if !version.is_empty() && version != "0" {
-            let path = Path::ROOT.field("metadata");
-            let why =
-                "must not be set on an object that is created: take out what the cluster wrote";
-            self.add(
-                entry.line,
-                &path.field("resourceVersion"),
-                Reason::Invalid(version),
-                why,
-            );
-        }
     }
 
     /// A field of a map must be there and hold something.

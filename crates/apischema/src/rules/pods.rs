@@ -34,9 +34,10 @@ impl Checker<'_> {
                 self.claim_spec(claim, &at.field("spec"));
             }
         }
+        self.isolation(spec, path);
         self.require(spec, path, "containers");
         let mut names: Vec<&str> = Vec::new();
-        for field in ["initContainers", "containers"] {
+        for field in ["containers", "initContainers"] {
             let list = path.field(field);
             for (index, container) in spec
                 .get(field)
@@ -52,15 +53,15 @@ impl Checker<'_> {
                 }
                 if let Some(name) = container.str_at(&["name"]) {
                     // Those of one list are judged by the rules on single fields.
-                    if field == "containers" && names.contains(&name) && is_init(spec, name) {
-                        self.add(
-                            container.line,
-                            &at.field("name"),
-                            Reason::Duplicate(name),
-                            "",
-                        );
+                    if field == "initContainers" && names.contains(&name) {
+                        let line = container
+                            .get("name")
+                            .map_or(container.line, |node| node.line);
+                        self.add(line, &at.field("name"), Reason::Duplicate(name), "");
                     }
-                    names.push(name);
+                    if field == "containers" {
+                        names.push(name);
+                    }
                 }
             }
         }
@@ -204,11 +205,4 @@ impl Checker<'_> {
 
 fn is_true(node: &Node, field: &str) -> bool {
     node.get(field).and_then(Node::as_bool) == Some(true)
-}
-
-fn is_init(spec: &Node, name: &str) -> bool {
-    let items = spec.get("initContainers").map_or(&[][..], Node::items);
-    items
-        .iter()
-        .any(|container| container.str_at(&["name"]) == Some(name))
 }

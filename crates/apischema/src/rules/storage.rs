@@ -25,6 +25,19 @@ impl Checker<'_> {
     /// What a claim asks for, wherever it stands.
     pub(super) fn claim_spec(&mut self, spec: &Node, path: &Path<'_>) {
         self.require(spec, path, "accessModes");
+        let modes = spec.get("accessModes").map_or(&[][..], Node::items);
+        let alone = modes
+            .iter()
+            .find(|mode| mode.as_str() == Some("ReadWriteOncePod"));
+        if let Some(mode) = alone.filter(|_| modes.len() > 1) {
+            let why = "may not use ReadWriteOncePod with other access modes";
+            self.add(
+                mode.line,
+                &path.field("accessModes"),
+                Reason::Forbidden,
+                why,
+            );
+        }
         let at = path.field("resources");
         match spec.at(&["resources", "requests", "storage"]) {
             Some(size) if !size.is_null() => {

@@ -12,6 +12,9 @@ use crate::custom::{Validator, is_true, items_of, prune_default};
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind, Reason, shown};
 
+/// From this minor on a rule may speak of formats: 1.31 takes of a new one only what 1.30 has.
+const FORMATS: u16 = 32;
+
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "object"];
 
 /// Keywords of JSON Schema that kube-apiserver refuses.
@@ -231,6 +234,10 @@ impl Checker<'_> {
                 Reason::Required,
                 why,
             );
+        } else if self.minors.last() < FORMATS && text.contains("format.") && uses_formats(text) {
+            let why = "its CEL has no formats before 1.32; write a pattern";
+            let line = line_of(rule, "rule");
+            self.add(line, &path.field("rule"), Reason::Invalid(text), why);
         } else if message.contains(['\n', '\r']) {
             let why = "must not contain line breaks";
             let line = line_of(rule, "message");
@@ -404,4 +411,30 @@ fn is_int_or_string_choice(parts: &[Node]) -> bool {
         part.str_at(&["type"]) == Some(kind) && !others.any(|entry| is_set(&entry.value))
     };
     matches!(parts, [first, second] if is_only(first, "integer") && is_only(second, "string"))
+}
+
+/// Does a rule in CEL call a format (`Format` in pkg/cel/library of k8s.io/apiserver)?
+fn uses_formats(rule: &str) -> bool {
+    const NAMES: [&str; 14] = [
+        "byte",
+        "date",
+        "datetime",
+        "dns1035Label",
+        "dns1035LabelPrefix",
+        "dns1123Label",
+        "dns1123LabelPrefix",
+        "dns1123Subdomain",
+        "dns1123SubdomainPrefix",
+        "labelValue",
+        "named",
+        "qualifiedName",
+        "uri",
+        "uuid",
+    ];
+    rule.match_indices("format.").any(|(at, word)| {
+        let is_part = |ch: char| ch.is_ascii_alphanumeric() || ['_', '.'].contains(&ch);
+        let is_name = !rule[..at].ends_with(is_part);
+        let call = rule[at + word.len()..].split_once('(');
+        is_name && call.is_some_and(|(name, _)| NAMES.contains(&name))
+    })
 }

@@ -1,5 +1,7 @@
 //! Whole objects, and each of them with one mistake.
 
+mod single;
+
 use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 use crate::minors::Minors;

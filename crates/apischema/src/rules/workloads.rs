@@ -104,6 +104,45 @@ impl Checker<'_> {
         let at = path.field("template");
         self.template(template, &at, true);
         self.restart_policy(template, &at, &["Always"]);
+        self.plain_selector(spec, template, &path);
+    }
+
+    /// A ReplicationController's selector is labels, and where there is none those of the template.
+    fn plain_selector(&mut self, spec: &Node, template: &Node, path: &Path<'_>) {
+        let given = spec.get("selector").map_or(&[][..], Node::entries);
+        let labels = template.at(&["metadata", "labels"]);
+        let has = labels.map_or(&[][..], Node::entries);
+        if given.is_empty() && has.is_empty() {
+            self.add(spec.line, &path.field("selector"), Reason::Required, "");
+        }
+        let is_met = |key: &str, value: Option<&str>| {
+            has.iter()
+                .any(|label| label.key == key && label.value.as_str() == value)
+        };
+        if !given
+            .iter()
+            .all(|entry| is_met(&entry.key, entry.value.as_str()))
+        {
+            let at = path.field("template");
+            let at = at.field("metadata");
+            let line = labels.map_or(template.line, |node| node.line);
+            let value = labels.map_or("{}".to_owned(), shown);
+            let why = "`selector` does not match template `labels`";
+            self.add(line, &at.field("labels"), Reason::Invalid(&value), why);
+        }
+    }
+
+    /// What the claims of a StatefulSet are made from.
+    pub(super) fn claim_templates(&mut self, node: &Node) {
+        let path = Path::ROOT.field("spec");
+        let list = path.field("volumeClaimTemplates");
+        let claims = node.at(&["spec", "volumeClaimTemplates"]);
+        for (index, claim) in claims.map_or(&[][..], Node::items).iter().enumerate() {
+            if let Some(spec) = self.whole(claim, "spec") {
+                let at = list.index(index);
+                self.claim_spec(spec, &at.field("spec"));
+            }
+        }
     }
 
     fn template(&mut self, template: &Node, path: &Path<'_>, all_volumes: bool) {

@@ -137,6 +137,10 @@ reasons! {
             "{object}: {field} {why}"
             "Correct the name, or remove the field: what it says has no effect."
             "c81e5f3a27d94b06ae4c1f90b3d762e8";
+        ApiRefusedAgain "api-refused-again" Error
+            "RKE2 fails to apply {object} a second time: {field} {why}"
+            "Take the field out. RKE2 applies each file again when it starts, and after a pass in which a file failed; then it fails with this one for good."
+            "515c094539a74315b5b1414acf7c6eff";
         ApiInvalid "api-invalid" Error
             "the API server refuses {object}: {field} {why}"
             "Correct the field at the line named. Until then RKE2 fails with the file and applies every file again every 15 s."

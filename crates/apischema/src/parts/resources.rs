@@ -1,0 +1,133 @@
+//! What a container asks for, and what it may take.
+//!
+//! Source: `ValidateContainerResourceRequirements` in `pkg/apis/core/validation` and `pkg/apis/core/v1/helper` of k8s.io/kubernetes v1.31
+//! to v1.36.
+
+use windrow_model::manifest::{MapEntry, Node};
+
+use super::{Part, quantity};
+use crate::formats;
+use crate::problem::{Problem, Reason, shown};
+use crate::quantity::billionths;
+
+/// What a whole one is in billionths.
+const ONE: i128 = 1_000_000_000;
+
+impl<'a> Part<'a, '_> {
+    pub(super) fn resources(&mut self) {
+        for field in ["limits", "requests"] {
+            for entry in self.amounts(field) {
+                self.amount(field, entry);
+            }
+        }
+        for entry in self.amounts("requests") {
+            self.request(entry);
+        }
+        let all = ["limits", "requests"].map(|field| self.amounts(field));
+        let mut names = all.into_iter().flatten().map(|entry| &*entry.key);
+        let asks_for_one = names.clone().any(|name| ["cpu", "memory"].contains(&name));
+        if names.any(is_huge) && !asks_for_one {
+            let why = "hugepages require cpu or memory beside them";
+            self.add("", Reason::Forbidden, why);
+        }
+    }
+
+    fn amounts(&self, field: &str) -> &'a [MapEntry] {
+        self.node.get(field).map_or(&[][..], Node::entries)
+    }
+
+    /// A resource has a name that is known, or one of a domain, and an amount that fits it.
+    fn amount(&mut self, field: &str, entry: &MapEntry) {
+        let name = &*entry.key;
+        let value = shown(&entry.value);
+        let wrong = match (name_error(name), quantity(&entry.value)) {
+            (Some(why), _) => Some((Reason::Invalid(name), why)),
+            (None, Some(number)) => {
+                amount_error(name, number).map(|why| (Reason::Invalid(&value), why))
+            }
+            (None, None) => None,
+        };
+        if let Some((reason, why)) = wrong {
+            let list = self.path.field(field);
+            let problem = Problem::invalid(entry.line, &list.key(name), reason, &why);
+            self.problems.push(problem);
+        }
+    }
+
+    /// What is asked for may not be more than what is allowed; of what cannot be shared it is the same.
+    fn request(&mut self, entry: &MapEntry) {
+        let name = &entry.key;
+        let value = shown(&entry.value);
+        let limit = self
+            .node
+            .at(&["limits", name])
+            .filter(|limit| !limit.is_null());
+        let Some(limit) = limit else {
+            if !is_shared(name) {
+                let list = self.path.field("limits");
+                let why = "a limit as large as the request, as it cannot be shared";
+                let problem = Problem::invalid(entry.line, &list.key(name), Reason::Required, why);
+                self.problems.push(problem);
+            }
+            return;
+        };
+        let (Some(request), Some(most)) = (quantity(&entry.value), quantity(limit)) else {
+            return;
+        };
+        let why = if request != most && !is_shared(name) {
+            format!("must be equal to {name} limit of {}", shown(limit))
+        } else if request > most {
+            format!("must be less than or equal to {name} limit")
+        } else {
+            return;
+        };
+        let path = self.path.field("requests");
+        let problem = Problem::invalid(entry.line, &path, Reason::Invalid(&value), &why);
+        self.problems.push(problem);
+    }
+}
+
+fn name_error(name: &str) -> Option<String> {
+    let of_domain = name.contains('/');
+    let known = ["cpu", "memory", "ephemeral-storage"].contains(&name) || is_huge(name);
+    match formats::label_key_error(name) {
+        Some(why) => Some(why.to_owned()),
+        None if of_domain || known => None,
+        None => Some(
+            "must be cpu, memory, ephemeral-storage, hugepages-SIZE, or DOMAIN/NAME".to_owned(),
+        ),
+    }
+}
+
+fn amount_error(name: &str, number: i128) -> Option<String> {
+    let page = name.strip_prefix("hugepages-").and_then(billionths);
+    let why = if number < 0 {
+        "must be greater than or equal to 0"
+    } else if is_extended(name) && number % ONE != 0 {
+        "must be an integer"
+    } else if page.is_some_and(|page| page > 0 && number % page != 0) {
+        "must be a multiple of the page's size"
+    } else {
+        return None;
+    };
+    Some(why.to_owned())
+}
+
+/// Is it Kubernetes' own?
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+/// A device, say.
+fn is_extended(name: &str) -> bool {
+    !is_native(name) && !name.starts_with("requests.")
+}
+
+fn is_huge(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+/// May containers ask for less than they may take?
+fn is_shared(name: &str) -> bool {
+    is_native(name) && !is_huge(name)
+}

@@ -1,0 +1,96 @@
+//! What of a pod shares how much with its host, and containers that are added to a pod that runs.
+//!
+//! Source: `validateWindowsHostProcessPod`, `validateSecurityContext` and `ValidatePodCreate` in pkg/apis/core/validation of
+//! k8s.io/kubernetes v1.31 to v1.36.
+
+use windrow_model::manifest::Node;
+
+use super::Checker;
+use crate::path::Path;
+use crate::problem::Reason;
+
+const HOST_PROCESS: [&str; 3] = ["securityContext", "windowsOptions", "hostProcess"];
+
+/// `procMount` has an effect, and is judged, from this minor on.
+const PROC_MOUNT: u16 = 33;
+
+impl Checker<'_> {
+    pub(super) fn isolation(&mut self, spec: &Node, path: &Path<'_>) {
+        self.host_process(spec, path);
+        self.proc_mount(spec, path);
+        let added = spec.get("ephemeralContainers");
+        if let Some(added) = added.filter(|added| !added.items().is_empty()) {
+            let why = "it is for a pod that runs; write an init container, or another container";
+            self.add(
+                added.line,
+                &path.field("ephemeralContainers"),
+                Reason::Forbidden,
+                why,
+            );
+        }
+    }
+
+    /// On Windows all containers of a pod are processes of the host, or none.
+    fn host_process(&mut self, spec: &Node, path: &Path<'_>) {
+        let says = |node: &Node| node.at(&HOST_PROCESS).and_then(Node::as_bool);
+        let of_pod = says(spec);
+        let containers = containers(spec);
+        let is_one = |container: &&Node| says(container).or(of_pod) == Some(true);
+        let differs = |container: &&&Node| {
+            let own = says(container);
+            own.is_some() && of_pod.is_some() && own != of_pod
+        };
+        let count = containers
+            .iter()
+            .filter(|container| is_one(container))
+            .count();
+        if let Some(container) = containers.iter().find(differs) {
+            let why = "a container's hostProcess must be the pod's where both are specified";
+            self.add(container.line, path, Reason::Invalid("hostProcess"), why);
+        } else if count > 0 && count < containers.len() {
+            let why = "all containers must be hostProcess containers, or none";
+            self.add(spec.line, path, Reason::Invalid("hostProcess"), why);
+        }
+        if count > 0 && spec.get("hostNetwork").and_then(Node::as_bool) != Some(true) {
+            let why = "hostNetwork must be true if pod contains any hostProcess containers";
+            self.add(
+                spec.line,
+                &path.field("hostNetwork"),
+                Reason::Invalid("false"),
+                why,
+            );
+        }
+    }
+
+    /// Who sees all of /proc must be nobody on the host.
+    fn proc_mount(&mut self, spec: &Node, path: &Path<'_>) {
+        let is_apart = spec.get("hostUsers").and_then(Node::as_bool) == Some(false);
+        if is_apart || self.minors.first() < PROC_MOUNT {
+            return;
+        }
+        for field in ["initContainers", "containers"] {
+            let list = path.field(field);
+            let items = spec.get(field).map_or(&[][..], Node::items);
+            for (index, container) in items.iter().enumerate() {
+                let mount = container.at(&["securityContext", "procMount"]);
+                if let Some(mount) = mount.filter(|mount| mount.as_str() == Some("Unmasked")) {
+                    let at = list.index(index);
+                    let at = at.field("securityContext");
+                    let why = "`hostUsers` must be false to use `Unmasked`";
+                    self.add(
+                        mount.line,
+                        &at.field("procMount"),
+                        Reason::Invalid("Unmasked"),
+                        why,
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn containers(spec: &Node) -> Vec<&Node> {
+    let lists = ["initContainers", "containers"].iter();
+    let lists = lists.filter_map(|field| spec.get(field));
+    lists.flat_map(Node::items).collect()
+}
