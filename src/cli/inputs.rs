@@ -19,7 +19,7 @@ use jiff::Timestamp;
 pub(super) use beside::definition_in;
 pub(super) use carried::{extract_file, say_how_read, say_notes};
 pub(super) use destinations::rke2_files;
-pub(super) use facts::disabled;
+pub(super) use facts::{disabled, ranges};
 use gathered::own_manifest;
 pub(super) use gathered::{Input, Inputs};
 pub(super) use markers::{ForeignMarker, skipped_by};

@@ -140,7 +140,8 @@ fn plan_inputs(
     let limits = ReadLimits::default();
     let disabled = inputs::disabled(&inputs);
     let facts = versions.facts(&inputs, platform);
-    let mut api = ApiCheck::new(versions.kubernetes(), platform);
+    let api = ApiCheck::new(versions.kubernetes(), platform);
+    let mut api = api.within(inputs::ranges(&inputs, platform));
     for file in &inputs.files {
         if skipped_by(&inputs.markers, &file.path).is_none() {
             api.add(&file.manifest(), &file.shown);

@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_stands_in_one_place() {
+    fn each_field_stands_in_one_place() {
         for (number, rule) in RULES.iter().enumerate() {
             let again = RULES[..number]
                 .iter()

@@ -11,6 +11,7 @@ use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
 use windrow_model::reasons::Code;
 
 use crate::cross_check::CrossCheck;
+use crate::rke2::ServiceRanges;
 use crate::rules::Platform;
 use crate::value_rules::ValueRules;
 use crate::version::Version;
@@ -31,6 +32,7 @@ pub struct ApiCheck {
     answers: BTreeMap<ObjectRef, Vec<Option<String>>>,
     across: CrossCheck,
     platform: Option<Platform>,
+    ranges: ServiceRanges,
 }
 
 /// What kube-apiserver would say of a directory.
@@ -58,7 +60,15 @@ impl ApiCheck {
             answers: BTreeMap::new(),
             across: CrossCheck::default(),
             platform,
+            ranges: ServiceRanges::default(),
         }
+    }
+
+    /// The same for an RKE2 that keeps these addresses and ports for Services.
+    #[must_use]
+    pub fn within(mut self, ranges: ServiceRanges) -> Self {
+        self.ranges = ranges;
+        self
     }
 
     /// Adds a file. One that RKE2 refuses as a whole is not judged further.
@@ -71,6 +81,7 @@ impl ApiCheck {
             return;
         }
         let before = self.findings.len();
+        self.across.begin_file();
         for object in file.objects() {
             self.kinds.extend(CustomKind::read(object));
             self.across.add(object, shown);
@@ -112,8 +123,13 @@ impl ApiCheck {
             let before = self.findings.len();
             self.take(&object, problems, &shown, before);
         }
-        let pods = self.across.refused_pods();
-        self.findings.extend(pods.findings);
+        let answers = &self.answers;
+        let is_taken = |id: &ObjectRef| {
+            let said = answers.get(id);
+            said.is_none_or(|all| all.iter().all(Option::is_none))
+        };
+        let refusals = self.across.refusals(&self.ranges, &is_taken);
+        self.findings.extend(refusals.findings);
         self.findings.extend(self.across.finish(self.platform));
         let refused = self.answers.into_iter().filter_map(|(id, answers)| {
             let first = answers.first().cloned().flatten();
@@ -122,8 +138,8 @@ impl ApiCheck {
         });
         ApiVerdict {
             findings: self.findings,
-            refused: refused.chain(pods.refused).collect(),
-            without_pods: pods.without_pods,
+            refused: refused.chain(refusals.refused).collect(),
+            without_pods: refusals.without_pods,
         }
     }
 
@@ -218,6 +234,42 @@ mod tests {
         let verdict = verdict(&[broken, whole], None);
         assert_eq!(verdict.findings.len(), 1);
         assert!(verdict.refused.is_empty());
+    }
+
+    #[test]
+    fn two_files_may_not_differ_in_what_cannot_be_changed() {
+        let job = |namespace: &str, image: &str| {
+            format!(
+                "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: a{namespace}}}\nspec:\n  \
+                 template: {{spec: {{restartPolicy: Never, containers: [{{name: a, image: {image}}}]}}}}\n"
+            )
+        };
+        let both = verdict(&[&job("", "a"), &job(", namespace: default", "b")], None);
+        let [finding] = &both.findings[..] else {
+            panic!("{both:?}");
+        };
+        assert_eq!(finding.code, Code::DuplicateRefused);
+        assert!(finding.message.contains("Job default/a"), "{finding:?}");
+        assert!(finding.message.contains("spec.template"), "{finding:?}");
+        let at: Vec<String> = finding.at.iter().map(ToString::to_string).collect();
+        assert_eq!(at, ["1.yaml:5", "0.yaml:5"]);
+        // Of two in one file RKE2 takes the last; others are no duplicates; what is refused is no second one.
+        let one_file = job("", "a") + "---\n" + &job("", "b");
+        let other = job(", namespace: b", "b");
+        let refused = job("", "b").replace("Never", "Always");
+        for files in [
+            vec![&*one_file],
+            vec![&*job("", "a"), &*job("", "a")],
+            vec![&*job("", "a"), &*other],
+        ] {
+            assert_eq!(verdict(&files, None).findings, []);
+        }
+        let codes: Vec<Code> = verdict(&[&job("", "a"), &refused], None)
+            .findings
+            .iter()
+            .map(|one| one.code)
+            .collect();
+        assert_eq!(codes, [Code::ApiInvalid]);
     }
 
     #[test]

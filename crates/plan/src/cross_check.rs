@@ -2,8 +2,13 @@
 //!
 //! Of an object that an operator or a chart of the files may bring, it is not known whether it comes: a notice, and the verdict unknown.
 
+mod duplicates;
+mod limits;
 mod pod_security;
+mod policies;
 mod references;
+mod refusals;
+mod taken;
 #[cfg(test)]
 mod tests;
 
@@ -11,17 +16,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windrow_apischema::is_default_cluster_role;
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{Node, Object};
+use windrow_model::manifest::{Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest;
 
 use crate::SourceMap;
 use crate::installer::{Installing, installing};
 use crate::knowledge::Brings;
-use crate::rke2::PACKAGED;
+use crate::rke2::{PACKAGED, ServiceRanges};
 use crate::rules::Platform;
-use pod_security::{PodSecurity, RefusedPods};
+use duplicates::Duplicates;
+use limits::Limits;
+use pod_security::PodSecurity;
+use policies::Policies;
 use references::References;
+use refusals::Refusals;
+use taken::Taken;
 
 /// What the objects of all files name and declare, collected one object after the other.
 #[derive(Debug, Default)]
@@ -40,6 +50,12 @@ pub(super) struct CrossCheck {
     claims: Vec<Claim>,
     references: References,
     pod_security: PodSecurity,
+    duplicates: Duplicates,
+    taken: Taken,
+    limits: Limits,
+    policies: Policies,
+    /// Objects that are another one each time.
+    unnamed: Vec<(ObjectRef, Location)>,
 }
 
 #[derive(Debug)]
@@ -63,6 +79,11 @@ struct Claim {
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 impl CrossCheck {
+    /// What is added next is of another file.
+    pub(super) fn begin_file(&mut self) {
+        self.duplicates.begin_file();
+    }
+
     pub(super) fn add(&mut self, object: &Object, shown: &SourceMap) {
         let id = &object.id;
         let name = id.name.to_string();
@@ -79,6 +100,15 @@ impl CrossCheck {
         }
         self.references.add(object, &namespace, shown);
         self.pod_security.add(object, &namespace, shown);
+        self.duplicates.add(object, shown);
+        self.taken.add(object, shown);
+        self.limits.add(object, &namespace, shown);
+        self.policies.add(object, shown);
+        if object.is_name_generated() {
+            let line = object.node.at(&["metadata", "generateName"]);
+            let line = line.map_or(object.line, |node| node.line);
+            self.unnamed.push((id.clone(), shown.at(Some(line))));
+        }
         match (id.group.as_str(), id.kind.as_str()) {
             (RBAC, "ClusterRole") => drop(self.cluster_roles.insert(name)),
             (RBAC, "Role") => drop(self.roles.insert((namespace, name))),
@@ -122,9 +152,21 @@ impl CrossCheck {
         }
     }
 
-    /// The pods that their namespaces refuse.
-    pub(super) fn refused_pods(&self) -> RefusedPods {
-        self.pod_security.finish()
+    /// What is not taken for what else is here. `is_taken`: kube-apiserver takes an object, as its manifests name it, where it stands alone.
+    pub(super) fn refusals(
+        &self,
+        ranges: &ServiceRanges,
+        is_taken: &impl Fn(&ObjectRef) -> bool,
+    ) -> Refusals {
+        let mut all = self.pod_security.finish();
+        all.findings.extend(self.duplicates.finish(is_taken));
+        all.extend(self.taken.finish(ranges, is_taken));
+        all.extend(
+            self.limits
+                .finish(self.pod_security.are_changed(), is_taken),
+        );
+        all.extend(self.policies.finish());
+        all
     }
 
     pub(super) fn finish(self, platform: Option<Platform>) -> Vec<Finding> {
@@ -133,6 +175,11 @@ impl CrossCheck {
             findings.extend(self.missing_roles());
         }
         findings.extend(self.configs_without_chart());
+        findings.extend(self.unnamed.iter().map(|(id, at)| {
+            let what = id.to_string();
+            let code = Code::NameGenerated;
+            finding(code, code.say(&[("what", &what)]), vec![at.clone()])
+        }));
         findings.extend(self.references.finish(self.installer.is_some()));
         if platform == Some(Platform::Rke2) {
             findings.extend(self.claims_without_class());

@@ -52,6 +52,7 @@ pub use pass::{FirstPass, NextPass, SlowEffect, TakenFiles, TakenUp};
 pub use source_map::SourceMap;
 pub use split::MovedPart;
 pub use value_rules::ValueRules;
+pub use windrow_apischema::{FixedDifference, FixedFields};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windrow_model::manifest::{self, ObjectRef};
+use windrow_plan::FixedFields;
 
 /// One object as its manifest declares it.
 #[derive(Debug, Clone)]
@@ -50,6 +51,21 @@ impl Declared {
             json,
             id: id.clone(),
         }
+    }
+
+    /// What it cannot change of an object as another file declares it, in the words of who refuses it.
+    pub(super) fn unchangeable(&self, there: &Value) -> Option<String> {
+        let kind = self.id.group_kind();
+        let read = |json: &Value| {
+            let field = |keys: &[&str]| {
+                keys.iter()
+                    .try_fold(json, |node, key| node.get(key))
+                    .cloned()
+            };
+            FixedFields::read(&kind, field)
+        };
+        let difference = read(there)?.refuse(&read(&self.json)?)?;
+        Some(difference.refusal(&kind, &self.id.name))
     }
 
     /// Its name in the cluster.

@@ -380,13 +380,17 @@ fn apply(
         };
         for object in objects {
             let id = object.named(namespaced);
+            let done = match cluster.has(id) && !object.generated {
+                true => "update",
+                false => "create",
+            };
             if let Err(error) = cluster.apply(id, object, addon) {
                 let key = match &id.namespace {
                     Some(namespace) => format!("{namespace}/{}", id.name),
                     None => id.name.to_string(),
                 };
                 errors.push(format!(
-                    "failed to create {key} {} for  kube-system/{addon}: {error}",
+                    "failed to {done} {key} {} for  kube-system/{addon}: {error}",
                     version_kind(object)
                 ));
             }

@@ -8,6 +8,7 @@ use windrow_model::manifest::{FileContent, ObjectRef};
 
 use super::*;
 
+mod duplicates;
 mod machines;
 mod pods;
 

@@ -3,8 +3,8 @@
 use windrow_harvester::addons;
 use windrow_model::findings::Location;
 use windrow_plan::knowledge::NodeFacts;
-use windrow_plan::rke2::chart_selections;
 use windrow_plan::rke2::config::Rke2ConfigFile;
+use windrow_plan::rke2::{ServiceRanges, chart_selections, service_ranges};
 use windrow_plan::rules::Platform;
 
 use super::destinations::rke2_files;
@@ -23,6 +23,14 @@ pub(in crate::cli) fn disabled(inputs: &Inputs) -> Vec<(String, Location)> {
         .switched_off()
         .chain(inputs.markers.iter().filter_map(ForeignMarker::disables))
         .collect()
+}
+
+/// What RKE2 keeps for Services. Harvester's own configuration of it is not among the inputs.
+pub(in crate::cli) fn ranges(inputs: &Inputs, platform: Option<Platform>) -> ServiceRanges {
+    match platform {
+        Some(Platform::Rke2) => service_ranges(&rke2_configuration(inputs)),
+        _ => ServiceRanges::default(),
+    }
 }
 
 /// What is known of the node.

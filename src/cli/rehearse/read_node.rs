@@ -79,7 +79,8 @@ pub(super) fn read_node(
         .iter()
         .map(|(file, read)| (*read, &file.shown))
         .collect();
-    let mut api = ApiCheck::new(versions.kubernetes(), Some(platform));
+    let api = ApiCheck::new(versions.kubernetes(), Some(platform));
+    let mut api = api.within(inputs::ranges(&inputs, Some(platform)));
     for (manifest, shown) in &read {
         api.add(manifest, shown);
     }

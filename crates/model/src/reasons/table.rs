@@ -138,7 +138,7 @@ reasons! {
             "Correct the name, or remove the field: what it says has no effect."
             "c81e5f3a27d94b06ae4c1f90b3d762e8";
         ApiRefusedAgain "api-refused-again" Error
-            "RKE2 fails to apply {object} a second time: {field} {why}"
+            "RKE2 applies {object} only once: {field} {why}"
             "Take the field out. RKE2 applies each file again when it starts, and after a pass in which a file failed; then it fails with this one for good."
             "515c094539a74315b5b1414acf7c6eff";
         ApiInvalid "api-invalid" Error
@@ -237,6 +237,26 @@ reasons! {
             "{what} is declared more than once; the last one applied wins"
             "Keep one."
             "b2eca266babb47189e005eb0412fdecf";
+        DuplicateRefused "duplicate-refused" Error
+            "two files differ in {what}: {field}; {why}"
+            "Keep one, or give one of them another name. Until then RKE2 fails with one of the files and applies every file again every 15 s."
+            "ee8addc43c3a4f04884874fd80188418";
+        NameGenerated "name-generated" Warning
+            "{what} has no name but a generateName: RKE2 makes another one each time it applies the file, and deletes the one before"
+            "Give it a name. RKE2 applies each file again when it starts, and after a pass in which a file failed."
+            "f84b207af8df460db3c88a0bd95260a6";
+        TakenTwice "taken-twice" Error
+            "{what} and {other} both have {thing}: the API server refuses the second"
+            "Let one of them have another, or none. Until then RKE2 fails with one of the files and applies every file again every 15 s."
+            "38a9067ac1a5432a9748159284cb21c8";
+        AdmissionRefuses "admission-refuses" Error
+            "{who} refuses {what}: {why}"
+            "Change the object at the first line named, or what refuses it at the second."
+            "000c9bfeb2074f89809e66a156a8173e";
+        AdmissionUnknown "admission-unknown" Notice
+            "{who} may refuse {what}: {why}"
+            "Compare the lines named. Windrow does not know whether it is refused."
+            "95180fe6936a4e7ba6ae611dfa6e556a";
         ServersDisagree "servers-disagree" Warning
             "{nodes} have different files for the Addon {name}: every server applies its own, over and over the other's"
             "Lay the same file on every server, or the file on one server only."

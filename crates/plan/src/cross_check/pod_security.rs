@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use windrow_apischema::PodSecurityLevel;
-use windrow_model::findings::{Finding, Location};
+use windrow_model::findings::Location;
 use windrow_model::manifest::{Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 
 use super::finding;
+use super::refusals::Refusals;
 use crate::SourceMap;
 use crate::installer::pods_of;
 
@@ -31,16 +32,6 @@ struct JudgedPods {
     at: Location,
     baseline: Vec<String>,
     restricted: Vec<String>,
-}
-
-/// What of the objects never comes.
-#[derive(Debug, Default)]
-pub(crate) struct RefusedPods {
-    pub(crate) findings: Vec<Finding>,
-    /// Bare Pods, and what kube-apiserver says.
-    pub(crate) refused: BTreeMap<ObjectRef, String>,
-    /// Objects that get no pods, and why.
-    pub(crate) without_pods: BTreeMap<ObjectRef, String>,
 }
 
 impl PodSecurity {
@@ -71,8 +62,13 @@ impl PodSecurity {
         }
     }
 
-    pub(super) fn finish(&self) -> RefusedPods {
-        let mut all = RefusedPods::default();
+    /// May something here change pods before they are judged?
+    pub(super) fn are_changed(&self) -> bool {
+        self.are_changed
+    }
+
+    pub(super) fn finish(&self) -> Refusals {
+        let mut all = Refusals::default();
         for pods in &self.pods {
             let namespace = &*pods.namespace;
             let Some((level, label)) = self.level_of(namespace) else {

@@ -1,3 +1,5 @@
+mod refusals;
+
 use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 use super::*;
@@ -11,7 +13,8 @@ fn found(text: &str, platform: Option<Platform>) -> Vec<String> {
     for object in file.objects() {
         check.add(object, &SourceMap::itself("a.yaml"));
     }
-    let of_pods = check.refused_pods().findings;
+    let refusals = check.refusals(&ServiceRanges::default(), &|_: &_| true);
+    let of_pods = refusals.findings;
     let findings = of_pods.into_iter().chain(check.finish(platform));
     findings
         .map(|one| {

@@ -4,10 +4,12 @@ mod chart_selections;
 pub mod config;
 mod data_dir;
 mod kubelet;
+mod service_ranges;
 
 pub use chart_selections::{ChartSelections, chart_selections};
 pub use data_dir::data_dir;
 pub use kubelet::KubeletFiles;
+pub use service_ranges::{Network, ServiceRanges, service_ranges};
 
 use windrow_model::manifest::ManifestPath;
 pub use windrow_model::manifest::manifest_path::DATA_DIR;

@@ -48,6 +48,11 @@ impl SimulatedCluster {
         if let Some(refusal) = &declared.refusal {
             return Err(refusal.clone());
         }
+        let other = known.filter(|known| !generated && known.owner.as_deref() != Some(owner));
+        let there = other.and_then(|known| known.declared.as_deref());
+        if let Some(refusal) = there.and_then(|there| declared.unchangeable(there)) {
+            return Err(refusal);
+        }
         self.counts.writes += 1;
         let revision = self.touch();
         let known = self.objects.remove(id);

@@ -39,6 +39,7 @@ impl CheckVerdict {
             _ if finding.is_unknown() => Self::Unknown,
             (
                 Code::NotLookedAt
+                | Code::AdmissionUnknown
                 | Code::BootUnknown
                 | Code::BroughtOnCondition
                 | Code::SeenOnFewBoots

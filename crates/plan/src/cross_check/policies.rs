@@ -1,0 +1,202 @@
+//! ValidatingAdmissionPolicies of the files, and the objects after them for which they may not hold.
+//!
+//! A policy has an effect some time after its binding is there, so that an object of the same pass may be quicker: what breaks it may be
+//! refused, or not. What certainly keeps to it is not named.
+
+use windrow_model::findings::Location;
+use windrow_model::manifest::{Node, Object, ObjectRef};
+
+use super::refusals::{Refusals, in_cluster};
+use crate::SourceMap;
+use crate::installer::pods_of;
+use crate::rules::{EvaluationBudget, Expression};
+
+/// Steps that one rule may take for one object.
+const STEPS: u64 = 200_000;
+
+/// Most findings of one policy.
+const MOST: usize = 20;
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+#[derive(Debug, Default)]
+pub(super) struct Policies {
+    policies: Vec<(Object, SourceMap)>,
+    bindings: Vec<Object>,
+    objects: Vec<Judged>,
+}
+
+/// What a policy may judge: an object, or the pods that are made from it.
+#[derive(Debug)]
+struct Judged {
+    of: ObjectRef,
+    group: String,
+    resource: String,
+    namespace: Option<String>,
+    json: serde_json::Value,
+    at: Location,
+}
+
+impl Policies {
+    pub(super) fn add(&mut self, object: &Object, shown: &SourceMap) {
+        match (object.id.group.as_str(), object.id.kind.as_str()) {
+            (GROUP, "ValidatingAdmissionPolicy") => {
+                self.policies.push((object.clone(), shown.clone()));
+            }
+            (GROUP, "ValidatingAdmissionPolicyBinding") => self.bindings.push(object.clone()),
+            // Policies judge neither policies nor what has been there before them.
+            (GROUP, _) => {}
+            _ if self.policies.is_empty() => {}
+            _ => self.add_judged(object, shown),
+        }
+    }
+
+    fn add_judged(&mut self, object: &Object, shown: &SourceMap) {
+        let namespace = in_cluster(object).namespace;
+        let judged = |group: &str, kind: &str, json| Judged {
+            of: object.id.clone(),
+            group: group.to_owned(),
+            resource: plural(kind),
+            namespace: namespace.as_ref().map(ToString::to_string),
+            json,
+            at: shown.at(Some(object.line)),
+        };
+        let own = judged(&object.id.group, &object.id.kind, object.node.to_json());
+        self.objects.push(own);
+        if object.id.kind != "Pod"
+            && let Some((metadata, spec)) = pods_of(object)
+        {
+            let metadata = metadata.map_or_else(|| serde_json::json!({}), Node::to_json);
+            let pod = serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec.to_json()});
+            self.objects.push(judged("", "Pod", pod));
+        }
+    }
+
+    pub(super) fn finish(&self) -> Refusals {
+        let mut all = Refusals::default();
+        for (policy, shown) in &self.policies {
+            let name = policy.id.name.as_str();
+            let is_bound =
+                |binding: &&Object| binding.node.str_at(&["spec", "policyName"]) == Some(name);
+            let denies = |binding: &&Object| {
+                let actions = binding.node.at(&["spec", "validationActions"]);
+                let actions = actions.map_or(&[][..], Node::items);
+                actions.iter().any(|action| action.as_str() == Some("Deny"))
+            };
+            let mut bindings = self.bindings.iter().filter(is_bound).filter(denies);
+            let Some(spec) = policy
+                .node
+                .get("spec")
+                .filter(|_| bindings.next().is_some())
+            else {
+                continue;
+            };
+            let mut found = 0;
+            for object in &self.objects {
+                let why = match () {
+                    () if !is_matched(spec, object) => None,
+                    () => may_break(spec, object),
+                };
+                let Some(why) = why.filter(|_| found < MOST) else {
+                    continue;
+                };
+                found += 1;
+                let at = vec![object.at.clone(), shown.at(Some(policy.line))];
+                all.may_refuse(&object.of, &policy.id.to_string(), &why, at);
+            }
+        }
+        all
+    }
+}
+
+/// Does a policy judge an object that is created? Yes where it is not certain.
+fn is_matched(policy: &Node, object: &Judged) -> bool {
+    let Some(constraints) = policy.get("matchConstraints") else {
+        return false;
+    };
+    let rules = |field: &str| constraints.get(field).map_or(&[][..], Node::items);
+    let one_of = |rule: &Node, field: &str, wanted: &[&str]| {
+        let items = rule.get(field).map_or(&[][..], Node::items).iter();
+        items
+            .filter_map(Node::as_str)
+            .any(|item| item == "*" || wanted.contains(&item))
+    };
+    let applies = |rule: &Node| {
+        one_of(rule, "apiGroups", &[&object.group])
+            && one_of(rule, "resources", &[&object.resource, "*/*"])
+            && one_of(rule, "operations", &["CREATE"])
+    };
+    let labels = object.json.pointer("/metadata/labels");
+    let label = |key: &str| labels.and_then(|labels| labels.get(key)?.as_str());
+    let in_namespace = |key: &str| match key {
+        "kubernetes.io/metadata.name" => object.namespace.as_deref(),
+        _ => None,
+    };
+    let is_known = |key: &str| key == "kubernetes.io/metadata.name" && object.namespace.is_some();
+    rules("resourceRules").iter().any(applies)
+        && !rules("excludeResourceRules").iter().any(applies)
+        && may_select(constraints.get("objectSelector"), label, |_| true)
+        && may_select(constraints.get("namespaceSelector"), in_namespace, is_known)
+}
+
+/// May a selector take what has these labels? What is not known of them may be anything.
+fn may_select<'l>(
+    selector: Option<&Node>,
+    label: impl Fn(&str) -> Option<&'l str>,
+    is_known: impl Fn(&str) -> bool,
+) -> bool {
+    let part = |field: &str| selector.and_then(|selector| selector.get(field));
+    let labels = part("matchLabels").map_or(&[][..], Node::entries);
+    let mut labels = labels.iter().filter(|entry| is_known(&entry.key));
+    let expressions = part("matchExpressions").map_or(&[][..], Node::items);
+    let mut expressions = expressions.iter().filter_map(|expression| {
+        let key = expression.str_at(&["key"]).filter(|key| is_known(key))?;
+        Some((label(key), expression))
+    });
+    labels.all(|entry| label(&entry.key) == entry.value.as_str())
+        && expressions.all(|(value, expression)| {
+            let values = expression.get("values").map_or(&[][..], Node::items);
+            let is_one = value.is_some() && values.iter().any(|one| one.as_str() == value);
+            match expression.str_at(&["operator"]) {
+                Some("In") => is_one,
+                Some("NotIn") => !is_one,
+                Some("Exists") => value.is_some(),
+                Some("DoesNotExist") => value.is_none(),
+                _ => true,
+            }
+        })
+}
+
+/// The first rule that does not certainly hold of an object, in the policy's own words where it has some.
+fn may_break(policy: &Node, object: &Judged) -> Option<String> {
+    let rules = policy.get("validations").map_or(&[][..], Node::items);
+    let holds = |rule: &Node| {
+        let expression = rule.str_at(&["expression"])?;
+        let expression = Expression::compile(expression).ok()?;
+        let budget = EvaluationBudget::new(STEPS);
+        expression.holds_within(&object.json, &budget).ok()
+    };
+    rules.iter().find_map(|rule| {
+        let words = rule.str_at(&["message"]).filter(|words| words.len() <= 100);
+        let words = words.or(rule
+            .str_at(&["expression"])
+            .filter(|words| words.len() <= 100));
+        match holds(rule) {
+            Some(true) => None,
+            Some(false) => Some(format!("its rule does not hold: {}", words.unwrap_or("…"))),
+            None => Some(format!("its rule is not judged: {}", words.unwrap_or("…"))),
+        }
+    })
+}
+
+/// The resource of a kind, as Kubernetes' own are named.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_ascii_lowercase();
+    match kind.as_bytes() {
+        [.., b's' | b'x'] if kind != "endpoints" => format!("{kind}es"),
+        [.., b'a' | b'e' | b'o', b'y'] | [] => format!("{kind}s"),
+        [start @ .., b'y'] => format!("{}ies", String::from_utf8_lossy(start)),
+        _ if kind == "endpoints" => kind,
+        _ => format!("{kind}s"),
+    }
+}
