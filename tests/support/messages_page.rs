@@ -172,6 +172,8 @@ const FIELDS: &[&str] = &[
     "what",
     "why",
     "word",
+    "thing",
+    "who",
 ];
 
 fn example(reason: &Reason) -> String {
