@@ -14,6 +14,7 @@
 pub mod addons;
 pub mod console;
 pub mod drain;
+pub mod etcd_member;
 pub mod incidents;
 pub mod installer;
 pub mod network;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::Instant;
+use windrow_harvester::etcd_member::{self, Vote};
 use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::cluster::condition_of;
@@ -29,23 +30,14 @@ const LEARNS: SignedDuration = SignedDuration::from_mins(10);
 pub(super) struct OwnNodeMemory(Mutex<Option<(Instant, OwnNodeSigns)>>);
 
 /// What of it is kept.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct OwnNodeSigns {
-    /// Condition `EtcdIsVoter`.
-    voter: Option<VoterCondition>,
-    /// Label `node-role.kubernetes.io/etcd`.
-    has_etcd: bool,
+    /// Does its etcd vote?
+    vote: Vote,
     /// Label `kubevirt.io/schedulable`.
     schedulable: Option<String>,
     /// Those of [`BAD`] that are True, with the reason.
     bad: Vec<String>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct VoterCondition {
-    status: String,
-    reason: String,
-    since: Option<Timestamp>,
 }
 
 impl OwnNodeMemory {
@@ -86,14 +78,6 @@ impl OwnNodeMemory {
 impl OwnNodeSigns {
     fn read(node: &Value) -> Self {
         let labels = &node["metadata"]["labels"];
-        let voter = condition_of(node, "EtcdIsVoter").map(|condition| {
-            let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
-            VoterCondition {
-                status: text("status"),
-                reason: text("reason"),
-                since: text("lastTransitionTime").parse().ok(),
-            }
-        });
         let bad = BAD.iter().filter_map(|kind| {
             let condition = condition_of(node, kind).filter(|one| one["status"] == "True")?;
             let text = |key: &str| condition[key].as_str().unwrap_or_default().trim();
@@ -105,37 +89,24 @@ impl OwnNodeSigns {
         });
         Self {
             bad: bad.collect(),
-            voter,
-            has_etcd: labels["node-role.kubernetes.io/etcd"] == "true",
+            vote: etcd_member::vote(node),
             schedulable: labels["kubevirt.io/schedulable"]
                 .as_str()
                 .map(str::to_owned),
         }
     }
 
-    /// By RKE2's condition: True is good, unlike the pressure conditions (k3s pkg/etcd/etcd.go).
     fn votes(&self, now: Timestamp) -> ProbeOutcome {
         let unknown = |why: &str| ProbeOutcome::unknown("the own Node's EtcdIsVoter", why);
-        let Some(VoterCondition {
-            status,
-            reason,
-            since,
-        }) = &self.voter
-        else {
-            return unknown("the Node has no such condition");
-        };
-        match (status.as_str(), reason.as_str()) {
-            ("True", _) => ProbeOutcome::Passed,
-            ("False", "MemberIsLearner") => match since {
-                Some(since) if now.duration_since(*since) < LEARNS => ProbeOutcome::Passed,
-                Some(since) => ProbeOutcome::failed(format!("MemberIsLearner since {since}")),
-                None => unknown("MemberIsLearner, and since when is not said"),
+        match &self.vote {
+            Vote::Votes => ProbeOutcome::Passed,
+            Vote::Learns { since: None } => unknown("MemberIsLearner, and since when is not said"),
+            Vote::Learns { since: Some(since) } => match self.vote.learns_for(LEARNS, now) {
+                true => ProbeOutcome::failed(format!("MemberIsLearner since {since}")),
+                false => ProbeOutcome::Passed,
             },
-            ("False", "NotAMember") if !self.has_etcd => {
-                unknown("NotAMember, and the Node has no role etcd")
-            }
-            ("False", reason) => ProbeOutcome::failed(reason),
-            (status, reason) => unknown(&format!("it is {status} ({reason})")),
+            Vote::Without { reason, .. } => ProbeOutcome::failed(reason.as_str()),
+            Vote::Unknown(why) => unknown(why),
         }
     }
 
@@ -191,7 +162,7 @@ mod tests {
             let outcome = signs.votes(at("23:00:00"));
             matches!(outcome, ProbeOutcome::Unknown { .. })
         };
-        assert!(unknown(OwnNodeSigns::default()));
+        assert!(unknown(OwnNodeSigns::read(&json!({}))));
         assert!(unknown(signs("False", "NotAMember", false)));
         assert!(unknown(signs("Unknown", "NodeStatusUnknown", true)));
         assert_eq!(
@@ -199,8 +170,8 @@ mod tests {
             ProbeOutcome::failed("NotAMember")
         );
         assert_eq!(
-            signs("False", "StatusUnhealthy", true).votes(at("10:00:00")),
-            ProbeOutcome::failed("StatusUnhealthy")
+            signs("False", "Unhealthy", true).votes(at("10:00:00")),
+            ProbeOutcome::failed("Unhealthy")
         );
     }
 
@@ -237,7 +208,7 @@ mod tests {
             node("false"),
             ProbeOutcome::failed("label kubevirt.io/schedulable=`false`")
         );
-        let none = OwnNodeSigns::default().handles_machines();
+        let none = OwnNodeSigns::read(&json!({})).handles_machines();
         assert!(matches!(none, ProbeOutcome::Failed { .. }));
     }
 

@@ -1,17 +1,19 @@
 //! What Harvester's preflight does not look at, and upgrades stop at.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::Value;
 use windrow_model::reasons::Severity;
 
 use super::preflight::{NO_TARGET, seen_in};
 use super::{Cluster, Looked, NoAnswer, Seen};
 use crate::drain::{PodFate, check_all, stale_engines};
+use crate::etcd_member::{self, Vote, is_member};
 use crate::incidents::diagnose;
-use crate::objects::{ObjectKind, condition, named, text, texts};
+use crate::objects::{ObjectKind, named};
 
-/// How long etcd's newest member may learn before it is told: k3s takes one away that does not get on for five minutes.
-const LEARNS: SignedDuration = SignedDuration::from_mins(10);
+/// How long a member may be without a vote, whatever the reason: one that restarts is back sooner, and k3s takes a learner
+/// away that does not get on for five minutes.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// A single node is not drained.
 pub(super) fn drains(cluster: &Cluster<'_>) -> Looked {
@@ -52,14 +54,11 @@ pub(super) fn gates(cluster: &Cluster<'_>) -> Looked {
 
 /// A drain and a reboot of another member may cost etcd its majority while one does not vote.
 pub(super) fn voters(cluster: &Cluster<'_>) -> Looked {
-    let is_member = |node: &&Value| {
-        let labels = texts(node, "/metadata/labels");
-        labels
-            .get("node-role.kubernetes.io/etcd")
-            .map(String::as_str)
-            == Some("true")
-    };
-    let members: Vec<&Value> = cluster.nodes()?.iter().filter(is_member).collect();
+    let members: Vec<&Value> = cluster
+        .nodes()?
+        .iter()
+        .filter(|node| is_member(node))
+        .collect();
     if members.is_empty() {
         let why = "no node is labelled as a member of etcd";
         return Err(NoAnswer::Unknown(why.to_owned()));
@@ -67,23 +66,23 @@ pub(super) fn voters(cluster: &Cluster<'_>) -> Looked {
     let mut seen = Seen::default();
     for node in members {
         let subject = format!("Node {}", named(node));
-        let Some(votes) = condition(node, "EtcdIsVoter") else {
-            seen.unknown
-                .push(format!("{subject}: it has no condition EtcdIsVoter"));
-            continue;
+        let (reason, since) = match etcd_member::vote(node) {
+            Vote::Votes => continue,
+            Vote::Learns { since } => ("MemberIsLearner".to_owned(), since),
+            Vote::Without { reason, since } => (reason, since),
+            Vote::Unknown(why) => {
+                seen.unknown.push(format!("{subject}: EtcdIsVoter: {why}"));
+                continue;
+            }
         };
-        if text(votes, "/status") == "True" {
-            continue;
-        }
-        let reason = text(votes, "/reason");
-        let since: Option<Timestamp> = text(votes, "/lastTransitionTime").parse().ok();
-        let lasts = since.is_some_and(|since| cluster.now.duration_since(since) >= LEARNS);
-        match lasts {
-            true => seen.wrong(subject, "status.conditions[EtcdIsVoter]", reason),
-            false => seen.unknown.push(format!(
-                "{subject}: {reason} since {}",
-                text(votes, "/lastTransitionTime")
-            )),
+        match since {
+            Some(since) if cluster.now.duration_since(since) >= PATIENCE => {
+                seen.wrong(subject, "status.conditions[EtcdIsVoter]", reason);
+            }
+            Some(since) => seen
+                .unknown
+                .push(format!("{subject}: {reason} since {since}")),
+            None => seen.unknown.push(format!("{subject}: {reason}")),
         }
     }
     Ok(seen)

@@ -1,21 +1,21 @@
 //! A server that was upgraded, or has joined, stays a learner in etcd: it does not vote, and its RKE2 does not become ready
-//! (harvester#11359, harvester#11379). k3s tells so in the Node's condition `EtcdIsVoter` (`pkg/etcd`), which is `True` when
-//! all is well.
+//! (harvester#11359, harvester#11379).
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
 use super::{failing, seen_condition, seen_of};
+use crate::etcd_member;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage};
 
 /// A learner that catches up votes within seconds to minutes, and one that does not is removed by etcd's leader.
-const PATIENCE: i64 = 10;
+const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// A server that joins: RKE2 promotes one at a time, and some may have to wait for others.
-const JOINS: i64 = 30;
+const JOINS: SignedDuration = SignedDuration::from_mins(30);
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
@@ -32,9 +32,10 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
         let Some(object) = objects.get(ObjectKind::NODE, "", node.name)? else {
             continue;
         };
-        let voter = failing(object, "EtcdIsVoter", PATIENCE, now);
-        let voter = voter.filter(|voter| text(voter, "/reason") == "MemberIsLearner");
-        let (Some(voter), Some(ready)) = (voter, failing(object, "Ready", PATIENCE, now)) else {
+        let (Some(voter), Some(ready)) = (
+            learner(object, PATIENCE, now),
+            failing(object, "Ready", PATIENCE.as_mins(), now),
+        ) else {
             continue;
         };
         let subject = format!("Node {}", node.name);
@@ -54,10 +55,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
 
 /// Outside an upgrade a server that does not vote costs etcd its reserve, whether its RKE2 is ready or not.
 fn after_join(node: &Value, now: Timestamp) -> Option<IncidentFinding> {
-    let voter = failing(node, "EtcdIsVoter", JOINS, now)?;
-    if text(voter, "/reason") != "MemberIsLearner" {
-        return None;
-    }
+    let voter = learner(node, JOINS, now)?;
     let subject = format!("Node {}", text(node, "/metadata/name"));
     let why = match is_true(node, "Ready") {
         true => "EtcdIsVoter is False (MemberIsLearner) for half an hour",
@@ -66,4 +64,10 @@ fn after_join(node: &Value, now: Timestamp) -> Option<IncidentFinding> {
     let mut seen = vec![seen_condition(&subject, voter)];
     seen.extend(condition(node, "Ready").map(|ready| seen_condition(&subject, ready)));
     Some(IncidentFinding::new(Code::EtcdLearner, subject, why).seen(seen))
+}
+
+/// The condition of a node whose member has learned for this long.
+fn learner(node: &Value, patience: SignedDuration, now: Timestamp) -> Option<&Value> {
+    let is_late = etcd_member::vote(node).learns_for(patience, now);
+    etcd_member::condition(node).filter(|_| is_late)
 }

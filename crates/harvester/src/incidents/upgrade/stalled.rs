@@ -9,6 +9,7 @@ use windrow_model::reasons::{Code, Severity};
 use super::super::finding::IncidentFinding;
 use super::machine::{jobs_that_hold, rancher_conditions};
 use super::{failing, seen_condition, seen_of};
+use crate::etcd_member::{self, Vote};
 use crate::objects::{ObjectKind, Objects, Unlisted, is_true, named, text};
 use crate::upgrade::{
     HarvesterUpgrade, NodeStage, condition_time, has_ended, label, minutes_since, time,
@@ -241,8 +242,7 @@ fn not_started(
         let Some(object) = objects.get(ObjectKind::NODE, "", node.name)? else {
             continue;
         };
-        let voter = failing(object, "EtcdIsVoter", 0, now);
-        let learns = voter.is_some_and(|voter| text(voter, "/reason") == "MemberIsLearner");
+        let learns = matches!(etcd_member::vote(object), Vote::Learns { .. });
         if let Some(ready) = failing(object, "Ready", START, now).filter(|_| !learns) {
             let why = "its RKE2 was restarted for the upgrade, and it does not become ready";
             let finding = found_condition(&format!("Node {}", node.name), why, ready);
