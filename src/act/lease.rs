@@ -13,6 +13,8 @@ use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 use nix::time::{ClockId, clock_gettime};
 
+use crate::apiserver::{RequestFailure, within};
+
 /// Their namespace.
 const NAMESPACE: &str = "kube-system";
 /// The annotation in which the holders leave notes for each other.
@@ -103,7 +105,7 @@ impl ClusterLease {
     pub async fn take(&mut self, client: &Client, now: Timestamp) -> Result<LeaseHolder, String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         let began = since_boot();
-        let Some(mut found) = limited(api.get_opt(self.name)).await? else {
+        let Some(mut found) = self.read(&api).await? else {
             let lease = Lease {
                 metadata: ObjectMeta {
                     name: Some(self.name.to_owned()),
@@ -112,8 +114,8 @@ impl ClusterLease {
                 },
                 spec: Some(self.spec(None, now)),
             };
-            let made = limited(api.create(&PostParams::default(), &lease)).await;
-            return self.won(began, made.map(|_| ()));
+            let made = within(ANSWER, api.create(&PostParams::default(), &lease)).await;
+            return self.won(began, made);
         };
         let version = found.metadata.resource_version.clone().unwrap_or_default();
         let spec = found.spec.take().unwrap_or_default();
@@ -128,8 +130,12 @@ impl ClusterLease {
             return Ok(LeaseHolder::Other(holder));
         }
         found.spec = Some(self.spec(Some(&spec), now));
-        let written = limited(api.replace(self.name, &PostParams::default(), &found)).await;
-        self.won(began, written.map(|_| ()))
+        let written = within(
+            ANSWER,
+            api.replace(self.name, &PostParams::default(), &found),
+        )
+        .await;
+        self.won(began, written)
     }
 
     /// Gives it back. A lease that another node holds, or none, is left alone.
@@ -139,7 +145,7 @@ impl ClusterLease {
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn release(&self, client: &Client) -> Result<(), String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
-        let Some(mut found) = limited(api.get_opt(self.name)).await? else {
+        let Some(mut found) = self.read(&api).await? else {
             return Ok(());
         };
         match found.spec.as_mut() {
@@ -149,11 +155,16 @@ impl ClusterLease {
             }
             _ => return Ok(()),
         }
-        match limited(api.replace(self.name, &PostParams::default(), &found)).await {
+        match within(
+            ANSWER,
+            api.replace(self.name, &PostParams::default(), &found),
+        )
+        .await
+        {
             Ok(_) => Ok(()),
             // Another server took it over meanwhile.
-            Err(why) if why.starts_with("409") => Ok(()),
-            Err(why) => Err(why),
+            Err(failure) if failure.is_conflict() => Ok(()),
+            Err(failure) => Err(failure.to_string()),
         }
     }
 
@@ -164,7 +175,7 @@ impl ClusterLease {
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn note(&self, client: &Client) -> Result<Option<String>, String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
-        let found = limited(api.get_opt(self.name)).await?;
+        let found = self.read(&api).await?;
         let annotations = found.and_then(|found| found.metadata.annotations);
         Ok(annotations.and_then(|mut all| all.remove(NOTE)))
     }
@@ -183,7 +194,7 @@ impl ClusterLease {
         note: String,
     ) -> Result<(), String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
-        let Some(mut found) = limited(api.get_opt(self.name)).await? else {
+        let Some(mut found) = self.read(&api).await? else {
             return Err("the lease is gone".to_owned());
         };
         let spec = found.spec.as_ref();
@@ -196,26 +207,38 @@ impl ClusterLease {
         if replaced.as_deref() != before {
             return Err("somebody else has written a note".to_owned());
         }
-        limited(api.replace(self.name, &PostParams::default(), &found))
-            .await
-            .map(|_| ())
+        let written = within(
+            ANSWER,
+            api.replace(self.name, &PostParams::default(), &found),
+        )
+        .await;
+        written.map_err(|failure| failure.to_string()).map(drop)
+    }
+
+    async fn read(&self, api: &Api<Lease>) -> Result<Option<Lease>, String> {
+        let found = within(ANSWER, api.get_opt(self.name)).await;
+        found.map_err(|failure| failure.to_string())
     }
 
     /// Whoever loses a race asks again.
-    fn won(&mut self, began: Duration, written: Result<(), String>) -> Result<LeaseHolder, String> {
+    fn won<T>(
+        &mut self,
+        began: Duration,
+        written: Result<T, RequestFailure>,
+    ) -> Result<LeaseHolder, String> {
         (self.seen, self.run_out) = (None, false);
         match written {
-            Ok(()) => {
+            Ok(_) => {
                 self.renewed = Some(began);
                 Ok(LeaseHolder::Us)
             }
-            Err(why) if why.starts_with("409") => {
+            Err(failure) if failure.is_conflict() => {
                 self.renewed = None;
                 Ok(LeaseHolder::Other(
                     "another server, which was quicker".to_owned(),
                 ))
             }
-            Err(why) => Err(why),
+            Err(failure) => Err(failure.to_string()),
         }
     }
 
@@ -277,18 +300,6 @@ fn due(spec: &LeaseSpec, now: Timestamp) -> bool {
     match &spec.renew_time {
         Some(MicroTime(renewed)) => now.duration_since(*renewed).abs() > RENEW,
         None => true,
-    }
-}
-
-async fn limited<T>(answer: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
-    match tokio::time::timeout(ANSWER, answer).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(kube::Error::Api(status))) => {
-            let why = windrow_model::redact::message(&status.message);
-            Err(format!("{} {why}", status.code))
-        }
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs())),
     }
 }
 

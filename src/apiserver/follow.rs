@@ -16,7 +16,8 @@ use tokio::time::timeout;
 use windrow_decide::Detail;
 use windrow_model::redact;
 
-use super::{Connection, RequestFailure, answer, explain};
+use super::answer::explain;
+use super::{Connection, RequestFailure, answer};
 use crate::backoff::Backoff;
 
 /// kube-apiserver ends a watch after this time.

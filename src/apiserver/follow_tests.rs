@@ -49,7 +49,7 @@ impl WatchSink for InWords {
                 let watches = self.watches.load(Ordering::Relaxed);
                 format!("listed after {watches} watches")
             }
-            WatchChange::Failed(failure) => failure.why,
+            WatchChange::Failed(failure) => failure.to_string(),
             WatchChange::Applied(_) | WatchChange::Gone(_) => "a change".to_owned(),
         });
         let lists = self.said.iter().filter(|said| said.starts_with("listed"));

@@ -33,7 +33,9 @@ use http::Uri;
 use kube::Client;
 use rustls::crypto::{CryptoProvider, ring};
 
-pub(crate) use self::answer::{RequestFailure, answer, explain};
+pub(crate) use self::answer::{
+    ANSWER, LONGEST, Reply, RequestFailure, answer, get, if_found, open, send, within,
+};
 pub(crate) use self::follow::{
     DEAD, Followed, WATCH_SECONDS, WatchChange, WatchSink, name_of, read_line,
 };

@@ -12,13 +12,14 @@ use windrow_gates::{
 };
 
 use super::pod_logs;
-use crate::apiserver::ApiServer;
-use crate::causes;
+use crate::apiserver::{self, ApiServer, Reply};
 use crate::files::read_text;
 use crate::layout::Layout;
 
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
+/// The longest answer, in bytes. The metrics of a large cluster's kube-apiserver have tens of MB.
+const LONGEST: usize = 128 << 20;
 /// How many of the newest logs are read: the container's last two starts, and those of the pod before.
 const LOGS: usize = 4;
 
@@ -64,14 +65,10 @@ pub async fn observed(client: &Client) -> Result<ObservedGates, String> {
 }
 
 async fn get(client: &Client, path: &str) -> Result<String, String> {
-    let request = http::Request::get(path)
-        .body(Vec::new())
-        .map_err(|error| error.to_string())?;
-    match tokio::time::timeout(ANSWER, client.request_text(request)).await {
-        Ok(Ok(text)) => Ok(text),
-        Ok(Err(kube::Error::Api(status))) => Err(format!("{} {}", status.code, status.reason)),
-        Ok(Err(error)) => Err(causes::in_words(&error)),
-        Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs())),
+    let reply = apiserver::get(client, path, ANSWER, LONGEST).await;
+    match reply.and_then(Reply::granted) {
+        Ok(reply) => Ok(String::from_utf8_lossy(&reply.body).into_owned()),
+        Err(failure) => Err(failure.to_string()),
     }
 }
 

@@ -19,6 +19,8 @@ use windrow_harvester::upgrade::{plans_under_way, under_way};
 use windrow_model::manifest::yaml;
 use windrow_plan::version::Version;
 
+use crate::apiserver::{self, LONGEST, Reply, if_found};
+
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
 /// The newest Upgrade of Harvester.
@@ -49,15 +51,9 @@ pub async fn upgrade(client: &Client) -> Result<Option<Upgrade>, String> {
 
 /// `None` when the kind is not served here.
 async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
-    let request = http::Request::get(path)
-        .body(Vec::new())
-        .map_err(|error| error.to_string())?;
-    match tokio::time::timeout(ANSWER, client.request::<Value>(request)).await {
-        Ok(Ok(value)) => Ok(Some(value)),
-        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs())),
-    }
+    let reply = apiserver::get(client, path, ANSWER, LONGEST).await;
+    let found = if_found(reply.and_then(Reply::json));
+    found.map_err(|failure| failure.to_string())
 }
 
 fn of_harvester(list: &Value) -> Option<Upgrade> {

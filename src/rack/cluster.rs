@@ -129,7 +129,7 @@ impl WatchSink for Nodes<'_> {
                 self.known.remove(name_of(&node));
             }
             WatchChange::Failed(failure) => {
-                self.unwatched(&failure.why);
+                self.unwatched(&failure.to_string());
                 let connection = self.connection.as_ref();
                 return connection.is_some_and(Connection::is_current);
             }
@@ -144,7 +144,7 @@ struct First<'h>(Nodes<'h>, Result<(), String>);
 impl WatchSink for First<'_> {
     async fn take(&mut self, change: WatchChange) -> bool {
         match change {
-            WatchChange::Failed(failure) => self.1 = Err(failure.why),
+            WatchChange::Failed(failure) => self.1 = Err(failure.to_string()),
             listed => {
                 self.0.take(listed).await;
             }

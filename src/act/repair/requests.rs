@@ -3,14 +3,14 @@
 use std::io;
 use std::time::Duration;
 
-use http::Request as Http;
+use http::Request;
+use http::header::CONTENT_TYPE;
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
-use tokio::time::timeout;
 use windrow_harvester::incidents::{CureRequest, RequestState};
-use windrow_harvester::objects::text;
-use windrow_model::redact;
+
+use crate::apiserver::{self, LONGEST, Reply, RequestFailure, if_found};
 
 /// How long a request may take.
 pub(in crate::act) const PATIENCE: Duration = Duration::from_secs(20);
@@ -83,15 +83,15 @@ async fn judge(
 async fn outcome(
     client: &Client,
     request: &CureRequest,
-    answer: Result<(u16, Value), String>,
+    answer: Result<Reply, RequestFailure>,
 ) -> RequestOutcome {
-    let (status, answer) = match answer {
-        Ok(answer) => answer,
-        Err(why) => return RequestOutcome::Unanswered(why),
+    let reply = match answer {
+        Ok(reply) => reply,
+        Err(failure) => return RequestOutcome::Unanswered(failure.to_string()),
     };
-    let why = refusal(status, &answer);
+    let (status, why) = (reply.status, reply.refusal());
     match status {
-        200..=299 => RequestOutcome::Taken(answer),
+        200..=299 => RequestOutcome::Taken(serde_json::from_slice(&reply.body).unwrap_or_default()),
         // A test that fails, another UID and a webhook that refuses can have the same status: the object tells.
         400 | 404 | 409 | 422 => match judge(client, request).await {
             Ok((RequestState::Due, _)) if is_undecided(status, &why) => {
@@ -120,12 +120,9 @@ fn is_undecided(status: u16, said: &str) -> bool {
 
 /// The object at a path; `None` when there is none.
 pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
-    let request = Http::get(path).body(Vec::new());
-    match send(client, request.map_err(|error| error.to_string())?).await? {
-        (200, value) => Ok(Some(value)),
-        (404, _) => Ok(None),
-        (status, value) => Err(refusal(status, &value)),
-    }
+    let reply = apiserver::get(client, path, PATIENCE, LONGEST).await;
+    let found = if_found(reply.and_then(Reply::json));
+    found.map_err(|failure| failure.to_string())
 }
 
 async fn send_change(
@@ -133,33 +130,11 @@ async fn send_change(
     request: &CureRequest,
     url: &str,
     body: &Value,
-) -> Result<(u16, Value), String> {
-    let http = Http::builder()
+) -> Result<Reply, RequestFailure> {
+    let http = Request::builder()
         .method(request.method.verb())
         .uri(url)
-        .header("content-type", request.method.content_type())
-        .body(body.to_string().into_bytes())
-        .map_err(|error| error.to_string())?;
-    send(client, http).await
-}
-
-async fn send(client: &Client, request: Http<Vec<u8>>) -> Result<(u16, Value), String> {
-    let answer = timeout(PATIENCE, async {
-        let response = client.send(request.map(Body::from)).await?;
-        let status = response.status().as_u16();
-        let body = response.into_body().collect_bytes().await?;
-        Ok::<_, kube::Error>((status, serde_json::from_slice(&body).unwrap_or_default()))
-    });
-    match answer.await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
-    }
-}
-
-fn refusal(status: u16, said: &Value) -> String {
-    match text(said, "/message") {
-        "" => format!("HTTP {status}"),
-        message => format!("{status}: {}", redact::message(message)),
-    }
+        .header(CONTENT_TYPE, request.method.content_type())
+        .body(Body::from(body.to_string().into_bytes()));
+    apiserver::send(client, http, PATIENCE, LONGEST).await
 }

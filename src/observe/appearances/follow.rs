@@ -10,8 +10,9 @@ use windrow_decide::flight::{Appeared, ObjectMetadata, provenance};
 use windrow_model::manifest::ObjectRef;
 
 use super::definitions::NewDefinitions;
-use super::requests::{Change, Failure, Pages, Resource, Watch};
+use super::requests::{Change, Pages, Resource, Watch};
 use super::{Sighting, Source};
+use crate::apiserver::RequestFailure;
 use crate::backoff::Backoff;
 
 /// A kind that is watched.
@@ -146,13 +147,13 @@ impl FollowedKind {
         source: &Source,
         definitions: &NewDefinitions,
         listed: &mut bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         let Some(mut version) = self.list(source, definitions, *listed).await? else {
             return Ok(());
         };
         *listed = false;
         loop {
-            let connection = source.connection().await.map_err(Failure::Otherwise)?;
+            let connection = source.connection().await.map_err(RequestFailure::Other)?;
             let opened = Instant::now();
             let mut watch = Watch::open(&connection, self.watched.resource, &version).await?;
             while let Some(change) = watch.next(&mut version).await? {
@@ -170,7 +171,7 @@ impl FollowedKind {
             }
             // A server that ends every watch at once is asked again after a pause.
             if opened.elapsed() < Duration::from_secs(5) {
-                return Err(Failure::Otherwise("watches end at once".to_owned()));
+                return Err(RequestFailure::Other("watches end at once".to_owned()));
             }
         }
     }
@@ -181,8 +182,8 @@ impl FollowedKind {
         source: &Source,
         definitions: &NewDefinitions,
         listed: bool,
-    ) -> Result<Option<String>, Failure> {
-        let connection = source.connection().await.map_err(Failure::Otherwise)?;
+    ) -> Result<Option<String>, RequestFailure> {
+        let connection = source.connection().await.map_err(RequestFailure::Other)?;
         let mut pages = Pages::new(&connection, self.watched.resource);
         while let Some(page) = pages.next().await? {
             let seen = page
@@ -264,18 +265,17 @@ impl FollowedKind {
         reference
     }
 
-    /// Reports a refusal once. That there is no answer is normal while RKE2 starts.
-    fn tell(&mut self, failure: &Failure) {
+    /// Reports a refusal once. That there is no answer, or that the kind is not served yet, is normal while RKE2 starts.
+    fn tell(&mut self, failure: &RequestFailure) {
         let kind = self.watched.kind;
-        match failure {
-            Failure::Answered(why) if !self.told => {
-                self.told = true;
-                tracing::debug!("who brings each {kind} is not recorded: {why}");
-            }
-            Failure::Answered(why) | Failure::Otherwise(why) => {
-                tracing::trace!("the list or watch of every {kind} ended: {why}");
-            }
-            Failure::Expired | Failure::TooLarge => {}
+        let is_refused = !failure.is_unanswered() && !failure.is_not_found();
+        if failure.is_gone() {
+            // It is listed again.
+        } else if is_refused && !self.told {
+            self.told = true;
+            tracing::debug!("who brings each {kind} is not recorded: {failure}");
+        } else {
+            tracing::trace!("the list or watch of every {kind} ended: {failure}");
         }
     }
 }

@@ -26,7 +26,7 @@ use windrow_decide::flight::{Appeared, Provenance};
 
 use self::definitions::NewDefinitions;
 use self::follow::{FollowedKind, WATCHED};
-use crate::apiserver::{ApiServer, Connection};
+use crate::apiserver::{ApiServer, Connection, answer};
 use crate::backoff::Backoff;
 
 /// What was seen.
@@ -119,9 +119,7 @@ async fn version(source: &Source) -> bool {
     let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
     loop {
         if let Ok(connection) = source.connection().await
-            && let Ok(Ok(info)) =
-                tokio::time::timeout(requests::ANSWER, connection.client().apiserver_version())
-                    .await
+            && let Ok(info) = answer(&connection, connection.client().apiserver_version()).await
         {
             return source
                 .send(vec![Sighting::Kubernetes(info.git_version)])

@@ -1,18 +1,17 @@
 //! Lists in pages and watches of metadata. Objects are read one after the other and dropped: their metadata may be large.
 
-use std::ops::Deref;
 use std::time::Duration;
 
+use http::Request;
 use http::header::ACCEPT;
-use http::{Request, Response};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde::Deserialize;
 use tokio::time::timeout;
 use windrow_decide::flight::ObjectMetadata;
-use windrow_model::redact;
 
-use crate::apiserver::{Connection, DEAD, WATCH_SECONDS, explain};
+use crate::apiserver::{self, Connection, DEAD, Reply, RequestFailure, WATCH_SECONDS};
+use crate::causes;
 use crate::observe::objects::escaped;
 
 /// How long an answer may take. A watch lasts longer.
@@ -27,19 +26,6 @@ const ROOM: usize = 16 << 10;
 
 const LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const OBJECT: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-
-/// Why a request came to nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// The version is too old: list again.
-    Expired,
-    /// kube-apiserver's answer, in a line.
-    Answered(String),
-    /// There was none, or it could not be read.
-    Otherwise(String),
-    /// The page was too large.
-    TooLarge,
-}
 
 /// A page of a list.
 #[derive(Debug, Default, Deserialize)]
@@ -128,7 +114,7 @@ impl<'c> Pages<'c> {
     }
 
     /// The next page; `None` after the last one.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<ObjectMetadata>>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<ObjectMetadata>>, RequestFailure> {
         while !self.done {
             let Resource { path, query, .. } = self.resource;
             let version = match (self.resource.from_memory, self.next.is_empty()) {
@@ -137,7 +123,7 @@ impl<'c> Pages<'c> {
             };
             let path = format!("{path}?limit={}{query}{version}{}", self.most, self.next);
             let page = match page(self.connection, &path).await {
-                Err(Failure::TooLarge) if self.most > 1 => {
+                Err(RequestFailure::TooLarge(_)) if self.most > 1 => {
                     self.most = (self.most / 10).max(1);
                     continue;
                 }
@@ -154,50 +140,15 @@ impl<'c> Pages<'c> {
     }
 }
 
-async fn page(connection: &Connection, path: &str) -> Result<Page, Failure> {
-    let answer = timeout(ANSWER, async {
-        let response = send(connection, path, LIST).await?;
-        read(response).await
-    });
-    let body = answer.await.unwrap_or_else(|_| Err(late()))?;
-    serde_json::from_slice(&body).map_err(|error| Failure::Otherwise(error.to_string()))
-}
-
-async fn read(response: Response<Body>) -> Result<impl Deref<Target = [u8]>, Failure> {
-    let body = Limited::new(response.into_body(), LONGEST_PAGE);
-    match body.collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Failure::TooLarge),
-        Err(error) => Err(Failure::Otherwise(error.to_string())),
-    }
-}
-
-/// Sends a request. An answer that is none is a failure.
-async fn send(connection: &Connection, path: &str, form: &str) -> Result<Response<Body>, Failure> {
+async fn page(connection: &Connection, path: &str) -> Result<Page, RequestFailure> {
     connection.wait().await;
-    let request = Request::get(path)
-        .header(ACCEPT, form)
-        .body(Body::empty())
-        .map_err(|error| Failure::Otherwise(error.to_string()))?;
-    let response = connection.client().send(request).await;
-    let response = response.map_err(|error| Failure::Otherwise(explain(&error)))?;
-    let status = response.status().as_u16();
-    match status {
-        200 => Ok(response),
-        // A kind that is not served has no objects yet.
-        404 => Err(Failure::Otherwise("it is not served".to_owned())),
-        410 => Err(Failure::Expired),
-        _ => {
-            let body = read(response).await?;
-            let said: Item = serde_json::from_slice(&body).unwrap_or_default();
-            let why = redact::message(&said.message);
-            Err(Failure::Answered(format!("{status}: {why}")))
-        }
-    }
+    let request = request(path, LIST);
+    let reply = apiserver::send(connection.client(), request, ANSWER, LONGEST_PAGE).await;
+    reply.and_then(Reply::json)
 }
 
-fn late() -> Failure {
-    Failure::Otherwise(format!("no answer within {} s", ANSWER.as_secs()))
+fn request(path: &str, form: &str) -> http::Result<Request<Body>> {
+    Request::get(path).header(ACCEPT, form).body(Body::empty())
 }
 
 /// A watch that is open.
@@ -212,21 +163,25 @@ impl Watch {
         connection: &Connection,
         resource: Resource,
         version: &str,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, RequestFailure> {
         let Resource { path, query, .. } = resource;
         let path = format!(
             "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}{query}&resourceVersion={}",
             escaped(version)
         );
-        let answer = timeout(ANSWER, send(connection, &path, OBJECT)).await;
+        connection.wait().await;
+        let request = request(&path, OBJECT);
         Ok(Self {
-            body: answer.unwrap_or_else(|_| Err(late()))?.into_body(),
+            body: apiserver::open(connection.client(), request, ANSWER).await?,
             lines: LineBuffer::default(),
         })
     }
 
     /// The next change, and `version` as of it; `None` when kube-apiserver ended the watch after its time.
-    pub(super) async fn next(&mut self, version: &mut String) -> Result<Option<Change>, Failure> {
+    pub(super) async fn next(
+        &mut self,
+        version: &mut String,
+    ) -> Result<Option<Change>, RequestFailure> {
         loop {
             while let Some(line) = self.lines.next()? {
                 if line.kind != LineKind::Error {
@@ -238,17 +193,18 @@ impl Watch {
                     }
                     LineKind::Deleted => return Ok(Some(Change::Gone(line.object.metadata))),
                     LineKind::Bookmark => {}
-                    LineKind::Error if line.object.code == 410 => return Err(Failure::Expired),
                     LineKind::Error => {
-                        let (code, why) = (line.object.code, redact::message(&line.object.message));
-                        return Err(Failure::Answered(format!("{code}: {why}")));
+                        let Item { code, message, .. } = line.object;
+                        return Err(RequestFailure::refused(code, &message));
                     }
                 }
             }
             match timeout(DEAD, self.body.frame()).await {
                 // Silent, or ended: it is continued where it was.
                 Err(_) | Ok(None) => return Ok(None),
-                Ok(Some(Err(error))) => return Err(Failure::Otherwise(error.to_string())),
+                Ok(Some(Err(error))) => {
+                    return Err(RequestFailure::Other(causes::in_words(&error)));
+                }
                 Ok(Some(Ok(frame))) => {
                     let data = frame.into_data().unwrap_or_default();
                     self.lines.received.extend_from_slice(&data);
@@ -269,12 +225,12 @@ struct LineBuffer {
 
 impl LineBuffer {
     /// Takes the next whole line from what was received.
-    fn next(&mut self) -> Result<Option<Line>, Failure> {
+    fn next(&mut self) -> Result<Option<Line>, RequestFailure> {
         let new = self.received.get(self.looked..).unwrap_or_default();
         let Some(end) = new.iter().position(|byte| *byte == b'\n') else {
             self.looked = self.received.len();
             return match self.looked > LONGEST_LINE {
-                true => Err(Failure::Otherwise(
+                true => Err(RequestFailure::Other(
                     "a line of a watch is too long".to_owned(),
                 )),
                 false => Ok(None),
@@ -286,7 +242,7 @@ impl LineBuffer {
         self.received.shrink_to(ROOM);
         self.looked = 0;
         line.map(Some)
-            .map_err(|error| Failure::Otherwise(error.to_string()))
+            .map_err(|error| RequestFailure::Other(error.to_string()))
     }
 }
 
@@ -300,7 +256,7 @@ pub(crate) fn read_lines(bytes: &[u8], piece: usize) -> (usize, Option<String>) 
             match lines.next() {
                 Ok(Some(_)) => read += 1,
                 Ok(None) => break,
-                Err(failure) => return (read, Some(format!("{failure:?}"))),
+                Err(failure) => return (read, Some(failure.to_string())),
             }
         }
     }

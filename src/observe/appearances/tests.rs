@@ -10,8 +10,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::requests::{Change, Failure, Pages, Resource, Watch};
-use crate::apiserver::Connection;
+use super::requests::{Change, Pages, Resource, Watch};
+use crate::apiserver::{Connection, RequestFailure};
 
 const NAMESPACES: Resource = Resource {
     path: "/api/v1/namespaces",
@@ -60,7 +60,7 @@ fn watched(text: String, part: usize) -> Connection {
     Connection::with_client(Client::new(serve, "default"))
 }
 
-async fn listed(connection: &Connection) -> Result<Vec<String>, Failure> {
+async fn listed(connection: &Connection) -> Result<Vec<String>, RequestFailure> {
     let mut pages = Pages::new(connection, NAMESPACES);
     let mut names = Vec::new();
     while let Some(page) = pages.next().await? {
@@ -77,7 +77,10 @@ async fn of_objects_with_giant_metadata_fewer_are_asked_for_at_once() {
     for size in [1, 1 << 19, 1 << 20] {
         assert_eq!(listed(&thirty(size)).await, Ok(all.clone()), "{size}");
     }
-    assert_eq!(listed(&thirty(9 << 20)).await, Err(Failure::TooLarge));
+    assert_eq!(
+        listed(&thirty(9 << 20)).await,
+        Err(RequestFailure::TooLarge(8 << 20))
+    );
 }
 
 #[tokio::test]
@@ -129,7 +132,7 @@ async fn a_watch_that_cannot_be_read_is_a_failure_and_an_old_version_is_not_take
             .await
             .unwrap();
         let failure = watch.next(&mut version).await.unwrap_err();
-        assert_eq!(failure == Failure::Expired, is_expired, "{failure:?}");
+        assert_eq!(failure.is_gone(), is_expired, "{failure:?}");
         assert_eq!(version, "1");
     }
 }

@@ -89,7 +89,9 @@ async fn until_answered(session: &ApiSession) -> Option<SessionEnd> {
             // What a credential may read shows with each request; here any answer will do.
             Err(failure) if failure.is_forbidden() => ClusterEvent::ApiReachable,
             Err(failure) if failure.is_unauthorized() => return Some(SessionEnd::Refused),
-            Err(failure) => ClusterEvent::ApiUnreachable { why: failure.why },
+            Err(failure) => ClusterEvent::ApiUnreachable {
+                why: failure.to_string(),
+            },
         };
         let answered = event == ClusterEvent::ApiReachable;
         if last.as_ref() != Some(&event) {

@@ -21,7 +21,7 @@ use windrow_model::manifest::GroupKind;
 use windrow_plan::readiness::KindSeen;
 
 use super::session::{ApiSession, SessionTask};
-use crate::apiserver::{Connection, Followed, RequestFailure, answer};
+use crate::apiserver::{Connection, Followed, RequestFailure, answer, if_found};
 use crate::backoff::Backoff;
 
 /// The pause after something changed.
@@ -170,7 +170,7 @@ async fn ask_groups(session: &ApiSession, kinds: &Kinds, needed: &BTreeSet<Group
             if failure.is_forbidden() {
                 let event = ClusterEvent::Refused {
                     what: path.clone(),
-                    why: failure.why.clone(),
+                    why: failure.to_string(),
                 };
                 // It fails when the receiver is gone, which the loop around this notices next.
                 let _ = session.events.send(event).await;
@@ -202,7 +202,7 @@ struct Unanswered {
 
 impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.failure.why)
+        write!(f, "{}: {}", self.path, self.failure)
     }
 }
 
@@ -307,12 +307,8 @@ async fn get<T: DeserializeOwned>(
         let request = request.map_err(kube::Error::BuildRequest)?;
         connection.client().request::<T>(request).await
     });
-    match answer.await {
-        Ok(document) => Ok(Some(document)),
-        Err(failure) if failure.is_not_found() => Ok(None),
-        Err(failure) => Err(Unanswered {
-            path: path.to_owned(),
-            failure,
-        }),
-    }
+    if_found(answer.await).map_err(|failure| Unanswered {
+        path: path.to_owned(),
+        failure,
+    })
 }

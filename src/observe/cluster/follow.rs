@@ -41,7 +41,7 @@ where
             if failure.is_forbidden() {
                 events.push(ClusterEvent::Refused {
                     what: self.request.clone(),
-                    why: failure.why.clone(),
+                    why: failure.to_string(),
                 });
             }
         }

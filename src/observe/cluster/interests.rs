@@ -123,7 +123,9 @@ async fn watch_object(
                 WatchChange::Gone(value) if name_of(&value) == object.name => ObjectSeen::Absent,
                 WatchChange::Applied(_) | WatchChange::Gone(_) => return Vec::new(),
                 WatchChange::Failed(failure) if failure.is_not_found() => ObjectSeen::Absent,
-                WatchChange::Failed(failure) => ObjectSeen::Unknown { why: failure.why },
+                WatchChange::Failed(failure) => ObjectSeen::Unknown {
+                    why: failure.to_string(),
+                },
             };
             vec![ClusterEvent::Object(object.clone(), seen)]
         })
@@ -168,7 +170,7 @@ async fn watch_addons(session: Arc<ApiSession>) {
                 WatchChange::Gone(addon) => ClusterEvent::Addon(name_of(&addon).into(), None),
                 // RKE2 registers the kind while it starts. Addons listed before stay known.
                 WatchChange::Failed(failure) => {
-                    tracing::trace!("RKE2's Addons cannot be listed: {}", failure.why);
+                    tracing::trace!("RKE2's Addons cannot be listed: {failure}");
                     return Vec::new();
                 }
             };
@@ -200,7 +202,7 @@ async fn watch_failures(session: Arc<ApiSession>) {
                 WatchChange::Applied(event) => vec![event],
                 WatchChange::Gone(_) => return Vec::new(),
                 WatchChange::Failed(failure) => {
-                    tracing::trace!("RKE2's events cannot be listed: {}", failure.why);
+                    tracing::trace!("RKE2's events cannot be listed: {failure}");
                     return Vec::new();
                 }
             };

@@ -13,16 +13,16 @@ use windrow_harvester::objects::{KeptMetadata, ObjectKind};
 
 use super::collection::{CollectedPart, Collection, LARGEST, LARGEST_OF_ALL};
 use super::reduce;
-use crate::apiserver::ApiServer;
+use crate::apiserver::{ApiServer, Reply, RequestFailure, send};
 use crate::archive::objects_path;
-use crate::causes;
 use crate::kubeconfig;
 use crate::observe::objects::{ListForm, escaped};
 
 /// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Objects in a page.
+/// Objects in a page, and its longest size: a list of 500 larger objects helps no reader.
 const PAGE: usize = 500;
+const LONGEST_PAGE: usize = 8 * LARGEST;
 /// Most pages of a kind. A list that was cut off proves nothing.
 const MOST_PAGES: usize = 10;
 
@@ -161,8 +161,8 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
         ("/readyz?verbose", "cluster/readyz"),
     ] {
         match get(collection, &client, path, ListForm::Objects).await {
-            Ok(body) => {
-                let text = String::from_utf8_lossy(&body).into_owned();
+            Ok(reply) => {
+                let text = String::from_utf8_lossy(&reply.body).into_owned();
                 let found = CollectedPart::text(text, false);
                 collection.add(
                     name.to_owned(),
@@ -172,9 +172,9 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
                 );
             }
             Err(failure) => {
-                collection.missing(format!("GET {path}"), failure.why());
+                collection.missing(format!("GET {path}"), failure.to_string());
                 // Without an answer here, every other request would only wait.
-                if matches!(failure, GetFailure::NoAnswer(_)) {
+                if failure.is_unanswered() {
                     let why = "kube-apiserver does not answer";
                     return collection.missing("all objects of the cluster", why);
                 }
@@ -254,7 +254,7 @@ async fn list(
     let mut taken = ListedObjects::default();
     for path in paths {
         if let Err(why) = pages(collection, client, path, kind.form(), &mut taken).await {
-            return collection.missing(what, why);
+            return collection.missing(what, why.to_string());
         }
     }
     let list = match kind.kept {
@@ -285,14 +285,12 @@ async fn pages(
     path: &str,
     form: ListForm,
     taken: &mut ListedObjects,
-) -> Result<(), String> {
+) -> Result<(), RequestFailure> {
     let mut next = String::new();
     for _ in 0..MOST_PAGES {
-        let body = get(collection, client, &format!("{path}{next}"), form).await;
-        let body = body.map_err(|failure| failure.why())?;
-        let mut answer: Value =
-            serde_json::from_slice(&body).map_err(|_| "the answer is not JSON".to_owned())?;
-        taken.bytes += body.len();
+        let reply = get(collection, client, &format!("{path}{next}"), form).await?;
+        taken.bytes += reply.body.len();
+        let mut answer: Value = reply.json()?;
         if let Value::Array(items) = answer["items"].take() {
             taken.items.extend(items);
         }
@@ -310,63 +308,15 @@ async fn pages(
     Ok(())
 }
 
-/// Why there is no answer.
-enum GetFailure {
-    /// Refused, or not there.
-    Answer(String),
-    /// No answer came.
-    NoAnswer(String),
-}
-
-impl GetFailure {
-    fn why(&self) -> String {
-        match self {
-            GetFailure::Answer(why) | GetFailure::NoAnswer(why) => why.clone(),
-        }
-    }
-}
-
 async fn get(
     collection: &Collection<'_>,
     client: &Client,
     path: &str,
     form: ListForm,
-) -> Result<Vec<u8>, GetFailure> {
+) -> Result<Reply, RequestFailure> {
     let request = Request::get(path)
         .header(ACCEPT, form.accept())
-        .body(Body::empty())
-        .map_err(|error| GetFailure::Answer(error.to_string()))?;
-    let patience = collection.time(PATIENCE);
-    let answer = async {
-        let response = client.send(request).await?;
-        let status = response.status();
-        let body = response.into_body().collect_bytes().await?;
-        Ok::<_, kube::Error>((status, body))
-    };
-    match tokio::time::timeout(patience, answer).await {
-        Ok(Ok((status, body))) if status.is_success() => {
-            // A list of 500 objects of this size helps no reader.
-            match body.len() > 8 * LARGEST {
-                true => Err(GetFailure::Answer(format!(
-                    "the answer has {} bytes",
-                    body.len()
-                ))),
-                false => Ok(body.to_vec()),
-            }
-        }
-        Ok(Ok((status, body))) => {
-            let message = serde_json::from_slice::<Value>(&body)
-                .ok()
-                .and_then(|status| status["message"].as_str().map(str::to_owned));
-            Err(GetFailure::Answer(match message {
-                Some(message) => format!("{}: {message}", status.as_u16()),
-                None => format!("HTTP {}", status.as_u16()),
-            }))
-        }
-        Ok(Err(error)) => Err(GetFailure::NoAnswer(causes::in_words(&error))),
-        Err(_) => Err(GetFailure::NoAnswer(format!(
-            "no answer within {} s",
-            patience.as_secs()
-        ))),
-    }
+        .body(Body::empty());
+    let reply = send(client, request, collection.time(PATIENCE), LONGEST_PAGE).await;
+    reply.and_then(Reply::granted)
 }

@@ -2,14 +2,12 @@
 
 use kube::Client;
 use serde_json::Value;
-use tokio::time::timeout;
 use windrow_harvester::objects::{KindListing, ObjectKind, Objects, items, text};
 use windrow_model::manifest::GroupKind;
 
 use super::item::{complete, leave_out_unread};
-use super::pages::{ListFailure, ListForm, PATIENCE, every_page, get, late};
-use crate::apiserver::ApiServer;
-use crate::apiserver::explain;
+use super::pages::{ListFailure, ListForm, PATIENCE, every_page, get};
+use crate::apiserver::{ApiServer, within};
 use crate::kubeconfig::KubeconfigFiles;
 
 /// How much more memory the objects of one look may take, in bytes, by an estimate. It is the only bound: a list may have
@@ -65,10 +63,10 @@ pub async fn reach(
     kubeconfig: impl Into<KubeconfigFiles>,
 ) -> Result<Client, String> {
     let client = api.client(kubeconfig).await?;
-    match timeout(PATIENCE, client.apiserver_version()).await {
-        Ok(Ok(_)) => Ok(client),
-        Ok(Err(error)) => Err(explain(&error)),
-        Err(_) => Err(late()),
+    let version = within(PATIENCE, client.apiserver_version()).await;
+    match version {
+        Ok(_) => Ok(client),
+        Err(failure) => Err(failure.to_string()),
     }
 }
 

@@ -5,22 +5,18 @@ use std::time::Duration;
 
 use http::Request;
 use http::header::ACCEPT;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::Client;
 use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::Value;
-use tokio::time::timeout;
 use windrow_harvester::objects::text;
-use windrow_model::redact;
 
-use crate::apiserver::explain;
+use crate::apiserver::{LONGEST, RequestFailure, if_found, send};
 
 /// How long a page may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
-/// Objects in a page, and the longest one. Of large objects fewer are asked for at once.
+/// Objects in a page. Of large objects fewer are asked for at once.
 const PAGE: usize = 500;
-const LONGEST_PAGE: usize = 16 << 20;
 
 /// Why a kind was not listed.
 #[derive(Debug)]
@@ -120,40 +116,19 @@ pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, Li
 async fn get_as(client: &Client, path: &str, form: ListForm) -> Result<Option<Value>, ListFailure> {
     let request = Request::get(path)
         .header(ACCEPT, form.accept())
-        .body(Body::empty())
-        .map_err(|error| error.to_string())?;
-    let answer = timeout(PATIENCE, async {
-        let response = client.send(request).await.map_err(|e| explain(&e))?;
-        let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), LONGEST_PAGE);
-        let body = body
-            .collect()
-            .await
-            .map_err(|error| match error.is::<LengthLimitError>() {
-                true => ListFailure::TooLarge,
-                false => ListFailure::Otherwise(error.to_string()),
-            })?;
-        Ok::<_, ListFailure>((status, body.to_bytes()))
-    });
-    let (status, body) = answer.await.unwrap_or_else(|_| Err(late().into()))?;
-    let value: Option<Value> = serde_json::from_slice(&body).ok();
-    match (status, value) {
-        (200, Some(value)) => Ok(Some(value)),
-        (200, None) => Err("the answer is not JSON".to_owned().into()),
-        (404, _) => Ok(None),
-        (410, Some(value)) if !text(&value, "/metadata/continue").is_empty() => Err(
-            ListFailure::Expired(text(&value, "/metadata/continue").to_owned()),
-        ),
-        (status, Some(value)) => {
-            let why = redact::message(text(&value, "/message"));
-            Err(format!("{status}: {why}").into())
+        .body(Body::empty());
+    let reply = match send(client, request, PATIENCE, LONGEST).await {
+        Err(RequestFailure::TooLarge(_)) => return Err(ListFailure::TooLarge),
+        reply => reply.map_err(|failure| failure.to_string())?,
+    };
+    if reply.status == 410 {
+        let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let token = text(&said, "/metadata/continue");
+        if !token.is_empty() {
+            return Err(ListFailure::Expired(token.to_owned()));
         }
-        (status, None) => Err(format!("HTTP {status}").into()),
     }
-}
-
-pub(super) fn late() -> String {
-    format!("no answer within {} s", PATIENCE.as_secs())
+    Ok(if_found(reply.json()).map_err(|failure| failure.to_string())?)
 }
 
 /// Characters that need no escape in a query (RFC 3986).

@@ -8,9 +8,10 @@ use windrow_plan::rules::Platform;
 
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
-use super::kubernetes::{Ask, Credential, NoApiReply, asked, object};
+use super::kubernetes::{Ask, Credential, asked, object};
 use super::own_node::OwnNodeMemory;
 use super::upgrade::{self, Sign, SignMemory};
+use crate::apiserver::RequestFailure;
 
 /// kube-apiserver's `/readyz` with the credential that the node has.
 pub(super) async fn apiserver(context: &ProbeContext, role: NodeRole, node: &str) -> ProbeOutcome {
@@ -27,8 +28,10 @@ pub(super) async fn apiserver(context: &ProbeContext, role: NodeRole, node: &str
             }
         },
         // A silent endpoint of kube-apiserver itself is an answer: it is not up.
-        Err(none @ (NoApiReply::Down(_) | NoApiReply::Late(_))) => ProbeOutcome::failed(none.say()),
-        Err(none @ (NoApiReply::NotNow | NoApiReply::Other(_))) => unknown(none.say()),
+        Err(none @ (RequestFailure::Down(_) | RequestFailure::Late(_))) => {
+            ProbeOutcome::failed(none.to_string())
+        }
+        Err(none) => unknown(none.to_string()),
     }
 }
 

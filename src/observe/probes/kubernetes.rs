@@ -1,7 +1,6 @@
 //! Asks kube-apiserver what [`Ask`] lists, with the credential that the node has.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::Value;
 use windrow_model::redact;
@@ -9,38 +8,7 @@ use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::current_layout::CurrentLayout;
 pub(super) use super::requests::{Ask, Credential, NamespacedName, object_path};
-use crate::apiserver::ApiServer;
-use crate::causes;
-
-/// An answer of kube-apiserver.
-pub(super) struct ApiReply {
-    pub(super) status: u16,
-    pub(super) body: Vec<u8>,
-}
-
-/// Why there is no answer.
-#[derive(Debug)]
-pub(super) enum NoApiReply {
-    /// The connection was refused.
-    Down(String),
-    /// Not within this time.
-    Late(Duration),
-    /// kube-apiserver asks to be left alone for a while.
-    NotNow,
-    /// Anything else: no credential, no trust, or no valid request.
-    Other(String),
-}
-
-impl NoApiReply {
-    pub(super) fn say(&self) -> String {
-        match self {
-            NoApiReply::Down(why) | NoApiReply::Other(why) => why.clone(),
-            // Without the time that is left: the reason should stay the same between questions.
-            NoApiReply::NotNow => "kube-apiserver asks to be left alone for a while".to_owned(),
-            NoApiReply::Late(patience) => format!("no answer within {} s", patience.as_secs()),
-        }
-    }
-}
+use crate::apiserver::{self, ApiServer, LONGEST, Reply, RequestFailure};
 
 /// Asks kube-apiserver with the credentials of the node.
 pub(super) struct Kubernetes {
@@ -59,36 +27,22 @@ impl Kubernetes {
         ask: Ask<'_>,
         credential: Credential,
         node: &str,
-    ) -> Result<ApiReply, NoApiReply> {
+    ) -> Result<Reply, RequestFailure> {
         if !ask.allowed(credential) {
-            return Err(NoApiReply::Other(
+            return Err(RequestFailure::Other(
                 "not asked: a node's identity may not".to_owned(),
             ));
         }
-        let path = self.kubeconfig(credential);
-        let patience = ask.patience();
-        let answer = tokio::time::timeout(patience, async {
-            let connection = self.api.connection(&path).await;
-            let connection = connection.map_err(NoApiReply::Other)?;
-            // The next try comes soon, and this one has little time.
-            if !connection.left().is_zero() {
-                return Err(NoApiReply::NotNow);
-            }
-            let request = ask
-                .request(node)
-                .map_err(|error| NoApiReply::Other(error.to_string()))?;
-            let response = connection
-                .client()
-                .send(request)
-                .await
-                .map_err(|error| no_reply(&error))?;
-            let status = response.status().as_u16();
-            let body = response.into_body().collect_bytes().await;
-            let body = body.map_err(|error| no_reply(&error))?.to_vec();
-            Ok(ApiReply { status, body })
-        })
-        .await;
-        answer.unwrap_or(Err(NoApiReply::Late(patience)))
+        let connection = self.api.connection(self.kubeconfig(credential)).await;
+        let connection = connection.map_err(RequestFailure::Other)?;
+        // The next try comes soon, and this one has little time. Without the time that is left: the reason should stay the
+        // same between questions.
+        if !connection.left().is_zero() {
+            let why = "kube-apiserver asks to be left alone for a while";
+            return Err(RequestFailure::Other(why.to_owned()));
+        }
+        let client = connection.client();
+        apiserver::send(client, ask.request(node), ask.patience(), LONGEST).await
     }
 
     fn kubeconfig(&self, credential: Credential) -> PathBuf {
@@ -105,7 +59,7 @@ impl Kubernetes {
         ask: Ask<'_>,
         credential: Credential,
         node: &str,
-        reply: &ApiReply,
+        reply: &Reply,
     ) -> ProbeOutcome {
         let asked = asked(ask, credential, node);
         match reply.status {
@@ -114,20 +68,9 @@ impl Kubernetes {
                 self.kubeconfig(credential).display().to_string(),
                 "kube-apiserver refuses this credential (401)",
             ),
-            403 => ProbeOutcome::refused(asked, words(reply)),
-            _ => ProbeOutcome::unknown(asked, words(reply)),
+            403 => ProbeOutcome::refused(asked, reply.refusal()),
+            _ => ProbeOutcome::unknown(asked, reply.refusal()),
         }
-    }
-}
-
-fn no_reply(error: &kube::Error) -> NoApiReply {
-    let refused = causes::innermost(error)
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
-    let why = causes::in_words(error);
-    match refused {
-        true => NoApiReply::Down(why),
-        false => NoApiReply::Other(why),
     }
 }
 
@@ -167,18 +110,7 @@ pub(super) async fn object(
         },
         Ok(reply) if reply.status == 404 => Err(ProbeOutcome::failed(absent)),
         Ok(reply) => Err(kubernetes.no_usable_answer(ask, credential, node, &reply)),
-        Err(none) => Err(unknown(none.say())),
-    }
-}
-
-/// A refusal in kube-apiserver's own words, without the values that it quotes.
-pub(super) fn words(reply: &ApiReply) -> String {
-    let message = serde_json::from_slice::<Value>(&reply.body)
-        .ok()
-        .and_then(|status| status["message"].as_str().map(str::to_owned));
-    match message {
-        Some(message) => format!("{}: {}", reply.status, redact::message(&message)),
-        None => format!("HTTP {}", reply.status),
+        Err(none) => Err(unknown(none.to_string())),
     }
 }
 

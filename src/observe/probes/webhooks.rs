@@ -152,8 +152,8 @@ async fn attempt(context: &ProbeContext, node: &str, answerer: &Answerer) -> Tri
     let asked = asked(ask, Credential::Admin, node);
     match reply {
         Ok(reply) if (200..300).contains(&reply.status) => Tried::Answers,
-        Ok(reply) => judge(asked, &words(&reply)),
-        Err(none) => Tried::NotKnown(asked, none.say()),
+        Ok(reply) => judge(asked, &reply.refusal()),
+        Err(none) => Tried::NotKnown(asked, none.to_string()),
     }
 }
 

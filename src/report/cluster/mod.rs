@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use http::header::CONTENT_TYPE;
 use http::{Method, Request};
 use jiff::Timestamp;
 use kube::Client;
@@ -26,13 +27,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use windrow_decide::{Event, Status};
 use windrow_model::reasons::Code;
-use windrow_model::redact;
 
 use self::content::{NodeCondition, Notice};
 use self::policy::Work;
 pub use self::policy::{NodeOutletPolicy, OutletRequest, WriteError};
 use super::journal;
-use crate::apiserver::ApiServer;
+use crate::apiserver::{self, ApiServer, LONGEST};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -233,33 +233,23 @@ async fn send(
     path: &str,
     body: Option<&Value>,
 ) -> Result<Value, WriteError> {
-    let mut request = Request::builder().method(method.clone()).uri(path);
-    request = match method {
-        Method::PATCH => request.header(
-            http::header::CONTENT_TYPE,
-            "application/strategic-merge-patch+json",
-        ),
-        _ => request.header(http::header::CONTENT_TYPE, "application/json"),
+    let content_type = match method {
+        Method::PATCH => "application/strategic-merge-patch+json",
+        _ => "application/json",
     };
-    let body = body.map_or_else(Body::empty, |body| {
-        Body::from(body.to_string().into_bytes())
-    });
-    let request = request.body(body).map_err(|_| WriteError::Down)?;
-    let answer = timeout(PATIENCE, async {
-        let response = client.send(request).await?;
-        let status = response.status().as_u16();
-        let body = response.into_body().collect_bytes().await?;
-        Ok::<_, kube::Error>((status, body))
-    });
-    let (status, body) = answer
-        .await
-        .map_err(|_| WriteError::Down)?
-        .map_err(|_| WriteError::Down)?;
-    let value: Value = serde_json::from_slice(&body).unwrap_or_default();
-    match status {
-        200..300 => Ok(value),
+    let request = Request::builder()
+        .method(method.clone())
+        .uri(path)
+        .header(CONTENT_TYPE, content_type)
+        .body(body.map_or_else(Body::empty, |body| {
+            Body::from(body.to_string().into_bytes())
+        }));
+    let reply = apiserver::send(client, request, PATIENCE, LONGEST).await;
+    let reply = reply.map_err(|_| WriteError::Down)?;
+    match reply.status {
+        200..300 => Ok(serde_json::from_slice(&reply.body).unwrap_or_default()),
         403 => {
-            let why = redact::message(value["message"].as_str().unwrap_or("403"));
+            let why = reply.refusal();
             Err(WriteError::Refused(format!("{method} {path}: {why}")))
         }
         404 => Err(WriteError::Missing),
