@@ -186,7 +186,7 @@ async fn the_loser_of_a_race_does_not_have_the_lease_and_a_refusal_is_an_error()
     assert!(matches!(lost, LeaseHolder::Other(_)));
     store.refuse(Method::POST, StatusCode::FORBIDDEN);
     let why = ours.take(&client, at(1000)).await.unwrap_err();
-    assert!(why.starts_with("403 ") && why.contains("says no"), "{why}");
+    assert!(why.starts_with("403: ") && why.contains("says no"), "{why}");
     ours.take(&client, at(1000)).await.unwrap();
     store.refuse(Method::PUT, StatusCode::FORBIDDEN);
     assert!(ours.release(&client).await.is_err());

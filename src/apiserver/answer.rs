@@ -162,20 +162,23 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// The refusal, or that it is not JSON.
+    /// The refusal, or why it cannot be read.
     pub(crate) fn json<T: DeserializeOwned>(self) -> Result<T, RequestFailure> {
-        serde_json::from_slice(&self.granted()?.body)
-            .map_err(|_| RequestFailure::Other("the answer is not JSON".to_owned()))
+        serde_json::from_slice(&self.granted()?.body).map_err(|error| {
+            let why = redact::message(&error.to_string());
+            RequestFailure::Other(format!("the answer cannot be read: {why}"))
+        })
     }
 
     /// A refusal in a line.
     pub(crate) fn refusal(&self) -> String {
-        #[derive(Deserialize)]
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
         struct Refusal {
             message: String,
         }
-        let said = serde_json::from_slice::<Refusal>(&self.body);
-        refusal(self.status, said.map_or("", |said| &said.message))
+        let said: Refusal = serde_json::from_slice(&self.body).unwrap_or_default();
+        refusal(self.status, &said.message)
     }
 }
 

@@ -9,23 +9,22 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
-use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
-use kube::core::ObjectList;
+use kube::api::{Api, DynamicObject, WatchEvent, WatchParams};
 use serde_json::Value;
 use tokio::time::timeout;
 use windrow_decide::Detail;
 use windrow_model::redact;
 
-use super::answer::explain;
-use super::{Connection, RequestFailure, answer};
+use super::answer::{ANSWER, explain};
+use super::{
+    Connection, ListBounds, ListForm, Pages, RequestFailure, WhenExpired, answer, escaped,
+};
 use crate::backoff::Backoff;
 
 /// kube-apiserver ends a watch after this time.
 pub(crate) const WATCH_SECONDS: u32 = 290;
 /// A watch that is silent for longer is dead, even when its connection is not.
 pub(crate) const DEAD: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 20);
-/// Objects in a page of a list.
-const PAGE: u32 = 500;
 
 /// What a watch reports.
 pub(crate) enum WatchChange {
@@ -96,21 +95,23 @@ impl Followed {
     }
 
     async fn list(&self, connection: &Connection) -> Result<(Vec<Value>, String), RequestFailure> {
-        let mut objects = Vec::new();
-        let mut parameters = ListParams {
-            field_selector: self.fields.clone(),
-            ..ListParams::default().limit(PAGE)
+        let form = match self.detail {
+            Detail::Full => ListForm::Objects,
+            Detail::Metadata => ListForm::Metadata,
         };
+        let fields = self.fields.as_deref().map(escaped);
+        let query = fields.map_or_else(String::new, |fields| format!("&fieldSelector={fields}"));
+        let bounds = ListBounds::of(ANSWER);
+        let path = self.api.resource_url();
+        let mut pages = Pages::new(path, &query, form, bounds, WhenExpired::Fail);
+        let (mut objects, mut version) = (Vec::new(), String::new());
         loop {
-            let page = match self.detail {
-                Detail::Full => page(connection, self.api.list(&parameters)).await?,
-                Detail::Metadata => page(connection, self.api.list_metadata(&parameters)).await?,
+            connection.wait().await;
+            let Some(page) = pages.next::<DynamicObject>(connection.client()).await? else {
+                return Ok((objects, version));
             };
-            objects.extend(page.objects);
-            match page.next {
-                Some(next) => parameters.continue_token = Some(next),
-                None => return Ok((objects, page.version)),
-            }
+            objects.extend(page.items.iter().filter_map(slim));
+            version = page.version;
         }
     }
 
@@ -186,27 +187,6 @@ enum WatchEnd {
     /// The version is too old, or the stream broke: list again.
     Expired,
     Failed(RequestFailure),
-}
-
-struct Page {
-    objects: Vec<Value>,
-    version: String,
-    next: Option<String>,
-}
-
-async fn page<K>(
-    connection: &Connection,
-    request: impl Future<Output = kube::Result<ObjectList<K>>>,
-) -> Result<Page, RequestFailure>
-where
-    K: Clone + serde::Serialize,
-{
-    let list = answer(connection, request).await?;
-    Ok(Page {
-        objects: list.items.iter().filter_map(slim).collect(),
-        version: list.metadata.resource_version.unwrap_or_default(),
-        next: list.metadata.continue_.filter(|token| !token.is_empty()),
-    })
 }
 
 async fn open<K, S>(

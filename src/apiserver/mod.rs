@@ -12,11 +12,14 @@
 mod answer;
 mod connection;
 mod follow;
+mod list;
 #[cfg(test)]
 mod person_tests;
 mod plugin;
 mod presented;
 mod renewed;
+#[cfg(test)]
+pub(crate) mod served_list;
 #[cfg(test)]
 mod sharing_tests;
 #[cfg(test)]
@@ -34,11 +37,13 @@ use kube::Client;
 use rustls::crypto::{CryptoProvider, ring};
 
 pub(crate) use self::answer::{
-    ANSWER, LONGEST, Reply, RequestFailure, answer, get, if_found, open, send, within,
+    LONGEST, Reply, RequestFailure, answer, get, if_found, open, send, within,
 };
 pub(crate) use self::follow::{
     DEAD, Followed, WATCH_SECONDS, WatchChange, WatchSink, name_of, read_line,
 };
+pub(crate) use self::list::{ListBounds, Pages, WhenExpired};
+pub use self::list::{ListForm, escaped};
 pub use self::presented::earliest_end;
 pub use self::throttle::RequestCounts;
 

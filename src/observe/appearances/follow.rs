@@ -10,7 +10,7 @@ use windrow_decide::flight::{Appeared, ObjectMetadata, provenance};
 use windrow_model::manifest::ObjectRef;
 
 use super::definitions::NewDefinitions;
-use super::requests::{Change, Pages, Resource, Watch};
+use super::requests::{Change, Item, Resource, Watch};
 use super::{Sighting, Source};
 use crate::apiserver::RequestFailure;
 use crate::backoff::Backoff;
@@ -184,17 +184,21 @@ impl FollowedKind {
         listed: bool,
     ) -> Result<Option<String>, RequestFailure> {
         let connection = source.connection().await.map_err(RequestFailure::Other)?;
-        let mut pages = Pages::new(&connection, self.watched.resource);
-        while let Some(page) = pages.next().await? {
-            let seen = page
-                .iter()
-                .filter_map(|object| self.sighting(object, definitions, listed));
+        let mut pages = self.watched.resource.pages();
+        let mut version = String::new();
+        loop {
+            connection.wait().await;
+            let Some(page) = pages.next::<Item>(connection.client()).await? else {
+                return Ok(Some(version));
+            };
+            let seen = page.items.iter();
+            let seen = seen.filter_map(|item| self.sighting(&item.metadata, definitions, listed));
             let seen = seen.collect();
             if !source.send(seen).await {
                 return Ok(None);
             }
+            version = page.version;
         }
-        Ok(Some(pages.version))
     }
 
     fn number(&self, text: &str) -> u64 {

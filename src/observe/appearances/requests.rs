@@ -10,45 +10,31 @@ use serde::Deserialize;
 use tokio::time::timeout;
 use windrow_decide::flight::ObjectMetadata;
 
-use crate::apiserver::{self, Connection, DEAD, Reply, RequestFailure, WATCH_SECONDS};
+use crate::apiserver::{
+    self, Connection, DEAD, ListBounds, ListForm, Pages, RequestFailure, WATCH_SECONDS,
+    WhenExpired, escaped,
+};
 use crate::causes;
-use crate::observe::objects::escaped;
 
 /// How long an answer may take. A watch lasts longer.
-pub(super) const ANSWER: Duration = Duration::from_secs(15);
-/// Objects in a page. Of large ones fewer are asked for.
-const PAGE: usize = 100;
-/// The longest page, and the longest line of a watch. etcd takes no object that is larger than a line.
-const LONGEST_PAGE: usize = 8 << 20;
+const ANSWER: Duration = Duration::from_secs(15);
+const BOUNDS: ListBounds = ListBounds {
+    patience: ANSWER,
+    page: 100,
+    longest: 8 << 20,
+};
+/// The longest line of a watch. etcd takes no object that is larger.
 const LONGEST_LINE: usize = 4 << 20;
 /// What a buffer keeps of its size between two lines.
 const ROOM: usize = 16 << 10;
 
-const LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const OBJECT: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-
-/// A page of a list.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Page {
-    metadata: PageMetadata,
-    /// kube-apiserver writes `null` for none.
-    items: Option<Vec<Item>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct PageMetadata {
-    resource_version: String,
-    #[serde(rename = "continue")]
-    next: String,
-}
 
 /// An object, or the Status in its place.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Item {
-    metadata: ObjectMetadata,
+pub(super) struct Item {
+    pub(super) metadata: ObjectMetadata,
     code: u16,
     message: String,
 }
@@ -90,65 +76,16 @@ pub(super) struct Resource {
     pub(super) from_memory: bool,
 }
 
-/// The pages of a list.
-pub(super) struct Pages<'c> {
-    connection: &'c Connection,
-    resource: Resource,
-    most: usize,
-    next: String,
-    /// The version of the whole list: its watch begins there.
-    pub(super) version: String,
-    done: bool,
-}
-
-impl<'c> Pages<'c> {
-    pub(super) fn new(connection: &'c Connection, resource: Resource) -> Self {
-        Self {
-            connection,
-            resource,
-            most: PAGE,
-            next: String::new(),
-            version: String::new(),
-            done: false,
+impl Resource {
+    /// The pages of its list, whose version a watch begins at.
+    pub(super) fn pages(&self) -> Pages {
+        let form = ListForm::Metadata;
+        let pages = Pages::new(self.path, self.query, form, BOUNDS, WhenExpired::Fail);
+        match self.from_memory {
+            true => pages.from_memory(),
+            false => pages,
         }
     }
-
-    /// The next page; `None` after the last one.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<ObjectMetadata>>, RequestFailure> {
-        while !self.done {
-            let Resource { path, query, .. } = self.resource;
-            let version = match (self.resource.from_memory, self.next.is_empty()) {
-                (true, true) => "&resourceVersion=0",
-                _ => "",
-            };
-            let path = format!("{path}?limit={}{query}{version}{}", self.most, self.next);
-            let page = match page(self.connection, &path).await {
-                Err(RequestFailure::TooLarge(_)) if self.most > 1 => {
-                    self.most = (self.most / 10).max(1);
-                    continue;
-                }
-                answer => answer?,
-            };
-            self.done = page.metadata.next.is_empty();
-            self.next = format!("&continue={}", escaped(&page.metadata.next));
-            self.version = page.metadata.resource_version;
-            let items = page.items.into_iter().flatten();
-            let items = items.map(|item| item.metadata);
-            return Ok(Some(items.collect()));
-        }
-        Ok(None)
-    }
-}
-
-async fn page(connection: &Connection, path: &str) -> Result<Page, RequestFailure> {
-    connection.wait().await;
-    let request = request(path, LIST);
-    let reply = apiserver::send(connection.client(), request, ANSWER, LONGEST_PAGE).await;
-    reply.and_then(Reply::json)
-}
-
-fn request(path: &str, form: &str) -> http::Result<Request<Body>> {
-    Request::get(path).header(ACCEPT, form).body(Body::empty())
 }
 
 /// A watch that is open.
@@ -170,7 +107,9 @@ impl Watch {
             escaped(version)
         );
         connection.wait().await;
-        let request = request(&path, OBJECT);
+        let request = Request::get(path)
+            .header(ACCEPT, OBJECT)
+            .body(Body::empty());
         Ok(Self {
             body: apiserver::open(connection.client(), request, ANSWER).await?,
             lines: LineBuffer::default(),

@@ -10,7 +10,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::requests::{Change, Pages, Resource, Watch};
+use super::requests::{Change, Item, Resource, Watch};
+use crate::apiserver::served_list::ServedList;
 use crate::apiserver::{Connection, RequestFailure};
 
 const NAMESPACES: Resource = Resource {
@@ -23,27 +24,8 @@ fn object(name: &str, annotation: usize) -> Value {
     json!({"metadata": {"name": name, "resourceVersion": "5", "annotations": {"large": "x".repeat(annotation)}}})
 }
 
-/// A connection to a list of thirty objects of this size, in pages as large as requested.
 fn thirty(size: usize) -> Connection {
-    let serve = tower::service_fn(move |request: Request<Body>| async move {
-        let query = request.uri().query().unwrap().to_owned();
-        let value = |key: &str| query.split('&').find_map(|one| one.strip_prefix(key));
-        let most: usize = value("limit=").unwrap().parse().unwrap();
-        let first: usize = value("continue=").map_or(0, |token| token.parse().unwrap());
-        let last = (first + most).min(30);
-        let next = if last < 30 {
-            last.to_string()
-        } else {
-            String::new()
-        };
-        let items: Vec<Value> = (first..last)
-            .map(|number| object(&number.to_string(), size))
-            .collect();
-        let page = json!({"metadata": {"resourceVersion": "9", "continue": next}, "items": items});
-        let body = Body::from(page.to_string().into_bytes());
-        Ok::<_, Infallible>(Response::new(body))
-    });
-    Connection::with_client(Client::new(serve, "default"))
+    Connection::with_client(ServedList::thirty(size).client())
 }
 
 /// A connection to a watch that says this, in parts of this size in bytes.
@@ -61,12 +43,12 @@ fn watched(text: String, part: usize) -> Connection {
 }
 
 async fn listed(connection: &Connection) -> Result<Vec<String>, RequestFailure> {
-    let mut pages = Pages::new(connection, NAMESPACES);
+    let mut pages = NAMESPACES.pages();
     let mut names = Vec::new();
-    while let Some(page) = pages.next().await? {
-        names.extend(page.into_iter().map(|object| object.name));
+    while let Some(page) = pages.next::<Item>(connection.client()).await? {
+        names.extend(page.items.into_iter().map(|item| item.metadata.name));
+        assert_eq!(page.version, "9");
     }
-    assert_eq!(pages.version, "9");
     Ok(names)
 }
 
@@ -135,4 +117,15 @@ async fn a_watch_that_cannot_be_read_is_a_failure_and_an_old_version_is_not_take
         assert_eq!(failure.is_gone(), is_expired, "{failure:?}");
         assert_eq!(version, "1");
     }
+}
+
+#[tokio::test]
+async fn a_list_that_expires_is_begun_again_because_its_watch_goes_on_from_it() {
+    let served = ServedList {
+        objects: 300,
+        expires_at: 100,
+        ..ServedList::thirty(1)
+    };
+    let failure = listed(&Connection::with_client(served.client())).await;
+    assert!(failure.unwrap_err().is_gone());
 }

@@ -4,27 +4,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::Request;
-use http::header::ACCEPT;
 use kube::Client;
-use kube::client::Body;
 use serde_json::Value;
 use windrow_harvester::objects::{KeptMetadata, ObjectKind};
 
-use super::collection::{CollectedPart, Collection, LARGEST, LARGEST_OF_ALL};
+use super::collection::{CollectedPart, Collection, LARGEST_OF_ALL};
 use super::reduce;
-use crate::apiserver::{ApiServer, Reply, RequestFailure, send};
+use crate::apiserver::{
+    ApiServer, LONGEST, ListBounds, ListForm, Pages, Reply, RequestFailure, WhenExpired, get,
+};
 use crate::archive::objects_path;
 use crate::kubeconfig;
-use crate::observe::objects::{ListForm, escaped};
 
 /// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Objects in a page, and its longest size: a list of 500 larger objects helps no reader.
-const PAGE: usize = 500;
-const LONGEST_PAGE: usize = 8 * LARGEST;
-/// Most pages of a kind. A list that was cut off proves nothing.
-const MOST_PAGES: usize = 10;
+/// Most objects of a list. One that was cut off proves nothing.
+const MOST_OBJECTS: usize = 5000;
 
 /// A kind and where its objects are listed.
 struct ListedKind {
@@ -145,7 +140,7 @@ impl ListedKind {
             "" => format!("/api/{}", self.version),
             group => format!("/apis/{group}/{}", self.version),
         };
-        format!("{api}/{}?limit={PAGE}", self.resource)
+        format!("{api}/{}", self.resource)
     }
 }
 
@@ -160,7 +155,8 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
         ("/version", "cluster/version.json"),
         ("/readyz?verbose", "cluster/readyz"),
     ] {
-        match get(collection, &client, path, ListForm::Objects).await {
+        let reply = get(&client, path, collection.time(PATIENCE), LONGEST).await;
+        match reply.and_then(Reply::granted) {
             Ok(reply) => {
                 let text = String::from_utf8_lossy(&reply.body).into_owned();
                 let found = CollectedPart::text(text, false);
@@ -202,15 +198,15 @@ async fn of_own_node(collection: &mut Collection<'_>, client: &Client, node: &st
     collection.missing("most objects of the cluster", why);
     let of_node = |kind: ObjectKind, selector: &str| {
         let kind = diagnosed(kind);
-        let path = format!("{}&fieldSelector={selector}%3D{node}", kind.path());
-        (kind, path)
+        let query = format!("&fieldSelector={selector}%3D{node}");
+        (kind, query)
     };
-    for (kind, path) in [
+    for (kind, query) in [
         of_node(ObjectKind::NODE, "metadata.name"),
         of_node(ObjectKind::POD, "spec.nodeName"),
-        (SERVICES, SERVICES.path()),
+        (SERVICES, String::new()),
     ] {
-        list(collection, client, &kind, &[path]).await;
+        list(collection, client, &kind, &[&query]).await;
     }
 }
 
@@ -238,22 +234,20 @@ async fn credential(
 
 async fn list_all(collection: &mut Collection<'_>, client: &Client, kind: &ListedKind) {
     collection.report_progress(&format!("the cluster's objects: {}", kind.name()));
-    let with = |selector| format!("{}{selector}", kind.path());
-    let paths: Vec<String> = kind.selectors.iter().map(with).collect();
-    list(collection, client, kind, &paths).await;
+    list(collection, client, kind, kind.selectors).await;
 }
 
-/// Lists what is at any of these paths.
+/// Lists the objects that any of these queries finds.
 async fn list(
     collection: &mut Collection<'_>,
     client: &Client,
     kind: &ListedKind,
-    paths: &[String],
+    queries: &[&str],
 ) {
     let what = format!("{} of {}", kind.name(), kind.api_version());
     let mut taken = ListedObjects::default();
-    for path in paths {
-        if let Err(why) = pages(collection, client, path, kind.form(), &mut taken).await {
+    for query in queries {
+        if let Err(why) = pages(collection, client, kind, query, &mut taken).await {
             return collection.missing(what, why.to_string());
         }
     }
@@ -266,7 +260,10 @@ async fn list(
         ..CollectedPart::tree(list, taken.bytes)
     };
     let name = objects_path(kind.group, &kind.name());
-    let source = format!("GET {}", paths.first().map_or("", String::as_str));
+    let query = queries
+        .first()
+        .map_or_else(String::new, |query| query.replacen('&', "?", 1));
+    let source = format!("GET {}{query}", kind.path());
     collection.add(name, "objects of the cluster", source, found);
 }
 
@@ -282,41 +279,96 @@ struct ListedObjects {
 async fn pages(
     collection: &Collection<'_>,
     client: &Client,
-    path: &str,
-    form: ListForm,
+    kind: &ListedKind,
+    query: &str,
     taken: &mut ListedObjects,
 ) -> Result<(), RequestFailure> {
-    let mut next = String::new();
-    for _ in 0..MOST_PAGES {
-        let reply = get(collection, client, &format!("{path}{next}"), form).await?;
-        taken.bytes += reply.body.len();
-        let mut answer: Value = reply.json()?;
-        if let Value::Array(items) = answer["items"].take() {
-            taken.items.extend(items);
-        }
-        let token = answer["metadata"]["continue"].as_str().unwrap_or_default();
-        if token.is_empty() {
+    let bounds = ListBounds::of(PATIENCE);
+    let mut pages = Pages::new(&kind.path(), query, kind.form(), bounds, WhenExpired::GoOn);
+    let most = taken.items.len() + MOST_OBJECTS;
+    loop {
+        pages.bounds.patience = collection.time(PATIENCE);
+        let Some(page) = pages.next(client).await? else {
+            return Ok(());
+        };
+        taken.bytes += page.bytes;
+        taken.items.extend(page.items);
+        // Whatever exceeds the archive is not requested.
+        let is_full = collection.bytes + taken.bytes > LARGEST_OF_ALL;
+        if !pages.is_done() && (is_full || taken.items.len() >= most) {
+            taken.truncated = true;
             return Ok(());
         }
-        next = format!("&continue={}", escaped(token));
-        // Whatever exceeds the archive is not requested.
-        if collection.bytes + taken.bytes > LARGEST_OF_ALL {
-            break;
-        }
     }
-    taken.truncated = true;
-    Ok(())
 }
 
-async fn get(
-    collection: &Collection<'_>,
-    client: &Client,
-    path: &str,
-    form: ListForm,
-) -> Result<Reply, RequestFailure> {
-    let request = Request::get(path)
-        .header(ACCEPT, form.accept())
-        .body(Body::empty());
-    let reply = send(client, request, collection.time(PATIENCE), LONGEST_PAGE).await;
-    reply.and_then(Reply::granted)
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tokio::time::Instant;
+    use windrow_harvester::incidents::OwnNode;
+
+    use super::*;
+    use crate::apiserver::served_list::ServedList;
+    use crate::archive::{Collected, CollectedContent};
+    use crate::layout::Layout;
+    use crate::observe::collect::Wanted;
+
+    /// The StorageClasses of a report on such a cluster.
+    async fn reported(served: ServedList) -> Result<(usize, bool), String> {
+        let patience = Duration::from_secs(600);
+        let wanted = Wanted {
+            layout: Layout::new("/nowhere"),
+            live: false,
+            manifests: false,
+            own: OwnNode::default(),
+            patience,
+        };
+        let mut into = Collected::default();
+        let mut collection = Collection {
+            wanted: &wanted,
+            until: Instant::now() + patience,
+            bytes: 0,
+            into: &mut into,
+            on_progress: &mut |_| {},
+        };
+        let kind = kind("storage.k8s.io", "v1", "StorageClass", "storageclasses");
+        list_all(&mut collection, &served.client(), &kind).await;
+        if let Some(missing) = into.missing.first() {
+            return Err(missing.why.clone());
+        }
+        let CollectedContent::Tree(list) = &into.items[0].content else {
+            return Err("it is no list".to_owned());
+        };
+        let items = list["items"].as_array().unwrap();
+        let names: BTreeSet<&str> = items
+            .iter()
+            .filter_map(|item| item["metadata"]["name"].as_str())
+            .collect();
+        assert_eq!(names.len(), items.len(), "none comes twice");
+        Ok((names.len(), into.items[0].truncated))
+    }
+
+    #[tokio::test]
+    async fn a_list_of_large_objects_is_in_the_report_and_one_that_expires_is_whole() {
+        // All thirty exceed what one answer may have.
+        let large = ServedList::thirty(600 << 10);
+        assert_eq!(reported(large).await, Ok((30, false)));
+        let expires = ServedList {
+            objects: 1200,
+            expires_at: 500,
+            ..ServedList::thirty(1)
+        };
+        assert_eq!(reported(expires).await, Ok((1200, false)));
+    }
+
+    #[tokio::test]
+    async fn a_list_that_is_too_long_is_cut_off_and_says_so() {
+        let long = ServedList {
+            objects: 5001,
+            ..ServedList::thirty(1)
+        };
+        assert_eq!(reported(long).await, Ok((5000, true)));
+    }
 }

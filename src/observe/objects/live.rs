@@ -1,14 +1,22 @@
 //! Objects from the API.
 
+use std::time::Duration;
+
 use kube::Client;
 use serde_json::Value;
 use windrow_harvester::objects::{KindListing, ObjectKind, Objects, items, text};
 use windrow_model::manifest::GroupKind;
 
 use super::item::{complete, leave_out_unread};
-use super::pages::{ListFailure, ListForm, PATIENCE, every_page, get};
-use crate::apiserver::{ApiServer, within};
+use crate::apiserver::{
+    self, ApiServer, LONGEST, ListBounds, ListForm, Pages, Reply, WhenExpired, if_found, within,
+};
 use crate::kubeconfig::KubeconfigFiles;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const NO_ROOM: &str = "too large: the objects take more memory than there is for them";
 
 /// How much more memory the objects of one look may take, in bytes, by an estimate. It is the only bound: a list may have
 /// any number of objects.
@@ -27,9 +35,9 @@ impl Room {
     }
 
     /// Counts the memory of an object.
-    fn take(&mut self, object: &Value) -> Result<usize, ListFailure> {
+    fn take(&mut self, object: &Value) -> Result<usize, String> {
         let bytes = memory_of(object);
-        self.0 = self.0.checked_sub(bytes).ok_or(ListFailure::TooLarge)?;
+        self.0 = self.0.checked_sub(bytes).ok_or(NO_ROOM)?;
         Ok(bytes)
     }
 }
@@ -76,7 +84,8 @@ pub async fn reach(
 ///
 /// Why it cannot be had.
 pub async fn get_object(client: &Client, path: &str) -> Result<Option<Value>, String> {
-    get(client, path).await.map_err(|why| why.to_string())
+    let reply = apiserver::get(client, path, PATIENCE, LONGEST).await;
+    if_found(reply.and_then(Reply::json)).map_err(|failure| failure.to_string())
 }
 
 /// Lists these kinds for a person.
@@ -107,21 +116,17 @@ pub async fn ask_by_name(
     }
 }
 
-fn listed(found: Result<Vec<Value>, ListFailure>) -> KindListing {
+fn listed(found: Result<Vec<Value>, String>) -> KindListing {
     match found {
         Ok(items) => KindListing::Objects(items),
-        Err(why) => KindListing::Unknown(why.to_string()),
+        Err(why) => KindListing::Unknown(why),
     }
 }
 
-async fn by_name(
-    client: &Client,
-    kind: &GroupKind,
-    room: &mut Room,
-) -> Result<Vec<Value>, ListFailure> {
+async fn by_name(client: &Client, kind: &GroupKind, room: &mut Room) -> Result<Vec<Value>, String> {
     let version = match kind.group.as_str() {
         "" => "v1".to_owned(),
-        group => match get(client, &format!("/apis/{group}")).await? {
+        group => match get_object(client, &format!("/apis/{group}")).await? {
             Some(served) => text(&served, "/preferredVersion/groupVersion").to_owned(),
             None => return Ok(Vec::new()),
         },
@@ -130,7 +135,7 @@ async fn by_name(
         true => format!("/api/{version}"),
         false => format!("/apis/{version}"),
     };
-    let served = get(client, &root).await?.unwrap_or_default();
+    let served = get_object(client, &root).await?.unwrap_or_default();
     let resources = items(&served, "/resources").iter();
     let mut plurals = resources
         .filter(|one| text(one, "/kind") == kind.kind)
@@ -154,11 +159,7 @@ async fn by_name(
     }
 }
 
-async fn all(
-    client: &Client,
-    kind: ObjectKind,
-    room: &mut Room,
-) -> Result<Vec<Value>, ListFailure> {
+async fn all(client: &Client, kind: ObjectKind, room: &mut Room) -> Result<Vec<Value>, String> {
     let version = kind.api_version();
     let named = (version.as_str(), kind.kind);
     let (kept, form) = match kind.kept_metadata() {
@@ -185,17 +186,26 @@ async fn pages(
     named: (&str, &str),
     reduce: impl Fn(&mut Value),
     room: &mut Room,
-) -> Result<Vec<Value>, ListFailure> {
+) -> Result<Vec<Value>, String> {
     let mut items = Vec::new();
     let mut taken = 0;
-    let found = every_page(client, path, query, form, |item| {
-        let mut item = complete(item, named.0, named.1);
-        reduce(&mut item);
-        taken += room.take(&item)?;
-        items.push(item);
+    let read = async {
+        let bounds = ListBounds::of(PATIENCE);
+        let mut pages = Pages::new(path, query, form, bounds, WhenExpired::GoOn);
+        while let Some(page) = if_found(pages.next(client).await)
+            .map_err(|failure| failure.to_string())?
+            .flatten()
+        {
+            for item in page.items {
+                let mut item = complete(item, named.0, named.1);
+                reduce(&mut item);
+                taken += room.take(&item)?;
+                items.push(item);
+            }
+        }
         Ok(())
-    });
-    match found.await {
+    };
+    match read.await {
         Ok(()) => Ok(items),
         // Dropped objects leave their room to others.
         Err(why) => {
@@ -214,74 +224,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::apiserver::served_list::ServedList;
 
-    /// A list of objects of some size, in pages as large as requested.
-    #[derive(Clone, Copy)]
-    struct Served {
-        objects: usize,
-        size: usize,
-        /// The object before which the token of a page is too old.
-        expires_at: usize,
-    }
-
-    impl Served {
-        fn answer(self, request: &Request<Body>) -> (u16, Value) {
-            let query = request.uri().query().unwrap();
-            let value = |key: &str| query.split('&').find_map(|one| one.strip_prefix(key));
-            let most: usize = value("limit=").unwrap().parse().unwrap();
-            let token = value("continue=").unwrap_or("0");
-            let first: usize = token.trim_start_matches("new").parse().unwrap();
-            if first > 0 && first == self.expires_at && !token.starts_with("new") {
-                let renewed = json!({"continue": format!("new{first}")});
-                return (
-                    410,
-                    json!({"kind": "Status", "code": 410, "metadata": renewed}),
-                );
-            }
-            let last = (first + most).min(self.objects);
-            let object = |number: usize| {
-                let container = json!({"name": "a", "env": [{"value": "x".repeat(self.size)}]});
-                json!({"metadata": {"name": number.to_string(), "labels": {"x": "x".repeat(self.size)}},
-                    "spec": {"containers": [container]}})
-            };
-            let next = match last < self.objects {
-                true => last.to_string(),
-                false => String::new(),
-            };
-            let items: Vec<Value> = (first..last).map(object).collect();
-            (200, json!({"items": items, "metadata": {"continue": next}}))
-        }
-
-        async fn pods(self, room: &mut Room) -> Result<Vec<Value>, String> {
-            let serve = tower::service_fn(move |request| async move {
-                let (status, body) = self.answer(&request);
-                let body = Body::from(body.to_string().into_bytes());
-                let response = Response::builder().status(status).body(body).unwrap();
-                Ok::<_, Infallible>(response)
-            });
-            let client = Client::new(serve, "default");
-            let mut objects = Objects::default();
-            ask(&client, &[ObjectKind::POD], &mut objects, room).await;
-            let found = objects.all(ObjectKind::POD);
-            found.map(<[Value]>::to_vec).map_err(|why| why.to_string())
-        }
-    }
-
-    fn thirty(size: usize) -> Served {
-        Served {
-            objects: 30,
-            size,
-            expires_at: 0,
-        }
+    async fn pods(served: ServedList, room: &mut Room) -> Result<Vec<Value>, String> {
+        let mut objects = Objects::default();
+        ask(&served.client(), &[ObjectKind::POD], &mut objects, room).await;
+        let found = objects.all(ObjectKind::POD);
+        found.map(<[Value]>::to_vec).map_err(|why| why.to_string())
     }
 
     #[tokio::test]
     async fn objects_for_which_there_is_no_room_are_unknown_and_leave_theirs_to_others() {
         let mut room = Room(1 << 20);
-        assert_eq!(thirty(1000).pods(&mut room).await.unwrap().len(), 30);
+        assert_eq!(
+            pods(ServedList::thirty(1000), &mut room)
+                .await
+                .unwrap()
+                .len(),
+            30
+        );
         let left = room.0;
         assert!(left < (1 << 20) - 30 * 1000, "{left}");
-        let why = thirty(50_000).pods(&mut room).await.unwrap_err();
+        let why = pods(ServedList::thirty(50_000), &mut room)
+            .await
+            .unwrap_err();
         assert!(why.contains("too large"), "{why}");
         assert_eq!(room.0, left);
     }
@@ -289,27 +255,27 @@ mod tests {
     #[tokio::test]
     async fn of_large_objects_fewer_are_read_at_once() {
         // Thirty of them exceed one page.
-        let read = thirty(1 << 19).pods(&mut Room::of_the_daemon()).await;
+        let read = pods(ServedList::thirty(1 << 19), &mut Room::of_the_daemon()).await;
         assert_eq!(read.unwrap().len(), 30);
         // This one exceeds a page alone.
-        let giant = Served {
+        let giant = ServedList {
             objects: 1,
-            ..thirty(9 << 20)
+            ..ServedList::thirty(9 << 20)
         };
-        let why = giant.pods(&mut Room::of_the_daemon()).await.unwrap_err();
+        let why = pods(giant, &mut Room::of_the_daemon()).await.unwrap_err();
         assert!(why.contains("too large"), "{why}");
     }
 
     #[tokio::test]
     async fn no_number_of_objects_is_too_large_and_what_nothing_reads_takes_no_room() {
-        let served = Served {
+        let served = ServedList {
             objects: 30_000,
             size: 400,
             expires_at: 0,
         };
         let mut room = Room::of_the_daemon();
         let before = room.0;
-        let pods = served.pods(&mut room).await.unwrap();
+        let pods = pods(served, &mut room).await.unwrap();
         assert_eq!(pods.len(), 30_000);
         assert!(pods[0].pointer("/spec/containers/0/env").is_none());
         let each = (before - room.0) / 30_000;
@@ -318,12 +284,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_list_that_expires_while_it_is_read_goes_on_where_it_was() {
-        let served = Served {
+        let served = ServedList {
             objects: 1200,
             size: 1,
             expires_at: 500,
         };
-        let pods = served.pods(&mut Room::of_a_person()).await.unwrap();
+        let pods = pods(served, &mut Room::of_a_person()).await.unwrap();
         let names: Vec<usize> = pods
             .iter()
             .map(|pod| text(pod, "/metadata/name").parse().unwrap())

@@ -6,10 +6,8 @@
 
 mod item;
 mod live;
-mod pages;
 mod saved;
 
 pub use item::leave_out_secrets;
 pub use live::{Room, ask, ask_by_name, get_object, list, reach};
-pub use pages::{ListForm, escaped};
 pub use saved::{LARGEST, SavedObjects, saved, saved_in};

@@ -33,7 +33,7 @@ impl Kubernetes {
                 "not asked: a node's identity may not".to_owned(),
             ));
         }
-        let connection = self.api.connection(self.kubeconfig(credential)).await;
+        let connection = self.api.connection(&self.kubeconfig(credential)).await;
         let connection = connection.map_err(RequestFailure::Other)?;
         // The next try comes soon, and this one has little time. Without the time that is left: the reason should stay the
         // same between questions.

@@ -16,7 +16,7 @@ use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::cluster::{admin, ready_endpoint};
 use super::context::ProbeContext;
-use super::kubernetes::{Ask, Credential, asked, words};
+use super::kubernetes::{Ask, Credential, asked};
 use crate::locked::lock;
 
 /// How the names of their configurations begin: Harvester's `harvester-validator` and `harvester-mutator`, Rancher's

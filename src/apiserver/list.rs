@@ -1,0 +1,214 @@
+//! Lists in pages, for all who list.
+
+use std::time::Duration;
+
+use http::Request;
+use http::header::ACCEPT;
+use kube::Client;
+use kube::client::Body;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::{LONGEST, RequestFailure, send};
+
+/// What a list is asked for as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListForm {
+    /// Whole objects.
+    Objects,
+    /// Their metadata: the rest does not leave kube-apiserver.
+    Metadata,
+}
+
+impl ListForm {
+    /// The media type.
+    pub fn accept(self) -> &'static str {
+        match self {
+            ListForm::Objects => "application/json",
+            ListForm::Metadata => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+            }
+        }
+    }
+}
+
+/// How a list is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListBounds {
+    /// How long a page may take.
+    pub(crate) patience: Duration,
+    /// Objects in a page. Of large objects fewer are asked for.
+    pub(crate) page: usize,
+    /// The longest page, in bytes.
+    pub(crate) longest: usize,
+}
+
+impl ListBounds {
+    /// Pages of 500 objects, as kubectl reads them.
+    pub(crate) const fn of(patience: Duration) -> Self {
+        Self {
+            patience,
+            page: 500,
+            longest: LONGEST,
+        }
+    }
+}
+
+/// What happens when kube-apiserver has forgotten the state of the cluster that the list began with (five minutes).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenExpired {
+    /// What is left comes from a newer state. kube-apiserver gives the token for it with its refusal. The names come in
+    /// order, so none comes twice.
+    GoOn,
+    /// The list has failed: whoever watches from its version on would miss what changed in between.
+    Fail,
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<T>,
+    /// The version of the whole list: its watch begins there.
+    pub(crate) version: String,
+    /// How long it was.
+    pub(crate) bytes: usize,
+}
+
+/// The pages of a list.
+pub(crate) struct Pages {
+    path: String,
+    query: String,
+    form: ListForm,
+    pub(crate) bounds: ListBounds,
+    expired: WhenExpired,
+    /// The query of the next page alone.
+    next: String,
+    done: bool,
+}
+
+#[derive(Deserialize)]
+struct List<T> {
+    #[serde(default)]
+    metadata: ListMetadata,
+    /// kube-apiserver writes `null` for none.
+    items: Option<Vec<T>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMetadata {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+impl Pages {
+    /// Those of the list at a path; `query` is more of every page's, and begins with `&`.
+    pub(crate) fn new(
+        path: &str,
+        query: &str,
+        form: ListForm,
+        bounds: ListBounds,
+        expired: WhenExpired,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            query: query.to_owned(),
+            form,
+            bounds,
+            expired,
+            next: String::new(),
+            done: false,
+        }
+    }
+
+    /// The same list from kube-apiserver's memory, where etcd would have to read much. Only its first page is asked for so.
+    pub(crate) fn from_memory(mut self) -> Self {
+        "&resourceVersion=0".clone_into(&mut self.next);
+        self
+    }
+
+    /// Is nothing left?
+    pub(crate) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The next page; `None` after the last one.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be had.
+    pub(crate) async fn next<T: DeserializeOwned>(
+        &mut self,
+        client: &Client,
+    ) -> Result<Option<Page<T>>, RequestFailure> {
+        while !self.done {
+            let ListBounds {
+                patience,
+                page,
+                longest,
+            } = self.bounds;
+            let Self {
+                path, query, next, ..
+            } = &*self;
+            let request = Request::get(format!("{path}?limit={page}{query}{next}"))
+                .header(ACCEPT, self.form.accept())
+                .body(Body::empty());
+            let reply = match send(client, request, patience, longest).await {
+                Err(RequestFailure::TooLarge(_)) if page > 1 => {
+                    self.bounds.page = (page / 10).max(1);
+                    continue;
+                }
+                reply => reply?,
+            };
+            if reply.status == 410 && self.expired == WhenExpired::GoOn {
+                let said = serde_json::from_slice::<List<()>>(&reply.body);
+                let token = said.map_or_else(|_| String::new(), |said| said.metadata.next);
+                let next = following(&token);
+                if !token.is_empty() && next != self.next {
+                    self.next = next;
+                    continue;
+                }
+            }
+            let bytes = reply.body.len();
+            let List { metadata, items } = reply.json::<List<T>>()?;
+            self.done = metadata.next.is_empty();
+            self.next = following(&metadata.next);
+            return Ok(Some(Page {
+                items: items.unwrap_or_default(),
+                version: metadata.resource_version,
+                bytes,
+            }));
+        }
+        Ok(None)
+    }
+}
+
+/// The query of the page that a token stands for.
+fn following(token: &str) -> String {
+    format!("&continue={}", escaped(token))
+}
+
+/// Characters that need no escape in a query (RFC 3986).
+const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
+/// A value in a query.
+pub fn escaped(value: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(value, NOT_UNRESERVED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_escaped_for_a_query() {
+        assert_eq!(escaped("aZ9-_.~").to_string(), "aZ9-_.~");
+        assert_eq!(escaped("a+b/c=").to_string(), "a%2Bb%2Fc%3D");
+    }
+}
