@@ -124,7 +124,7 @@ impl Pages {
     }
 
     /// The same list from kube-apiserver's memory, where etcd would have to read much. Only its first page is asked for so.
-    pub(crate) fn from_memory(mut self) -> Self {
+    pub(crate) fn read_from_memory(mut self) -> Self {
         "&resourceVersion=0".clone_into(&mut self.next);
         self
     }

@@ -82,7 +82,7 @@ impl Resource {
         let form = ListForm::Metadata;
         let pages = Pages::new(self.path, self.query, form, BOUNDS, WhenExpired::Fail);
         match self.from_memory {
-            true => pages.from_memory(),
+            true => pages.read_from_memory(),
             false => pages,
         }
     }
