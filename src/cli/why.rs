@@ -19,7 +19,7 @@ use super::{Context, Exit, style};
 use crate::printable::{printable, printable_colours};
 use crate::render::{Style, wrap};
 use crate::report::why::{
-    ExplainedProbe, ExplainedStep, ExplainedWord, WhyAnswer, explain, unknown_name,
+    ExplainedProbe, ExplainedStep, ExplainedWord, WhyAnswer, explain, explain_code, unknown_name,
 };
 
 /// Findings, signs and places that the short answer names.
@@ -64,6 +64,9 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
                 document::FoundStatus::Current(status) => (*status, now),
                 document::FoundStatus::Stale { why, .. } => {
                     eprintln!("windrow: {why}");
+                    if let Some(answer) = explain_code(&asked) {
+                        return print(&args, &answer, now);
+                    }
                     eprintln!("To explain an old document: windrow why --status FILE {asked}");
                     return Ok(Exit::Unknown);
                 }
@@ -74,9 +77,13 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         eprintln!("windrow: {}", unknown_name(&status, &asked));
         return Ok(Exit::Unknown);
     };
-    let table = || printable_colours(&people(&answer, at, args.verbose, style()));
-    print_whole(&args.output.render(&answer, table)?)?;
-    Ok(exit_of(&answer))
+    print(&args, &answer, at)
+}
+
+fn print(args: &Args, answer: &WhyAnswer, at: Timestamp) -> anyhow::Result<Exit> {
+    let table = || printable_colours(&people(answer, at, args.verbose, style()));
+    print_whole(&args.output.render(answer, table)?)?;
+    Ok(exit_of(answer))
 }
 
 /// The same for people, from a given document: `None` when it does not have what was asked for.
@@ -152,7 +159,8 @@ fn people(answer: &WhyAnswer, at: Timestamp, verbose: bool, style: Style) -> Str
     }
     let found = !answer.findings.is_empty();
     // A finding has its own words, and says what to do.
-    let says_more = |word: &&ExplainedWord| verbose || !found || !word.shown.is_empty();
+    let is_shown = |word: &ExplainedWord| word.shown.as_ref().is_none_or(|one| !one.is_empty());
+    let says_more = |word: &&ExplainedWord| verbose || !found || is_shown(word);
     if let Some(explained) = answer.word.as_ref().filter(says_more) {
         apart(&mut out);
         word(&mut out, explained, found, view);
@@ -295,6 +303,9 @@ fn word(out: &mut String, explained: &ExplainedWord, found: bool, view: WhyView)
     if let Some(advice) = advice {
         lines(out, 2, advice, style);
     }
+    let Some(shown) = shown else {
+        return;
+    };
     if shown.is_empty() && !found {
         lines(out, 0, "Nothing on this node shows it now.", style);
         return;

@@ -65,8 +65,9 @@ pub struct ExplainedWord {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<&'static str>,
-    /// Where this node shows it now, a line each.
-    pub shown: Vec<String>,
+    /// Where this node shows it now, a line each; absent where no document of a node says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Vec<String>>,
 }
 
 /// One probe, and what to do about it.
@@ -175,6 +176,20 @@ pub fn explain(status: &Status, asked: &str, manifests: &Path) -> Option<WhyAnsw
         word,
         findings,
         left_out: chain.is_cut.then_some(LEFT_OUT),
+    })
+}
+
+/// Explains a reason code from the table alone: no document of a node is needed for what it means.
+pub fn explain_code(asked: &str) -> Option<WhyAnswer> {
+    Some(WhyAnswer {
+        api_version: "windrow.dev/v1",
+        kind: "Why",
+        files: Vec::new(),
+        probe: None,
+        step: None,
+        word: Some(words::code(asked.trim())?),
+        findings: Vec::new(),
+        left_out: None,
     })
 }
 

@@ -71,6 +71,16 @@ fn why_answers_for_every_word_that_an_outlet_shows() {
 }
 
 #[test]
+fn why_explains_a_code_without_a_document_of_a_node() {
+    let node = Node::new();
+    let ran = node.run(&["why", "drain-blocked"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.starts_with("drain-blocked\n"), "{ran:?}");
+    assert!(!ran.out.contains("Nothing on this node"), "{ran:?}");
+    assert_eq!(node.run(&["why", "Degraded"]).code, 5);
+}
+
+#[test]
 fn why_gives_a_released_file_no_time_while_kube_apiserver_does_not_answer() {
     let node = Node::new();
     let mut status: Value = serde_json::from_str(STATUS).unwrap();

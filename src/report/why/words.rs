@@ -1,7 +1,7 @@
 //! The words of the outlets that are no name of a file, an object or a probe: steps, reason codes, states.
 
 use windrow_decide::{Pace, Phase, ProbeStatus, Status, sentence};
-use windrow_model::reasons::{Code, REASONS};
+use windrow_model::reasons::{Code, REASONS, Reason};
 use windrow_plan::readiness::node::{BUILTIN, ProbeState};
 
 use super::{ExplainedStep, ExplainedWord, until_applied};
@@ -187,16 +187,29 @@ pub(super) fn word(status: &Status, asked: &str) -> Option<ExplainedWord> {
             word: words[0].to_owned(),
             means: (*means).to_owned(),
             advice: None,
-            shown: shown_as_state(status, words),
+            shown: Some(shown_as_state(status, words)),
         });
     }
-    let reason = REASONS.iter().find(|reason| reason.id == asked)?;
+    let reason = reason(asked)?;
+    Some(ExplainedWord {
+        shown: Some(shown_as_code(status, reason.code)),
+        ..code(asked)?
+    })
+}
+
+/// What a reason code means, wherever it is shown.
+pub(super) fn code(asked: &str) -> Option<ExplainedWord> {
+    let reason = reason(asked)?;
     Some(ExplainedWord {
         word: reason.id.to_owned(),
         means: without_fields(reason.template),
         advice: Some(reason.advice),
-        shown: shown_as_code(status, reason.code),
+        shown: None,
     })
+}
+
+fn reason(id: &str) -> Option<&'static Reason> {
+    REASONS.iter().find(|reason| reason.id == id)
 }
 
 /// A template with an ellipsis for each of its fields.
