@@ -178,9 +178,18 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(verdict(&flown))
 }
 
+/// Nothing that was compared differs. Where nothing was compared, nothing is known.
 fn verdict(flown: &[Flown]) -> Exit {
     let same = flown.iter().all(|flown| flown.differences.is_empty());
-    if same { Exit::Ok } else { Exit::Failed }
+    let decisions: usize = flown.iter().map(|flown| flown.decisions).sum();
+    match (same, decisions) {
+        (true, 0) => {
+            eprintln!("windrow: nothing was compared: no decision is recorded there");
+            Exit::Unknown
+        }
+        (true, _) => Exit::Ok,
+        (false, _) => Exit::Failed,
+    }
 }
 
 fn read(args: &Args) -> Result<String, String> {
@@ -219,7 +228,10 @@ fn packs(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Vec<String>> {
             Err(error) => errors.push(format!("{}: cannot be read: {error}", path.display())),
         }
     }
-    errors.extend(RuleSet::load(&packs).1.iter().map(ToString::to_string));
+    // A pack may change rules that come with Windrow.
+    let shipped = RuleSet::shipped_sources().into_iter();
+    let all: Vec<_> = shipped.chain(packs.iter().cloned()).collect();
+    errors.extend(RuleSet::load(&all).1.iter().map(ToString::to_string));
     if errors.is_empty() {
         Ok(packs)
     } else {

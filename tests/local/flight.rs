@@ -64,6 +64,26 @@ fn every_flight_that_was_kept_is_decided_as_it_was() {
 }
 
 #[test]
+fn a_replay_takes_packs_that_change_shipped_rules_and_says_where_nothing_was_compared() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/flights/first-vm.jsonl");
+    let made = tempfile::tempdir().unwrap();
+    let pack = made.path().join("off.yaml");
+    let text = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: harvester-vm}\nrules: [{name: vm-waits-for-harvester, enabled: false}]\n";
+    fs::write(&pack, text).unwrap();
+    let ran = replay(&[kept.to_str().unwrap(), "--with", pack.to_str().unwrap()]);
+    assert_ne!(ran.status.code(), Some(78), "{ran:?}");
+    assert!(said(&ran).contains("With these rules"), "{ran:?}");
+
+    let empty = made.path().join("empty.jsonl");
+    let head = fs::read_to_string(&kept).unwrap();
+    fs::write(&empty, format!("{}\n", head.lines().next().unwrap())).unwrap();
+    let ran = replay(&[empty.to_str().unwrap()]);
+    assert_eq!(ran.status.code(), Some(5), "{ran:?}");
+    let words = String::from_utf8_lossy(&ran.stderr);
+    assert!(words.contains("nothing was compared"), "{words}");
+}
+
+#[test]
 fn what_rke2s_configuration_selects_is_part_of_what_was_decided_from() {
     const NETWORK: &str = "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: net, namespace: default}\nspec: {config: '{}'}\n";
     let node = Node::with(&[("10-n.yaml", NETWORK)]);

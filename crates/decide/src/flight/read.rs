@@ -1,5 +1,7 @@
 //! Reads flights back: lines, the flights that they form, and what is damaged.
 
+use serde::Deserialize;
+
 use super::{FlightHead, FlightLine, VERSION};
 
 /// Everything that a flight file holds.
@@ -90,6 +92,9 @@ impl Flights {
                     .damage
                     .push(format!("line {number}: torn, and left out")),
                 Err(_) if broken => {}
+                Err(_) if let Some(word) = unknown_line(line) => flights.damage.push(format!(
+                    "line {number}: `is: {word}` is of another version of Windrow, and left out"
+                )),
                 Err(error) => {
                     broken = true;
                     flights.damage.push(format!(
@@ -107,6 +112,26 @@ impl Flights {
         }
         Ok(flights)
     }
+}
+
+/// What a line is, where this program knows no such line: a later version may write more, and nothing else rests on it.
+fn unknown_line(line: &str) -> Option<String> {
+    const KNOWN: [&str; 8] = [
+        "flight",
+        "configuration",
+        "files",
+        "decision",
+        "repair",
+        "machine",
+        "appeared",
+        "release",
+    ];
+    #[derive(Deserialize)]
+    struct Named {
+        is: String,
+    }
+    let Named { is } = serde_json::from_str(line).ok()?;
+    (!KNOWN.contains(&is.as_str())).then_some(is)
 }
 
 #[cfg(test)]
@@ -134,5 +159,22 @@ mod tests {
             Flights::read("x\ny\n").unwrap_err(),
             "there is no flight in it"
         );
+    }
+
+    #[test]
+    fn a_line_that_a_later_version_writes_is_left_out_and_what_follows_it_is_read() {
+        let files = r#"{"is": "files", "at": "2026-01-01T00:00:00Z"}"#;
+        let read = Flights::read(&format!("{HEAD}\n{{\"is\": \"weather\"}}\n{files}\n")).unwrap();
+        let numbers: Vec<usize> = read.segments[0].lines.iter().map(|(at, _)| *at).collect();
+        assert_eq!(numbers, [3]);
+        assert_eq!(read.damage.len(), 1);
+        assert!(
+            read.damage[0].contains("`is: weather`"),
+            "{:?}",
+            read.damage
+        );
+        // A known line with a wrong content still ends the flight.
+        let broken = Flights::read(&format!("{HEAD}\n{{\"is\": \"files\"}}\n{files}\n")).unwrap();
+        assert_eq!(broken.segments[0].lines, []);
     }
 }
