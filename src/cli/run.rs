@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use windrow_decide::Event;
 use windrow_harvester::HarvesterVersion;
-use windrow_model::manifest::ManifestPath;
-use windrow_model::manifest::extract::{FileKind, kind_of};
+use windrow_model::manifest::extract::{self, FileKind, kind_of};
+use windrow_model::manifest::{ManifestPath, ReadLimits};
 use windrow_model::reasons::Code;
 use windrow_simulate::{FIRST_VM, Setup};
 
@@ -30,6 +30,7 @@ use crate::daemon::incidents::Diagnoser;
 use crate::daemon::outlets;
 use crate::daemon::sandbox::{Ends, PausePoint, Sandbox, lay_out};
 use crate::daemon::{Clock, Daemon, DaemonSignals, NodeTime, link};
+use crate::files::{Durability, replace};
 use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::observe::probes::{self, Endpoints, ProbeContext};
@@ -250,6 +251,7 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     }
     fs::write(&config, &text)?;
     lay_out(&setup.files, &layout.manifests())?;
+    lay_out_own(&name, &text, &layout)?;
     // In a directory that others may read these are for its owner alone, as on a node.
     for secret in [config.parent(), layout.manifests().parent()]
         .into_iter()
@@ -301,6 +303,25 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
         directory.display()
     );
     Ok(if came_up { Exit::Ok } else { Exit::Failed })
+}
+
+/// Writes the files of Windrow's own that a configuration lays down: settings, rules and knowledge.
+fn lay_out_own(name: &str, text: &str, layout: &Layout) -> anyhow::Result<()> {
+    let directories = Layout::new("/").config_dirs();
+    for file in extract::extract(name, text, &ReadLimits::default()).configuration {
+        let is_own = |directory: &PathBuf| Path::new(&file.path).starts_with(directory);
+        if !directories.iter().any(is_own) {
+            continue;
+        }
+        let path = layout.path(&file.path);
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        // Settings may have tokens of webhooks.
+        replace(&path, &file.content, 0o600, Durability::Volatile)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
+    Ok(())
 }
 
 /// Where the sandbox's clock is to stop, or everything that is wrong with it.

@@ -163,3 +163,32 @@ fn a_sandbox_writes_to_no_directory_in_which_something_lies() {
     assert!(text(&output.stderr).contains("is not empty"));
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 }
+
+/// A Harvester configuration that writes a ConfigMap, with these lines in its metadata, and this configuration of Windrow's.
+fn configuration(metadata: &str, own: &str) -> String {
+    format!(
+        "schemeVersion: 1\ntoken: x\nos:\n  writeFiles:\n  - path: /var/lib/rancher/rke2/server/manifests/map.yaml\n    content: |\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {{name: a, namespace: default{metadata}}}\n  - path: /etc/rancher/windrow/conf.d/50-site.yaml\n    content: |\n      {own}\ninstall:\n  mode: create\n"
+    )
+}
+
+#[test]
+fn a_sandbox_lays_down_windrows_own_files_and_does_not_call_done_what_stays_held() {
+    let waits = ", annotations: {windrow.dev/depends-on: apps/namespaces/default/Deployment/none}";
+    for (own, code, words) in [
+        ("staging: {}", 4, "and this stays held: map.yaml"),
+        (
+            "staging: {enabled: false}",
+            0,
+            "the node comes up, and everything is applied",
+        ),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        let config = temporary.path().join("config.yaml");
+        fs::write(&config, configuration(waits, own)).unwrap();
+        let config = format!("--config={}", config.display());
+        let output = sandbox(temporary.path(), &[&config]);
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(words), "{words} is not in\n{said}");
+    }
+}

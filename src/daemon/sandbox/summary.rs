@@ -16,7 +16,18 @@ impl Sandbox {
     ) -> io::Result<bool> {
         let outcome = self.node.outcome(&self.files);
         self.write_holds(out)?;
-        writeln!(out, "\nWith Windrow\n  {}", verdict(&outcome.verdict))?;
+        let held = self.still_held();
+        let is_complete = outcome.verdict == BootstrapVerdict::Complete && held.is_empty();
+        let verdict_with = match outcome.verdict {
+            BootstrapVerdict::Complete if !is_complete => {
+                format!(
+                    "the node comes up, and this stays held: {}",
+                    held.join(", ")
+                )
+            }
+            ref other => verdict(other),
+        };
+        writeln!(out, "\nWith Windrow\n  {verdict_with}")?;
         for (machine, state) in &outcome.machines {
             writeln!(out, "  {machine}: {state}")?;
         }
@@ -46,7 +57,13 @@ impl Sandbox {
                 point.describe()
             )?;
         }
-        Ok(outcome.verdict == BootstrapVerdict::Complete)
+        Ok(is_complete)
+    }
+
+    /// The files that Windrow keeps from RKE2 at the end.
+    fn still_held(&self) -> Vec<&str> {
+        let held = self.held.iter().filter(|(_, hold)| hold.until.is_none());
+        held.map(|(file, _)| file.as_str()).collect()
     }
 
     fn write_holds(&self, out: &mut dyn Write) -> io::Result<()> {
