@@ -1,6 +1,7 @@
 //! One object of a manifest, and what follows from what stands there alone: it is worked out once for all
 //! bootstraps.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -19,6 +20,8 @@ pub(super) struct Declared {
     pub(super) json: Arc<Value>,
     /// The same as the API server keeps it: a Service has got an address.
     pub(super) kept: Arc<Value>,
+    /// `spec` as its manifest declares it, and as the API server keeps it.
+    pub(super) specs: (SpecDigest, SpecDigest),
     /// The API server chooses its name, another one each time.
     pub(super) generated: bool,
     /// The API server turns `stringData` into `data`: the controller misses it and writes it again, to no
@@ -26,6 +29,19 @@ pub(super) struct Declared {
     pub(super) is_missed: bool,
     /// Why the API server refuses it, if it does.
     pub(super) refusal: Option<String>,
+}
+
+/// By which two `spec`s are told apart: files that declare the same definition of thousands of lines are compared in every pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SpecDigest(u64);
+
+impl SpecDigest {
+    /// Of the object's `spec`, which it may lack.
+    pub(super) fn new(object: &Value) -> Self {
+        let mut hasher = DefaultHasher::new();
+        object.get("spec").hash(&mut hasher);
+        Self(hasher.finish())
+    }
 }
 
 impl Declared {
@@ -37,7 +53,9 @@ impl Declared {
             ..id.clone()
         };
         let namespace = id.namespace.clone().unwrap_or("default".into());
+        let kept = with_address(id, &json).unwrap_or_else(|| Arc::clone(&json));
         Self {
+            specs: (SpecDigest::new(&json), SpecDigest::new(&kept)),
             namespaced: in_namespace(Some(namespace)),
             unnamespaced: in_namespace(None),
             api_version: match id.group.as_str() {
@@ -47,7 +65,7 @@ impl Declared {
             generated,
             refusal: refusal(id, &json, generated),
             is_missed: id.kind == "Secret" && json["stringData"].is_object(),
-            kept: with_address(id, &json).unwrap_or_else(|| Arc::clone(&json)),
+            kept,
             json,
             id: id.clone(),
         }

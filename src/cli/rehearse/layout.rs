@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use windrow_model::manifest::ReadLimits;
+use windrow_simulate::PreparedSetup;
 use windrow_simulate::rehearse::layout::{LayoutMove, LayoutProposal, LayoutTrial};
 
 use super::args::SetupArgs;
@@ -11,7 +12,12 @@ use super::play::try_layout;
 
 /// Plays the proposals, and adds what was better in every seed to the findings of the nodes that have these files. Returns what is better,
 /// in the order in which RKE2 applies it.
-pub(super) fn improve(fleet: &mut Fleet, args: &SetupArgs, began: Instant) -> Vec<LayoutMove> {
+pub(super) fn improve(
+    fleet: &mut Fleet,
+    known: &PreparedSetup,
+    args: &SetupArgs,
+    began: Instant,
+) -> Vec<LayoutMove> {
     let limits = ReadLimits::default();
     let mut best: Option<(LayoutProposal, LayoutTrial)> = None;
     for proposal in std::mem::take(&mut fleet.proposals) {
@@ -22,7 +28,7 @@ pub(super) fn improve(fleet: &mut Fleet, args: &SetupArgs, began: Instant) -> Ve
         let Some(other) = proposal.lay_out(&fleet.setup, &limits) else {
             continue;
         };
-        let setups = (&fleet.setup, &other);
+        let setups = (&fleet.setup, known, &other);
         let better = try_layout(&proposal, setups, args.seeds, left)
             .filter(|trial| trial.is_better_in_all(args.seeds));
         let Some(trial) = better else {

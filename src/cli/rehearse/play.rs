@@ -5,17 +5,23 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use windrow_simulate::Setup;
 use windrow_simulate::rehearse::layout::{LayoutProposal, LayoutTrial};
 use windrow_simulate::rehearse::{PartialRehearsal, Progress};
+use windrow_simulate::{PreparedSetup, Setup};
 
 /// What takes less time shows no progress.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// Plays the seeds, at most for so long. What comes of it is the same on any number of processors.
-pub(super) fn play(setup: &Setup, seeds: u64, timeout: Duration) -> PartialRehearsal {
-    let part =
-        |range, progress: &Progress<'_>| PartialRehearsal::play_while(setup, range, progress);
+pub(super) fn play(
+    setup: &Setup,
+    known: &PreparedSetup,
+    seeds: u64,
+    timeout: Duration,
+) -> PartialRehearsal {
+    let part = |range, progress: &Progress<'_>| {
+        PartialRehearsal::play_while((setup, known), range, progress)
+    };
     let played = in_parallel(seeds, timeout, part, PartialRehearsal::merge);
     played.unwrap_or_else(|| PartialRehearsal::play(setup, 1..=seeds))
 }
@@ -23,10 +29,12 @@ pub(super) fn play(setup: &Setup, seeds: u64, timeout: Duration) -> PartialRehea
 /// Plays a proposal beside what was given, at most for so long.
 pub(super) fn try_layout(
     proposal: &LayoutProposal,
-    setups: (&Setup, &Setup),
+    (given, known, other): (&Setup, &PreparedSetup, &Setup),
     seeds: u64,
     timeout: Duration,
 ) -> Option<LayoutTrial> {
+    let known_other = PreparedSetup::read(other);
+    let setups = ((given, known), (other, &known_other));
     let part =
         |range, progress: &Progress<'_>| LayoutTrial::play_while(proposal, setups, range, progress);
     in_parallel(seeds, timeout, part, LayoutTrial::merge)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use windrow_decide::settings::ConfigError;
+use windrow_simulate::PreparedSetup;
 use windrow_simulate::rehearse::check::CutShort;
 use windrow_simulate::rehearse::{Rehearsal, boot_timeline, modelled};
 
@@ -41,15 +42,18 @@ impl Rehearsed {
 
 /// Reads every node that the command line names, and rehearses them as one cluster.
 pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableInput> {
+    // The bound is for all of it: what is read, the seeds, and what is looked at after them.
+    let began = Instant::now();
+    let left = || args.timeout.saturating_sub(began.elapsed());
     let mut read = Vec::new();
     for (name, paths) in named_nodes(args) {
         read.push(read_node(args, &name, &paths)?);
     }
     let mut fleet = join_nodes(read, &args.reboot).map_err(|error| (Exit::Usage, vec![error]))?;
-    let began = Instant::now();
-    let played = play(&fleet.setup, args.seeds, args.timeout);
+    let known = PreparedSetup::read(&fleet.setup);
+    let played = play(&fleet.setup, &known, args.seeds, left());
     let seeds = played.played();
-    let layout = improve(&mut fleet, args, began);
+    let layout = improve(&mut fleet, &known, args, began);
     let Fleet {
         setup,
         packs,
@@ -69,7 +73,10 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
         (node.name.clone(), all.collect())
     });
     let mut rehearsed = played.nodes(&setup, named.collect());
-    if let Some(first) = rehearsed.first_mut().filter(|_| seeds > 0) {
+    if let Some(first) = rehearsed
+        .first_mut()
+        .filter(|_| seeds > 0 && !left().is_zero())
+    {
         first.boot = boot_timeline(&setup, &packs, first.with.seed);
     }
     for (played, read) in rehearsed.iter_mut().zip(&nodes) {
@@ -83,7 +90,8 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
     Ok(Rehearsed {
         rehearsal: Rehearsal::new(rehearsed, findings),
         nodes: nodes.into_iter().map(|node| node.found).collect(),
-        cut_short: (seeds < args.seeds).then(|| CutShort {
+        // What comes after the seeds was not looked at, or not all of it, where the time is over.
+        cut_short: (seeds < args.seeds || left().is_zero()).then(|| CutShort {
             played: seeds,
             seeds: args.seeds,
             time: lasted(i64::try_from(args.timeout.as_secs()).unwrap_or(i64::MAX)),

@@ -59,14 +59,14 @@ impl SimulatedCluster {
         self.counts.writes += u64::from(generated && known.is_some());
         let stored = Stored {
             body: Arc::clone(&declared.kept),
+            spec: Some(declared.specs.1),
             // What a controller said stays.
             status: known.as_ref().and_then(Stored::reported_status),
             declared: Some(Arc::clone(&declared.json)),
             owner: Some(owner.into()),
             revision,
             generation: known.as_ref().map_or(1, |known| {
-                let same_spec = known.body.get("spec") == declared.json.get("spec");
-                known.generation + u64::from(!same_spec)
+                known.generation + u64::from(!known.has_spec_of(declared))
             }),
         };
         self.objects.insert(id.clone(), stored);

@@ -103,6 +103,7 @@ impl SimulatedCluster {
             .unwrap_or_default();
         let stored = Stored {
             body: json.into(),
+            spec: None,
             status: None,
             declared,
             owner,

@@ -7,12 +7,16 @@ use smol_str::SmolStr;
 use windrow_decide::Detail;
 use windrow_model::manifest::ObjectRef;
 
+use super::super::declared::{Declared, SpecDigest};
+
 /// One object, in the parts that change apart from one another. Only who looks at all of it has it put
 /// together.
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {
     /// As its manifest or its controller wrote it, before the API server did anything. Clusters share it.
     pub(super) body: Arc<Value>,
+    /// Of the body's `spec`, where a manifest wrote it.
+    pub(super) spec: Option<SpecDigest>,
     /// `status`, where a controller has set it since.
     pub(super) status: Option<Arc<Value>>,
     /// As its manifest last declared it.
@@ -39,6 +43,14 @@ impl Stored {
     /// `status` as it is now; null where there is none.
     pub(crate) fn status(&self) -> &Value {
         self.status.as_deref().unwrap_or(&self.body["status"])
+    }
+
+    /// Is its `spec` the one that a manifest declares?
+    pub(super) fn has_spec_of(&self, declared: &Declared) -> bool {
+        match self.spec {
+            Some(spec) => spec == declared.specs.0,
+            None => self.body.get("spec") == declared.json.get("spec"),
+        }
     }
 
     /// Did a manifest of the directory bring it?

@@ -256,7 +256,7 @@ impl LayoutTrial {
     /// Plays both by these seeds, with Windrow, for as long as that is wanted and the proposal is better.
     pub fn play_while(
         proposal: &LayoutProposal,
-        (given, other): (&Setup, &Setup),
+        (given, other): ((&Setup, &PreparedSetup), (&Setup, &PreparedSetup)),
         seeds: RangeInclusive<u64>,
         progress: &Progress<'_>,
     ) -> Self {
@@ -267,13 +267,12 @@ impl LayoutTrial {
             passes: 0,
             passes_then: 0,
         };
-        let known = (PreparedSetup::read(given), PreparedSetup::read(other));
         let watched_then = proposal.watched_then();
         for seed in seeds {
-            let played = known
-                .0
-                .with_windrow_while(given, seed, progress.go_on)
-                .zip(known.1.with_windrow_while(other, seed, progress.go_on));
+            let played = given
+                .1
+                .with_windrow_while(given.0, seed, progress.go_on)
+                .zip(other.1.with_windrow_while(other.0, seed, progress.go_on));
             let Some((before, after)) = played else {
                 break;
             };

@@ -13,7 +13,7 @@ use windrow_plan::{SourceMap, examine_content, link};
 use super::Progress;
 use super::fix::cut;
 use super::layout::{LayoutProposal, LayoutTrial};
-use crate::{Scenario, Setup, SimulatedDirectory};
+use crate::{PreparedSetup, Scenario, Setup, SimulatedDirectory};
 
 fn start() -> Timestamp {
     // 2026-01-01T00:00:00Z
@@ -66,7 +66,15 @@ fn advice(files: &[(&str, &str)]) -> Result<Finding, Vec<LayoutProposal>> {
             go_on: &|| true,
             played: &|| {},
         };
-        let trial = LayoutTrial::play_while(proposal, (&setup, &other), 1..=10, &endless);
+        let trial = LayoutTrial::play_while(
+            proposal,
+            (
+                (&setup, &PreparedSetup::read(&setup)),
+                (&other, &PreparedSetup::read(&other)),
+            ),
+            1..=10,
+            &endless,
+        );
         if trial.is_better_in_all(10) {
             let at: BTreeMap<_, _> = files
                 .iter()

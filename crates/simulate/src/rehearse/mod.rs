@@ -76,11 +76,15 @@ impl PartialRehearsal {
             go_on: &|| true,
             played: &|| {},
         };
-        Self::play_while(setup, seeds, &endless)
+        Self::play_while((setup, &PreparedSetup::read(setup)), seeds, &endless)
     }
 
-    /// Plays these seeds as long as there is time.
-    pub fn play_while(setup: &Setup, seeds: RangeInclusive<u64>, progress: &Progress<'_>) -> Self {
+    /// Plays these seeds as long as there is time. Who plays several ranges of one setup reads it once.
+    pub fn play_while(
+        (setup, known): (&Setup, &PreparedSetup),
+        seeds: RangeInclusive<u64>,
+        progress: &Progress<'_>,
+    ) -> Self {
         let start = setup.scenario.start;
         let mut part = Self {
             sides: (0..=setup.joins.len())
@@ -95,9 +99,8 @@ impl PartialRehearsal {
             delays: Delays::default(),
             played: 0,
         };
-        let known = PreparedSetup::read(setup);
         for seed in seeds.clone() {
-            let Some((with, without)) = play_seed(setup, &known, seed, progress) else {
+            let Some((with, without)) = play_seed(setup, known, seed, progress) else {
                 return part;
             };
             part.played += 1;
@@ -116,7 +119,7 @@ impl PartialRehearsal {
             other.scenario.node = node.with_harvester(Some(&version.to_string()));
             let (mut with, mut without) = (Ending::Complete, Ending::Complete);
             for seed in seeds.clone().filter(|seed| *seed <= SEEDS_OF_A_VERSION) {
-                let Some(runs) = play_seed(&other, &known, seed, progress) else {
+                let Some(runs) = play_seed(&other, known, seed, progress) else {
                     part.versions.clear();
                     return part;
                 };

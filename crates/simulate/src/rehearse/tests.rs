@@ -133,7 +133,7 @@ fn a_seed_that_is_not_played_to_its_end_does_not_count_and_the_end_is_unknown() 
             go_on: &|| left.replace(left.get().saturating_sub(1)) > 0,
             played: &|| {},
         };
-        PartialRehearsal::play_while(&setup, 1..=5, &progress)
+        PartialRehearsal::play_while((&setup, &PreparedSetup::read(&setup)), 1..=5, &progress)
     };
     let none = play(20);
     assert_eq!(none.played(), 0);
