@@ -25,6 +25,7 @@ pub(super) use gathered::{Input, Inputs};
 pub(super) use markers::{ForeignMarker, skipped_by};
 pub(super) use own::{
     RulesOfNode, carried_configuration, own_configuration, rule_files, rules, rules_of_node,
+    unread_configuration,
 };
 pub(super) use own_kind::{OwnKind, has_objects, own_kind};
 pub(super) use sources::{

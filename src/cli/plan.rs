@@ -88,12 +88,11 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
     // The node of a configuration that brings Windrow's own has that too, after what is on this machine.
     let carried = inputs::own_configuration(&inputs);
-    let loaded = match carried.is_empty() {
+    let loaded = match carried.files.is_empty() && carried.errors.is_empty() {
         true => loaded,
         false => settings::merge(ConfigFiles {
-            files: loaded.files.iter().cloned().chain(carried).collect(),
-            errors: Vec::new(),
-            preset: inputs.preset,
+            files: loaded.files.iter().cloned().chain(carried.files).collect(),
+            ..carried
         }),
     };
     let (rules, errors) = inputs::rules(&loaded, &args.rules, inputs.preset);

@@ -17,10 +17,16 @@ use windrow_plan::knowledge::without_boots;
 use crate::files::{is_missing, read_text};
 use crate::layout::Layout;
 
+/// What is said of `windrow.yaml` under another name.
+pub const MAIN_NAME: &str = "it is not read: rename it to windrow.yaml";
+
 /// Finds and reads the configuration files.
 pub fn find(layout: &Layout) -> ConfigFiles {
     let mut finder = Finder::default();
     let directories = layout.config_dirs();
+    for directory in &directories {
+        finder.refuse_main_names(directory);
+    }
     let main = directories
         .iter()
         .map(|directory| directory.join("windrow.yaml"))
@@ -69,15 +75,25 @@ impl Finder {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            if name.starts_with('.') {
-                continue;
-            }
-            if name.ends_with(".yaml") {
-                names.insert(name, entry.path());
-            } else if looks_like_configuration(&name) {
-                self.found.errors.push(ConfigError {
+            match NodeReads::of_name(&name) {
+                NodeReads::Yes => drop(names.insert(name, entry.path())),
+                NodeReads::No(why) => self.found.errors.push(ConfigError {
                     at: Location::file(entry.path().display().to_string()),
-                    message: "it is not read: rename it, so that its name ends in .yaml".to_owned(),
+                    message: why.to_owned(),
+                }),
+                NodeReads::NotMeant => {}
+            }
+        }
+    }
+
+    /// Other names of `windrow.yaml`, which are not read.
+    fn refuse_main_names(&mut self, directory: &Path) {
+        for name in ["windrow.yml", "windrow.json"] {
+            let path = directory.join(name);
+            if fs::symlink_metadata(&path).is_ok() {
+                self.found.errors.push(ConfigError {
+                    at: Location::file(path.display().to_string()),
+                    message: MAIN_NAME.to_owned(),
                 });
             }
         }
@@ -108,12 +124,33 @@ impl Finder {
     }
 }
 
-/// Was it meant to be read? Editors and package managers leave other names, which are no mistake.
-fn looks_like_configuration(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    [".yaml", ".yml", ".json"]
-        .iter()
-        .any(|end| name.ends_with(end))
+/// Does a node read a file of this name in `conf.d`, `rules.d` or `knowledge.d`?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeReads {
+    /// It does.
+    Yes,
+    /// It was meant to be read, and is not: why.
+    No(&'static str),
+    /// It is of an editor or a package manager, which is no mistake.
+    NotMeant,
+}
+
+impl NodeReads {
+    /// By the file's name alone.
+    pub fn of_name(name: &str) -> Self {
+        if name.starts_with('.') {
+            return Self::NotMeant;
+        }
+        if name.ends_with(".yaml") {
+            return Self::Yes;
+        }
+        let name = name.to_ascii_lowercase();
+        let mut ends = [".yaml", ".yml", ".json"].iter();
+        match ends.any(|end| name.ends_with(end)) {
+            true => Self::No("it is not read: rename it, so that its name ends in .yaml"),
+            false => Self::NotMeant,
+        }
+    }
 }
 
 /// Reads a configuration file; a link to `/dev/null` masks and is empty.

@@ -7,7 +7,7 @@ mod find;
 #[cfg(test)]
 mod tests;
 
-pub use find::find;
+pub use find::{MAIN_NAME, NodeReads, find};
 
 use std::sync::Arc;
 

@@ -14,8 +14,10 @@ use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use super::super::inputs::{
     OwnKind, STANDARD_INPUT, carried_configuration, definition_in, extract_file, has_objects,
     is_standard_input, other_configurations, own_kind, say_how_read, say_notes, standard_input,
+    unread_configuration,
 };
 use super::super::{Exit, complain};
+use crate::configuration::NodeReads;
 use crate::files::read_bytes;
 
 /// Checks the given files alone: this machine's own configuration does not count.
@@ -104,7 +106,7 @@ impl NamedConfigurations {
         }
         let read_above = |name: &str| match whole {
             true => name == "windrow.yaml",
-            false => is_read(name),
+            false => NodeReads::of_name(name) == NodeReads::Yes,
         };
         for (path, bytes) in other_configurations(path, read_above) {
             self.text(&path, bytes, None, &mut node);
@@ -129,7 +131,7 @@ impl NamedConfigurations {
                 paths.sort();
                 let read = paths.iter().filter(|path| {
                     let name = path.file_name().unwrap_or_default();
-                    is_read(&name.to_string_lossy())
+                    NodeReads::of_name(&name.to_string_lossy()) == NodeReads::Yes
                 });
                 for path in read {
                     self.file(path, role, node);
@@ -219,6 +221,7 @@ impl NamedConfigurations {
     fn carrier(&mut self, shown: &str, text: &str, extraction: Extraction, node: &mut ConfigFiles) {
         say_how_read(shown, text, &extraction);
         let files = carried_configuration(&extraction.configuration);
+        let unread = unread_configuration(&extraction.configuration);
         if extraction.is_harvester() {
             node.preset = harvester::presets_storage_network(text);
             // On the node its webhooks are Windrow's as well.
@@ -226,11 +229,12 @@ impl NamedConfigurations {
         }
         let sound = !self.problems(shown, &extraction.problems)
             & !self.problems(shown, &extraction.configuration_problems);
-        if files.is_empty() && sound {
+        if files.is_empty() && unread.is_empty() && sound {
             let kind = extraction.kind.name();
             eprintln!("windrow: {shown}: read as {kind}: it writes no configuration of Windrow's");
         }
         node.files.extend(files);
+        self.wrong.extend(unread);
     }
 
     /// Sorts problems: those that keep a configuration from being read are errors, the others warnings. True if there
@@ -260,11 +264,6 @@ impl NamedConfigurations {
         let text = format!("{}: cannot be read: {error}", path.display());
         self.unusable.push(text);
     }
-}
-
-/// Would Windrow read a file of this name as its own? Other endings and hidden files do not count.
-fn is_read(name: &str) -> bool {
-    name.ends_with(".yaml") && !name.starts_with('.')
 }
 
 /// Settings or rules; `None` for an object of Kubernetes. A text that cannot be read is reported as settings, with its

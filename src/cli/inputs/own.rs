@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windrow_decide::settings::{ConfigError, ConfigFile, ConfigFileRole, Loaded, rule_sources};
+use windrow_decide::settings::{
+    ConfigError, ConfigFile, ConfigFileRole, ConfigFiles, Loaded, rule_sources,
+};
 use windrow_model::findings::Location;
 use windrow_model::manifest::extract::{Extracted, InnerLines};
 use windrow_plan::rules::{RuleError, RuleSet};
@@ -13,6 +15,7 @@ use windrow_plan::rules::{RuleError, RuleSet};
 use super::gathered::Inputs;
 use super::own_kind::{OwnKind, own_kind};
 use super::sources::{STANDARD_INPUT, is_standard_input, text_of};
+use crate::configuration::{MAIN_NAME, NodeReads};
 use crate::layout::Layout;
 
 /// This machine's rules, those of the given directories and files, and those that follow from a preset storage network;
@@ -100,13 +103,70 @@ pub(super) fn take_own(inputs: &mut Inputs, shown: &str, text: &str) -> bool {
 }
 
 /// Windrow's own configuration on the node: what configurations write, and the files of its own that are given, in the order in
-/// which the node would read them.
-pub(in crate::cli) fn own_configuration(inputs: &Inputs) -> Vec<ConfigFile> {
+/// which the node would read them. A file that it would not read is an error.
+pub(in crate::cli) fn own_configuration(inputs: &Inputs) -> ConfigFiles {
+    let mut errors = unread_configuration(&inputs.configuration);
     let mut own = inputs.own.clone();
+    own.retain(|file| match why_unread(&file.path) {
+        None => true,
+        Some(message) => {
+            let at = Location::file(file.path.display().to_string());
+            errors.push(ConfigError { at, message });
+            false
+        }
+    });
     own.sort_by_key(|file| (file.name != "windrow.yaml", file.name.clone()));
     let mut files = carried_configuration(&inputs.configuration);
     files.extend(own);
-    files
+    ConfigFiles {
+        files,
+        errors,
+        preset: inputs.preset,
+    }
+}
+
+/// Why a node would not read a file of Windrow's own under this path, as far as its name says.
+fn why_unread(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    if path.file_stem().is_some_and(|stem| stem == "windrow") && name != "windrow.yaml" {
+        return matches!(NodeReads::of_name(name), NodeReads::No(_)).then(|| MAIN_NAME.to_owned());
+    }
+    if let NodeReads::No(why) = NodeReads::of_name(name) {
+        return Some(why.to_owned());
+    }
+    let mut directories = Layout::new("/").config_dirs().into_iter();
+    let is_below = |directory: PathBuf| {
+        let directory = directory.strip_prefix("/").unwrap_or(&directory).to_owned();
+        path.parent()
+            .is_some_and(|parent| parent.ends_with(directory))
+    };
+    let lies_beside = name != "windrow.yaml" && directories.any(is_below);
+    lies_beside.then(|| {
+        "it is not read here: put it into conf.d, rules.d or knowledge.d below this directory"
+            .to_owned()
+    })
+}
+
+/// What configurations write below Windrow's directories and the node would not read.
+pub(in crate::cli) fn unread_configuration(configuration: &[Extracted]) -> Vec<ConfigError> {
+    let directories = Layout::new("/").config_dirs();
+    let unread = configuration.iter().filter_map(|file| {
+        let path = Path::new(&file.path);
+        let places = ["", "conf.d", "rules.d", "knowledge.d"];
+        let mut places = places
+            .iter()
+            .flat_map(|below| directories.iter().map(move |known| known.join(below)));
+        places.find(|place| path.parent() == Some(place))?;
+        let line = match file.lines {
+            InnerLines::Follow { first } => first,
+            InnerLines::Begin { line } => line,
+        };
+        Some(ConfigError {
+            at: Location::line(&file.source, line),
+            message: format!("{}: {}", file.path, why_unread(path)?),
+        })
+    });
+    unread.collect()
 }
 
 /// Windrow's own configuration among the files that configurations write, as the node would read it: in the same order,
@@ -137,7 +197,7 @@ pub(in crate::cli) fn carried_configuration(configuration: &[Extracted]) -> Vec<
         } else {
             continue;
         };
-        if !name.ends_with(".yaml") || name.starts_with('.') {
+        if NodeReads::of_name(&name) != NodeReads::Yes {
             continue;
         }
         let text = String::from_utf8_lossy(&file.content);

@@ -44,12 +44,17 @@ pub(in crate::cli) fn own_kind(path: &Path, text: &str) -> Option<OwnKind> {
             false => kind_in_lines(text).or_else(|| kind_of_place(path)),
         };
     };
+    // Settings have neither `apiVersion` nor `kind`; with these they are no object either, which has `metadata`.
+    let is_main = path.file_name().is_some_and(|name| name == "windrow.yaml");
+    let is_object = root.get("metadata").is_some() || !is_main;
     match root.str_at(&["kind"]) {
+        Some(kind) if !is_object && KINDS.iter().all(|known| known.0 != kind) => Some(SETTINGS),
         Some(kind) => KINDS
             .iter()
             .find(|known| known.0 == kind)
             .map(|known| known.1),
-        None if root.get("apiVersion").is_some() || root.get("metadata").is_some() => None,
+        None if root.get("metadata").is_some() => None,
+        None if root.get("apiVersion").is_some() && is_object => None,
         None if has_settings(&root) => Some(SETTINGS),
         None => kind_of_place(path),
     }
@@ -128,6 +133,16 @@ mod tests {
             ("rules.d/a.yaml", "rules: [\n", Some(rules)),
             ("/etc/windrow/windrow.yaml", "", Some(SETTINGS)),
             ("a.yaml", "stagin: {}\n", None),
+            (
+                "windrow.yaml",
+                "apiVersion: v1\nkind: Config\nstaging: {}\n",
+                Some(SETTINGS),
+            ),
+            (
+                "windrow.yaml",
+                "apiVersion: v1\nkind: Namespace\nmetadata: {name: windrow}\n",
+                None,
+            ),
             ("a.yaml", "replicas: 1\nimage: {}\nplatform: x\n", None),
             ("conf.d/a.yaml", "apiVersion: v1\nkind: ConfigMap\n", None),
             (

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_decide::settings::{self, ConfigFiles, Loaded, Settings};
+use windrow_decide::settings::{self, Loaded, Settings};
 use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ManifestFile};
@@ -173,11 +173,7 @@ pub(super) fn read_node(
 
 /// Windrow's own configuration and the rules on that node, and what is wrong with them.
 fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, RulesOfNode) {
-    let mut loaded = settings::merge(ConfigFiles {
-        files: inputs::own_configuration(inputs),
-        errors: Vec::new(),
-        preset: inputs.preset,
-    });
+    let mut loaded = settings::merge(inputs::own_configuration(inputs));
     // On the node the installer's webhooks are Windrow's as well.
     for (shown, text) in &inputs.carriers {
         if inputs.harvester {

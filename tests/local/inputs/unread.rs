@@ -177,3 +177,36 @@ fn a_plan_tells_of_templates_that_yip_renders() {
     let ran = given.run(&[PLAN, &["c.yaml"]].concat());
     assert!(!ran.out.contains("yip-template"), "{}", ran.out);
 }
+
+#[test]
+fn a_file_of_windrows_own_that_a_node_would_not_read_is_named_and_counts_nowhere() {
+    let given = Given::new("c.yaml", "");
+    let off = "staging: {enabled: false}\n";
+    for (path, words) in [
+        ("a/conf.d/10.yml", "its name ends in .yaml"),
+        ("b/conf.d/10.json", "its name ends in .yaml"),
+        ("c/windrow.yml", "rename it to windrow.yaml"),
+        ("d/etc/windrow/10-site.yaml", "put it into conf.d"),
+    ] {
+        let file = given.path(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, off).unwrap();
+        let directory = &path[..1];
+        for verb in [&["check", "--seeds", "2"][..], &["plan"]] {
+            let ran = given.run(&[verb, &[directory]].concat());
+            let said = ran.out + &ran.err;
+            assert_eq!(ran.exit, 78, "{path} {verb:?}: {said}");
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(
+                said.contains(words) && said.contains(path),
+                "{path} {verb:?}: {said}"
+            );
+        }
+    }
+    // What a configuration writes is held to the same.
+    let text = harvester("", off).replace("conf.d/a.yaml", "conf.d/a.yml");
+    fs::write(given.path("node.yaml"), text).unwrap();
+    let ran = given.run(&[CONFIG, &["node.yaml"]].concat());
+    assert_eq!(ran.exit, 78, "{}", ran.err);
+    assert!(ran.err.contains("conf.d/a.yml"), "{}", ran.err);
+}
