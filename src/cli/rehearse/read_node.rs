@@ -60,6 +60,15 @@ pub(super) fn read_node(
     };
     let disabled = inputs::disabled(&inputs);
     let facts = versions.facts(&inputs, Some(platform));
+    // What writes RKE2's configuration, and is none of Harvester's, is for RKE2 alone.
+    let is_said = platform == Platform::Harvester
+        || loaded.settings.platform.is_some()
+        || inputs.rke2.is_some()
+        || !rke2_files(&inputs.configuration).is_empty();
+    let facts = match is_said {
+        true => facts,
+        false => facts.assumed(),
+    };
     let plan = plan(&inputs, &rules, &facts);
 
     let mut findings = std::mem::take(&mut inputs.findings);

@@ -127,8 +127,10 @@ impl KnowledgeEntry {
             },
             Bringer::Harvester { addon, .. } => match addon {
                 _ if !self.versions.includes(node.harvester()) => Presence::Absent,
-                _ if node.platform.is_none() => Presence::Where("the node runs Harvester".into()),
-                _ if !node.is_harvester() => Presence::Absent,
+                _ if !node.is_harvester() => match node.may_be_another() {
+                    true => Presence::Where("the node runs Harvester".into()),
+                    false => Presence::Absent,
+                },
                 None => Presence::There,
                 Some(addon) => node.enables(addon),
             },

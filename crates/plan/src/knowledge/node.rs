@@ -22,6 +22,9 @@ pub struct NodeFacts {
     /// What the node is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
+    /// Does nothing say that it is this platform?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_assumed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     kubernetes: Option<Numbers>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,6 +125,15 @@ impl NodeFacts {
         self
     }
 
+    /// The same where the platform is only taken to be this one: what another platform brings may come.
+    #[must_use]
+    pub fn assumed(self) -> Self {
+        Self {
+            is_assumed: true,
+            ..self
+        }
+    }
+
     /// The same on a platform.
     #[must_use]
     pub fn on(self, platform: Option<Platform>) -> Self {
@@ -144,6 +156,11 @@ impl NodeFacts {
     /// Is a component switched off?
     pub fn is_disabled(&self, component: &str) -> bool {
         self.disabled.iter().any(|one| one == component)
+    }
+
+    /// May it be another platform?
+    pub(super) fn may_be_another(&self) -> bool {
+        self.is_assumed || self.platform.is_none()
     }
 
     pub(super) fn is_harvester(&self) -> bool {
