@@ -57,6 +57,10 @@ impl Plan {
                 } => {
                     unless.insert(condition.clone());
                 }
+                // A rule or an annotation waits for it, for good if nothing makes it at run time.
+                SatisfiedBy::Cluster if !requirement.yields => {
+                    unless.insert(format!("{what} comes, which nothing here makes"));
+                }
                 _ => {}
             }
         }
