@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windrow_model::manifest::{GroupKind, Node, ObjectRef, yaml};
+use windrow_model::manifest::{GroupKind, Node, ObjectRef, namespace_name_error, yaml};
 
 use super::learned;
 use super::webhook::webhooks;
@@ -10,7 +10,7 @@ use super::{
     Bringer, Brings, Knowledge, KnowledgeEntry, KnownKind, KnownStorageClass, Phase, Selection,
     VersionRange,
 };
-use crate::rules::fields::{Errors, Fields};
+use crate::rules::fields::{Errors, Fields, group_error, kind_error};
 use crate::rules::parts::{object, required_kind};
 use crate::rules::{RuleError, parse_duration};
 
@@ -217,9 +217,13 @@ fn brings(fields: &Fields<'_>, errors: &mut Errors<'_>) -> (Brings, Vec<(Version
     }
     let groups = fields.texts("groups", errors);
     brings
+    for (group, line) in &groups {
+        errors.check(*line, "groups", group_error(group));
+    }
         .groups
         .extend(groups.into_iter().map(|(group, _)| group.into()));
-    for (name, _) in fields.texts("namespaces", errors) {
+    for (name, line) in fields.texts("namespaces", errors) {
+        errors.check(line, "namespaces", namespace_name_error(name));
         brings
             .objects
             .push(ObjectRef::cluster("", "Namespace", name));
@@ -259,7 +263,8 @@ fn known_kinds(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<KnownKind> {
     let group = fields.group("group", errors).unwrap_or_default();
     let mut found = Vec::new();
     for (key, namespaced) in [("namespaced", true), ("cluster", false)] {
-        for (kind, _) in fields.texts(key, errors) {
+        for (kind, line) in fields.texts(key, errors) {
+            errors.check(line, key, kind_error(kind));
             let kind = GroupKind::new(group, kind);
             found.push(KnownKind { kind, namespaced });
         }

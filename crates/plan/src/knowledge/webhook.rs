@@ -5,7 +5,7 @@ use windrow_model::manifest::{GroupKind, Node, ObjectRef};
 use super::VersionRange;
 use super::chart::InstalledChart;
 use super::load::ranges;
-use crate::rules::fields::{Errors, Fields};
+use crate::rules::fields::{Errors, Fields, kind_error};
 
 /// The keys of a webhook.
 pub(super) const WEBHOOK_KEYS: &[&str] = &[
@@ -134,8 +134,10 @@ fn webhook(node: &Node, errors: &mut Errors<'_>) -> Vec<KnownWebhook> {
             continue;
         };
         let group = guarded.group("group", errors).unwrap_or_default();
-        let kinds = guarded.texts("kinds", errors).into_iter();
-        guards.extend(kinds.map(|(kind, _)| GroupKind::new(group, kind)));
+        for (kind, line) in guarded.texts("kinds", errors) {
+            errors.check(line, "kinds", kind_error(kind));
+            guards.push(GroupKind::new(group, kind));
+        }
     }
     if guards.is_empty() {
         fields.lacks("`guards`: the kinds that it is asked about", errors);

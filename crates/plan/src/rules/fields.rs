@@ -64,6 +64,13 @@ impl<'f> Errors<'f> {
         });
     }
 
+    /// Reports what is wrong with the value of a key, if anything is.
+    pub(crate) fn check(&mut self, line: u32, key: &str, wrong: Option<String>) {
+        if let Some(why) = wrong {
+            self.at(line, format!("`{key}`: {why}"));
+        }
+    }
+
     pub(crate) fn location(&self, line: u32) -> Location {
         Location::line(self.file, line)
     }
@@ -78,6 +85,40 @@ impl<'f> Errors<'f> {
         self.found.sort_by_key(|error| error.at.line);
         self.found
     }
+}
+
+/// Why there is no API group of this name.
+pub(crate) fn group_error(group: &str) -> Option<String> {
+    if let Some((name, version)) = group.split_once('/') {
+        return Some(format!(
+            "{} has a version; leave `/{version}` out, a group is `{name}` in every version",
+            quoted(group)
+        ));
+    }
+    let is_label = |label: &str| {
+        let is_inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+        let (first, last) = (label.starts_with('-'), label.ends_with('-'));
+        !label.is_empty() && label.bytes().all(is_inner) && !first && !last
+    };
+    (!group.is_empty() && !group.split('.').all(is_label)).then(|| {
+        format!(
+            "{} can be no API group, which has lower-case letters, digits, `-` and `.` (RFC 1123)",
+            quoted(group)
+        )
+    })
+}
+
+/// Why there is no kind of this name: a definition's is a label of RFC 1035, but for its capitals.
+pub(crate) fn kind_error(kind: &str) -> Option<String> {
+    let begins = kind.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_inner = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
+    let is_kind = begins && kind.bytes().all(is_inner) && !kind.ends_with('-') && kind.len() <= 63;
+    (!is_kind).then(|| {
+        format!(
+            "{} can be no kind, which is a word like `Deployment`: a letter, then letters and digits",
+            quoted(kind)
+        )
+    })
 }
 
 /// A map whose keys are all known.
@@ -169,7 +210,16 @@ impl<'n> Fields<'n> {
 
     /// A text that may be absent or empty: an API group, where `""` is the core group.
     pub(crate) fn group(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
-        self.string(key, true, errors)
+        let group = self.string(key, true, errors)?;
+        errors.check(self.line_of(key), key, group_error(group));
+        Some(group)
+    }
+
+    /// The kind of objects, which may be absent.
+    pub(crate) fn kind(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
+        let kind = self.text(key, errors)?;
+        errors.check(self.line_of(key), key, kind_error(kind));
+        Some(kind)
     }
 
     /// A text that must be there.

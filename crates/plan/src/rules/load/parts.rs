@@ -1,15 +1,17 @@
 //! Kinds, objects, `provides:` and `readiness:` of a pack.
 
-use windrow_model::manifest::{GroupKind, Node, ObjectRef};
+use windrow_model::manifest::{
+    GroupKind, Node, ObjectRef, namespace_name_error, object_name_error,
+};
 
-use crate::rules::fields::{Errors, Fields};
+use crate::rules::fields::{Errors, Fields, group_error};
 use crate::rules::{Platform, Provision, ReadinessRule};
 
 pub(super) fn kind(node: &Node, errors: &mut Errors<'_>) -> Option<GroupKind> {
     let fields = Fields::new(node, "the kind", &["group", "kind"], errors)?;
     let group = fields.group("group", errors).unwrap_or_default();
-    let kind = fields.required("kind", errors)?;
-    Some(GroupKind::new(group, kind))
+    fields.required("kind", errors)?;
+    Some(GroupKind::new(group, fields.kind("kind", errors)?))
 }
 
 /// A kind that has to be there. `meaning` ends the message where it is not.
@@ -36,13 +38,18 @@ pub(crate) fn object(node: &Node, errors: &mut Errors<'_>) -> Option<ObjectRef> 
     let fields = Fields::new(node, "the object", &keys, errors)?;
     let group = fields.group("group", errors).unwrap_or_default();
     let kind = fields.required("kind", errors);
-    let name = fields.required("name", errors);
+    let kind = kind.and_then(|_| fields.kind("kind", errors))?;
+    let name = fields.required("name", errors)?;
     let namespace = fields.text("namespace", errors);
+    let wrong = object_name_error(&GroupKind::new(group, kind), name);
+    errors.check(fields.line_of("name"), "name", wrong);
+    let wrong = namespace.and_then(namespace_name_error);
+    errors.check(fields.line_of("namespace"), "namespace", wrong);
     Some(ObjectRef {
         group: group.into(),
-        kind: kind?.into(),
+        kind: kind.into(),
         namespace: namespace.map(Into::into),
-        name: name?.into(),
+        name: name.into(),
     })
 }
 
@@ -57,6 +64,9 @@ pub(super) fn provision(
     let by = fields.required("by", errors);
     let kinds = fields.list("kinds", errors);
     let groups = fields.texts("groups", errors);
+    for (group, line) in &groups {
+        errors.check(*line, "groups", group_error(group));
+    }
     let objects = fields.list("objects", errors);
     if ["kinds", "groups", "objects"]
         .iter()

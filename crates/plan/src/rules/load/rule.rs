@@ -118,7 +118,7 @@ fn matches(rule: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Match> {
     let labels = labels.map(|(key, value, _)| (key.to_owned(), value.to_owned()));
     Some(Match {
         group: fields.group("group", errors).map(str::to_owned),
-        kind: fields.text("kind", errors).map(str::to_owned),
+        kind: fields.kind("kind", errors).map(str::to_owned),
         namespace: fields.text("namespace", errors).map(str::to_owned),
         name: fields.text("name", errors).map(str::to_owned),
         labels: labels.collect(),
