@@ -6,7 +6,7 @@
 mod slow_effects;
 mod wants;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use smol_str::SmolStr;
@@ -18,11 +18,13 @@ use windrow_model::manifest::{
 use windrow_model::reasons::Code;
 
 use self::slow_effects::{file_effects, object_effects};
-use super::installer::{Installing, KnownInstaller, what_it_installs};
+use super::installer::{
+    HelmObject, Installing, KnownInstaller, what_chart_installs, what_it_installs,
+};
 use super::{
     FileObstacle, FirstPass, Origin, PlanDocument, PlanFile, SlowEffect, SourceMap, builtin,
 };
-use crate::knowledge::{KnownBrings, UnsetValues};
+use crate::knowledge::{ChartConfig, Knowledge, KnownBrings, UnsetValues};
 use crate::rke2;
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, RuleSet, Tier};
 
@@ -81,10 +83,23 @@ pub(super) struct ExaminedObject {
     pub(super) brings: Option<Box<KnownBrings>>,
     /// What a chart would bring with other values.
     pub(super) unset: Box<[UnsetValues]>,
+    /// The chart that it installs, or what it says of one.
+    pub(super) helm: Option<HelmObject>,
     /// What comes true only a while after RKE2 applied it.
     pub(super) slow_effects: Vec<SlowEffect>,
     pub(super) installing: Installing,
     pub(super) wants: Vec<UnresolvedRequirement>,
+}
+
+/// HelmChartConfigs and where they stand, by namespace and name.
+pub(super) type ChartConfigs<'a> = HashMap<(&'a str, &'a str), (&'a ChartConfig, &'a SourceMap)>;
+
+impl ExaminedObject {
+    /// Namespace and name, by which HelmChart and HelmChartConfig belong together.
+    pub(super) fn release(&self) -> (&str, &str) {
+        let namespace = self.object.namespace.as_deref();
+        (namespace.unwrap_or("default"), self.object.name.as_str())
+    }
 }
 
 /// A requirement before it is known who satisfies it.
@@ -281,6 +296,32 @@ impl Examined {
         self
     }
 
+    /// The same with what a document installs as these HelmChartConfigs have it, each with where it stands, by namespace and name of the
+    /// HelmChart. `None` where they change nothing.
+    pub(super) fn configured_by(
+        &self,
+        configs: &ChartConfigs<'_>,
+        knowledge: &Knowledge,
+    ) -> Option<Self> {
+        let mut configured: Option<Self> = None;
+        for (at, object) in self.objects.iter().enumerate() {
+            let Some(HelmObject::Chart(chart)) = &object.helm else {
+                continue;
+            };
+            let Some((config, shown)) = configs.get(&object.release()) else {
+                continue;
+            };
+            let chart = chart.configured_by(config, shown);
+            let (installing, KnownInstaller { brings, unset }) =
+                what_chart_installs(&chart, &object.object, knowledge, &self.shown);
+            let changed = &mut configured.get_or_insert_with(|| self.clone()).objects[at];
+            changed.brings = (brings != KnownBrings::default()).then(|| Box::new(brings));
+            changed.unset = unset;
+            changed.installing = installing;
+        }
+        configured
+    }
+
     fn find(&mut self, code: Code, line: Option<u32>, mut message: String) {
         self.trouble = self.trouble.or(FileObstacle::from_code(code));
         self.beyond_limits |= matches!(
@@ -365,9 +406,12 @@ impl Examined {
             wants = Vec::new();
         }
         wants.shrink_to_fit();
-        let (installing, KnownInstaller { brings, unset }) = match too_large {
-            true => (Installing::No, KnownInstaller::default()),
-            false => what_it_installs(object, &id, &rules.knowledge),
+        let helm = HelmObject::of_object(object).filter(|_| !too_large);
+        let chart = helm.as_ref().and_then(HelmObject::chart);
+        let (installing, KnownInstaller { brings, unset }) = match chart {
+            _ if too_large => (Installing::No, KnownInstaller::default()),
+            Some(chart) => what_chart_installs(chart, &id, &rules.knowledge, &self.shown),
+            None => what_it_installs(object, &id, &rules.knowledge),
         };
         let serves = serves(object);
         self.objects.push(ExaminedObject {
@@ -377,6 +421,7 @@ impl Examined {
             serves,
             brings: (brings != KnownBrings::default()).then(|| Box::new(brings)),
             unset,
+            helm,
             installing,
             object: id,
             wants,

@@ -4,9 +4,10 @@
 
 use windrow_model::manifest::{Node, Object, ObjectRef};
 
+use crate::SourceMap;
 use crate::knowledge::{
-    Brings, GuardingWebhook, InstalledChart, Knowledge, KnownBrings, UnsetValues, installed_chart,
-    learned_brings, operator_name,
+    Brings, ChartConfig, GuardingWebhook, InstalledChart, Knowledge, KnownBrings, UnsetValues,
+    chart_config, installed_chart, learned_brings, operator_name,
 };
 
 /// Kinds whose controllers install what their objects describe: `(group, kind)`, and every kind of a
@@ -149,9 +150,6 @@ pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
     }
 }
 
-/// Longest name: no API server takes a longer one.
-const LONGEST_NAME: usize = 1000;
-
 /// What is known of an object that installs something.
 #[derive(Debug, Default)]
 pub(super) struct KnownInstaller {
@@ -161,46 +159,90 @@ pub(super) struct KnownInstaller {
     pub(super) unset: Box<[UnsetValues]>,
 }
 
-/// What an object has to do with installing, and what is known of it; `id` has its namespace filled in.
+/// What an object has to do with helm-controller.
+#[derive(Debug, Clone)]
+pub(super) enum HelmObject {
+    /// A HelmChart.
+    Chart(Box<InstalledChart>),
+    /// A HelmChartConfig.
+    Config(Box<ChartConfig>),
+}
+
+impl HelmObject {
+    pub(super) fn of_object(object: &Object) -> Option<Self> {
+        let chart = || Some(Self::Chart(Box::new(installed_chart(object)?)));
+        chart().or_else(|| Some(Self::Config(Box::new(chart_config(object)?))))
+    }
+
+    /// The chart that it installs.
+    pub(super) fn chart(&self) -> Option<&InstalledChart> {
+        match self {
+            Self::Chart(chart) => Some(chart),
+            Self::Config(_) => None,
+        }
+    }
+}
+
+/// What an object that is no chart has to do with installing, and what is known of it; `id` has its namespace filled in.
 pub(super) fn what_it_installs(
     object: &Object,
     id: &ObjectRef,
     knowledge: &Knowledge,
 ) -> (Installing, KnownInstaller) {
     let mut known = KnownBrings::default();
-    let mut unset = Vec::new();
     let mut installing = installing(object, id);
-    let chart = installed_chart(object);
-    let operator = operator_name(id, chart.as_ref());
-    let add_operator = |known: &mut KnownBrings| {
-        let name = operator.as_ref();
-        name.is_some_and(|name| add_pods(known, name, knowledge))
-    };
-    if chart.is_none() && add_operator(&mut known) {
+    let operator = operator_name(id, None);
+    if operator.is_some_and(|name| add_pods(&mut known, &name, knowledge)) {
         installing = Installing::No;
     }
-    if installing != Installing::Yes {
-        let installer = KnownInstaller {
-            brings: known,
-            ..KnownInstaller::default()
-        };
-        return (installing, installer);
+    if installing == Installing::Yes {
+        add_operators(&mut known, &mut installing, id, knowledge);
     }
-    if let Some(chart) = chart {
-        unset = knowledge.brought_if_set(&chart);
-        if add_chart(&mut known, &chart, knowledge) {
-            installing = Installing::No;
-        }
-        // What the manifest itself says needs no boot to be known.
-        let created = Brings {
-            objects: created_namespace(object).into_iter().collect(),
-            ..Brings::default()
-        };
-        let learned = learned_brings(knowledge.brought_by_chart(&chart), &created);
-        known.learned = learned;
-        known.brings.add(&created);
-        add_operator(&mut known);
+    let installer = KnownInstaller {
+        brings: known,
+        ..KnownInstaller::default()
+    };
+    (installing, installer)
+}
+
+/// The same of a chart. `shown` says where its HelmChart stands.
+pub(super) fn what_chart_installs(
+    chart: &InstalledChart,
+    id: &ObjectRef,
+    knowledge: &Knowledge,
+    shown: &SourceMap,
+) -> (Installing, KnownInstaller) {
+    let mut known = KnownBrings::default();
+    let unset = knowledge.brought_if_set(chart, shown);
+    let mut installing = match add_chart(&mut known, chart, &unset, knowledge) {
+        true => Installing::No,
+        false => Installing::Yes,
+    };
+    // What the manifest itself says needs no boot to be known.
+    let created = Brings {
+        objects: chart.created_namespace().cloned().into_iter().collect(),
+        ..Brings::default()
+    };
+    known.learned = learned_brings(knowledge.brought_by_chart(chart), &created);
+    known.brings.add(&created);
+    if let Some(name) = operator_name(id, Some(chart)) {
+        add_pods(&mut known, &name, knowledge);
     }
+    add_operators(&mut known, &mut installing, id, knowledge);
+    let installer = KnownInstaller {
+        brings: known,
+        unset: unset.into(),
+    };
+    (installing, installer)
+}
+
+/// Adds what the controllers of this kind bring.
+fn add_operators(
+    known: &mut KnownBrings,
+    installing: &mut Installing,
+    id: &ObjectRef,
+    knowledge: &Knowledge,
+) {
     let kind = id.group_kind();
     for (deployment, entry) in knowledge.brought_by_operator(&kind) {
         known.add_delays(entry);
@@ -213,31 +255,31 @@ pub(super) fn what_it_installs(
         }
         known.brings.add(&entry.brings);
         known.deployment = Some(deployment.to_owned());
-        add_webhooks(&mut known, entry.guarding_beside(id.namespace.as_deref()));
-        installing = Installing::No;
+        add_webhooks(known, entry.guarding_beside(id.namespace.as_deref()));
+        *installing = Installing::No;
     }
     let entries = knowledge.brought_by_operator(&kind);
     let entries = entries.map(|(_, entry)| entry);
     known
         .learned
         .extend(learned_brings(entries, &Brings::default()));
-    let installer = KnownInstaller {
-        brings: known,
-        unset: unset.into(),
-    };
-    (installing, installer)
 }
 
 /// Adds what is known of a chart. True where nothing else can come of it: it neither installs others nor carries objects in its
-/// values, and what it brings is written, not only seen.
-fn add_chart(known: &mut KnownBrings, chart: &InstalledChart, knowledge: &Knowledge) -> bool {
-    let mut is_closed = false;
+/// values, and what it brings, perhaps with other values, is written, not only seen.
+fn add_chart(
+    known: &mut KnownBrings,
+    chart: &InstalledChart,
+    unset: &[UnsetValues],
+    knowledge: &Knowledge,
+) -> bool {
+    let mut is_closed = !unset.is_empty();
     for entry in knowledge.brought_by_chart(chart) {
         known.add_delays(entry);
         if entry.seen.is_some() {
             continue;
         }
-        known.brings.add(&entry.brings);
+        known.brings.add(&entry.brings_with(chart));
         add_webhooks(known, entry.guarding(chart));
         is_closed = true;
     }
@@ -270,16 +312,6 @@ fn add_webhooks(known: &mut KnownBrings, webhooks: impl Iterator<Item = Guarding
         }
         known.webhooks.push(webhook);
     }
-}
-
-/// The namespace that a chart creates (helm-controller since v0.15.0: `helm install
-/// --create-namespace --namespace TARGET`). Without a target it is the chart's own, which is there.
-fn created_namespace(object: &Object) -> Option<ObjectRef> {
-    let spec = object.node.get("spec")?;
-    let name = spec.str_at(&["targetNamespace"])?;
-    let creates = spec.get("createNamespace")?.as_bool() == Some(true);
-    let named = (1..=LONGEST_NAME).contains(&name.len());
-    (creates && named).then(|| ObjectRef::cluster("", "Namespace", name))
 }
 
 fn items<'n>(node: &'n Node, key: &str) -> impl Iterator<Item = &'n Node> {

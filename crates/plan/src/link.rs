@@ -6,6 +6,7 @@ mod installers;
 mod linker;
 mod problems;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,21 +14,24 @@ use self::declarations::DeclarationIndex;
 pub(super) use self::declarations::DocumentId;
 pub(super) use self::linker::Linker;
 use self::problems::RequirementFindings;
-use super::examine::{Examined, UnresolvedRequirement};
+use super::examine::{ChartConfigs, Examined, UnresolvedRequirement};
+use super::installer::HelmObject;
 use super::{FileId, Need, NeedId, Plan, PlanDocument, Requirement, SatisfiedBy};
 use crate::builtin;
-use crate::knowledge::{NodeFacts, Provider, Reliance};
+use crate::knowledge::{Knowledge, NodeFacts, Provider, Reliance, UnsetValues};
 use crate::rules::{NeedCondition, NeedTarget, RuleSet};
 
 /// Puts examined files together to a plan. Their order does not matter.
 pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, node: impl Into<NodeFacts>) -> Plan {
     let node = node.into();
-    let mut examined: Vec<&Examined> = examined.iter().map(Arc::as_ref).collect();
+    let configured = with_chart_configs(examined, &rules.knowledge);
+    let mut examined: Vec<&Examined> = configured.iter().map(Cow::as_ref).collect();
     examined.sort_by(|a, b| a.path.as_bytes().cmp(b.path.as_bytes()));
     let mut linker = Linker {
         index: DeclarationIndex::new(&examined, |one| one.skipped.is_none()),
         skipped: DeclarationIndex::new(&examined, |one| one.skipped.is_some()),
         installers: Vec::new(),
+        charts_with_values: charts_with_values(&examined),
         examined: &examined,
         rules,
         plan: Plan {
@@ -56,6 +60,45 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, node: impl Into<NodeFac
     linker.plan.play_first_pass();
     linker.plan.names = linker.plan.find_names();
     linker.plan
+}
+
+/// The files, with what their charts bring as HelmChartConfigs among them have it.
+fn with_chart_configs<'e>(
+    examined: &'e [Arc<Examined>],
+    knowledge: &Knowledge,
+) -> Vec<Cow<'e, Examined>> {
+    let applied = || examined.iter().filter(|one| one.skipped.is_none());
+    let configs = applied().flat_map(|one| {
+        let objects = one.objects.iter();
+        objects.filter_map(|object| match &object.helm {
+            Some(HelmObject::Config(config)) => {
+                Some((object.release(), (config.as_ref(), &one.shown)))
+            }
+            _ => None,
+        })
+    });
+    let configs: ChartConfigs<'_> = configs.collect();
+    let files = examined.iter().map(|one| {
+        let changes = !configs.is_empty() && one.skipped.is_none();
+        let configured = changes.then(|| one.configured_by(&configs, knowledge));
+        match configured.flatten() {
+            Some(configured) => Cow::Owned(configured),
+            None => Cow::Borrowed(one.as_ref()),
+        }
+    });
+    files.collect()
+}
+
+/// The documents of charts that would bring more with other values.
+fn charts_with_values(examined: &[&Examined]) -> Vec<DocumentId> {
+    let files = examined.iter().enumerate();
+    let applied = files.filter(|(_, one)| one.skipped.is_none());
+    let documents = applied.flat_map(|(file, one)| {
+        let objects = one.objects.iter().enumerate();
+        let with_values = objects.filter(|(_, object)| !object.unset.is_empty());
+        with_values.map(move |(document, _)| (file, document))
+    });
+    documents.collect()
 }
 
 impl Linker<'_> {
@@ -162,6 +205,10 @@ impl Linker<'_> {
         {
             return Some((file, self.examined[file].objects[document].line));
         }
+        let by_value = |unset: &UnsetValues| unset.off.is_none() && unset.brings.may_bring(target);
+        if let Some((file, document)) = self.chart_with(place, by_value) {
+            return Some((file, self.examined[file].objects[document].line));
+        }
         let file = place.0;
         let needs_it = |place: &DocumentId| {
             let wants = &self.examined[place.0].objects[place.1].wants;
@@ -173,10 +220,33 @@ impl Linker<'_> {
         let of_this_file = self.installers[here..]
             .iter()
             .take_while(|place| place.0 == file);
+        let leaves_it_out = |place: &DocumentId| {
+            let object = &self.examined[place.0].objects[place.1];
+            let helm = object.helm.as_ref().and_then(HelmObject::chart);
+            let mut off = object.unset.iter().filter(|unset| unset.off.is_some());
+            helm.is_some_and(|chart| !chart.carries_objects())
+                && off.any(|unset| unset.brings.brings(target))
+        };
         let (file, document) = *of_this_file
             .chain(&self.installers)
-            .find(|place| !needs_it(place))?;
+            .find(|place| !needs_it(place) && !leaves_it_out(place))?;
         Some((file, self.examined[file].objects[document].line))
+    }
+
+    /// A chart that would bring more with other values, of which one counts: of this document's file, if it can be.
+    fn chart_with(
+        &self,
+        place: DocumentId,
+        counts: impl Fn(&UnsetValues) -> bool,
+    ) -> Option<DocumentId> {
+        let has_it = |&&(file, document): &&DocumentId| {
+            let unset = &self.examined[file].objects[document].unset;
+            (file, document) != place && unset.iter().any(&counts)
+        };
+        let charts = || self.charts_with_values.iter();
+        let mut of_this_file = charts().filter(|chart| chart.0 == place.0);
+        let found = of_this_file.find(has_it);
+        found.or_else(|| charts().find(has_it)).copied()
     }
 
     /// Who is expected to bring something, and what was learned of that. Learned is only who brings what was inferred: what a rule

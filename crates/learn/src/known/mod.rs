@@ -205,6 +205,10 @@ fn by(entry: &KnowledgeEntry) -> String {
         Bringer::Chart { values, .. } if !values.is_empty() => {
             format!("{who} where {} is true", values.join(" or "))
         }
+        Bringer::Chart {
+            kinds_unless_false: Some(path),
+            ..
+        } => format!("{who} unless {path} is false"),
         Bringer::Harvester {
             addon: Some(addon), ..
         } => format!("{who} with the addon {addon}"),

@@ -215,8 +215,12 @@ reasons! {
             "b81d4a6c20e94f7f9c3a5d7e16f08b42";
         BroughtOnCondition "brought-on-condition" Notice
             "{by} brings {what} if {condition}, and nothing here says so"
-            "Set the value, or give the configuration or the version that decides it as well, or say with `provides:` in a rule file that it comes."
+            "Set the value, or give the configuration or the version (`--harvester`, `--rke2`) that decides it as well, or say with `provides:` in a rule file that it comes."
             "5c0e7d92ab614f3e8d17f2a94c6b3e05";
+        KindLeftOut "kind-left-out" Warning
+            "{by} does not bring {what}: `{value}` is false in its values"
+            "Set the value to true, or bring the definitions with a file or a chart of their own."
+            "a5f1267deefd4bb38054e701bfc2a61f";
         SeenOnFewBoots "seen-on-few-boots" Notice
             "{what} is expected from {by}: seen {seen}, which is too few to rely on"
             "Learn from more boots with `windrow learn`; or write an entry of your own, without `seen`, into a knowledge file, and it is known."
@@ -351,7 +355,7 @@ reasons! {
             "3b0ee90be2e4435aa99431ab4ee73b03";
         PlatformUnknown "platform-unknown" Notice
             "it is not known whether the target is Harvester or plain RKE2"
-            "Say so with --platform, or `platform:` in windrow.yaml."
+            "Say so with `--harvester VERSION`, with `--platform` of `windrow plan`, or with `platform:` in windrow.yaml."
             "cecd4580ff484516af4700a5120a299d";
     }
     "What a check comes to" {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smol_str::SmolStr;
+use windrow_model::findings::Location;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
 use super::{ClassTimes, GuardingWebhook, KnowledgeEntry, LearnedBrings, LearnedTimes, Reliance};
@@ -40,6 +41,17 @@ pub(crate) struct UnsetValues {
     pub(crate) values: Vec<String>,
     /// What comes then.
     pub(crate) brings: Brings,
+    /// The value that says that it does not come; absent where nothing says so.
+    pub(crate) off: Option<SwitchedOff>,
+}
+
+/// A value of a chart that is false.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SwitchedOff {
+    /// Its path, with dots.
+    pub(crate) value: String,
+    /// Where it is written.
+    pub(crate) at: Location,
 }
 
 /// What is known to come of an object of a manifest.
@@ -105,6 +117,33 @@ impl Brings {
         self.groups.extend(more.groups.iter().cloned());
         self.objects.extend(more.objects.iter().cloned());
         self.classes.extend(more.classes.iter().cloned());
+    }
+
+    /// Is this brought, or a kind of a group of which others are?
+    pub(crate) fn may_bring(&self, target: &NeedTarget) -> bool {
+        let is_in_group = |kind: &GroupKind| {
+            let mut kinds = self.kinds.iter();
+            kinds.any(|known| known.kind.group == kind.group)
+        };
+        self.brings(target) || matches!(target, NeedTarget::Kind(kind) if is_in_group(kind))
+    }
+
+    /// The kinds alone, one by one and by group.
+    pub(super) fn only_kinds(&self) -> Self {
+        Self {
+            kinds: self.kinds.clone(),
+            groups: self.groups.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// What is brought beside kinds.
+    pub(super) fn without_kinds(&self) -> Self {
+        Self {
+            kinds: Vec::new(),
+            groups: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// Is this kind, or all of its group, brought?

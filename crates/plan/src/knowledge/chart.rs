@@ -1,22 +1,57 @@
 //! Charts that a directory installs: what they are called, in which version, with which values.
 
-use windrow_model::manifest::{Node, Object, yaml};
+use windrow_model::findings::Location;
+use windrow_model::manifest::{Node, NodeValue, Object, ObjectRef, yaml};
 
+use super::SwitchedOff;
 use super::range::{Numbers, numbers};
+use crate::SourceMap;
+
+/// Longest name: no API server takes a longer one.
+const LONGEST_NAME: usize = 1000;
 
 /// A chart that helm-controller installs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct InstalledChart {
     name: String,
     /// The release: the HelmChart's own name.
     release: String,
     /// Where its objects go.
     namespace: String,
+    /// The namespace that it creates.
+    creates: Option<ObjectRef>,
     /// Its repository, or the whole address of the chart.
     address: String,
     version: Option<Numbers>,
-    /// What `spec.set` and `spec.valuesContent` say.
-    values: Vec<Node>,
+    /// What it is given, in the order in which it counts: `spec.set`, then HelmChartConfigs, then `spec.valuesContent`.
+    values: Vec<ChartValues>,
+    /// Are there values in Secrets, too? They come before all but `spec.set`.
+    has_secret_values: bool,
+}
+
+/// Values of a chart. Its lines are those of the manifest.
+#[derive(Debug, Clone)]
+struct ChartValues {
+    root: Node,
+    from: ValueSource,
+}
+
+/// Where values of a chart are written.
+#[derive(Debug, Clone)]
+enum ValueSource {
+    /// `spec.set` of the HelmChart: all of it is text.
+    Set,
+    /// `spec.valuesContent` of the HelmChart.
+    Content,
+    /// `spec.valuesContent` of a HelmChartConfig, which stands there.
+    Config(SourceMap),
+}
+
+/// What a HelmChartConfig adds to the HelmChart of its name.
+#[derive(Debug, Clone)]
+pub(crate) struct ChartConfig {
+    values: Option<Node>,
+    has_secret_values: bool,
 }
 
 /// The chart of a HelmChart. `None` where it is none, or names no chart.
@@ -32,8 +67,14 @@ pub fn installed_chart(object: &Object) -> Option<InstalledChart> {
         .map(|_| object.id.name.as_str());
     let (name, in_name) = split(written.or(content)?);
     let stated = spec.str_at(&["version"]).and_then(upstream_version);
-    let values = spec.str_at(&["valuesContent"]);
-    let values = values.and_then(|text| yaml::parse_configuration(text).ok().flatten());
+    let set = spec.get("set").cloned().map(|root| ChartValues {
+        root,
+        from: ValueSource::Set,
+    });
+    let content = values_content(spec).map(|root| ChartValues {
+        root,
+        from: ValueSource::Content,
+    });
     let own = object.id.namespace.as_deref().unwrap_or("default");
     let target = spec.str_at(&["targetNamespace"]);
     Some(InstalledChart {
@@ -45,8 +86,73 @@ pub fn installed_chart(object: &Object) -> Option<InstalledChart> {
             .flatten()
             .collect(),
         version: stated.or(in_name),
-        values: spec.get("set").cloned().into_iter().chain(values).collect(),
+        creates: created_namespace(spec),
+        values: set.into_iter().chain(content).collect(),
+        has_secret_values: has_secret_values(spec),
     })
+}
+
+/// What a HelmChartConfig says. `None` where it is none.
+pub(crate) fn chart_config(object: &Object) -> Option<ChartConfig> {
+    if object.id.group != "helm.cattle.io" || object.id.kind != "HelmChartConfig" {
+        return None;
+    }
+    let spec = object.node.get("spec")?;
+    Some(ChartConfig {
+        values: values_content(spec),
+        has_secret_values: has_secret_values(spec),
+    })
+}
+
+fn has_secret_values(spec: &Node) -> bool {
+    let secrets = spec.get("valuesSecrets");
+    secrets.is_some_and(|secrets| !secrets.items().is_empty())
+}
+
+/// The namespace that a chart creates (helm-controller since v0.15.0: `helm install
+/// --create-namespace --namespace TARGET`). Without a target it is the chart's own, which is there.
+fn created_namespace(spec: &Node) -> Option<ObjectRef> {
+    let name = spec.str_at(&["targetNamespace"])?;
+    let creates = spec.get("createNamespace")?.as_bool() == Some(true);
+    let named = (1..=LONGEST_NAME).contains(&name.len());
+    (creates && named).then(|| ObjectRef::cluster("", "Namespace", name))
+}
+
+/// `valuesContent`, each value with its line in the manifest.
+fn values_content(spec: &Node) -> Option<Node> {
+    let entry = spec.entry("valuesContent")?;
+    let text = entry.value.as_str()?;
+    let mut values = yaml::parse_configuration(text).ok().flatten()?;
+    let opens = entry.value.line;
+    let last = opens.saturating_add(u32::try_from(text.lines().count()).unwrap_or(u32::MAX));
+    let mut others = spec.entries().iter();
+    // A block stands in the lines below its `|`; a quoted text may be broken anywhere.
+    let is_block =
+        text.contains('\n') && others.all(|other| other.line <= entry.line || other.line > last);
+    place_lines(&mut values, &|line| match is_block {
+        true => opens.saturating_add(line),
+        false => entry.line,
+    });
+    Some(values)
+}
+
+/// Gives every part of a value the line that it has elsewhere.
+fn place_lines(node: &mut Node, place: &impl Fn(u32) -> u32) {
+    node.line = place(node.line);
+    match &mut node.value {
+        NodeValue::Sequence(items) => {
+            for item in items {
+                place_lines(item, place);
+            }
+        }
+        NodeValue::Mapping(entries) => {
+            for entry in entries {
+                entry.line = place(entry.line);
+                place_lines(&mut entry.value, place);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The version of a chart, by which knowledge compares. Of one that Rancher packages again (`104.1.0+up57.0.3`, rancher/charts) that of
@@ -103,7 +209,7 @@ impl InstalledChart {
 
     /// Do its values carry objects of their own? Many charts have `extraObjects`, `extraManifests` or `extraDeploy`.
     pub(crate) fn carries_objects(&self) -> bool {
-        let entries = self.values.iter().flat_map(Node::entries);
+        let entries = self.values.iter().flat_map(|values| values.root.entries());
         let mut keys = entries.map(|entry| entry.key.as_str());
         keys.any(|key| key.starts_with("extra"))
     }
@@ -121,12 +227,37 @@ impl InstalledChart {
         }
     }
 
+    /// The namespace that it creates, where it creates one.
+    pub(crate) fn created_namespace(&self) -> Option<&ObjectRef> {
+        self.creates.as_ref()
+    }
+
+    /// The same with what a HelmChartConfig of its name says, which stands there.
+    #[must_use]
+    pub(crate) fn configured_by(&self, config: &ChartConfig, shown: &SourceMap) -> Self {
+        let mut chart = self.clone();
+        chart.has_secret_values |= config.has_secret_values;
+        if let Some(root) = config.values.clone() {
+            let from = ValueSource::Config(shown.clone());
+            let behind_set = |values: &ChartValues| matches!(values.from, ValueSource::Set);
+            let at = chart.values.partition_point(behind_set);
+            chart.values.insert(at, ChartValues { root, from });
+        }
+        chart
+    }
+
     /// A value that is set: the key of `spec.set`, or the place in the values.
     pub(super) fn value(&self, path: &str) -> Option<&Node> {
+        self.written_value(path).map(|(value, _)| value)
+    }
+
+    fn written_value(&self, path: &str) -> Option<(&Node, &ValueSource)> {
         let keys: Vec<&str> = path.split('.').collect();
-        let mut set = self.values.iter().filter_map(|root| root.get(path));
-        let mut written = self.values.iter().filter_map(|root| root.at(&keys));
-        set.next().or_else(|| written.next())
+        self.values.iter().find_map(|values| {
+            let root = &values.root;
+            let value = root.get(path).or_else(|| root.at(&keys))?;
+            Some((value, &values.from))
+        })
     }
 
     /// Is one of these values true, if any has to be?
@@ -135,6 +266,39 @@ impl InstalledChart {
             |value: &Node| value.as_bool() == Some(true) || value.as_str() == Some("true");
         let sets = |path: &String| self.value(path).is_some_and(is_true);
         values.is_empty() || values.iter().any(sets)
+    }
+
+    /// Is this value false? Text is false in `spec.set` alone: in other values Helm takes it for text.
+    pub(super) fn switches_off(&self, path: &str) -> bool {
+        self.written_value(path)
+            .is_some_and(|(value, from)| is_false(value, from))
+    }
+
+    /// Of these values, the first that is false, where no Secret can say otherwise. `shown` says where the HelmChart stands.
+    pub(super) fn switched_off(&self, values: &[String], shown: &SourceMap) -> Option<SwitchedOff> {
+        values.iter().find_map(|path| {
+            let (value, from) = self.written_value(path)?;
+            let counts = matches!(from, ValueSource::Set) || !self.has_secret_values;
+            (counts && is_false(value, from)).then(|| SwitchedOff {
+                value: path.clone(),
+                at: from.place(value.line, shown),
+            })
+        })
+    }
+}
+
+fn is_false(value: &Node, from: &ValueSource) -> bool {
+    value.as_bool() == Some(false)
+        || (matches!(from, ValueSource::Set) && value.as_str() == Some("false"))
+}
+
+impl ValueSource {
+    /// Where a line of these values stands.
+    fn place(&self, line: u32, chart: &SourceMap) -> Location {
+        match self {
+            Self::Set | Self::Content => chart.at(Some(line)),
+            Self::Config(config) => config.at(Some(line)),
+        }
     }
 }
 

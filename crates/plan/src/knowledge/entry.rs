@@ -1,5 +1,6 @@
 //! One entry: who brings something, in which versions, and whether that is there on a node.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use windrow_model::findings::Location;
@@ -69,6 +70,8 @@ pub enum Bringer {
         repository: Option<String>,
         /// Values, one of which has to be true for it to bring anything.
         values: Vec<String>,
+        /// The value that leaves the kinds out where it is false.
+        kinds_unless_false: Option<String>,
         /// What it brings installs further things.
         installs: bool,
     },
@@ -135,6 +138,17 @@ impl KnowledgeEntry {
                 Some(addon) => node.enables(addon),
             },
             Bringer::Chart { .. } | Bringer::Operator { .. } => Presence::Absent,
+        }
+    }
+
+    /// What this release of a chart brings: without the kinds, where its values leave them out.
+    pub(crate) fn brings_with(&self, chart: &InstalledChart) -> Cow<'_, Brings> {
+        match &self.bringer {
+            Bringer::Chart {
+                kinds_unless_false: Some(path),
+                ..
+            } if chart.switches_off(path) => Cow::Owned(self.brings.without_kinds()),
+            _ => Cow::Borrowed(&self.brings),
         }
     }
 

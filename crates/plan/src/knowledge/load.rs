@@ -57,6 +57,7 @@ pub(super) const BY_KEYS: &[&str] = &[
     "chart",
     "repository",
     "values",
+    "kindsUnlessFalse",
     "installs",
     "operator",
     "kind",
@@ -216,10 +217,10 @@ fn brings(fields: &Fields<'_>, errors: &mut Errors<'_>) -> (Brings, Vec<(Version
         }
     }
     let groups = fields.texts("groups", errors);
-    brings
     for (group, line) in &groups {
         errors.check(*line, "groups", group_error(group));
     }
+    brings
         .groups
         .extend(groups.into_iter().map(|(group, _)| group.into()));
     for (name, line) in fields.texts("namespaces", errors) {
@@ -286,7 +287,7 @@ fn bringer(node: &Node, errors: &mut Errors<'_>) -> Option<Bringer> {
     let belongs: &[&str] = match *one {
         "rke2" => &["cni", "ingressController"],
         "harvester" => &["phase", "addon"],
-        "chart" => &["repository", "values", "installs"],
+        "chart" => &["repository", "values", "kindsUnlessFalse", "installs"],
         "operator" => &["kind"],
         _ => &[],
     };
@@ -336,6 +337,7 @@ fn bringer(node: &Node, errors: &mut Errors<'_>) -> Option<Bringer> {
                 .into_iter()
                 .map(|(path, _)| path.to_owned())
                 .collect(),
+            kinds_unless_false: fields.text("kindsUnlessFalse", errors).map(str::to_owned),
             installs: fields.flag("installs", false, errors),
         }),
         _ => Some(Bringer::Operator {

@@ -22,8 +22,9 @@ use std::sync::{Arc, LazyLock};
 use windrow_apischema::is_default_cluster_role;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-pub(crate) use self::brings::UnsetValues;
 pub use self::brings::{Brings, KnownBrings, KnownKind, KnownStorageClass};
+pub(crate) use self::brings::{SwitchedOff, UnsetValues};
+pub(crate) use self::chart::{ChartConfig, chart_config};
 pub use self::chart::{InstalledChart, installed_chart, upstream_version};
 pub use self::entry::{Bringer, KnowledgeEntry, Phase, Selection, name_of_chart};
 use self::kubernetes::kubernetes_presence;
@@ -42,6 +43,7 @@ pub use self::reliance::{
     Reliance, in_words,
 };
 pub use self::webhook::{GuardingWebhook, KnownWebhook};
+use crate::SourceMap;
 use crate::rules::RuleError;
 
 /// Who brings Kubernetes' own kinds, in words.
@@ -223,24 +225,40 @@ impl Knowledge {
         })
     }
 
-    /// What a chart would bring beside that, if one of its values were true.
-    pub(crate) fn brought_if_set(&self, chart: &InstalledChart) -> Vec<UnsetValues> {
+    /// What a chart would bring beside that, if one of its values were true. `shown` says where its HelmChart stands.
+    pub(crate) fn brought_if_set(
+        &self,
+        chart: &InstalledChart,
+        shown: &SourceMap,
+    ) -> Vec<UnsetValues> {
         let entries = self.entries.iter().filter_map(|entry| {
             let Bringer::Chart {
                 name,
                 repository,
                 values,
+                kinds_unless_false,
                 ..
             } = &entry.bringer
             else {
                 return None;
             };
-            let is_this = chart.is_called(name, repository.as_deref())
-                && !chart.sets_one_of(values)
-                && entry.versions.includes(chart.version());
-            is_this.then(|| UnsetValues {
-                values: values.clone(),
-                brings: entry.brings.clone(),
+            if !chart.is_called(name, repository.as_deref())
+                || !entry.versions.includes(chart.version())
+            {
+                return None;
+            }
+            let (values, brings) = match kinds_unless_false {
+                _ if !chart.sets_one_of(values) => (values.clone(), entry.brings.clone()),
+                Some(path) if chart.switches_off(path) => {
+                    (vec![path.clone()], entry.brings.only_kinds())
+                }
+                _ => return None,
+            };
+            let off = chart.switched_off(&values, shown);
+            Some(UnsetValues {
+                values,
+                brings,
+                off,
             })
         });
         entries.collect()

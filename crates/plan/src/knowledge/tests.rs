@@ -457,3 +457,35 @@ fn a_copy_of_a_shipped_file_is_recognised() {
     let (_, text) = SHIPPED[0];
     assert!(is_shipped(text) && !is_shipped(&text[1..]));
 }
+
+#[test]
+fn groups_kinds_and_names_that_there_cannot_be_are_errors_with_their_line() {
+    let entry = "  - name: a\n    by: {chart: a}\n    source: a v1\n    kinds:\n      - group: example.com/v1\n        namespaced: [Widget, a b]\n    groups: [Example.com]\n    namespaces: [a_b]\n    objects:\n      - {kind: Secret, namespace: B, name: a_b}\n";
+    let errors = errors_of(entry);
+    for (line, begins) in [
+        (9, "`group`: `example.com/v1` has a version"),
+        (10, "`namespaced`: `a b` can be no kind"),
+        (11, "`groups`: `Example.com` can be no API group"),
+        (12, "`namespaces`: such a name"),
+        (14, "`name`: such a name"),
+        (14, "`namespace`: such a name"),
+    ] {
+        let begins = format!("site.yaml:{line}: {begins}");
+        let found = errors.iter().any(|error| error.starts_with(&begins));
+        assert!(found, "{begins} in {errors:#?}");
+    }
+    assert_eq!(errors.len(), 6);
+}
+
+#[test]
+fn what_harvester_brings_may_come_where_its_platform_is_only_assumed() {
+    let kind = GroupKind::new("harvesterhci.io", "VirtualMachineImage");
+    let provider = |node: &NodeFacts| Knowledge::shipped().provider_of_kind(&kind, node);
+    let rke2 = NodeFacts::from(Some(Platform::Rke2));
+    assert_eq!(provider(&rke2), None);
+    let provider = provider(&rke2.assumed()).unwrap();
+    assert_eq!(
+        provider.condition.as_deref(),
+        Some("the node runs Harvester")
+    );
+}

@@ -19,6 +19,8 @@ pub(crate) struct Linker<'a> {
     pub(crate) node: NodeFacts,
     /// Installers that what nothing known brings may come from.
     pub(crate) installers: Vec<DocumentId>,
+    /// Charts that would bring more with other values.
+    pub(crate) charts_with_values: Vec<DocumentId>,
     pub(crate) index: DeclarationIndex,
     /// What is in files that RKE2 does not apply.
     pub(crate) skipped: DeclarationIndex,

@@ -8,6 +8,7 @@ use windrow_model::reasons::{Code, Severity};
 
 use super::declarations::DocumentId;
 use super::linker::Linker;
+use crate::knowledge::{SwitchedOff, UnsetValues};
 use crate::rules::{NeedCondition, NeedTarget, Tier};
 use crate::{FileId, FileObstacle, Need, NeedId, PlanFile, Requirement, SatisfiedBy, readiness};
 
@@ -28,6 +29,8 @@ pub(super) struct RequirementFindings {
     missing: BTreeMap<(Code, String), Vec<Location>>,
     /// What comes from someone on a condition, by both.
     conditional: BTreeMap<(String, String), NeededThings>,
+    /// What a value of a chart leaves out, by the chart and that value.
+    left_out: BTreeMap<(String, SwitchedOff), NeededThings>,
     /// What was learned from too few boots, by who brings it and how often that was seen.
     weak: BTreeMap<(String, String), NeededThings>,
     /// Files that have both an installer and what waits for it.
@@ -118,12 +121,20 @@ impl Linker<'_> {
                 shared.at.push(at.clone());
             }
             _ => {
+                let left_out = self.left_out(requirement);
+                let is_told = left_out.is_some();
+                if let Some(by) = left_out {
+                    let target = &self.plan.needs[requirement.need].target;
+                    let needed = found.left_out.entry(by).or_default();
+                    needed.what.insert(target.to_string());
+                    needed.at.push(at.clone());
+                }
                 if let Some(on) = self.condition(requirement) {
                     let target = &self.plan.needs[requirement.need].target;
                     let needed = found.conditional.entry(on).or_default();
                     needed.what.insert(target.to_string());
                     needed.at.push(at.clone());
-                } else if let Some(finding) = self.missing_provider(requirement) {
+                } else if !is_told && let Some(finding) = self.missing_provider(requirement) {
                     found.missing.entry(finding).or_default().push(at.clone());
                 }
             }
@@ -144,6 +155,13 @@ impl Linker<'_> {
             let what = and_list(&needed.what);
             let words = [("what", &*what), ("by", &by), ("condition", &condition)];
             let code = Code::BroughtOnCondition;
+            self.find(code, code.say(&words), needed.at);
+        }
+        for ((by, off), mut needed) in found.left_out {
+            let what = and_list(&needed.what);
+            let words = [("what", &*what), ("by", &by), ("value", &off.value)];
+            needed.at.push(off.at);
+            let code = Code::KindLeftOut;
             self.find(code, code.say(&words), needed.at);
         }
         for ((by, seen), needed) in found.weak {
@@ -229,16 +247,37 @@ impl Linker<'_> {
 
     /// The chart of the directory that would bring this with a value that it is not given, and which value.
     fn chart_with_value(&self, target: &NeedTarget) -> Option<(String, String)> {
-        self.installers.iter().find_map(|&(file, document)| {
-            let object = &self.examined[file].objects[document];
-            let unset = object.unset.iter().find(|unset| match target {
-                NeedTarget::Kind(kind) => unset.brings.brings_kind(kind),
-                NeedTarget::Object(object) => unset.brings.objects.contains(object),
-            })?;
-            let values: Vec<String> = unset.values.iter().map(|one| format!("`{one}`")).collect();
-            let condition = format!("{} is true in its values", values.join(" or "));
-            Some((object.object.to_string(), condition))
-        })
+        let (by, unset) = self.brought_by_value(target, |unset| unset.off.is_none())?;
+        let values: Vec<String> = unset.values.iter().map(|one| format!("`{one}`")).collect();
+        Some((by, format!("{} is true in its values", values.join(" or "))))
+    }
+
+    /// The chart of the directory that a value of its own keeps from bringing this, where nothing else is known to do so, and that value.
+    fn left_out(&self, requirement: &Requirement) -> Option<(String, SwitchedOff)> {
+        match &requirement.satisfied_by {
+            SatisfiedBy::Nobody => {}
+            SatisfiedBy::Platform { condition, .. } if condition.is_some() => {}
+            _ => return None,
+        }
+        let target = &self.plan.needs[requirement.need].target;
+        let (by, unset) = self.brought_by_value(target, |unset| unset.off.is_some())?;
+        Some((by, unset.off.clone()?))
+    }
+
+    /// A chart that would bring this with other values, and what it would bring then.
+    fn brought_by_value(
+        &self,
+        target: &NeedTarget,
+        counts: impl Fn(&UnsetValues) -> bool,
+    ) -> Option<(String, &UnsetValues)> {
+        self.charts_with_values
+            .iter()
+            .find_map(|&(file, document)| {
+                let object = &self.examined[file].objects[document];
+                let mut unset = object.unset.iter().filter(|unset| counts(unset));
+                let found = unset.find(|unset| unset.brings.brings(target))?;
+                Some((object.object.to_string(), found))
+            })
     }
 
     /// The message where only a file that RKE2 does not apply brings what is needed.

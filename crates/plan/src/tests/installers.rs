@@ -288,3 +288,98 @@ fn a_chart_without_the_value_that_brings_its_kinds_is_named_once_with_that_value
     let set = plan(&[("chart.yaml", &set), ("objects.yaml", &objects)]);
     assert_eq!(codes(&set), []);
 }
+
+/// kube-prometheus-stack with these lines in its `spec`, and a ServiceMonitor beside it.
+fn with_monitor(spec: &str) -> [(&'static str, String); 2] {
+    let chart = format!(
+        "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {{name: kps, namespace: kube-system}}\nspec:\n  chart: kube-prometheus-stack\n{spec}"
+    );
+    let monitor = "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: a, namespace: default}\n";
+    [("chart.yaml", chart), ("monitor.yaml", monitor.to_owned())]
+}
+
+fn codes_of(files: &[(&'static str, String)]) -> Vec<Code> {
+    let files: Vec<_> = files.iter().map(|(n, t)| (*n, t.as_str())).collect();
+    codes(&plan(&files))
+}
+
+#[test]
+fn a_chart_that_is_told_to_leave_out_its_kinds_does_not_bring_them() {
+    assert_eq!(codes_of(&with_monitor("")), []);
+    for (spec, line) in [
+        (
+            "  valuesContent: |\n    a: 1\n    crds:\n      enabled: false\n",
+            9,
+        ),
+        ("  set:\n    crds.enabled: \"false\"\n", 7),
+        ("  valuesContent: 'crds: {enabled: false}'\n", 6),
+    ] {
+        let files = with_monitor(spec);
+        let files: Vec<_> = files.iter().map(|(n, t)| (*n, t.as_str())).collect();
+        let plan = plan(&files);
+        assert_eq!(codes(&plan), [Code::KindLeftOut], "{spec}");
+        let finding = &plan.findings[0];
+        assert_eq!(
+            finding.message,
+            "HelmChart kube-system/kps does not bring the kind ServiceMonitor.monitoring.coreos.com: \
+             `crds.enabled` is false in its values"
+        );
+        let at: Vec<String> = finding.at.iter().map(ToString::to_string).collect();
+        assert_eq!(at, ["monitor.yaml:1", &format!("chart.yaml:{line}")]);
+    }
+    // Text is true for a template, and a Secret comes after the values.
+    let text = "  valuesContent: 'crds: {enabled: \"false\"}'\n";
+    assert_eq!(codes_of(&with_monitor(text)), []);
+    let secret =
+        "  valuesContent: 'crds: {enabled: false}'\n  valuesSecrets: [{name: a, keys: [b]}]\n";
+    assert_eq!(codes_of(&with_monitor(secret)), [Code::BroughtOnCondition]);
+}
+
+#[test]
+fn what_a_chart_leaves_out_may_come_from_another_one() {
+    let [chart, monitor] = with_monitor("  set: {crds.enabled: false}\n");
+    let crds = (
+        "crds.yaml",
+        CHART.replace("chart: app", "chart: prometheus-operator-crds"),
+    );
+    assert_eq!(codes_of(&[chart.clone(), monitor.clone(), crds]), []);
+    let unknown = ("crds.yaml", CHART.replace("chart: app", "chart: something"));
+    assert_eq!(codes_of(&[chart, monitor, unknown]), [Code::MayBeBrought]);
+}
+
+#[test]
+fn a_chart_config_counts_before_the_charts_own_values() {
+    let config = |name: &str, enabled: bool| {
+        let text = format!(
+            "apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {{name: {name}, namespace: kube-system}}\nspec:\n  valuesContent: |-\n    crds:\n      enabled: {enabled}\n"
+        );
+        ("config.yaml", text)
+    };
+    let of = |spec: &str, config| {
+        let [chart, monitor] = with_monitor(spec);
+        let files = [chart, monitor, config];
+        let files: Vec<_> = files.iter().map(|(n, t)| (*n, t.as_str())).collect();
+        plan(&files)
+    };
+    let off = of("", config("kps", false));
+    assert_eq!(codes(&off), [Code::KindLeftOut]);
+    assert_eq!(off.findings[0].at[1].to_string(), "config.yaml:7");
+    assert_eq!(codes(&of("", config("other", false))), []);
+    let content = "  valuesContent: 'crds: {enabled: false}'\n";
+    assert_eq!(codes(&of(content, config("kps", true))), []);
+    let set = "  set: {crds.enabled: true}\n";
+    assert_eq!(codes(&of(set, config("kps", false))), []);
+}
+
+#[test]
+fn a_known_chart_brings_nothing_beside_what_its_values_could_bring() {
+    let chart = CHART.replace("chart: app", "chart: cert-manager");
+    let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: a, namespace: default}\n";
+    let off = chart.replace("spec: {", "spec: {set: {crds.enabled: false}, ");
+    let with_off = plan(&[("a.yaml", certificate), ("b.yaml", &off)]);
+    assert_eq!(codes(&with_off), [Code::KindLeftOut]);
+    let widget =
+        "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a, namespace: default}\n";
+    let with_other = plan(&[("a.yaml", widget), ("b.yaml", &chart)]);
+    assert_eq!(codes(&with_other), [Code::KindWithoutProvider]);
+}
