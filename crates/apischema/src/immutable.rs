@@ -16,7 +16,7 @@ enum Differs {
     FromDefault(&'static str),
     /// Where both are written.
     WhereBoth,
-    /// Where the second is written.
+    /// Where the second is written, also as what kube-apiserver makes of the first that is not.
     WhereSecond,
     /// In anything of what the deploy controller remembers: texts are cut off there.
     Remembered,
@@ -33,6 +33,7 @@ type Rule = (&'static str, &'static str, &'static str, Differs, bool);
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
+#[rustfmt::skip]
 const RULES: [Rule; 44] = [
     ("apps", "DaemonSet", "spec.selector", NOTHING, true),
     ("apps", "Deployment", "spec.selector", NOTHING, true),
@@ -41,20 +42,8 @@ const RULES: [Rule; 44] = [
     ("batch", "Job", "spec.template", Remembered, true),
     ("apps", "ReplicaSet", "spec.selector", NOTHING, false),
     ("apps", "StatefulSet", "spec.selector", NOTHING, false),
-    (
-        "apps",
-        "StatefulSet",
-        "spec.serviceName",
-        FromDefault("\"\""),
-        false,
-    ),
-    (
-        "apps",
-        "StatefulSet",
-        "spec.podManagementPolicy",
-        FromDefault("\"OrderedReady\""),
-        false,
-    ),
+    ("apps", "StatefulSet", "spec.serviceName", FromDefault("\"\""), false),
+    ("apps", "StatefulSet", "spec.podManagementPolicy", FromDefault("\"OrderedReady\""), false),
     (RBAC, "ClusterRoleBinding", "roleRef.kind", WhereBoth, false),
     (RBAC, "ClusterRoleBinding", "roleRef.name", WhereBoth, false),
     (RBAC, "RoleBinding", "roleRef.kind", WhereBoth, false),
@@ -66,138 +55,30 @@ const RULES: [Rule; 44] = [
     ("", "Secret", "stringData", WhereFrozen, false),
     ("", "Secret", "immutable", WhereFrozen, false),
     ("", "Service", "spec.clusterIP", WhereBoth, false),
-    (
-        "",
-        "PersistentVolumeClaim",
-        "spec.accessModes",
-        WhereBoth,
-        false,
-    ),
-    (
-        "",
-        "PersistentVolumeClaim",
-        "spec.storageClassName",
-        WhereBoth,
-        false,
-    ),
-    (
-        "",
-        "PersistentVolumeClaim",
-        "spec.volumeMode",
-        FromDefault("\"Filesystem\""),
-        false,
-    ),
-    (
-        "",
-        "PersistentVolumeClaim",
-        "spec.volumeName",
-        WhereBoth,
-        false,
-    ),
-    (
-        "",
-        "PersistentVolume",
-        "spec.hostPath.path",
-        WhereBoth,
-        false,
-    ),
+    ("", "PersistentVolumeClaim", "spec.accessModes", WhereBoth, false),
+    ("", "PersistentVolumeClaim", "spec.storageClassName", WhereBoth, false),
+    ("", "PersistentVolumeClaim", "spec.volumeMode", FromDefault("\"Filesystem\""), false),
+    ("", "PersistentVolumeClaim", "spec.volumeName", WhereBoth, false),
+    ("", "PersistentVolume", "spec.hostPath.path", WhereBoth, false),
     ("", "PersistentVolume", "spec.local.path", WhereBoth, false),
     ("", "PersistentVolume", "spec.nfs.path", WhereBoth, false),
     ("", "PersistentVolume", "spec.nfs.server", WhereBoth, false),
     ("", "PersistentVolume", "spec.csi.driver", WhereBoth, false),
-    (
-        "",
-        "PersistentVolume",
-        "spec.csi.volumeHandle",
-        WhereBoth,
-        false,
-    ),
-    (
-        "",
-        "PersistentVolume",
-        "spec.volumeMode",
-        FromDefault("\"Filesystem\""),
-        false,
-    ),
+    ("", "PersistentVolume", "spec.csi.volumeHandle", WhereBoth, false),
+    ("", "PersistentVolume", "spec.volumeMode", FromDefault("\"Filesystem\""), false),
     ("", "ResourceQuota", "spec.scopes", NOTHING, false),
-    (
-        "storage.k8s.io",
-        "StorageClass",
-        "parameters",
-        NOTHING,
-        false,
-    ),
-    (
-        "storage.k8s.io",
-        "StorageClass",
-        "provisioner",
-        NOTHING,
-        false,
-    ),
-    (
-        "storage.k8s.io",
-        "StorageClass",
-        "reclaimPolicy",
-        FromDefault("\"Delete\""),
-        false,
-    ),
-    (
-        "storage.k8s.io",
-        "StorageClass",
-        "volumeBindingMode",
-        FromDefault("\"Immediate\""),
-        false,
-    ),
-    (
-        "storage.k8s.io",
-        "CSIDriver",
-        "spec.attachRequired",
-        FromDefault("true"),
-        false,
-    ),
-    (
-        "scheduling.k8s.io",
-        "PriorityClass",
-        "value",
-        FromDefault("0"),
-        false,
-    ),
-    (
-        "scheduling.k8s.io",
-        "PriorityClass",
-        "preemptionPolicy",
-        FromDefault("\"PreemptLowerPriority\""),
-        false,
-    ),
+    ("storage.k8s.io", "StorageClass", "parameters", NOTHING, false),
+    ("storage.k8s.io", "StorageClass", "provisioner", NOTHING, false),
+    ("storage.k8s.io", "StorageClass", "reclaimPolicy", FromDefault("\"Delete\""), false),
+    ("storage.k8s.io", "StorageClass", "volumeBindingMode", FromDefault("\"Immediate\""), false),
+    ("storage.k8s.io", "CSIDriver", "spec.attachRequired", FromDefault("true"), false),
+    ("scheduling.k8s.io", "PriorityClass", "value", FromDefault("0"), false),
+    ("scheduling.k8s.io", "PriorityClass", "preemptionPolicy", FromDefault("\"PreemptLowerPriority\""), false),
     ("node.k8s.io", "RuntimeClass", "handler", NOTHING, false),
-    (
-        "networking.k8s.io",
-        "IngressClass",
-        "spec.controller",
-        NOTHING,
-        false,
-    ),
-    (
-        "discovery.k8s.io",
-        "EndpointSlice",
-        "addressType",
-        WhereBoth,
-        false,
-    ),
-    (
-        "apiextensions.k8s.io",
-        "CustomResourceDefinition",
-        "spec.scope",
-        WhereBoth,
-        false,
-    ),
-    (
-        "apiextensions.k8s.io",
-        "CustomResourceDefinition",
-        "spec.names.kind",
-        WhereBoth,
-        false,
-    ),
+    ("networking.k8s.io", "IngressClass", "spec.controller", NOTHING, false),
+    ("discovery.k8s.io", "EndpointSlice", "addressType", WhereBoth, false),
+    ("apiextensions.k8s.io", "CustomResourceDefinition", "spec.scope", WhereBoth, false),
+    ("apiextensions.k8s.io", "CustomResourceDefinition", "spec.names.kind", WhereBoth, false),
 ];
 
 /// What two declarations of one object may not differ in.
@@ -238,6 +119,10 @@ impl FixedFields {
 
     /// What a second declaration cannot change.
     pub fn refuse(&self, second: &Self) -> Option<FixedDifference> {
+        let or = |default: &str, value: &Value| match value {
+            Value::Null => serde_json::from_str(default).unwrap_or_default(),
+            value => value.clone(),
+        };
         let frozen = |fields: &Self| fields.value("immutable") == &Value::Bool(true);
         let frozen = frozen(self) || frozen(second);
         let fields = self.values.iter().zip(&second.values);
@@ -246,14 +131,7 @@ impl FixedFields {
             .filter(|(rule, (first, second))| {
                 let (first, second) = (&first.1, &second.1);
                 match rule.3 {
-                    FromDefault(default) => {
-                        let default: Value = serde_json::from_str(default).unwrap_or_default();
-                        let or_default = |value: &Value| match value {
-                            Value::Null => default.clone(),
-                            value => value.clone(),
-                        };
-                        or_default(first) != or_default(second)
-                    }
+                    FromDefault(default) => or(default, first) != or(default, second),
                     WhereBoth => !first.is_null() && !second.is_null() && first != second,
                     WhereSecond => !second.is_null() && first != second,
                     Remembered => first != second,
@@ -457,6 +335,14 @@ mod tests {
                 Some("type"),
             ),
             ("", "Secret", kind(json!("a")), kind(Value::Null), None),
+            // As the deploy controller was seen to take it (1.36).
+            (
+                "",
+                "Secret",
+                kind(Value::Null),
+                kind(json!("Opaque")),
+                Some("type"),
+            ),
             (
                 "",
                 "Service",
