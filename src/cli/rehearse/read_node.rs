@@ -64,6 +64,7 @@ pub(super) fn read_node(
     let is_said = platform == Platform::Harvester
         || loaded.settings.platform.is_some()
         || inputs.rke2.is_some()
+        || args.versions.rke2.is_some()
         || !rke2_files(&inputs.configuration).is_empty();
     let facts = match is_said {
         true => facts,
