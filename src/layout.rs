@@ -63,7 +63,7 @@ impl Layout {
         &self.data_dir
     }
 
-    /// What Harvester's installer was told.
+    /// The configuration of Harvester's installer.
     pub fn harvester_config(&self) -> PathBuf {
         self.path(windrow_harvester::INSTALLER_CONFIG)
     }

@@ -412,7 +412,7 @@ fn every_file(plan: &Plan, style: Style) -> String {
     let skipped = plan.files.iter().filter(|file| file.skipped.is_some());
     match skipped.count() {
         0 => style.good(
-            "It can work, as far as names and needs tell: every file can be released. `windrow check` proves more.",
+            "It can work, by names and needs: every file can be released. `windrow check` proves more.",
         ),
         skipped => style.waiting(&format!(
             "It can work without what RKE2 skips ({}): every other file can be released. `windrow check` proves more.",

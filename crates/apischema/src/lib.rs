@@ -5,7 +5,7 @@
 //! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition of the same input brings. Rules in CEL are judged by who asks.
 //! - [`PodSecurityLevel`]: what a namespace that enforces one refuses of its pods.
 //! - [`FixedFields`]: what two declarations of one object may not differ in.
-//! - [`built_in_kinds`], [`is_default_cluster_role`], [`served_kinds`]: facts that other checks need; [`quantity`] reads an amount.
+//! - [`built_in_kinds`], [`is_default_cluster_role`], [`served_kinds`]: facts that other checks need; [`quantity()`] reads an amount.
 //!
 //! May know: the crate `model`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/enforced.txt` and
 //! `data/values.txt`), held to a running kube-apiserver by `tests/kubernetes/api_schema.rs`.

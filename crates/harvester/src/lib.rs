@@ -34,7 +34,7 @@ pub use version::{HarvesterVersion, ReleaseStage};
 use windrow_model::manifest::file_kind::field;
 use windrow_model::manifest::{Node, yaml};
 
-/// Where the installer keeps on a node what it was told.
+/// Where the installer keeps its configuration on a node.
 pub const INSTALLER_CONFIG: &str = "/oem/harvester.config";
 
 /// File name shown for the rules of [`preset_rules`].

@@ -238,7 +238,7 @@ reasons! {
             "Mend the object's field or the rule's expression; the rule did not apply."
             "c59db126d7c14c16bb552e61924bf3bf";
         DuplicateObject "duplicate-object" Warning
-            "{what} is declared more than once; the last one applied wins"
+            "{what} is declared more than once; in what can be changed the last one applied wins"
             "Keep one."
             "b2eca266babb47189e005eb0412fdecf";
         DuplicateRefused "duplicate-refused" Error
