@@ -73,12 +73,11 @@ pub fn start(default: &str) {
             .boxed(),
     };
     // A second start (tests) keeps the first one's outlet.
-    let _ =
-        tracing_subscriber::registry()
-            .with(layer.with_filter(
-                filter.and(filter_fn(|entry| is_told(entry.target(), *entry.level()))),
-            ))
-            .try_init();
+    let _ = tracing_subscriber::registry()
+        .with(layer.with_filter(filter.and(filter_fn(|entry| {
+            is_written(entry.target(), *entry.level())
+        }))))
+        .try_init();
     if wrong {
         tracing::warn!(
             "WINDROW_LOG is no filter and is passed over: write warn,windrow=trace, for example"
@@ -88,7 +87,7 @@ pub fn start(default: &str) {
 
 /// Is an entry written, if the filter wants it? In their lines below INFO, libraries quote what goes over the wire: objects,
 /// answers and heads of requests, secrets among them.
-fn is_told(target: &str, level: Level) -> bool {
+fn is_written(target: &str, level: Level) -> bool {
     let ours =
         target == "windrow" || target.starts_with("windrow::") || target.starts_with("windrow_");
     ours || level <= Level::INFO
@@ -243,13 +242,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_told_from_info_up_whatever_is_asked_for() {
+    fn libraries_are_logged_from_info_up_whatever_the_filter_asks_for() {
         for ours in ["windrow", "windrow::daemon", "windrow_decide"] {
-            assert!(is_told(ours, Level::TRACE), "{ours}");
+            assert!(is_written(ours, Level::TRACE), "{ours}");
         }
         for library in ["kube_client::client", "hyper", "rustls", "windrowing"] {
-            assert!(is_told(library, Level::WARN) && is_told(library, Level::INFO));
-            assert!(!is_told(library, Level::DEBUG), "{library}");
+            assert!(is_written(library, Level::WARN) && is_written(library, Level::INFO));
+            assert!(!is_written(library, Level::DEBUG), "{library}");
         }
     }
 

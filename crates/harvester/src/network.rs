@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_model::addresses::is_in_network;
 
 /// Entries of the neighbour table that are read. The kernel keeps about as many by default (`gc_thresh3`).
 const MOST_NEIGHBOURS: usize = 1024;
@@ -81,23 +82,10 @@ impl NetworkLink {
     /// The longest prefix of its networks that this address is in.
     fn reaches(&self, address: IpAddr) -> Option<u8> {
         let own = self.addresses.iter();
-        own.filter(|(own, prefix)| is_in(address, *own, *prefix))
+        own.filter(|(own, prefix)| is_in_network(address, *own, *prefix))
             .map(|(_, prefix)| *prefix)
             .max()
     }
-}
-
-/// Do two addresses begin alike?
-fn is_in(address: IpAddr, own: IpAddr, prefix: u8) -> bool {
-    let (differ, length) = match (address, own) {
-        (IpAddr::V4(one), IpAddr::V4(other)) => {
-            (u128::from(one.to_bits() ^ other.to_bits()), 32_u32)
-        }
-        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits(), 128),
-        _ => return false,
-    };
-    let host_bits = length.saturating_sub(prefix.into());
-    differ.checked_shr(host_bits).unwrap_or_default() == 0
 }
 
 /// Another machine's hardware address, as this node has heard it.

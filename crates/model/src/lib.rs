@@ -21,6 +21,7 @@
     )
 )]
 
+pub mod addresses;
 pub mod findings;
 pub mod grammars;
 pub mod hidden;

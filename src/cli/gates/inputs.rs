@@ -127,14 +127,11 @@ impl GateInputs {
     fn kubelet_directory(&mut self, directory: &Path) {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        for name in names {
+        for name in names.filter(|name| KubeletFiles::is_read(name)) {
             let path = directory.join(&name);
-            let text = read_text(&path)
-                .ok()
-                .filter(|_| KubeletFiles::is_read(&name));
             let is_one =
                 |text: &String| object_kind(text).as_deref() == Some(KUBELET_CONFIGURATION);
-            if let Some(text) = text.filter(is_one) {
+            if let Some(text) = read_text(&path).ok().filter(is_one) {
                 let shown = path.display().to_string();
                 self.kubelet(Rke2ConfigFile::new(ConfigLayer::Kubelet, shown, text));
             }

@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
+use windrow_model::addresses::is_in_network;
 use windrow_model::manifest::{Node, NodeValue};
 
 use super::config::{Rke2ConfigFile, in_order, merge, pairs};
@@ -28,7 +29,7 @@ pub struct ServiceRanges {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
-    bits: u32,
+    bits: u8,
 }
 
 impl Network {
@@ -45,18 +46,7 @@ impl Network {
 
     /// Does the address lie in it?
     pub fn contains(&self, address: IpAddr) -> bool {
-        let shift = |width: u32| width.saturating_sub(self.bits).min(width);
-        match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                let part = |ip: std::net::Ipv4Addr| u64::from(ip.to_bits()) >> shift(32);
-                part(own) == part(other)
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                let part = |ip: std::net::Ipv6Addr| ip.to_bits().checked_shr(shift(128));
-                part(own) == part(other)
-            }
-            _ => false,
-        }
+        is_in_network(address, self.address, self.bits)
     }
 }
 
