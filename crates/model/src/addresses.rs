@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Is an address in the network that another one is in, with a prefix of so many bits?
+/// Is an address in the network of another one, whose prefix has this many bits?
 pub fn is_in_network(address: IpAddr, own: IpAddr, prefix: u8) -> bool {
     let (differ, length) = match (address, own) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {
