@@ -3,7 +3,8 @@
 
 use jiff::Timestamp;
 use windrow_decide::flight::Appeared;
-use windrow_model::manifest::{GroupKind, ObjectRef};
+use windrow_model::grammars::is_label_of_any_length;
+use windrow_model::manifest::{GroupKind, ObjectRef, namespace_name_error, object_name_error};
 use windrow_plan::knowledge::is_kubernetes_group;
 
 use crate::row::{ObservedBoot, ObservedBringer, ROW_FORMAT, Who};
@@ -66,9 +67,7 @@ pub fn is_kind(kind: &GroupKind) -> bool {
 /// Any kind. The core group is empty.
 fn is_any_kind(kind: &GroupKind) -> bool {
     let is_group = |group: &str| {
-        let small =
-            |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || "-.".contains(one);
-        group.is_empty() || (is_name(group) && group.chars().all(small))
+        group.is_empty() || (is_name(group) && group.split('.').all(is_label_of_any_length))
     };
     is_group(&kind.group)
         && (1..=63).contains(&kind.kind.len())
@@ -92,14 +91,20 @@ pub fn is_digest(name: &str) -> bool {
             .all(|one| matches!(one, b'0'..=b'9' | b'a'..=b'f'))
 }
 
+/// An object that a rule pack may name: what it refuses cannot have come, and would spoil the file of all other boots.
 fn is_object(object: &ObjectRef) -> bool {
     let is_hashed = is_digest(&object.name) || object.namespace.as_deref().is_some_and(is_digest);
     let is_own = object.kind == "Namespace" && object.group.is_empty();
     !is_hashed
         && is_any_kind(&object.group_kind())
         && is_name(&object.name)
-        && object.namespace.as_deref().is_none_or(is_name)
+        && object_name_error(&object.group_kind(), &object.name).is_none()
+        && object.namespace.as_deref().is_none_or(is_namespace)
         && !(is_own && OF_EVERY_CLUSTER.contains(&object.name.as_str()))
+}
+
+fn is_namespace(name: &str) -> bool {
+    namespace_name_error(name).is_none()
 }
 
 /// What is wrong with a row; a sentence for people.
@@ -169,7 +174,7 @@ pub fn is_who(who: &Who) -> bool {
                 && version.as_deref().is_none_or(is_word)
                 && repository.as_deref().is_none_or(is_word)
         }
-        Who::Release { name, namespace } => is_name(name) && is_name(namespace),
+        Who::Release { name, namespace } => is_name(name) && is_namespace(namespace),
         Who::Addon { name } | Who::Manager { name, .. } => is_name(name),
         Who::Fleet { bundle } => is_name(bundle),
         Who::Owner { kind } => is_any_kind(kind),
@@ -193,6 +198,8 @@ mod tests {
             ("example.com", "Wid\nget"),
             ("exa mple.com", "Widget"),
             ("Example.com", "Widget"),
+            ("a..example.com", "Widget"),
+            ("a.-b.example.com", "Widget"),
         ] {
             assert!(!kind(group, name), "{group:?} {name:?}");
         }
@@ -201,6 +208,11 @@ mod tests {
         }
         let namespace = |name: &str| is_object(&ObjectRef::cluster("", "Namespace", name));
         assert!(namespace("widgets") && !namespace("kube-system"));
+        assert!(!namespace("a.b") && !namespace("A"));
+        let limits = |space: &str, name: &str| {
+            is_object(&ObjectRef::namespaced("", "LimitRange", space, name))
+        };
+        assert!(limits("a", "a.b") && !limits("a.b", "a") && !limits("a", "a..b"));
         // As `flight.names: hash` writes them.
         assert!(!namespace("0a1b2c3d4e5f") && namespace("0a1b2c3d4e5"));
     }

@@ -17,7 +17,8 @@ use crate::row::{
 };
 use crate::{BootSet, KnowledgeFile, Summary};
 
-/// Names that are also words of YAML, numbers, and such that YAML or a terminal reads otherwise. The last ones are refused.
+/// Names that are also words of YAML, or numbers; now and then such that YAML or a terminal reads otherwise, or that no object, or none of
+/// some kinds, can have.
 fn name() -> impl Strategy<Value = String> {
     let words = [
         "widgets",
@@ -26,19 +27,33 @@ fn name() -> impl Strategy<Value = String> {
         "null",
         "1e3",
         "0x1f",
-        "1.5",
         "rke2-canal",
         "cert-manager",
-        "a.b-c",
         "y",
+    ];
+    let odd = [
+        "1.5",
+        "a.b-c",
+        "a..b",
+        "A",
+        "a:b",
+        "a_b",
+        LONG,
         "a: b",
         "#a",
         "a\nb",
         "\u{1b}[31m",
         "- a",
     ];
-    proptest::sample::select(words.to_vec()).prop_map(str::to_owned)
+    prop_oneof![
+        9 => proptest::sample::select(words.to_vec()),
+        1 => proptest::sample::select(odd.to_vec()),
+    ]
+    .prop_map(str::to_owned)
 }
+
+/// A character more than a label may have.
+const LONG: &str = "a123456789b123456789c123456789d123456789e123456789f123456789g123";
 
 fn kind() -> impl Strategy<Value = GroupKind> {
     let groups = [
@@ -49,6 +64,8 @@ fn kind() -> impl Strategy<Value = GroupKind> {
         "kubevirt.io",
         "apps",
         "",
+        "a..example.com",
+        "a.-b.example.com",
     ];
     let kinds = [
         "Widget",
