@@ -25,7 +25,6 @@ mod parts;
 mod path;
 mod pod_security;
 mod problem;
-mod quantity;
 mod refused_again;
 mod rules;
 mod schedule;

@@ -5,12 +5,12 @@
 mod resources;
 
 use windrow_model::manifest::{Node, NodeValue};
+use windrow_model::quantity::billionths;
 
 use crate::catalogue::CATALOGUE;
 use crate::formats;
 use crate::path::Path;
 use crate::problem::{Problem, Reason, shown};
-use crate::quantity::billionths;
 
 /// Adds what is wrong with the fields of a definition together.
 pub(crate) fn check(definition: &str, node: &Node, path: &Path<'_>, problems: &mut Vec<Problem>) {

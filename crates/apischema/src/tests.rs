@@ -210,6 +210,7 @@ fn what_validation_refuses_is_named() {
 fn whole_objects_are_taken() {
     for text in [
         deployment("{a: b}", "{a: b}", "{name: a, image: b, resources: {limits: {cpu: 0.5, memory: 1Gi}}}"),
+        deployment("{a: b}", "{a: b}", "{name: a, image: b, resources: {limits: {cpu: ' 1 ', memory: Mi}}}"),
         "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80, targetPort: http}]}\n".to_owned(),
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {port: \"8080\", none: null}\n".to_owned(),
         // RKE2 drops labels that are no text, and says so elsewhere.

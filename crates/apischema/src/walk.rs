@@ -1,6 +1,7 @@
 //! An object against its definition: types, fields, what is required, and the values of single fields.
 
 use windrow_model::manifest::{MapEntry, Node, NodeValue, Object, decode_base64};
+use windrow_model::quantity::is_quantity;
 use windrow_model::suggest;
 
 use crate::catalogue::{CATALOGUE, Field};
@@ -235,7 +236,8 @@ impl<'a> Walk<'a> {
             NodeValue::String(text) => text,
             _ => return Some(self.wrong_type(definition, shape, node, path)),
         };
-        if formats::is_quantity(text) {
+        // Space around it is taken off.
+        if is_quantity(text.trim_matches(' ')) {
             return None;
         }
         let why = format!("`{text}` is not a quantity; write it like 500m, 2 or 64Mi");

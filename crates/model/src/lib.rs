@@ -5,6 +5,7 @@
 //! - [`findings`]: what is wrong, with the line or the evidence that proves it.
 //! - [`grammars`]: which names and labels Kubernetes takes.
 //! - [`hidden`]: characters that control, reorder or hide.
+//! - [`quantity`]: amounts, as Kubernetes reads them.
 //! - [`redact`]: takes secrets out of whatever leaves the node.
 //! - [`suggest`]: "did you mean".
 //!
@@ -26,6 +27,7 @@ pub mod findings;
 pub mod grammars;
 pub mod hidden;
 pub mod manifest;
+pub mod quantity;
 pub mod reasons;
 pub mod redact;
 mod span;

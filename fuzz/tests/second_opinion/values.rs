@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use windrow_apischema::schedule_problem;
 use windrow_fuzz::Draw;
 use windrow_harvester::HarvesterVersion;
-use windrow_harvester::schedule::{LabelSelector, Labels, milli};
+use windrow_harvester::schedule::{LabelSelector, Labels};
+use windrow_model::quantity::milli;
 use windrow_plan::version::Version;
 
 use super::{Listed, Opinions, SecondOpinion, compare};
@@ -23,10 +24,6 @@ fn quantity(text: &str, go: &mut SecondOpinion) -> Opinions {
     let is_beyond = read.is_some_and(|value| value["beyond"] == json!(true));
     if ours == value && !is_beyond {
         return Opinions::Same;
-    }
-    let number = text.trim_start_matches(['+', '-', '.']);
-    if ours.is_none() && !number.starts_with(|ch: char| ch.is_ascii_digit()) {
-        return Opinions::Listed("no digits");
     }
     match ours {
         Some(ours) if is_beyond && ours < 0 => Opinions::Listed(NEGATIVE),
@@ -47,11 +44,6 @@ fn quantities_are_read_as_apimachinery_reads_them() {
             name: BEYOND,
             example: "9223372036854775807",
             _why: "apimachinery cuts a quantity at 2^63 and overflows in thousandths of it; Windrow says the exact value, or that it is unknown",
-        },
-        Listed {
-            name: "no digits",
-            example: "Ki",
-            _why: "apimachinery reads `Ki` and `-` as 0 and refuses `Pi`; Windrow says of all of them that they are unknown",
         },
         Listed {
             name: LARGE,

@@ -4,11 +4,11 @@
 //! to v1.36.
 
 use windrow_model::manifest::{MapEntry, Node};
+use windrow_model::quantity::billionths;
 
 use super::{Part, quantity};
 use crate::formats;
 use crate::problem::{Problem, Reason, shown};
-use crate::quantity::billionths;
 
 /// What a whole one is in billionths.
 const ONE: i128 = 1_000_000_000;

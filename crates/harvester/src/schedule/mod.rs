@@ -13,7 +13,6 @@ mod affinity;
 mod node;
 mod place;
 mod pod;
-mod quantity;
 mod read;
 mod selector;
 #[cfg(test)]
@@ -22,6 +21,5 @@ mod tests;
 pub use node::{SchedulerNode, Taint};
 pub use place::{NodeRefusal, Placement, SchedulerView};
 pub use pod::SchedulerPod;
-pub use quantity::milli;
 pub(crate) use read::SCHEDULER_KINDS;
 pub use selector::{LabelSelector, Labels, NodeSelector};

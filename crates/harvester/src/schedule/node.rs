@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::quantity::milli;
 use super::selector::Labels;
 use crate::objects::{items, text, texts};
+use windrow_model::quantity::milli;
 
 /// The taint that a cordoned node has, or is treated as having.
 pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";

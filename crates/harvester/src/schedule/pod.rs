@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::affinity::{Affinity, Spread};
 use super::node::Taint;
-use super::quantity::milli;
 use super::selector::{Labels, NodeSelector};
 use crate::objects::{items, text, texts};
+use windrow_model::quantity::milli;
 
 /// What a pod asks for, in thousandths.
 pub(super) type ResourceRequests = BTreeMap<String, i128>;
