@@ -2,6 +2,7 @@
 //!
 //! - [`manifest`]: manifests, and manifests inside other files (cloud-init, yip, Harvester's configuration, archives), with limits.
 //! - [`reasons`]: the one table of reason codes with severity, text, advice and message id.
+//! - [`container_image`]: names of container images.
 //! - [`findings`]: what is wrong, with the line or the evidence that proves it.
 //! - [`grammars`]: which names and labels Kubernetes takes.
 //! - [`hidden`]: characters that control, reorder or hide.
@@ -23,6 +24,7 @@
 )]
 
 pub mod addresses;
+pub mod container_image;
 pub mod findings;
 pub mod grammars;
 pub mod hidden;

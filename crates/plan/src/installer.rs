@@ -43,22 +43,6 @@ const KINDS: &[(&str, &str)] = &[
     ("apiextensions.crossplane.io", "CompositeResourceDefinition"),
 ];
 
-/// Where kinds of objects keep the specification of their pods.
-const PODS: &[(&str, &str, &[&str])] = &[
-    ("", "Pod", &["spec"]),
-    ("", "ReplicationController", &["spec", "template", "spec"]),
-    ("apps", "DaemonSet", &["spec", "template", "spec"]),
-    ("apps", "Deployment", &["spec", "template", "spec"]),
-    ("apps", "ReplicaSet", &["spec", "template", "spec"]),
-    ("apps", "StatefulSet", &["spec", "template", "spec"]),
-    ("batch", "Job", &["spec", "template", "spec"]),
-    (
-        "batch",
-        "CronJob",
-        &["spec", "jobTemplate", "spec", "template", "spec"],
-    ),
-];
-
 /// What must be created for new kinds or namespaces to appear: API group and resource.
 const RIGHTS: &[(&str, &str)] = &[
     ("apiextensions.k8s.io", "customresourcedefinitions"),
@@ -102,15 +86,6 @@ pub(super) enum RoleSubject {
     AllAccounts(Option<String>),
 }
 
-/// The metadata and the specification of the pods that an object makes.
-pub(super) fn pods_of(object: &Object) -> Option<(Option<&Node>, &Node)> {
-    let id = &object.id;
-    let is_kind = |one: &&(&str, &str, &[&str])| (one.0, one.1) == (&*id.group, &*id.kind);
-    let (_, _, path) = PODS.iter().find(is_kind)?;
-    let template = object.node.at(&path[..path.len() - 1])?;
-    Some((template.get("metadata"), template.get("spec")?))
-}
-
 /// What an object has to do with installing; `id` has its namespace filled in.
 pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
     let (group, kind) = (id.group.as_str(), id.kind.as_str());
@@ -119,16 +94,12 @@ pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
     if KINDS.iter().any(listed) {
         return Installing::Yes;
     }
-    if let Some((_, _, path)) = PODS.iter().find(|one| (one.0, one.1) == (group, kind)) {
-        let pods = object.node.at(path);
-        let names = ["serviceAccountName", "serviceAccount"];
-        let name = names
-            .iter()
-            .find_map(|key| pods?.str_at(&[*key]))
-            .unwrap_or("default");
+    if let Some(pods) = object.pod_template() {
+        let mut names = ["serviceAccountName", "serviceAccount"].into_iter();
+        let name = names.find_map(|key| pods.spec.str_at(&[key]));
         return Installing::ActsAs(ServiceAccount {
             namespace: id.namespace.as_deref().unwrap_or("default").to_owned(),
-            name: name.to_owned(),
+            name: name.unwrap_or("default").to_owned(),
         });
     }
     match (group, kind) {

@@ -11,6 +11,7 @@ use super::literals::{self, named};
 pub(super) fn pod_spec<'o>(id: &ObjectRef, object: &'o Stored) -> &'o Value {
     match (id.group.as_str(), id.kind.as_str()) {
         ("", "Pod") => object.spec(),
+        ("batch", "CronJob") => &object.spec()["jobTemplate"]["spec"]["template"]["spec"],
         _ => &object.spec()["template"]["spec"],
     }
 }

@@ -58,10 +58,7 @@ fn may_make_others(id: &ObjectRef, object: &Stored, gives_rights: bool) -> bool 
         ("cdi.kubevirt.io", "DataVolume") | ("kubevirt.io", "VirtualMachine") => false,
         (group, _) if SIMULATED_GROUPS.contains(&group) => false,
         (group, _) if is_kubernetes_group(group) => {
-            let pods = match id.kind.as_str() {
-                "CronJob" => &object.spec()["jobTemplate"]["spec"]["template"]["spec"],
-                _ => claims::pod_spec(id, object),
-            };
+            let pods = claims::pod_spec(id, object);
             let accounts = [&pods["serviceAccountName"], &pods["serviceAccount"]];
             let mut accounts = accounts.into_iter().filter_map(Value::as_str);
             pods["containers"].is_array()

@@ -112,7 +112,12 @@ impl LabelSelector {
             .map(|(key, value)| LabelRequirement::is(key, value))
             .collect();
         for expression in items(value, "/matchExpressions") {
-            requirements.push(LabelRequirement::parse(expression)?);
+            let requirement = LabelRequirement::parse(expression)?;
+            // Only node selectors compare numbers.
+            if let Operator::Gt | Operator::Lt = requirement.operator {
+                return Err(format!("`{}` is for nodes", text(expression, "/operator")));
+            }
+            requirements.push(requirement);
         }
         Ok(Some(Self { requirements }))
     }
@@ -237,8 +242,11 @@ mod tests {
             let selector = NodeSelector::parse(Some(&selector)).unwrap().unwrap();
             assert_eq!(selector.matches(&node, "n1"), expected, "{operator} {key}");
         }
-        let wrong = json!({"matchExpressions": [{"key": "a", "operator": "Is"}]});
-        assert!(LabelSelector::parse(Some(&wrong)).is_err());
+        for operator in ["Is", "Gt", "Lt"] {
+            let wrong =
+                json!({"matchExpressions": [{"key": "n", "operator": operator, "values": ["4"]}]});
+            assert!(LabelSelector::parse(Some(&wrong)).is_err(), "{operator}");
+        }
     }
 
     #[test]

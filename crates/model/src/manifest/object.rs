@@ -118,6 +118,30 @@ impl fmt::Display for ObjectRef {
     }
 }
 
+/// What an object says of the pods that it makes.
+#[derive(Debug, Clone, Copy)]
+pub struct PodTemplate<'o> {
+    /// Their metadata: labels and annotations.
+    pub metadata: Option<&'o Node>,
+    /// Their specification.
+    pub spec: &'o Node,
+}
+
+impl<'o> PodTemplate<'o> {
+    /// Reads a node with both parts; `None` without a specification.
+    pub fn from_node(node: &'o Node) -> Option<Self> {
+        Some(Self {
+            metadata: node.get("metadata"),
+            spec: node.get("spec")?,
+        })
+    }
+
+    /// Their labels.
+    pub fn labels(&self) -> Option<&'o Node> {
+        self.metadata?.get("labels")
+    }
+}
+
 /// One object that a document declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
@@ -137,6 +161,19 @@ impl Object {
     /// (`metadata.generateName`).
     pub fn is_name_generated(&self) -> bool {
         self.node.str_at(&["metadata", "name"]).is_none()
+    }
+
+    /// Its pods, where it is of one of Kubernetes' own kinds that make some.
+    pub fn pod_template(&self) -> Option<PodTemplate<'_>> {
+        let path: &[&str] = match (self.id.group.as_str(), self.id.kind.as_str()) {
+            ("", "Pod") => &[],
+            ("", "ReplicationController")
+            | ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet")
+            | ("batch", "Job") => &["spec", "template"],
+            ("batch", "CronJob") => &["spec", "jobTemplate", "spec", "template"],
+            _ => return None,
+        };
+        PodTemplate::from_node(self.node.at(path)?)
     }
 
     /// The value of an annotation, and its line.

@@ -12,7 +12,6 @@ use windrow_model::manifest::{Node, Object, ObjectRef};
 
 use super::refusals::{Refusals, in_cluster};
 use crate::SourceMap;
-use crate::installer::pods_of;
 
 /// One, as quantities are counted.
 const ONE: i128 = 1_000_000_000;
@@ -78,7 +77,7 @@ impl Limits {
                 _ => self.quotas.push(bound),
             }
         }
-        let pods = pods_of(object).map(|(_, spec)| spec);
+        let pods = object.pod_template().map(|pods| pods.spec);
         let takes = takes(object);
         if pods.is_none() && takes.is_empty() {
             return;

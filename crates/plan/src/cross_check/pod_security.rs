@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use windrow_apischema::PodSecurityLevel;
 use windrow_model::findings::Location;
-use windrow_model::manifest::{Object, ObjectRef};
+use windrow_model::manifest::{Object, ObjectRef, PodTemplate};
 use windrow_model::reasons::{Code, Severity};
 
 use super::finding;
 use super::refusals::Refusals;
 use crate::SourceMap;
-use crate::installer::pods_of;
 
 const LABEL: &str = "pod-security.kubernetes.io/enforce";
 
@@ -47,7 +46,7 @@ impl PodSecurity {
             let declared = self.enforced.entry(id.name.to_string()).or_default();
             declared.push((level, at));
         }
-        let Some((_, spec)) = pods_of(object) else {
+        let Some(PodTemplate { spec, .. }) = object.pod_template() else {
             return;
         };
         let restricted = PodSecurityLevel::Restricted.refuses(spec);

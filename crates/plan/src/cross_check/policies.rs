@@ -8,7 +8,6 @@ use windrow_model::manifest::{Node, Object, ObjectRef};
 
 use super::refusals::{Refusals, in_cluster};
 use crate::SourceMap;
-use crate::installer::pods_of;
 use crate::rules::{EvaluationBudget, Expression};
 
 /// Steps that one rule may take for one object.
@@ -64,10 +63,12 @@ impl Policies {
         let own = judged(&object.id.group, &object.id.kind, object.node.to_json());
         self.objects.push(own);
         if object.id.kind != "Pod"
-            && let Some((metadata, spec)) = pods_of(object)
+            && let Some(pods) = object.pod_template()
         {
-            let metadata = metadata.map_or_else(|| serde_json::json!({}), Node::to_json);
-            let pod = serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec.to_json()});
+            let metadata = pods
+                .metadata
+                .map_or_else(|| serde_json::json!({}), Node::to_json);
+            let pod = serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pods.spec.to_json()});
             self.objects.push(judged("", "Pod", pod));
         }
     }

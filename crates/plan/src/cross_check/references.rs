@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windrow_apischema::is_built_in_group;
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{Node, Object};
+use windrow_model::manifest::{Node, Object, PodTemplate};
 use windrow_model::reasons::Code;
 
 use super::finding;
 use crate::SourceMap;
-use crate::installer::pods_of;
 
 /// Kind, namespace (empty where the kind has none) and name.
 type Named = (String, String, String);
@@ -80,8 +79,8 @@ impl References {
         let named = (kind.to_owned(), place.to_owned(), id.name.to_string());
         self.declared.insert(named.clone());
         self.has_controller |= !is_built_in_group(group) || kind == "CustomResourceDefinition";
-        if let Some((metadata, spec)) = pods_of(object) {
-            self.add_pods(object, namespace, metadata, spec, shown);
+        if let Some(pods) = object.pod_template() {
+            self.add_pods(object, namespace, pods, shown);
         }
         let node = &object.node;
         match (group, kind) {
@@ -141,10 +140,10 @@ impl References {
         &mut self,
         object: &Object,
         namespace: &str,
-        metadata: Option<&Node>,
-        spec: &Node,
+        pods: PodTemplate<'_>,
         shown: &SourceMap,
     ) {
+        let spec = pods.spec;
         let account = spec
             .get("serviceAccountName")
             .or(spec.get("serviceAccount"));
@@ -220,7 +219,7 @@ impl References {
         }
         self.pods.push(Pods {
             namespace: namespace.to_owned(),
-            labels: labels_of(metadata.and_then(|metadata| metadata.get("labels"))),
+            labels: labels_of(pods.labels()),
             port_names,
         });
     }

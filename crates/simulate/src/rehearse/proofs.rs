@@ -6,7 +6,6 @@
 mod asked;
 mod given;
 mod pods;
-mod selector;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::asked::{asked, lacking};
 pub use self::given::ProofInputs;
+use windrow_model::container_image::full_name;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
@@ -48,7 +48,7 @@ pub fn not_bundled(
     for object in files.iter().flat_map(|(file, _)| file.objects()) {
         let lacks = images(object)
             .into_iter()
-            .find(|(image, _)| !bundle.contains(&pods::full_name(image)));
+            .find(|(image, _)| !bundle.contains(&full_name(image)));
         if let Some((image, _)) = lacks {
             let mut id = object.id.clone();
             // Whatever makes pods is namespaced.
@@ -64,7 +64,7 @@ pub fn image_list(text: &str) -> BTreeSet<String> {
     text.lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(pods::full_name)
+        .map(full_name)
         .collect()
 }
 
@@ -138,17 +138,15 @@ fn webhooks(given: &ProofInputs<'_>, found: &mut Vec<Finding>) {
             else {
                 continue;
             };
-            let ignores = hook.str_at(&["failurePolicy"]) == Some("Ignore");
-            // What a CEL condition lets through is not known here.
-            if ignores || hook.get("matchConditions").is_some() || !asks_about_pods(hook) {
+            if !asked::fails_closed(hook) || !asks_about_pods(hook) {
                 continue;
             }
             let Some(pod) = pods.behind(namespace, name) else {
                 continue;
             };
             let labels = pods.labels_of(namespace);
-            let asked = selector::matches(hook.get("namespaceSelector"), &labels)
-                && selector::matches(hook.get("objectSelector"), &pod.labels);
+            let asked = pods::fits(hook.get("namespaceSelector"), &labels)
+                && pods::fits(hook.get("objectSelector"), &pod.labels);
             if asked {
                 let message = Code::WebhookOwnPods.say(&[
                     ("name", hook.str_at(&["name"]).unwrap_or(&object.id.name)),
@@ -353,7 +351,7 @@ fn bundled(given: &ProofInputs<'_>, found: &mut Vec<Finding>) {
     let mut missing: BTreeMap<String, Vec<Location>> = BTreeMap::new();
     for (object, shown) in objects(given) {
         for (image, line) in images(object) {
-            if !bundle.contains(&pods::full_name(image)) {
+            if !bundle.contains(&full_name(image)) {
                 missing
                     .entry(image.to_owned())
                     .or_default()

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use windrow_model::container_image::full_name;
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
@@ -139,21 +140,6 @@ fn has(node: &Value, image: &str) -> bool {
         let mut names = items(one, "/names").iter().filter_map(Value::as_str);
         names.any(|name| full_name(name) == wanted)
     })
-}
-
-/// An image's name with its registry and its tag (distribution's `reference.ParseDockerRef`).
-fn full_name(image: &str) -> String {
-    let (first, rest) = image.split_once('/').unwrap_or(("", image));
-    let has_registry = first.contains(['.', ':']) || first == "localhost";
-    let name = match (has_registry, first) {
-        (true, _) => image.to_owned(),
-        (false, "") => format!("docker.io/library/{image}"),
-        (false, _) => format!("docker.io/{image}"),
-    };
-    match rest.contains([':', '@']) {
-        true => name,
-        false => format!("{name}:latest"),
-    }
 }
 
 fn is_always_pulled(one: &Waiting<'_>) -> bool {

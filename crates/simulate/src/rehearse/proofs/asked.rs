@@ -16,8 +16,7 @@ use windrow_plan::rules::NeedTarget;
 use windrow_plan::{Plan, SourceMap};
 
 use super::given::{ProofInputs, add_finding};
-use super::pods::{DeclaredPods, namespace_of};
-use super::selector;
+use super::pods::{self, DeclaredPods, namespace_of};
 use crate::WebhookGate;
 use crate::rehearse::fix::Lacking;
 
@@ -142,6 +141,11 @@ pub(super) fn is_webhook(object: &Object) -> bool {
     )
 }
 
+/// Is everything refused that it would be asked about? What a CEL condition lets through is not known here.
+pub(super) fn fails_closed(hook: &Node) -> bool {
+    hook.str_at(&["failurePolicy"]) != Some("Ignore") && hook.get("matchConditions").is_none()
+}
+
 /// A hook that fails closed and is answered by pods of these files.
 fn answers(
     webhook: &Object,
@@ -150,8 +154,7 @@ fn answers(
 ) -> Option<(String, WebhookGate)> {
     let of = |key: &str| hook.str_at(&["clientConfig", "service", key]);
     let (namespace, service) = (of("namespace")?, of("name")?);
-    // What a CEL condition lets through is not known here.
-    if hook.str_at(&["failurePolicy"]) == Some("Ignore") || hook.get("matchConditions").is_some() {
+    if !fails_closed(hook) {
         return None;
     }
     let pod = pods.behind(namespace, service)?;
@@ -240,11 +243,11 @@ fn is_asked(
         _ => Some(namespace_of(id)),
     };
     let labels = object.node.at(&["metadata", "labels"]);
-    let labels = labels.map(super::pods::labels).unwrap_or_default();
+    let labels = labels.map(pods::labels).unwrap_or_default();
     ruled
-        && selector::matches(hook.get("objectSelector"), &labels)
+        && pods::fits(hook.get("objectSelector"), &labels)
         && namespace.is_none_or(|namespace| {
-            selector::matches(hook.get("namespaceSelector"), &pods.labels_of(namespace))
+            pods::fits(hook.get("namespaceSelector"), &pods.labels_of(namespace))
         })
 }
 

@@ -1,8 +1,7 @@
 //! Pods that the manifests will make: their labels, images, claims, and what they are for.
 
-use std::collections::BTreeMap;
-
-use windrow_model::manifest::{Node, Object, ObjectRef};
+use windrow_harvester::schedule::{LabelSelector, Labels};
+use windrow_model::manifest::{Node, Object, ObjectRef, PodTemplate};
 use windrow_plan::SourceMap;
 
 use crate::addresses;
@@ -19,7 +18,7 @@ pub(super) struct DeclaredPod<'a> {
     /// Who makes it.
     pub(super) owner: ObjectRef,
     /// Its labels.
-    pub(super) labels: BTreeMap<String, String>,
+    pub(super) labels: Labels,
     spec: &'a Node,
 }
 
@@ -43,11 +42,11 @@ impl<'a> DeclaredPods<'a> {
                 ("", "Namespace") => all.namespaces.push(object),
                 _ => {}
             }
-            if let Some((labels, spec)) = template(object) {
+            if let Some(template) = template(object) {
                 all.pods.push(DeclaredPod {
                     owner: object.id.clone(),
-                    labels,
-                    spec,
+                    labels: template.labels().map(labels).unwrap_or_default(),
+                    spec: template.spec,
                 });
             }
         }
@@ -73,7 +72,7 @@ impl<'a> DeclaredPods<'a> {
     }
 
     /// A namespace's labels, with the one that every namespace has.
-    pub(super) fn labels_of(&self, namespace: &str) -> BTreeMap<String, String> {
+    pub(super) fn labels_of(&self, namespace: &str) -> Labels {
         let mut known = self
             .namespaces
             .iter()
@@ -107,66 +106,48 @@ pub(super) fn namespace_of(id: &ObjectRef) -> &str {
     id.namespace.as_deref().unwrap_or("default")
 }
 
-pub(super) fn labels(node: &Node) -> BTreeMap<String, String> {
+pub(super) fn labels(node: &Node) -> Labels {
     node.entries()
         .iter()
         .filter_map(|entry| Some((entry.key.clone(), entry.value.as_str()?.to_owned())))
         .collect()
 }
 
+/// Does a selector of a webhook fit these labels? None at all, and an empty one, fit everything. One that Kubernetes refuses fits
+/// nothing: nothing is claimed of it.
+pub(super) fn fits(selector: Option<&Node>, labels: &Labels) -> bool {
+    let selector = LabelSelector::parse(selector.map(Node::to_json).as_ref());
+    selector.is_ok_and(|selector| selector.is_none_or(|selector| selector.matches(labels)))
+}
+
 fn volumes(spec: &Node) -> &[Node] {
     spec.get("volumes").map_or(&[], Node::items)
 }
 
-/// Labels and spec of the pods that an object makes. A virtual machine's are those of its pod.
-fn template(object: &Object) -> Option<(BTreeMap<String, String>, &Node)> {
-    let node = &object.node;
-    let template = match (object.id.group.as_str(), object.id.kind.as_str()) {
-        ("", "Pod") => node,
-        ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet")
-        | ("batch", "Job")
-        | ("kubevirt.io", "VirtualMachine") => node.at(&["spec", "template"])?,
-        ("batch", "CronJob") => node.at(&["spec", "jobTemplate", "spec", "template"])?,
-        _ => return None,
-    };
-    let known = template
-        .at(&["metadata", "labels"])
-        .map(labels)
-        .unwrap_or_default();
-    Some((known, template.get("spec")?))
+/// The pods that an object makes. A virtual machine's are those of its pod.
+fn template(object: &Object) -> Option<PodTemplate<'_>> {
+    match (object.id.group.as_str(), object.id.kind.as_str()) {
+        ("kubevirt.io", "VirtualMachine") => {
+            PodTemplate::from_node(object.node.at(&["spec", "template"])?)
+        }
+        _ => object.pod_template(),
+    }
 }
 
 /// Images of an object's pods, with their lines.
 pub(super) fn images(object: &Object) -> Vec<(&str, u32)> {
-    let Some((_, spec)) = template(object) else {
+    let Some(pods) = template(object) else {
         return Vec::new();
     };
     ["initContainers", "containers"]
         .iter()
-        .filter_map(|list| spec.get(list))
+        .filter_map(|list| pods.spec.get(list))
         .flat_map(Node::items)
         .filter_map(|container| {
             let entry = container.entry("image")?;
             Some((entry.value.as_str()?, entry.line))
         })
         .collect()
-}
-
-/// An image's full name: the registry, `library` and the tag may be left out.
-pub(super) fn full_name(image: &str) -> String {
-    let (registry, rest) = match image.split_once('/') {
-        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => (first, rest),
-        _ => ("docker.io", image),
-    };
-    let rest = match rest.contains('/') || registry != "docker.io" {
-        true => rest.to_owned(),
-        false => format!("library/{rest}"),
-    };
-    let last = rest.rsplit('/').next().unwrap_or(&rest);
-    match last.contains([':', '@']) {
-        true => format!("{registry}/{rest}"),
-        false => format!("{registry}/{rest}:latest"),
-    }
 }
 
 /// Is this something without which no node becomes Ready? In words.
@@ -185,7 +166,7 @@ pub(super) fn makes_nodes_ready(object: &Object) -> Option<&'static str> {
         }
         return named(&["cloud-provider", "cloud-controller"]).then_some(cloud);
     }
-    let (_, spec) = template(object)?;
+    let spec = template(object)?.spec;
     let mounts = volumes(spec).iter().any(|volume| {
         volume
             .str_at(&["hostPath", "path"])
