@@ -377,18 +377,32 @@ impl Cluster {
 
     /// Runs RKE2's deploy controller on a folder, as one server would; `None`, after one line, when it is not here.
     pub(crate) fn deploy(&self, folder: &Path) -> Option<DeployController> {
-        self.deploy_as("deploy-controller", folder)
+        self.start_deploy("deploy-controller", folder, None)
     }
 
-    /// The same, under a name that identifies its writes: [`Write::program`].
-    pub(crate) fn deploy_as(&self, name: &str, folder: &Path) -> Option<DeployController> {
+    /// The same, under a name that identifies its writes ([`Write::program`]), and with no pass but those of
+    /// [`DeployController::one_more_pass`]: what is changed between two of them is changed there on a slow machine too.
+    pub(crate) fn deploy_pass_by_pass(
+        &self,
+        name: &str,
+        folder: &Path,
+    ) -> Option<DeployController> {
+        let passes = self.dir().join(format!("{name}.passes"));
+        self.start_deploy(name, folder, Some(passes))
+    }
+
+    fn start_deploy(
+        &self,
+        name: &str,
+        folder: &Path,
+        passes: Option<PathBuf>,
+    ) -> Option<DeployController> {
         let program = assets::find(self.spec.minor, "deploy-controller")
             .inspect_err(|why| skip(why))
             .ok()?;
-        let arguments = [
-            self.kubeconfig(Who::Admin).display().to_string(),
-            folder.display().to_string(),
-        ];
+        let kubeconfig = self.kubeconfig(Who::Admin);
+        let paths = [&kubeconfig, folder].into_iter().chain(passes.as_deref());
+        let arguments: Vec<String> = paths.map(|path| path.display().to_string()).collect();
         let logs = tempfile::tempdir_in(self.dir.path())
             .expect("the cluster's directory is writable")
             .keep();
@@ -396,13 +410,14 @@ impl Cluster {
         symlink(program, &called).expect("the cluster's directory is writable");
         // In UTC its log can be compared with the events.
         let environment = [("NODE_NAME", "node1"), ("TZ", "UTC")];
-        Some(DeployController(Process::start(
+        let process = Process::start(
             "deploy-controller",
             &called,
             &arguments,
             &logs,
             &environment,
-        )))
+        );
+        Some(DeployController { process, passes })
     }
 }
 
@@ -437,7 +452,11 @@ impl Cluster {
 }
 
 /// The deploy controller on one folder. It prints its log if the test that holds it fails.
-pub(crate) struct DeployController(Process);
+pub(crate) struct DeployController {
+    process: Process,
+    /// The file that says how many passes it may begin; without one there is no end to them.
+    passes: Option<PathBuf>,
+}
 
 impl DeployController {
     /// Waits until this many passes have ended, counted from the start of the controller.
@@ -447,7 +466,7 @@ impl DeployController {
             DEADLINE,
             async || {
                 // Asked first: what it writes before it ends is in the log then.
-                let ended = self.0.ended();
+                let ended = self.process.ended();
                 let log = self.log();
                 let is_there = log.matches("pass ended").count() >= passes;
                 let last = log.lines().last().unwrap_or_default();
@@ -468,20 +487,30 @@ impl DeployController {
         self.passed(begun + 1).await;
     }
 
+    /// Lets it make its next pass, and waits for the end of that.
+    pub(crate) async fn one_more_pass(&self) {
+        let passes = self.passes.as_ref().expect("it was started pass by pass");
+        let next = self.log().matches("pass ended").count() + 1;
+        let new = passes.with_extension("new");
+        fs::write(&new, next.to_string()).expect("the cluster's directory is writable");
+        fs::rename(&new, passes).expect("the cluster's directory is writable");
+        self.passed(next).await;
+    }
+
     /// What it wrote so far.
     pub(crate) fn log(&self) -> String {
-        self.0.log()
+        self.process.log()
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.0.pid()
+        self.process.pid()
     }
 }
 
 impl Drop for DeployController {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.print_log();
+            self.process.print_log();
         }
     }
 }
