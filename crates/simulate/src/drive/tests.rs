@@ -85,6 +85,12 @@ fn what_windrow_says_and_is_not_so_is_seen() {
         decision.actions.retain(|action| !holds(action));
     };
     said(hold_nothing, "is held: nothing hides it");
+    let forget_one: Spoil = |decision, _| {
+        for held in &mut decision.status.staging.held {
+            held.blockers.pop();
+        }
+    };
+    said(forget_one, "waits: not all that it waits for is said");
     let lift_nothing: Spoil = |decision, _| {
         let lifts = |action: &Action| matches!(action, Action::Lift { .. });
         decision.actions.retain(|action| !lifts(action));

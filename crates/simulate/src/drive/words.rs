@@ -6,10 +6,20 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use windrow_decide::{Action, HeldFile, StagingStatus, Status};
 use windrow_model::manifest::ManifestPath;
+use windrow_model::reasons::Code;
 
 use super::oracle::{JudgedServer, Oracle, Truth};
 use super::{Drive, ROUNDS};
 use crate::watch::Watch;
+
+/// Codes of files that are held for what they are, or for their marker: nothing of the cluster ends that.
+const WAITS_FOR_NO_NEED: [Code; 5] = [
+    Code::HeldRefused,
+    Code::MarkerStays,
+    Code::Provisional,
+    Code::SameBaseName,
+    Code::SpecialFile,
+];
 
 impl Oracle {
     /// Does the status say what is so? It is judged when Windrow has nothing more to do: then the disk is as it decided.
@@ -98,15 +108,24 @@ impl Oracle {
                     .insert(format!("{file} failed: that was another content"));
             }
         }
-        for held in staging.held.iter().filter(|held| !held.blockers.is_empty()) {
-            let file = plan.files.iter().find(|file| file.path == held.file);
-            let mut requirements = file.into_iter().flat_map(|file| file.requirements());
-            let lacks =
-                requirements.any(|one| one.takes_part() && !truth.is_met(&plan.needs[one.need]));
-            if !lacks {
-                let file = &held.file;
+        let waits = |held: &&HeldFile| held.waits() && !WAITS_FOR_NO_NEED.contains(&held.code);
+        for held in staging.held.iter().filter(waits) {
+            let path = &held.file;
+            let file = plan.files.iter().find(|file| file.path == *path);
+            let lacks = file.into_iter().flat_map(|file| file.requirements());
+            let lacks: Vec<_> = lacks
+                .filter(|one| one.takes_part() && !truth.is_met(&plan.needs[one.need]))
+                .collect();
+            if lacks.is_empty() && !held.blockers.is_empty() {
                 self.untrue
-                    .insert(format!("{file} waits: all that it needs is there"));
+                    .insert(format!("{path} waits: all that it needs is there"));
+            }
+            // Others end by a deadline, or are met in the pass that applies the file.
+            let kept = lacks.iter().filter(|one| one.harms() && !one.at_once);
+            let kept: BTreeSet<_> = kept.map(|one| one.need).collect();
+            if held.blockers.len() < kept.len().max(1) {
+                self.untrue
+                    .insert(format!("{path} waits: not all that it waits for is said"));
             }
         }
     }
