@@ -80,11 +80,7 @@ fn the_shipped_file_says_the_default_when_its_lines_are_uncommented() {
 fn the_documentation_has_every_key_with_its_default() {
     let documentation = include_str!("../../docs/configuration.md");
     for key in KEYS {
-        let row = format!(
-            "| `{}` | `{}` |",
-            key.name,
-            (key.show)(&Settings::default())
-        );
+        let row = format!("| `{}` | `{}` |", key.name, key.show(&Settings::default()));
         assert!(
             documentation.contains(&row),
             "docs/configuration.md lacks: {row}"

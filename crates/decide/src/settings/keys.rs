@@ -1,438 +1,263 @@
-//! The one table of what can be set. Files are read by it, `config show` prints it, and tests compare
-//! `docs/configuration.md` and `config/windrow.yaml` with it.
+//! The one table of what can be set. Files are read by it, `config show` prints it, the schema of `windrow.yaml` is made of it, and tests
+//! compare `docs/configuration.md` and `config/windrow.yaml` with it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::time::Duration;
 
-use windrow_harvester::incidents::CURABLE;
-use windrow_model::manifest::{Node, NodeValue, yaml};
-use windrow_model::reasons::{Code, REASONS};
-use windrow_plan::rules::Platform;
+use schemars::{Schema, SchemaGenerator};
+use windrow_model::manifest::{Node, yaml};
 
-use super::units::{count, duration, expected, flag, nearest, show_duration, show_size, size};
-use super::{CopyTo, OnChange, Settings, SiteNames};
+use super::Settings;
+use super::special::{
+    COPY_TO, CURED, LEARNED_AT_LEAST, LISTEN, ON_CHANGE, PLATFORM, SITE_NAMES, TEXTFILE,
+};
+use super::value::ValueKind::{
+    Count, Duration, Flag, Path, PathOr, Size, SizeOfMemory, Special, Word,
+};
+use super::value::{AUTO, NONE, Place, ValueKind};
 
 /// One key.
 pub struct SettingKey {
     /// Its path, with dots.
     pub name: &'static str,
-    /// Sets the value, or says what is wrong with it.
-    pub set: fn(&mut Settings, &Node) -> Result<(), String>,
-    /// The value, as it would be written.
-    pub show: fn(&Settings) -> String,
+    /// What it says, for an editor.
+    pub(super) says: &'static str,
+    pub(super) kind: ValueKind,
 }
 
-const SECOND: Duration = Duration::from_secs(1);
-/// In place of a path: Windrow finds it, or there is none.
-const AUTO: &str = "auto";
-const NONE: &str = "none";
-/// The bound is what the setting of this name says.
-const LIKE_INFERRED: &str = "inferredDeadline";
+impl SettingKey {
+    /// Sets the value.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and what to write.
+    pub fn set(&self, settings: &mut Settings, node: &Node) -> Result<(), String> {
+        self.kind.set(settings, node)
+    }
+
+    /// The value, as it would be written.
+    pub fn show(&self, settings: &Settings) -> String {
+        self.kind.show(settings)
+    }
+
+    pub(super) fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = self.kind.schema(generator);
+        schema.insert("description".to_owned(), self.says.into());
+        schema
+    }
+}
+
+/// The field of [`Settings`] that keeps a value.
+macro_rules! at {
+    ($($field:ident).+) => {
+        Place {
+            get: |settings| &settings.$($field).+,
+            get_mut: |settings| &mut settings.$($field).+,
+        }
+    };
+}
+
+const fn key(name: &'static str, says: &'static str, kind: ValueKind) -> SettingKey {
+    SettingKey { name, says, kind }
+}
+
 /// With a lower bound the file would begin again with nearly every decision.
 const SMALLEST_FLIGHT: u64 = 256 << 10;
 
 /// Every key, in the order of the documentation.
 pub const KEYS: &[SettingKey] = &[
-    SettingKey {
-        name: "platform",
-        set: |settings, node| {
-            settings.platform = match node.as_str() {
-                Some("auto") => None,
-                Some("harvester") => Some(Platform::Harvester),
-                Some("rke2") => Some(Platform::Rke2),
-                _ => return Err(expected("auto, harvester or rke2", node)),
-            };
-            Ok(())
-        },
-        show: |settings| {
-            settings
-                .platform
-                .map_or_else(|| "auto".to_owned(), |platform| platform.to_string())
-        },
-    },
-    SettingKey {
-        name: "dataDir",
-        set: |settings, node| {
-            path(node)?.clone_into(&mut settings.data_dir);
-            Ok(())
-        },
-        show: |settings| settings.data_dir.clone(),
-    },
-    SettingKey {
-        name: "probes.enabled",
-        set: |settings, node| {
-            settings.probes.enabled = flag(node)?;
-            Ok(())
-        },
-        show: |settings| settings.probes.enabled.to_string(),
-    },
-    SettingKey {
-        name: "outlets.nodeCondition",
-        set: |settings, node| {
-            settings.outlets.node_condition = flag(node)?;
-            Ok(())
-        },
-        show: |settings| settings.outlets.node_condition.to_string(),
-    },
-    SettingKey {
-        name: "outlets.nodeEvents",
-        set: |settings, node| {
-            settings.outlets.node_events = flag(node)?;
-            Ok(())
-        },
-        show: |settings| settings.outlets.node_events.to_string(),
-    },
-    SettingKey {
-        name: "outlets.loginNotices",
-        set: |settings, node| {
-            settings.outlets.login_notices = flag(node)?;
-            Ok(())
-        },
-        show: |settings| settings.outlets.login_notices.to_string(),
-    },
-    SettingKey {
-        name: "staging.enabled",
-        set: |settings, node| {
-            settings.staging.enabled = flag(node)?;
-            Ok(())
-        },
-        show: |settings| settings.staging.enabled.to_string(),
-    },
-    SettingKey {
-        name: "staging.advisoryDeadline",
-        set: |settings, node| {
-            settings.staging.advisory_deadline = duration(node, SECOND)?;
-            Ok(())
-        },
-        show: |settings| show_duration(settings.staging.advisory_deadline),
-    },
-    SettingKey {
-        name: "staging.inferredDeadline",
-        set: |settings, node| {
-            settings.staging.inferred_deadline = duration(node, SECOND)?;
-            Ok(())
-        },
-        show: |settings| show_duration(settings.staging.inferred_deadline),
-    },
-    SettingKey {
-        name: "staging.learnedDeadline.atLeast",
-        set: |settings, node| {
-            settings.staging.learned_deadline.at_least = match node.as_str() {
-                Some(LIKE_INFERRED) => None,
-                _ => Some(duration(node, SECOND)?),
-            };
-            Ok(())
-        },
-        show: |settings| {
-            let at_least = settings.staging.learned_deadline.at_least;
-            at_least.map_or_else(|| LIKE_INFERRED.to_owned(), show_duration)
-        },
-    },
-    SettingKey {
-        name: "staging.learnedDeadline.atMost",
-        set: |settings, node| {
-            settings.staging.learned_deadline.at_most = duration(node, SECOND)?;
-            Ok(())
-        },
-        show: |settings| show_duration(settings.staging.learned_deadline.at_most),
-    },
-    SettingKey {
-        name: "staging.refusedDeadline",
-        set: |settings, node| {
-            settings.staging.refused_deadline = duration(node, SECOND)?;
-            Ok(())
-        },
-        show: |settings| show_duration(settings.staging.refused_deadline),
-    },
-    SettingKey {
-        name: "staging.overdueAfter",
-        set: |settings, node| {
-            settings.staging.overdue_after = duration(node, SECOND)?;
-            Ok(())
-        },
-        show: |settings| show_duration(settings.staging.overdue_after),
-    },
-    SettingKey {
-        name: "staging.blindDeadline",
-        set: |settings, node| {
-            settings.staging.blind_deadline = duration(node, SECOND)?;
-            Ok(())
-        },
-        show: |settings| show_duration(settings.staging.blind_deadline),
-    },
-    SettingKey {
-        name: "staging.rescan",
-        set: |settings, node| {
-            settings.staging.rescan = duration(node, SECOND)?;
-            Ok(())
-        },
-        show: |settings| show_duration(settings.staging.rescan),
-    },
-    SettingKey {
-        name: "staging.limits.fileBytes",
-        set: |settings, node| {
-            settings.staging.limits.file_bytes = size(node)?;
-            Ok(())
-        },
-        show: |settings| show_size(settings.staging.limits.file_bytes),
-    },
-    SettingKey {
-        name: "staging.limits.documents",
-        set: |settings, node| {
-            settings.staging.limits.documents = count(node)?;
-            Ok(())
-        },
-        show: |settings| settings.staging.limits.documents.to_string(),
-    },
-    SettingKey {
-        name: "staging.limits.depth",
-        set: |settings, node| {
-            settings.staging.limits.depth = count(node)?;
-            Ok(())
-        },
-        show: |settings| settings.staging.limits.depth.to_string(),
-    },
-    SettingKey {
-        name: "staging.limits.aliasNodes",
-        set: |settings, node| {
-            settings.staging.limits.alias_nodes = count(node)?;
-            Ok(())
-        },
-        show: |settings| settings.staging.limits.alias_nodes.to_string(),
-    },
-    SettingKey {
-        name: "staging.limits.expandedBytes",
-        set: |settings, node| {
-            settings.staging.limits.expanded_bytes =
-                usize::try_from(size(node)?).unwrap_or(usize::MAX);
-            Ok(())
-        },
-        show: |settings| show_size(settings.staging.limits.expanded_bytes as u64),
-    },
-    SettingKey {
-        name: "staging.limits.directoryBytes",
-        set: |settings, node| {
-            settings.staging.limits.directory_bytes = size(node)?;
-            Ok(())
-        },
-        show: |settings| show_size(settings.staging.limits.directory_bytes),
-    },
-    SettingKey {
-        name: "gates.onChange",
-        set: |settings, node| {
-            settings.gates.on_change = match node.as_str() {
-                Some("wait") => OnChange::Wait,
-                Some("try") => OnChange::Try,
-                _ => return Err(expected("wait or try", node)),
-            };
-            Ok(())
-        },
-        show: |settings| {
-            match settings.gates.on_change {
-                OnChange::Wait => "wait",
-                OnChange::Try => "try",
-            }
-            .to_owned()
-        },
-    },
-    SettingKey {
-        name: "gates.patience",
-        set: |settings, node| {
-            settings.gates.patience = duration(node, SECOND)?;
-            Ok(())
-        },
-        show: |settings| show_duration(settings.gates.patience),
-    },
-    SettingKey {
-        name: "statusServer.enabled",
-        set: |settings, node| {
-            settings.status_server.enabled = flag(node)?;
-            Ok(())
-        },
-        show: |settings| settings.status_server.enabled.to_string(),
-    },
-    SettingKey {
-        name: "statusServer.listen",
-        set: |settings, node| {
-            let listen: SocketAddr = node
-                .as_str()
-                .and_then(|text| text.parse().ok())
-                .ok_or_else(|| expected("an address with a port like 0.0.0.0:9346", node))?;
-            if listen.port() < 1024 {
-                return Err(format!(
-                    "port {} is one that Windrow has no right to: write one from 1024 on",
-                    listen.port()
-                ));
-            }
-            settings.status_server.listen = listen;
-            Ok(())
-        },
-        show: |settings| settings.status_server.listen.to_string(),
-    },
-    SettingKey {
-        name: "statusServer.tokenFile",
-        set: |settings, node| {
-            settings.status_server.token_file = path_or_auto(node)?;
-            Ok(())
-        },
-        show: |settings| show_or_auto(&settings.status_server.token_file),
-    },
-    SettingKey {
-        name: "statusServer.certificateFile",
-        set: |settings, node| {
-            settings.status_server.certificate_file = path_or_auto(node)?;
-            Ok(())
-        },
-        show: |settings| show_or_auto(&settings.status_server.certificate_file),
-    },
-    SettingKey {
-        name: "statusServer.keyFile",
-        set: |settings, node| {
-            settings.status_server.key_file = path_or_auto(node)?;
-            Ok(())
-        },
-        show: |settings| show_or_auto(&settings.status_server.key_file),
-    },
-    SettingKey {
-        name: "statusServer.metrics.enabled",
-        set: |settings, node| {
-            settings.status_server.metrics.enabled = flag(node)?;
-            Ok(())
-        },
-        show: |settings| settings.status_server.metrics.enabled.to_string(),
-    },
-    SettingKey {
-        name: "statusServer.metrics.tokenFile",
-        set: |settings, node| {
-            settings.status_server.metrics.token_file = path_or(NONE, node)?;
-            Ok(())
-        },
-        show: |settings| show_or(NONE, &settings.status_server.metrics.token_file),
-    },
-    SettingKey {
-        name: "metrics.textfile",
-        set: |settings, node| {
-            let path = path_or(NONE, node)?;
-            if let Some(path) = path.as_ref().filter(|path| !path.ends_with(".prom")) {
-                return Err(format!(
-                    "node_exporter reads files that end in .prom: write {path}.prom"
-                ));
-            }
-            settings.metrics.textfile = path;
-            Ok(())
-        },
-        show: |settings| show_or(NONE, &settings.metrics.textfile),
-    },
-    SettingKey {
-        name: "diagnosis.enabled",
-        set: |settings, node| {
-            settings.diagnosis.enabled = flag(node)?;
-            Ok(())
-        },
-        show: |settings| settings.diagnosis.enabled.to_string(),
-    },
-    SettingKey {
-        name: "diagnosis.interval",
-        set: |settings, node| {
-            settings.diagnosis.interval = duration(node, SECOND)?;
-            Ok(())
-        },
-        show: |settings| show_duration(settings.diagnosis.interval),
-    },
-    SettingKey {
-        name: "repair.auto",
-        set: |settings, node| {
-            let NodeValue::Sequence(items) = &node.value else {
-                return Err(expected("a list of codes like [addon-stuck]", node));
-            };
-            settings.repair.auto = items.iter().map(curable).collect::<Result<_, _>>()?;
-            settings.repair.auto.sort_unstable();
-            settings.repair.auto.dedup();
-            Ok(())
-        },
-        show: |settings| {
-            let codes = settings.repair.auto.iter().map(|code| code.as_str());
-            format!("[{}]", codes.collect::<Vec<_>>().join(", "))
-        },
-    },
-    SettingKey {
-        name: "flight.enabled",
-        set: |settings, node| {
-            settings.flight.enabled = flag(node)?;
-            Ok(())
-        },
-        show: |settings| settings.flight.enabled.to_string(),
-    },
-    SettingKey {
-        name: "flight.fileBytes",
-        set: |settings, node| {
-            let size = size(node)?;
-            if size < SMALLEST_FLIGHT {
-                return Err(format!(
-                    "{} is too small: write {} or more",
-                    show_size(size),
-                    show_size(SMALLEST_FLIGHT)
-                ));
-            }
-            settings.flight.file_bytes = size;
-            Ok(())
-        },
-        show: |settings| show_size(settings.flight.file_bytes),
-    },
-    SettingKey {
-        name: "flight.copyTo",
-        set: |settings, node| {
-            settings.flight.copy_to = match node.as_str() {
-                Some("auto") => CopyTo::Auto,
-                Some("none") => CopyTo::None,
-                Some(path)
-                    if path.starts_with('/') && !path.split('/').any(|part| part == "..") =>
-                {
-                    CopyTo::Directory(path.to_owned())
-                }
-                _ => {
-                    return Err(expected(
-                        "auto, none or the absolute path of a directory",
-                        node,
-                    ));
-                }
-            };
-            Ok(())
-        },
-        show: |settings| match &settings.flight.copy_to {
-            CopyTo::Auto => "auto".to_owned(),
-            CopyTo::None => "none".to_owned(),
-            CopyTo::Directory(path) => path.clone(),
-        },
-    },
-    SettingKey {
-        name: "flight.names",
-        set: |settings, node| {
-            settings.flight.names = match node.as_str() {
-                Some("keep") => SiteNames::Keep,
-                Some("hash") => SiteNames::Hash,
-                Some("drop") => SiteNames::Drop,
-                _ => return Err(expected("keep, hash or drop", node)),
-            };
-            Ok(())
-        },
-        show: |settings| {
-            let word = match settings.flight.names {
-                SiteNames::Keep => "keep",
-                SiteNames::Hash => "hash",
-                SiteNames::Drop => "drop",
-            };
-            word.to_owned()
-        },
-    },
+    key(
+        "platform",
+        "What the node is; auto finds out.",
+        Word(PLATFORM),
+    ),
+    key(
+        "dataDir",
+        "RKE2's data directory, an absolute path.",
+        Path(at!(data_dir)),
+    ),
+    key(
+        "probes.enabled",
+        "false: the node itself is not probed, and its readiness stays Unknown.",
+        Flag(at!(probes.enabled)),
+    ),
+    key(
+        "outlets.nodeCondition",
+        "Condition WindrowBootstrap on the own Node.",
+        Flag(at!(outlets.node_condition)),
+    ),
+    key(
+        "outlets.nodeEvents",
+        "Events about the own Node.",
+        Flag(at!(outlets.node_events)),
+    ),
+    key(
+        "outlets.loginNotices",
+        "Lines at the login prompt and after the login.",
+        Flag(at!(outlets.login_notices)),
+    ),
+    key(
+        "staging.enabled",
+        "false: everything is observed and reported, nothing is held.",
+        Flag(at!(staging.enabled)),
+    ),
+    key(
+        "staging.advisoryDeadline",
+        "How long a requirement that only orders may hold a file.",
+        Duration(at!(staging.advisory_deadline)),
+    ),
+    key(
+        "staging.inferredDeadline",
+        "How long an inferred requirement may hold a file.",
+        Duration(at!(staging.inferred_deadline)),
+    ),
+    key(
+        "staging.learnedDeadline.atLeast",
+        "Never shorter than this; inferredDeadline: than what that setting says.",
+        Special(LEARNED_AT_LEAST),
+    ),
+    key(
+        "staging.learnedDeadline.atMost",
+        "Never longer than this.",
+        Duration(at!(staging.learned_deadline.at_most)),
+    ),
+    key(
+        "staging.refusedDeadline",
+        "How long a file that RKE2 would refuse is kept from it.",
+        Duration(at!(staging.refused_deadline)),
+    ),
+    key(
+        "staging.overdueAfter",
+        "After how long a file that stays held is reported as overdue.",
+        Duration(at!(staging.overdue_after)),
+    ),
+    key(
+        "staging.blindDeadline",
+        "How long files are held while kube-apiserver has never answered.",
+        Duration(at!(staging.blind_deadline)),
+    ),
+    key(
+        "staging.rescan",
+        "How often the directory is read again without an event.",
+        Duration(at!(staging.rescan)),
+    ),
+    key(
+        "staging.limits.fileBytes",
+        "The largest file that is read.",
+        Size(at!(staging.limits.file_bytes), 1),
+    ),
+    key(
+        "staging.limits.documents",
+        "The most documents in a file.",
+        Count(at!(staging.limits.documents)),
+    ),
+    key(
+        "staging.limits.depth",
+        "The deepest nesting of lists and maps.",
+        Count(at!(staging.limits.depth)),
+    ),
+    key(
+        "staging.limits.aliasNodes",
+        "The most values that aliases may add to a document.",
+        Count(at!(staging.limits.alias_nodes)),
+    ),
+    key(
+        "staging.limits.expandedBytes",
+        "The most memory that the values of a document may take.",
+        SizeOfMemory(at!(staging.limits.expanded_bytes)),
+    ),
+    key(
+        "staging.limits.directoryBytes",
+        "The most that is read of the directory in one look.",
+        Size(at!(staging.limits.directory_bytes), 1),
+    ),
+    key(
+        "gates.onChange",
+        "What a changed configuration does while RKE2 runs: it waits for a boot, or it is tried.",
+        Word(ON_CHANGE),
+    ),
+    key(
+        "gates.patience",
+        "How long each part of a trial may take.",
+        Duration(at!(gates.patience)),
+    ),
+    key(
+        "statusServer.enabled",
+        "Is it served?",
+        Flag(at!(status_server.enabled)),
+    ),
+    key(
+        "statusServer.listen",
+        "The address and the port, from 1024 on.",
+        Special(LISTEN),
+    ),
+    key(
+        "statusServer.tokenFile",
+        "The file with the token that has to be shown; auto: /etc/rancher/windrow/status-token, or else the systemd credential windrow.status-token.",
+        PathOr(AUTO, at!(status_server.token_file)),
+    ),
+    key(
+        "statusServer.certificateFile",
+        "The file with the certificate; auto: the one that RKE2 gives the node. Until it is there: a self-signed one.",
+        PathOr(AUTO, at!(status_server.certificate_file)),
+    ),
+    key(
+        "statusServer.keyFile",
+        "The file with its key.",
+        PathOr(AUTO, at!(status_server.key_file)),
+    ),
+    key(
+        "statusServer.metrics.enabled",
+        "Are they served?",
+        Flag(at!(status_server.metrics.enabled)),
+    ),
+    key(
+        "statusServer.metrics.tokenFile",
+        "The file with a token that may read them and nothing else; none: the token of the status alone may.",
+        PathOr(NONE, at!(status_server.metrics.token_file)),
+    ),
+    key(
+        "metrics.textfile",
+        "The file for its textfile collector, or none.",
+        Special(TEXTFILE),
+    ),
+    key(
+        "diagnosis.enabled",
+        "false: the daemon does not look.",
+        Flag(at!(diagnosis.enabled)),
+    ),
+    key(
+        "diagnosis.interval",
+        "How often it looks on a Ready node.",
+        Duration(at!(diagnosis.interval)),
+    ),
+    key("repair.auto", "Codes of incidents.", Special(CURED)),
+    key(
+        "flight.enabled",
+        "false: nothing is recorded.",
+        Flag(at!(flight.enabled)),
+    ),
+    key(
+        "flight.fileBytes",
+        "How large the file may become; 256KiB or more.",
+        Size(at!(flight.file_bytes), SMALLEST_FLIGHT),
+    ),
+    key(
+        "flight.copyTo",
+        "Where a copy is put when the node is Failed: auto, none, or a directory.",
+        Special(COPY_TO),
+    ),
+    key(
+        "flight.names",
+        "The site's names in what is recorded for learning: as they are, a short digest of each, or nothing.",
+        Word(SITE_NAMES),
+    ),
 ];
 
 /// The settings that decisions depend on, as they would be written. The others may be secrets, and are left out.
 pub fn record(settings: &Settings) -> BTreeMap<String, String> {
     KEYS.iter()
         .filter(|key| decides(key.name))
-        .map(|key| (key.name.to_owned(), (key.show)(settings)))
+        .map(|key| (key.name.to_owned(), key.show(settings)))
         .collect()
 }
 
@@ -454,7 +279,8 @@ pub fn restore(recorded: &BTreeMap<String, String>) -> Result<Settings, String> 
             .ok()
             .flatten()
             .ok_or_else(|| format!("{name}: `{value}` is not a value"))?;
-        (key.set)(&mut settings, &node).map_err(|why| format!("{name}: {why}"))?;
+        key.set(&mut settings, &node)
+            .map_err(|why| format!("{name}: {why}"))?;
     }
     Ok(settings)
 }
@@ -471,55 +297,4 @@ pub(super) fn is_section(name: &str) -> bool {
             .strip_prefix(name)
             .is_some_and(|rest| rest.starts_with('.'))
     })
-}
-
-/// The code of an incident that Windrow has a cure for.
-fn curable(node: &Node) -> Result<Code, String> {
-    let known = || CURABLE.iter().map(|code| code.as_str());
-    let list = || known().collect::<Vec<_>>().join(", ");
-    let text = node.as_str().ok_or_else(|| expected("a code", node))?;
-    if let Some(code) = CURABLE.iter().find(|code| code.as_str() == text) {
-        return Ok(*code);
-    }
-    if REASONS.iter().any(|reason| reason.id == text) {
-        return Err(format!(
-            "Windrow has no cure for {text}: write one of {}",
-            list()
-        ));
-    }
-    let hint = match nearest(text, known()) {
-        Some(code) => format!("did you mean `{code}`?"),
-        None => format!("write one of {}", list()),
-    };
-    Err(format!("there is no code {text}: {hint}"))
-}
-
-fn path(node: &Node) -> Result<&str, String> {
-    let path = node
-        .as_str()
-        .filter(|path| path.starts_with('/'))
-        .ok_or_else(|| expected("an absolute path", node))?;
-    if path.split('/').any(|part| part == "..") {
-        return Err(format!("`{path}` leads upwards: write it without `..`"));
-    }
-    Ok(path)
-}
-
-fn path_or_auto(node: &Node) -> Result<Option<String>, String> {
-    path_or(AUTO, node)
-}
-
-fn show_or_auto(path: &Option<String>) -> String {
-    show_or(AUTO, path)
-}
-
-fn path_or(word: &str, node: &Node) -> Result<Option<String>, String> {
-    match node.as_str() {
-        Some(text) if text == word => Ok(None),
-        _ => path(node).map(|path| Some(path.to_owned())),
-    }
-}
-
-fn show_or(word: &str, path: &Option<String>) -> String {
-    path.clone().unwrap_or_else(|| word.to_owned())
 }

@@ -228,7 +228,7 @@ impl FragmentReader {
 
     fn value(&mut self, key: &'static SettingKey, line: u32, node: &Node) {
         // Tried on a scratch copy, so that a file with one bad value sets nothing.
-        let whole = (key.set)(&mut Settings::default(), node);
+        let whole = key.set(&mut Settings::default(), node);
         if whole.is_err() && self.items(key, node) {
             return;
         }
@@ -250,7 +250,7 @@ impl FragmentReader {
                 line: item.line,
                 value: Yaml::Sequence(vec![item.clone()]),
             };
-            if let Err(why) = (key.set)(&mut Settings::default(), &alone) {
+            if let Err(why) = key.set(&mut Settings::default(), &alone) {
                 self.wrong(item.line, format!("{}: {why}", key.name));
             }
         }
@@ -322,7 +322,7 @@ impl Merged {
     fn validate(self, errors: &mut Vec<ConfigError>) -> (Settings, Vec<ConfiguredValue>) {
         let mut settings = Settings::default();
         for assignment in self.values.values() {
-            if let Err(message) = (assignment.key.set)(&mut settings, &assignment.node) {
+            if let Err(message) = assignment.key.set(&mut settings, &assignment.node) {
                 errors.push(ConfigError {
                     at: assignment.at.clone(),
                     message,
@@ -357,7 +357,7 @@ impl Merged {
             .iter()
             .map(|key| ConfiguredValue {
                 key: Cow::Borrowed(key.name),
-                value: (key.show)(&settings),
+                value: key.show(&settings),
                 origin: self
                     .values
                     .get(key.name)

@@ -11,9 +11,11 @@ mod keys;
 mod load;
 mod probes;
 pub mod schema;
+mod special;
 mod template;
 mod units;
 mod url;
+mod value;
 mod webhook_list;
 mod webhooks;
 

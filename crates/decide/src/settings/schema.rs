@@ -1,46 +1,38 @@
-//! The form of `windrow.yaml` for editors: a JSON schema, draft 7, from the types below. Files are read by [`KEYS`](super::KEYS);
-//! a test holds both together.
+//! The form of `windrow.yaml` for editors: a JSON schema, draft 7. Single values stand in [`KEYS`], what has lists or names of its own in the
+//! types below.
 
 pub mod probes;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
 
-use self::probes::ProbesFile;
+use self::probes::{BuiltinProbes, CustomProbes};
+use super::keys::KEYS;
 
-/// Windrow's configuration: windrow.yaml, or a file below conf.d.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SettingsFile {
-    /// What the node is; auto finds out.
-    pub platform: Option<PlatformWord>,
-    /// RKE2's data directory, an absolute path.
-    pub data_dir: Option<AbsolutePath>,
-    /// Probes of the node.
-    pub probes: Option<ProbesFile>,
-    /// Where the node's state is shown.
-    pub outlets: Option<OutletsFile>,
-    /// How manifests are staged.
-    pub staging: Option<StagingFile>,
-    /// Feature gates, by component and name.
-    pub feature_gates: Option<FeatureGatesFile>,
-    /// How a change of feature gates is tried.
-    pub gates: Option<GatesFile>,
-    /// The status over HTTPS.
-    pub status_server: Option<StatusServerFile>,
-    /// Metrics for node_exporter.
-    pub metrics: Option<MetricsFile>,
-    /// The look for known incidents.
-    pub diagnosis: Option<DiagnosisFile>,
-    /// What the daemon cures by itself.
-    pub repair: Option<RepairFile>,
-    /// The flight recorder.
-    pub flight: Option<FlightFile>,
-    /// Which events are sent where.
-    pub webhooks: Option<Vec<WebhookFile>>,
-}
+/// What each section is.
+const SECTIONS: [(&str, &str); 12] = [
+    ("diagnosis", "The look for known incidents."),
+    ("flight", "The flight recorder."),
+    ("gates", "How a change of feature gates is tried."),
+    ("metrics", "Metrics for node_exporter."),
+    ("outlets", "Where the node's state is shown."),
+    ("probes", "Probes of the node."),
+    ("repair", "What the daemon cures by itself."),
+    ("staging", "How manifests are staged."),
+    (
+        "staging.learnedDeadline",
+        "Between which bounds a deadline follows what earlier boots have shown.",
+    ),
+    ("staging.limits", "Bounds against hostile input."),
+    ("statusServer", "The status over HTTPS."),
+    (
+        "statusServer.metrics",
+        "Metrics for Prometheus, under /metrics.",
+    ),
+];
 
 /// A duration like 90s, 15m or 1h30m.
 #[derive(JsonSchema)]
@@ -64,102 +56,10 @@ pub enum Size {
     Text(#[schemars(regex(pattern = r"^[0-9]+\s*(KiB|Ki|MiB|Mi|GiB|Gi)?$"))] String),
 }
 
-/// What a node is.
+/// A whole number from 1 on.
 #[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub enum PlatformWord {
-    /// Auto.
-    Auto,
-    /// Harvester.
-    Harvester,
-    /// Rke2.
-    Rke2,
-}
-
-/// Where the node's state is shown.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase", deny_unknown_fields)]
-pub struct OutletsFile {
-    /// Condition WindrowBootstrap on the own Node.
-    pub node_condition: Option<bool>,
-    /// Events about the own Node.
-    pub node_events: Option<bool>,
-    /// Lines at the login prompt and after the login.
-    pub login_notices: Option<bool>,
-}
-
-/// How manifests are staged.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase", deny_unknown_fields)]
-pub struct StagingFile {
-    /// false: everything is observed and reported, nothing is held.
-    pub enabled: Option<bool>,
-    /// How long a requirement that only orders may hold a file.
-    pub advisory_deadline: Option<DurationText>,
-    /// How long an inferred requirement may hold a file.
-    pub inferred_deadline: Option<DurationText>,
-    /// Between which bounds that follows what earlier boots have shown.
-    pub learned_deadline: Option<LearnedDeadlineFile>,
-    /// How long a file that RKE2 would refuse is kept from it.
-    pub refused_deadline: Option<DurationText>,
-    /// After how long a file that stays held is reported as overdue.
-    pub overdue_after: Option<DurationText>,
-    /// How long files are held while kube-apiserver has never answered.
-    pub blind_deadline: Option<DurationText>,
-    /// How often the directory is read again without an event.
-    pub rescan: Option<DurationText>,
-    /// Bounds against hostile input.
-    pub limits: Option<LimitsFile>,
-}
-
-/// Between which bounds a deadline follows what earlier boots have shown.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LearnedDeadlineFile {
-    /// Never shorter than this.
-    pub at_least: Option<LeastDeadline>,
-    /// Never longer than this.
-    pub at_most: Option<DurationText>,
-}
-
-/// A duration, or the word inferredDeadline: what that setting says.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-pub enum LeastDeadline {
-    /// The word.
-    Word(InferredDeadlineWord),
-    /// A duration.
-    Duration(DurationText),
-}
-
-/// What the setting of this name says.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub enum InferredDeadlineWord {
-    /// What the setting of this name says.
-    InferredDeadline,
-}
-
-/// Bounds against hostile input.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LimitsFile {
-    /// The largest file that is read.
-    pub file_bytes: Option<Size>,
-    /// The most documents in a file.
-    #[schemars(range(min = 1))]
-    pub documents: Option<u32>,
-    /// The deepest nesting of lists and maps.
-    #[schemars(range(min = 1))]
-    pub depth: Option<u32>,
-    /// The most values that aliases may add to a document.
-    #[schemars(range(min = 1))]
-    pub alias_nodes: Option<u32>,
-    /// The most memory that the values of a document may take.
-    pub expanded_bytes: Option<Size>,
-    /// The most that is read of the directory in one look.
-    pub directory_bytes: Option<Size>,
-}
+#[schemars(transparent)]
+pub struct Count(#[schemars(range(min = 1))] pub u32);
 
 /// Feature gates, by component and name.
 #[derive(JsonSchema)]
@@ -197,116 +97,10 @@ pub struct AskedGate {
     pub reason: Option<String>,
 }
 
-/// How a change of feature gates is tried.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase", deny_unknown_fields)]
-pub struct GatesFile {
-    /// What a changed configuration does while RKE2 runs: it waits for a boot, or it is tried.
-    pub on_change: Option<OnChangeWord>,
-    /// How long each part of a trial may take.
-    pub patience: Option<DurationText>,
-}
-
-/// What a changed configuration does while RKE2 runs.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub enum OnChangeWord {
-    /// Wait.
-    Wait,
-    /// Try.
-    Try,
-}
-
-/// The status over HTTPS.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase", deny_unknown_fields)]
-pub struct StatusServerFile {
-    /// Is it served?
-    pub enabled: Option<bool>,
-    /// The address and the port, from 1024 on.
-    pub listen: Option<String>,
-    /// The file with the token that has to be shown; auto: /etc/rancher/windrow/status-token, or else the systemd credential
-    /// windrow.status-token.
-    pub token_file: Option<String>,
-    /// The file with the certificate; auto: the one that RKE2 gives the node. Until it is there: a self-signed one.
-    pub certificate_file: Option<String>,
-    /// The file with its key.
-    pub key_file: Option<String>,
-    /// Metrics for Prometheus, under /metrics.
-    pub metrics: Option<StatusServerMetricsFile>,
-}
-
-/// Metrics for Prometheus, under /metrics.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase", deny_unknown_fields)]
-pub struct StatusServerMetricsFile {
-    /// Are they served?
-    pub enabled: Option<bool>,
-    /// The file with a token that may read them and nothing else; none: the token of the status alone may.
-    pub token_file: Option<PathOrNone>,
-}
-
-/// Metrics for node_exporter.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct MetricsFile {
-    /// The file for its textfile collector, or none.
-    pub textfile: Option<TextfilePath>,
-}
-
-/// An absolute path, or none.
+/// Which events are sent where.
 #[derive(JsonSchema)]
 #[schemars(transparent)]
-pub struct PathOrNone(#[schemars(regex(pattern = "^(/.*|none)$"))] pub String);
-
-/// An absolute path that ends in .prom, or none.
-#[derive(JsonSchema)]
-#[schemars(transparent)]
-pub struct TextfilePath(#[schemars(regex(pattern = r"^(/.*\.prom|none)$"))] pub String);
-
-/// The look for known incidents.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct DiagnosisFile {
-    /// false: the daemon does not look.
-    pub enabled: Option<bool>,
-    /// How often it looks on a Ready node.
-    pub interval: Option<DurationText>,
-}
-
-/// What the daemon cures by itself.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct RepairFile {
-    /// Codes of incidents.
-    pub auto: Option<Vec<String>>,
-}
-
-/// The flight recorder.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase", deny_unknown_fields)]
-pub struct FlightFile {
-    /// false: nothing is recorded.
-    pub enabled: Option<bool>,
-    /// How large the file may become; 256KiB or more.
-    pub file_bytes: Option<Size>,
-    /// Where a copy is put when the node is Failed: auto, none, or a directory.
-    pub copy_to: Option<String>,
-    /// The site's names in what is recorded for learning.
-    pub names: Option<SiteNamesWord>,
-}
-
-/// What is recorded of a site's names.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub enum SiteNamesWord {
-    /// The names.
-    Keep,
-    /// A short digest of each.
-    Hash,
-    /// Nothing.
-    Drop,
-}
+pub struct Webhooks(pub Vec<WebhookFile>);
 
 /// An event, and where it is sent.
 #[derive(JsonSchema)]
@@ -344,10 +138,61 @@ pub struct BasicAuthFile {
 
 /// The schema as text.
 pub fn settings_schema() -> String {
-    let generator = SchemaSettings::draft07().into_generator();
-    let schema = generator.into_root_schema_for::<SettingsFile>();
+    let mut generator = SchemaSettings::draft07().into_generator();
+    let mut keys: Vec<(&str, Schema)> = KEYS
+        .iter()
+        .map(|key| (key.name, key.schema(&mut generator)))
+        .collect();
+    keys.extend([
+        ("featureGates", optional::<FeatureGatesFile>(&mut generator)),
+        ("probes.builtin", optional::<BuiltinProbes>(&mut generator)),
+        ("probes.custom", optional::<CustomProbes>(&mut generator)),
+        ("webhooks", optional::<Webhooks>(&mut generator)),
+    ]);
+    let mut root = section("", &keys);
+    root["$schema"] = "http://json-schema.org/draft-07/schema#".into();
+    root["title"] = "windrow.yaml".into();
+    root["description"] = "Windrow's configuration: windrow.yaml, or a file below conf.d.".into();
+    root["definitions"] = generator.take_definitions(true).into();
     // A schema is made of maps and strings, and always serialises.
-    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+    serde_json::to_string_pretty(&root).unwrap_or_default() + "\n"
+}
+
+fn optional<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<Option<T>>()
+}
+
+/// The map below `path`, of the keys that lie there.
+fn section(path: &str, keys: &[(&str, Schema)]) -> Value {
+    let below = |name: &'_ str| -> Option<String> {
+        match path {
+            "" => Some(name.to_owned()),
+            _ => Some(name.strip_prefix(path)?.strip_prefix('.')?.to_owned()),
+        }
+    };
+    let mut properties = Map::new();
+    for (name, schema) in keys {
+        let Some(rest) = below(name) else { continue };
+        match rest.split_once('.') {
+            None => properties.insert(rest, schema.clone().to_value()),
+            Some((first, _)) if properties.contains_key(first) => None,
+            Some((first, _)) => {
+                let dot = if path.is_empty() { "" } else { "." };
+                let inner = section(&format!("{path}{dot}{first}"), keys);
+                properties.insert(first.to_owned(), inner)
+            }
+        };
+    }
+    let says = SECTIONS.iter().find(|(name, _)| *name == path);
+    let mut section = json!({
+        "type": ["object", "null"],
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if let Some((_, says)) = says {
+        section["description"] = (*says).into();
+    }
+    section
 }
 
 #[cfg(test)]

@@ -428,7 +428,7 @@ fn each_incident_that_can_be_cured_can_be_named_in_the_settings() {
     for code in windrow_harvester::incidents::CURABLE {
         let written = format!("[{code}]");
         let restored = crate::settings::restore(&[(auto.to_owned(), written)].into()).unwrap();
-        let shown = (key.show)(&restored);
+        let shown = key.show(&restored);
         let named = windrow_harvester::incidents::CURABLE
             .iter()
             .filter(|one| shown.contains(one.as_str()));

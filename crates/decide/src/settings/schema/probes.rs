@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use windrow_plan::readiness::node::{BUILTIN, ProbeSeverity};
+use windrow_plan::readiness::node::{BUILTIN, NodeRole, Phase, ProbeSeverity};
 
 use super::{AbsolutePath, DurationText};
 
-/// Probes of the node.
+/// What is changed about the probes that come with Windrow, by name.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct ProbesFile {
-    /// false: the node itself is not probed, and its readiness stays Unknown.
-    pub enabled: Option<bool>,
-    /// What is changed about the probes that come with Windrow, by name.
+#[schemars(transparent)]
+pub struct BuiltinProbes(
     #[schemars(extend("propertyNames" = {"enum": builtin_names()}))]
-    pub builtin: Option<BTreeMap<String, BuiltinProbeFile>>,
-    /// Probes of your own, by name: lower-case letters, digits and `-`.
-    pub custom: Option<BTreeMap<String, ProbeFile>>,
-}
+    pub  BTreeMap<String, BuiltinProbeFile>,
+);
+
+/// Probes of your own, by name: lower-case letters, digits and `-`.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+pub struct CustomProbes(pub BTreeMap<String, ProbeFile>);
 
 fn builtin_names() -> Vec<&'static str> {
     let mut names: Vec<&str> = BUILTIN.iter().map(|row| row.name).collect();
@@ -83,51 +83,12 @@ pub struct ProbeFile {
     /// Does the node need it, or is it only wanted?
     pub severity: Option<ProbeSeverity>,
     /// On which nodes it is asked.
-    pub roles: Option<Vec<RoleWord>>,
+    pub roles: Option<Vec<NodeRole>>,
     /// In which phase of the boot it counts.
-    pub phase: Option<PhaseWord>,
+    pub phase: Option<Phase>,
     /// What is said where it fails.
     #[schemars(length(max = 160))]
     pub message: Option<String>,
-}
-
-/// The role of a node.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
-pub enum RoleWord {
-    /// First-server.
-    FirstServer,
-    /// Joined-server.
-    JoinedServer,
-    /// Agent.
-    Agent,
-    /// Witness.
-    Witness,
-}
-
-/// A phase of the boot.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
-pub enum PhaseWord {
-    /// Network.
-    Network,
-    /// Rke2-installed.
-    #[schemars(rename = "rke2-installed")]
-    Rke2Installed,
-    /// Api.
-    Api,
-    /// Node.
-    Node,
-    /// Rancher.
-    Rancher,
-    /// Harvester-chart.
-    HarvesterChart,
-    /// Settings.
-    Settings,
-    /// Storage-network.
-    StorageNetwork,
-    /// Ready.
-    Ready,
 }
 
 /// An address that has to answer.
