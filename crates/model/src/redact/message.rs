@@ -128,8 +128,11 @@ pub(super) fn is_field_error(rest: &str) -> bool {
 /// Does prose go on here, and not a value?
 pub(super) fn is_prose(rest: &str) -> bool {
     let word = rest.split([' ', '\n', ':', ',']).next().unwrap_or_default();
-    // Alone on its line, a word is a value: `password: server`.
-    let goes_on = rest[word.len()..].starts_with([' ', ':', ',']);
+    // Alone on its line, a word is a value: `password: server`; and so is `a:b`, for prose has a blank behind its signs.
+    let after = &rest[word.len()..];
+    let after_sign = after.strip_prefix([':', ',']);
+    let goes_on = after.starts_with(' ')
+        || after_sign.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\n']));
     goes_on && PROSE.contains(&word.to_ascii_lowercase().as_str())
 }
 

@@ -278,6 +278,16 @@ fn prose_about_tokens_teaches_nothing() {
 }
 
 #[test]
+fn a_password_that_begins_with_a_word_of_prose_is_none() {
+    for secret in ["a:^<A^*-", "not,for,you1"] {
+        let shown = text(&format!("x token={secret} rest"));
+        assert_eq!(shown, "x token=[redacted] rest");
+    }
+    let prose = "x token: not, as it seems, a word";
+    assert_eq!(text(prose), prose);
+}
+
+#[test]
 fn the_password_inside_a_token_is_a_secret_of_its_own() {
     let mut learner = Learner::default();
     let token = format!("K10{}::server:f00ba4ba2", "ab".repeat(32));
