@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use windrow_decide::settings::Field;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use windrow_decide::settings::{Field, WebhookTemplate};
 
 use super::cloud_event::{CloudEvent, NodeFacts};
 use super::queue::DeliveryTry;
@@ -11,6 +12,15 @@ use crate::printable::json;
 
 /// Media type of a CloudEvent in structured mode.
 pub(super) const CLOUD_EVENT: &str = "application/cloudevents+json";
+/// What is encoded of a field in a URL: all but RFC 3986's unreserved characters and the `:` of MAC and IPv6 addresses. A machine may have
+/// its name from whoever answers DHCP, and the name must not say where the request goes.
+const NOT_IN_URL: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':');
+
 /// The node, as consoles identify it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeIdentity {
@@ -64,8 +74,54 @@ pub(super) fn message(tried: &DeliveryTry, facts: &NodeFacts<'_>) -> WebhookMess
         None => (None, None),
     };
     WebhookMessage {
-        url: hook.url.render(value),
+        url: address(&hook.url, value),
         body,
         content_type,
+    }
+}
+
+/// The address with the fields in it.
+fn address<'v>(url: &WebhookTemplate, value: impl Fn(Field) -> &'v str) -> String {
+    url.render(|field| utf8_percent_encode(value(field), NOT_IN_URL).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::Url;
+
+    use super::*;
+
+    #[test]
+    fn a_name_does_not_say_where_the_request_goes() {
+        let template = WebhookTemplate::parse("https://console.example/{{.Hostname}}?a=1").unwrap();
+        let url = address(&template, |_| "no/../de?b=2#c d");
+        assert_eq!(
+            url,
+            "https://console.example/no%2F..%2Fde%3Fb%3D2%23c%20d?a=1"
+        );
+        let template = WebhookTemplate::parse("https://{{.Hostname}}.example/").unwrap();
+        assert_eq!(address(&template, |_| "node-1"), "https://node-1.example/");
+        for evil in [
+            "evil.example/",
+            "user@evil.example/",
+            "evil.example:99/",
+            "a#",
+        ] {
+            let url = Url::parse(&address(&template, |_| evil));
+            let host = url.ok().and_then(|url| url.host_str().map(str::to_owned));
+            assert!(
+                host.is_none_or(|host| host.ends_with(".example") && host != "evil.example"),
+                "{evil}"
+            );
+        }
+        let template = WebhookTemplate::parse("https://[{{.IPAddrV6}}]/{{.MACAddr}}").unwrap();
+        let value = |field| match field {
+            Field::MacAddr => "52:54:00:00:00:01",
+            _ => "fd00::1",
+        };
+        assert_eq!(
+            address(&template, value),
+            "https://[fd00::1]/52:54:00:00:00:01"
+        );
     }
 }

@@ -107,14 +107,15 @@ impl WebhookTemplate {
     }
 
     /// The text with `value` in place of each field.
-    pub fn render<'v>(&self, value: impl Fn(Field) -> &'v str) -> String {
-        self.0
-            .iter()
-            .map(|part| match part {
-                TemplatePart::Text(text) => text.as_str(),
-                TemplatePart::Field(field) => value(*field),
-            })
-            .collect()
+    pub fn render<V: AsRef<str>>(&self, value: impl Fn(Field) -> V) -> String {
+        let mut out = String::new();
+        for part in &self.0 {
+            match part {
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Field(field) => out.push_str(value(*field).as_ref()),
+            }
+        }
+        out
     }
 
     /// The text before the first field.
