@@ -28,6 +28,16 @@ const MODES: [&str; 4] = ["create", "join", "install", "upgrade"];
 const ROLES: [&str; 4] = ["default", "management", "witness", "worker"];
 const METHODS: [&str; 2] = ["dhcp", "static"];
 const VIP_MODES: [&str; 3] = ["dhcp", "static", "none"];
+/// linux Documentation/networking/bonding.rst, `mode`; each has a number from 0 on, too.
+const BOND_MODES: [&str; 7] = [
+    "balance-rr",
+    "active-backup",
+    "balance-xor",
+    "broadcast",
+    "802.3ad",
+    "balance-tlb",
+    "balance-alb",
+];
 
 /// Checks a configuration for a release, with its keys as that reads them.
 pub(super) fn check(root: &Node, release: HarvesterVersion, remarks: &mut Remarks) {
@@ -232,6 +242,7 @@ impl<'n> Checker<'n, '_> {
         {
             self.refuse(vlan.line, "`vlan_id` is from 1 to 4094; 0 is none");
         }
+        self.bond();
         let Some((method, line)) = text(management, "method") else {
             return self.missing.push("install.management_interface.method");
         };
@@ -249,6 +260,32 @@ impl<'n> Checker<'n, '_> {
                 ),
             ),
         }
+    }
+
+    /// The installer hands the options on as they are; with a mode that there is not, no bond and no network come up.
+    fn bond(&mut self) {
+        let options = self.management.and_then(|one| entry(one, "bondOptions"));
+        let mode = options.and_then(|options| entry(&options.value, "mode"));
+        let Some(mode) = mode.filter(|mode| !mode.value.is_null()) else {
+            return;
+        };
+        let number = whole(&mode.value);
+        let written = match (mode.value.as_str(), number) {
+            (Some(text), _) => text.to_owned(),
+            (None, number) => number.map(|one| one.to_string()).unwrap_or_default(),
+        };
+        let is_known = BOND_MODES.contains(&written.as_str());
+        if written.is_empty() || is_known || number.is_some_and(|one| (0..=6).contains(&one)) {
+            return;
+        }
+        let path = "install.management_interface.bond_options.mode";
+        let why = unknown(path, &written, &BOND_MODES, "write active-backup");
+        let why = format!("the kernel has no such mode of a bond, and nothing looks before: {why}");
+        self.remarks.push(Remark {
+            line: mode.line,
+            kind: RemarkKind::Depends,
+            why,
+        });
     }
 
     fn fixed_address(&mut self) {

@@ -377,6 +377,28 @@ fn a_setting_of_some_releases_is_refused_by_the_others() {
 }
 
 #[test]
+fn a_mode_of_a_bond_that_there_is_not_leaves_the_node_without_a_network() {
+    let bond = |mode: &str| {
+        let options = format!("    method: dhcp\n    bond_options:\n      mode: {mode}\n");
+        with("    method: dhcp\n", &options)
+    };
+    for mode in ["802.3ad", "balance-tlb", "\"1\"", "6", "\"\"", "null"] {
+        assert_eq!(said(&bond(mode), ""), [], "{mode}");
+    }
+    for mode in ["active_backup", "lacp", "7", "Active-Backup"] {
+        let line = bond(mode)
+            .lines()
+            .position(|line| line.contains("      mode:"));
+        let line = u32::try_from(line.unwrap()).unwrap() + 1;
+        assert_eq!(
+            said(&bond(mode), ""),
+            [(Code::InstallerDepends, Severity::Warning, line)],
+            "{mode}"
+        );
+    }
+}
+
+#[test]
 fn what_the_command_line_may_add_is_no_error_and_counts_where_nobody_is_asked() {
     for missing in [
         "scheme_version: 1\n",
