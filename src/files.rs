@@ -142,25 +142,35 @@ pub fn read_beginning(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Tells a file that was replaced, written or given other permissions from the one before.
-type Stamp = (u64, u64, [i64; 4]);
+/// Tells a file that was replaced, written or given other permissions from the one before. Its path is only a name: the inode is what
+/// matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// Time of the last change of the content, in nanoseconds.
+    modified: i128,
+    /// Time of the last change of content or inode, in nanoseconds. No program can set it back.
+    pub(crate) changed: i128,
+}
 
-fn stamp(path: &Path) -> io::Result<Stamp> {
-    let metadata = fs::metadata(path)?;
-    Ok((
-        metadata.ino(),
-        metadata.len(),
-        [
-            metadata.mtime(),
-            metadata.mtime_nsec(),
-            metadata.ctime(),
-            metadata.ctime_nsec(),
-        ],
-    ))
+impl From<&fs::Metadata> for FileStamp {
+    fn from(metadata: &fs::Metadata) -> Self {
+        let time =
+            |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified: time(metadata.mtime(), metadata.mtime_nsec()),
+            changed: time(metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
 }
 
 /// A value read from files, and again when they change.
-pub(crate) struct Kept<T>(Mutex<Option<(Vec<Stamp>, Arc<T>)>>);
+pub(crate) struct Kept<T>(Mutex<Option<(Vec<FileStamp>, Arc<T>)>>);
 
 impl<T> Default for Kept<T> {
     fn default() -> Self {
@@ -175,10 +185,11 @@ impl<T> Kept<T> {
         paths: &[&Path],
         read: impl FnOnce() -> Result<T, String>,
     ) -> Result<Arc<T>, String> {
-        let stamps: Result<Vec<Stamp>, String> = paths
-            .iter()
-            .map(|path| stamp(path).map_err(|error| format!("{}: {error}", path.display())))
-            .collect();
+        let stamp = |path: &&Path| match fs::metadata(path) {
+            Ok(metadata) => Ok(FileStamp::from(&metadata)),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        };
+        let stamps: Result<Vec<FileStamp>, String> = paths.iter().map(stamp).collect();
         // A value left by a panic elsewhere is read again.
         let Ok(mut kept) = self.0.lock() else {
             return read().map(Arc::new);

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{self, BufRead};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use windrow_model::manifest::yaml;
 use windrow_plan::rke2::KubeletFiles;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read, merge};
 
-use crate::files::read_text;
+use crate::files::{FileStamp, read_text};
 use crate::layout::Layout;
 
 /// `rke2 --version` only prints.
@@ -154,24 +153,10 @@ pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> VersionCandidates 
     }
 }
 
-/// The stamp that shows a changed binary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BinaryStamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-}
-
 /// The installed binary's stamp; `None` when there is none.
-pub fn stamp(layout: &Layout) -> Option<BinaryStamp> {
+pub fn stamp(layout: &Layout) -> Option<FileStamp> {
     let found = fs::metadata(binary(layout)?).ok()?;
-    Some(BinaryStamp {
-        device: found.dev(),
-        inode: found.ino(),
-        size: found.size(),
-        modified: (found.mtime(), found.mtime_nsec()),
-    })
+    Some(FileStamp::from(&found))
 }
 
 /// The Kubernetes version of the installed binary, if it shows without running it.

@@ -11,6 +11,7 @@ use windrow_plan::rules::Platform;
 use windrow_plan::version::Version;
 
 use super::context::ProbeContext;
+use crate::files::FileStamp;
 use crate::locked::lock;
 use crate::observe::rke2;
 
@@ -23,7 +24,7 @@ struct Signs {
     /// The running version (`v1.34.2+rke2r1`), as the node's own Node reports it.
     running: Option<String>,
     /// The version on the disk, and the stamp of that file.
-    installed: Option<(rke2::BinaryStamp, Option<String>)>,
+    installed: Option<(FileStamp, Option<String>)>,
     /// A Job of a Plan.
     job: Option<String>,
     /// The unit does not run, and will run a newer version.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use windrow_decide::{Directory, FileChange, Mark, Marker};
 use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath};
+
+use crate::files::FileStamp;
 
 /// A file that changed less than this before a scan may change again within the same tick of the file system's clock:
 /// its stamp proves nothing yet.
@@ -47,7 +48,7 @@ pub struct FileEntry {
     /// Its kind.
     pub state: ScannedContent,
     /// Shows whether it has changed.
-    pub stamp: FileStamp,
+    pub stamp: ScanStamp,
 }
 
 /// A file's content, as far as it had to be read.
@@ -69,47 +70,24 @@ pub struct MarkerEntry {
     /// Why it could not be read; whose marker it is, is unknown then.
     pub unreadable: Option<String>,
     /// Shows whether it has changed.
-    pub stamp: FileStamp,
+    pub stamp: ScanStamp,
 }
 
-/// Shows whether a file has changed. Its path is only a name: the inode is what matters.
+/// Shows whether a file has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileStamp {
-    /// Device.
-    pub dev: u64,
-    /// Inode.
-    pub ino: u64,
-    /// Size in bytes.
-    pub size: u64,
-    /// Time of the last change of the content, in nanoseconds.
-    pub mtime_ns: i128,
-    /// Time of the last change of content or inode, in nanoseconds. No program can set it back.
-    pub ctime_ns: i128,
+pub struct ScanStamp {
+    pub(super) file: FileStamp,
     /// Was the last change long enough ago that a later one must show in the times?
-    pub settled: bool,
+    pub(super) settled: bool,
 }
 
-impl FileStamp {
+impl ScanStamp {
     pub(super) fn new(metadata: &Metadata, now: Timestamp) -> Self {
-        let nanos =
-            |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-        let ctime_ns = nanos(metadata.ctime(), metadata.ctime_nsec());
-        let age = now.as_nanosecond() - ctime_ns;
+        let file = FileStamp::from(metadata);
         Self {
-            dev: metadata.dev(),
-            ino: metadata.ino(),
-            size: metadata.size(),
-            mtime_ns: nanos(metadata.mtime(), metadata.mtime_nsec()),
-            ctime_ns,
-            settled: age > SETTLES_NANOS,
+            file,
+            settled: now.as_nanosecond() - file.changed > SETTLES_NANOS,
         }
-    }
-
-    pub(super) fn is_same_file_as(&self, other: &Self) -> bool {
-        Self {
-            settled: other.settled,
-            ..*self
-        } == *other
     }
 }
 
@@ -117,8 +95,8 @@ impl FileStamp {
 /// for every watch on the directory, Windrow's own included.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileStamps {
-    pub(super) files: BTreeMap<ManifestPath, FileStamp>,
-    pub(super) markers: BTreeMap<MarkerPath, (FileStamp, Option<Arc<Mark>>)>,
+    pub(super) files: BTreeMap<ManifestPath, ScanStamp>,
+    pub(super) markers: BTreeMap<MarkerPath, (ScanStamp, Option<Arc<Mark>>)>,
 }
 
 impl FileStamps {

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use windrow_model::manifest::{FileContent, ManifestPath, ReadLimits};
 
 pub use self::found::{
-    FileEntry, FileStamp, FileStamps, MarkerEntry, ScanResult, ScannedContent, ScannedDirectory,
+    FileEntry, FileStamps, MarkerEntry, ScanResult, ScanStamp, ScannedContent, ScannedDirectory,
 };
 pub use self::read::bytes;
 

@@ -13,7 +13,7 @@ use windrow_model::manifest::{
 };
 
 use super::found::{
-    FileEntry, FileStamp, FileStamps, MarkerEntry, ScannedContent, ScannedDirectory,
+    FileEntry, FileStamps, MarkerEntry, ScanStamp, ScannedContent, ScannedDirectory,
 };
 use super::read::{read, read_mark, special};
 use crate::causes::in_words;
@@ -34,7 +34,7 @@ struct UnreadFile {
     below: PathBuf,
     metadata: Metadata,
     /// Its stamp when it was last read. It is unchanged, but too new to prove that the file is.
-    read_before: Option<FileStamp>,
+    read_before: Option<ScanStamp>,
 }
 
 /// A walk in progress.
@@ -143,9 +143,9 @@ impl DirectoryWalk<'_> {
         let Some(path) = MarkerPath::parse(&printable(below.as_os_str())) else {
             return;
         };
-        let stamp = FileStamp::new(metadata, self.now);
+        let stamp = ScanStamp::new(metadata, self.now);
         let (stamp, read) = match self.seen.markers.get(&path) {
-            Some((earlier, mark)) if earlier.settled && earlier.is_same_file_as(&stamp) => {
+            Some((earlier, mark)) if earlier.settled && earlier.file == stamp.file => {
                 (*earlier, Ok(mark.clone()))
             }
             _ => (stamp, read_mark(at, &path, metadata, self.now)),
@@ -216,9 +216,9 @@ impl DirectoryWalk<'_> {
             return;
         }
         let path = ManifestPath::from(printable(below.as_os_str()));
-        let stamp = FileStamp::new(metadata, self.now);
+        let stamp = ScanStamp::new(metadata, self.now);
         let earlier = self.seen.files.get(&path);
-        let earlier = earlier.filter(|earlier| earlier.is_same_file_as(&stamp));
+        let earlier = earlier.filter(|earlier| earlier.file == stamp.file);
         match earlier {
             Some(earlier) if earlier.settled => self.found.files.push(FileEntry {
                 path,
@@ -310,7 +310,7 @@ impl DirectoryWalk<'_> {
         self.found.files.push(FileEntry {
             path: printable(below.as_os_str()).into(),
             state: ScannedContent::Read(content),
-            stamp: FileStamp::new(metadata, self.now),
+            stamp: ScanStamp::new(metadata, self.now),
         });
     }
 }
