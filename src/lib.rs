@@ -24,6 +24,7 @@ pub mod layout;
 mod lock;
 mod locked;
 pub mod observe;
+pub mod orders;
 mod panics;
 mod pinned;
 mod printable;

@@ -2,7 +2,7 @@
 
 use super::manual::{NO_REASON, carry_out};
 use super::{Context, Exit};
-use crate::daemon::manual_holds;
+use crate::orders::holds;
 
 /// Hold files by hand: RKE2 does not apply them until they are released
 #[derive(Debug, clap::Args)]
@@ -17,6 +17,6 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     carry_out(context, &args.reason, |order| {
-        manual_holds::hold(order, &args.files)
+        holds::hold(order, &args.files)
     })
 }

@@ -2,8 +2,8 @@
 
 use super::document::{self, FoundStatus, now};
 use super::{Context, Exit, complain};
-use crate::daemon::manual_holds::{FileOutcome, ManualChange, Order, OrderRefused};
 use crate::layout::Layout;
+use crate::orders::holds::{FileOutcome, ManualChange, Order, OrderRefused};
 use crate::report::why::until_applied;
 
 /// What is recorded where nobody says why.

@@ -11,9 +11,9 @@ use super::document::now;
 use super::manual::{NO_REASON, carry_out};
 use super::{Context, Exit};
 use crate::act::{MarkerOutcome, Markers};
-use crate::daemon::manual_holds::{self, Order, Which, list_manifests};
 use crate::observe::requests::RequestAction;
 use crate::observe::scan::MarkerEntry;
+use crate::orders::holds::{self, Order, Which, list_manifests};
 use crate::printable::shell_word;
 
 /// Release held files by hand: RKE2 applies them at its next pass
@@ -43,7 +43,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let limits = context.settings().settings.staging.limits.clone();
     carry_out(context, &args.reason, |order| {
-        let released = manual_holds::release(order, which, &limits)?;
+        let released = holds::release(order, which, &limits)?;
         if released.is_empty() {
             println!("Nothing is held by Windrow.");
         }
@@ -178,7 +178,7 @@ impl Lift {
             digest => BTreeMap::from([(mark.file.clone(), digest.to_owned())]),
         };
         let action = RequestAction::Release;
-        if let Err(error) = manual_holds::lay_file_request(&order, action, &mark.file, digests) {
+        if let Err(error) = holds::lay_file_request(&order, action, &mark.file, digests) {
             println!("       not recorded: {error:#}");
         }
     }

@@ -18,9 +18,9 @@ use super::document::{daemon_runs, now};
 use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit, complain};
 use crate::act::{MarkerOutcome, Markers};
-use crate::daemon::manual_holds::{list_manifests, marker_of};
 use crate::files::{self, Durability};
 use crate::observe::scan::ScannedDirectory;
+use crate::orders::holds::{list_manifests, marker_of};
 
 /// Add manifests to a running node without a race
 #[derive(Debug, clap::Args)]

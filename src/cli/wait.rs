@@ -13,7 +13,7 @@ use windrow_plan::rules::parse_duration;
 use super::document::{self, FoundStatus, exit_of, now};
 use super::follow::Follow;
 use super::{Context, Exit};
-use crate::daemon::manual_holds::list_manifests;
+use crate::orders::holds::list_manifests;
 use crate::report::why::{files_named, names_file, nearest_file, staged};
 
 /// Wait until the node or a file has reached a state

@@ -11,7 +11,6 @@ use kube::Client;
 use tokio::sync::watch;
 use windrow_decide::Status;
 
-use super::manual_holds::{self, FileOutcome, Order, OrderRefused, Which};
 use super::remote::{self, RemoteState};
 use crate::apiserver::ApiServer;
 use crate::background::Background;
@@ -20,6 +19,7 @@ use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::probes::{ProbeContext, role_and_name};
 use crate::observe::process::own_usage;
+use crate::orders::holds::{self, FileOutcome, Order, OrderRefused, Which};
 use crate::report::cluster::{self, NodeOutletSwitches, NodeWriter};
 use crate::report::dbus::{self, AgentHandler, ManualVerb};
 use crate::report::metrics::{self, DaemonCounters, MetricsSource, ProcessFacts};
@@ -175,8 +175,8 @@ impl AgentHandler for BusDesk {
             at: Timestamp::now(),
         };
         let outcomes = match verb {
-            ManualVerb::Hold => manual_holds::hold(&order, files),
-            ManualVerb::Release => manual_holds::release(&order, Which::Named(files), &limits),
+            ManualVerb::Hold => holds::hold(&order, files),
+            ManualVerb::Release => holds::release(&order, Which::Named(files), &limits),
         };
         let outcomes = outcomes.map_err(|refused: OrderRefused| refused.to_string())?;
         let mut done = Vec::new();

@@ -27,12 +27,12 @@ use windrow_harvester::objects::text;
 use windrow_model::manifest::sha256_hex;
 
 use super::incident_look::is_over;
-use super::request_spool::lay_request;
 use crate::act::repair::{Record, Records, RequestOutcome, Worker, carry_out, try_out};
 use crate::act::{ClusterLease, Turn, lease_on_repairs};
 use crate::layout::Layout;
 use crate::observe::management::{host_name, lease_holder};
 use crate::observe::requests::{RequestAction, SpooledRequest};
+use crate::orders::spool::lay_request;
 
 /// The first pause after a cure that did not finish, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));

@@ -14,8 +14,8 @@ use crate::cli::follow::Follow;
 use crate::cli::manual::who;
 use crate::cli::out::print_whole;
 use crate::cli::{Context, Exit, style};
-use crate::daemon::request_spool::lay_request;
 use crate::observe::requests::{RequestAction, SpooledRequest};
+use crate::orders::spool::lay_request;
 
 /// systemd restarts a daemon that died, and it continues the trial.
 const DAEMON_RETURNS: Duration = Duration::from_secs(120);

@@ -32,7 +32,6 @@ use self::inputs::DropInInputs;
 pub use self::settle::{GatesView, SettleOutcome, concerns, settle};
 use self::startup_watch::StartupWatch;
 use self::trial::TrialDriver;
-use super::request_spool::spools;
 use crate::act::StateFile;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
@@ -40,6 +39,7 @@ use crate::observe::effect;
 use crate::observe::requests::{SpooledRequest, read_spool};
 use crate::observe::systemd::{RKE2_UNITS, Systemd};
 use crate::observe::upgrade::upgrade;
+use crate::orders::spool::spools;
 use crate::report::journal;
 
 /// How often to look for an upgrade: its preparations take longer than this.

@@ -13,11 +13,11 @@ use crate::configuration::Configuration;
 use crate::daemon::configuration_events::{configuration_events, configuration_findings};
 use crate::daemon::manifest_scanner::ManifestScanner;
 use crate::daemon::reloading::Reloaded;
-use crate::daemon::request_spool::spools;
 use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::platform;
 use crate::observe::rke2::{config_files, harvester, unpacked};
+use crate::orders::spool::spools;
 use crate::report::journal;
 
 impl Daemon {

@@ -17,7 +17,7 @@ use windrow_plan::FileObstacle;
 use windrow_plan::rke2;
 
 use self::names::manifest_paths;
-use super::request_spool::lay_request;
+use super::spool::lay_request;
 use crate::act::{MarkerOutcome, Markers};
 use crate::layout::Layout;
 use crate::observe::requests::{RequestAction, SpooledRequest};
