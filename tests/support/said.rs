@@ -20,6 +20,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
         "What the daemon says",
         &[
             "src/daemon",
+            "src/orders",
             "src/background",
             "src/act",
             "src/configuration",

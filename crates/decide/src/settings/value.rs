@@ -26,7 +26,7 @@ pub(super) enum ValueKind {
     Flag(Place<bool>),
     /// From one second on.
     Duration(Place<Duration>),
-    /// From so many bytes on.
+    /// From this number of bytes on.
     Size(Place<u64>, u64),
     SizeOfMemory(Place<usize>),
     /// From one on.
