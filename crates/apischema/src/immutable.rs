@@ -6,8 +6,9 @@
 //! Sources: `Validate…Update` in `pkg/apis/*/validation` of k8s.io/kubernetes v1.31 to v1.36; `pkg/apply/reconcilers.go` of
 //! rancher/wrangler v3.7.0.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windrow_model::manifest::GroupKind;
+use windrow_model::quantity::billionths;
 
 /// When two values of a field differ.
 #[derive(Clone, Copy)]
@@ -16,6 +17,8 @@ enum Differs {
     FromDefault(&'static str),
     /// Where both are written.
     WhereBoth,
+    /// Where the first is written, also as what the second does not have.
+    WhereFirst,
     /// Where the second is written, also as what kube-apiserver makes of the first that is not.
     WhereSecond,
     /// In anything of what the deploy controller remembers: texts are cut off there.
@@ -24,7 +27,7 @@ enum Differs {
     WhereFrozen,
 }
 
-use Differs::{FromDefault, Remembered, WhereBoth, WhereFrozen, WhereSecond};
+use Differs::{FromDefault, Remembered, WhereBoth, WhereFirst, WhereFrozen, WhereSecond};
 
 const NOTHING: Differs = FromDefault("null");
 
@@ -34,7 +37,7 @@ type Rule = (&'static str, &'static str, &'static str, Differs, bool);
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 #[rustfmt::skip]
-const RULES: [Rule; 44] = [
+const RULES: [Rule; 46] = [
     ("apps", "DaemonSet", "spec.selector", NOTHING, true),
     ("apps", "Deployment", "spec.selector", NOTHING, true),
     ("", "Secret", "type", WhereSecond, true),
@@ -44,6 +47,7 @@ const RULES: [Rule; 44] = [
     ("apps", "StatefulSet", "spec.selector", NOTHING, false),
     ("apps", "StatefulSet", "spec.serviceName", FromDefault("\"\""), false),
     ("apps", "StatefulSet", "spec.podManagementPolicy", FromDefault("\"OrderedReady\""), false),
+    ("apps", "StatefulSet", "spec.volumeClaimTemplates", NOTHING, false),
     (RBAC, "ClusterRoleBinding", "roleRef.kind", WhereBoth, false),
     (RBAC, "ClusterRoleBinding", "roleRef.name", WhereBoth, false),
     (RBAC, "RoleBinding", "roleRef.kind", WhereBoth, false),
@@ -56,7 +60,8 @@ const RULES: [Rule; 44] = [
     ("", "Secret", "immutable", WhereFrozen, false),
     ("", "Service", "spec.clusterIP", WhereBoth, false),
     ("", "PersistentVolumeClaim", "spec.accessModes", WhereBoth, false),
-    ("", "PersistentVolumeClaim", "spec.storageClassName", WhereBoth, false),
+    ("", "PersistentVolumeClaim", "spec.resources", NOTHING, false),
+    ("", "PersistentVolumeClaim", "spec.storageClassName", WhereFirst, false),
     ("", "PersistentVolumeClaim", "spec.volumeMode", FromDefault("\"Filesystem\""), false),
     ("", "PersistentVolumeClaim", "spec.volumeName", WhereBoth, false),
     ("", "PersistentVolume", "spec.hostPath.path", WhereBoth, false),
@@ -104,10 +109,13 @@ impl FixedFields {
         let values: Vec<_> = rules(kind)
             .map(|(_, _, field, differs, _)| {
                 let keys: Vec<&str> = field.split('.').collect();
-                let mut value = without_empty(value(&keys).unwrap_or_default());
-                if let Remembered = differs {
-                    value = remembered(value, false);
-                }
+                let value = without_empty(value(&keys).unwrap_or_default());
+                let value = match (differs, *field) {
+                    (Remembered, _) => remembered(value, false),
+                    (_, "spec.resources") => resources(value),
+                    (_, "spec.volumeClaimTemplates") => claim_templates(value),
+                    _ => value,
+                };
                 (*field, value)
             })
             .collect();
@@ -133,6 +141,7 @@ impl FixedFields {
                 match rule.3 {
                     FromDefault(default) => or(default, first) != or(default, second),
                     WhereBoth => !first.is_null() && !second.is_null() && first != second,
+                    WhereFirst => !first.is_null() && first != second,
                     WhereSecond => !second.is_null() && first != second,
                     Remembered => first != second,
                     WhereFrozen => frozen && first != second,
@@ -174,6 +183,46 @@ fn rules(kind: &GroupKind) -> impl Iterator<Item = &'static Rule> {
     RULES.iter().filter(known)
 }
 
+/// What a claim asks for, in numbers: `1Gi` is `1024Mi`.
+fn resources(mut value: Value) -> Value {
+    for amounts in value.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        for amount in amounts
+            .as_object_mut()
+            .into_iter()
+            .flat_map(Map::values_mut)
+        {
+            let text = match &amount {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            if let Some(number) = billionths(&text) {
+                *amount = Value::String(number.to_string());
+            }
+        }
+    }
+    value
+}
+
+/// The claims of a StatefulSet as kube-apiserver completes them.
+fn claim_templates(mut value: Value) -> Value {
+    for claim in value.as_array_mut().into_iter().flatten() {
+        let Some(claim) = claim.as_object_mut() else {
+            continue;
+        };
+        claim.retain(|key, _| ["metadata", "spec"].contains(&&**key));
+        if let Some(metadata) = claim.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("creationTimestamp");
+        }
+        if let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) {
+            if let Some(asked) = spec.get_mut("resources") {
+                *asked = resources(asked.take());
+            }
+            spec.entry("volumeMode").or_insert("Filesystem".into());
+        }
+    }
+    value
+}
+
 /// To Go, null and empty lists and maps are what was not written.
 fn without_empty(value: Value) -> Value {
     match value {
@@ -181,8 +230,7 @@ fn without_empty(value: Value) -> Value {
             let entries = map
                 .into_iter()
                 .map(|(key, value)| (key, without_empty(value)));
-            let map: serde_json::Map<_, _> =
-                entries.filter(|(_, value)| !value.is_null()).collect();
+            let map: Map<_, _> = entries.filter(|(_, value)| !value.is_null()).collect();
             match map.is_empty() {
                 true => Value::Null,
                 false => Value::Object(map),
@@ -272,6 +320,8 @@ mod tests {
         let map = |frozen: bool, value: &str| json!({"immutable": frozen, "data": {"a": value}});
         let kind = |text: Value| json!({"type": text, "spec": {"type": text}});
         let claim = |class: Value| json!({"spec": {"storageClassName": class}});
+        let asks = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
+        let claims = |list: Value| json!({"spec": {"volumeClaimTemplates": list}});
         for (group, kind, first, second, field) in [
             ("batch", "Job", job("a"), job("b"), Some("spec.template")),
             ("batch", "Job", job("a"), job("a"), None),
@@ -357,12 +407,56 @@ mod tests {
                 claim(json!("b")),
                 Some("spec.storageClassName"),
             ),
-            // What is not written may become anything.
+            // What is not written may become anything, and is not taken away again.
+            (
+                "",
+                "PersistentVolumeClaim",
+                claim(Value::Null),
+                claim(json!("a")),
+                None,
+            ),
             (
                 "",
                 "PersistentVolumeClaim",
                 claim(json!("a")),
                 claim(Value::Null),
+                Some("spec.storageClassName"),
+            ),
+            (
+                "",
+                "PersistentVolumeClaim",
+                asks("1Gi"),
+                asks("2Gi"),
+                Some("spec.resources"),
+            ),
+            (
+                "",
+                "PersistentVolumeClaim",
+                asks("1Gi"),
+                asks("1024Mi"),
+                None,
+            ),
+            (
+                "apps",
+                "StatefulSet",
+                claims(json!([asks("1Gi")])),
+                claims(json!([asks("2Gi")])),
+                Some("spec.volumeClaimTemplates"),
+            ),
+            (
+                "apps",
+                "StatefulSet",
+                claims(json!([asks("1Gi")])),
+                json!({}),
+                Some("spec.volumeClaimTemplates"),
+            ),
+            // As kube-apiserver completes it.
+            (
+                "apps",
+                "StatefulSet",
+                claims(json!([asks("1Gi")])),
+                claims(json!([{"kind": "PersistentVolumeClaim", "status": {},
+                    "spec": {"volumeMode": "Filesystem", "resources": {"requests": {"storage": "1024Mi"}}}}])),
                 None,
             ),
             ("example.com", "Job", job("a"), job("b"), None),
