@@ -3,6 +3,8 @@
 use windrow_model::manifest::Node;
 
 use super::Checker;
+use super::definition::line_of;
+use crate::formats::is_subdomain;
 use crate::path::Path;
 use crate::problem::Reason;
 
@@ -77,6 +79,12 @@ impl Checker<'_> {
                 Reason::Unsupported(group),
                 &why,
             );
+        }
+        let name = subject.str_at(&["name"]).unwrap_or_default();
+        if kind == "ServiceAccount" && !name.is_empty() && !is_subdomain(name) {
+            let line = line_of(subject, "name");
+            let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'";
+            self.add(line, &path.field("name"), Reason::Invalid(name), why);
         }
         // Of a RoleBinding it is the binding's own where none is named.
         if kind == "ServiceAccount" && binding == "ClusterRoleBinding" {

@@ -43,6 +43,7 @@ pub(crate) fn check(object: &Object, minors: Minors, problems: &mut Vec<Problem>
         ("batch", "CronJob") => checker.cron_job(node),
         ("", "Service") => checker.service(node),
         ("networking.k8s.io", "Ingress") => checker.ingress(node),
+        ("networking.k8s.io", "IngressClass") => checker.ingress_class(node),
         ("", "ConfigMap") => checker.config_map(node),
         ("", "Secret") => checker.secret(node),
         ("", "PersistentVolumeClaim") => checker.claim(node),

@@ -6,6 +6,9 @@ use super::Checker;
 use crate::path::Path;
 use crate::problem::Reason;
 
+/// What named the class before `ingressClassName`.
+const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
+
 impl Checker<'_> {
     pub(super) fn service(&mut self, node: &Node) {
         let path = Path::ROOT.field("spec");
@@ -145,6 +148,13 @@ impl Checker<'_> {
         }
     }
 
+    pub(super) fn ingress_class(&mut self, node: &Node) {
+        if self.whole(node, "spec").is_none() {
+            let spec = Path::ROOT.field("spec");
+            self.add(node.line, &spec.field("controller"), Reason::Required, "");
+        }
+    }
+
     pub(super) fn ingress(&mut self, node: &Node) {
         let path = Path::ROOT.field("spec");
         let Some(spec) = self.whole(node, "spec") else {
@@ -152,6 +162,23 @@ impl Checker<'_> {
             self.add(node.line, &path, Reason::Invalid("null"), why);
             return;
         };
+        let annotations = node.at(&["metadata", "annotations"]);
+        let annotated = annotations.and_then(|all| all.entry(INGRESS_CLASS));
+        let annotated = annotated.and_then(|one| Some((one.line, one.value.as_str()?)));
+        let class = spec.str_at(&["ingressClassName"]);
+        if let Some((line, text)) =
+            annotated.filter(|(_, text)| class.is_some_and(|class| class != *text))
+        {
+            let annotations = Path::ROOT.field("metadata");
+            let annotations = annotations.field("annotations");
+            let why = "must match `ingressClassName` when both are specified";
+            self.add(
+                line,
+                &annotations.key(INGRESS_CLASS),
+                Reason::Invalid(text),
+                why,
+            );
+        }
         let rules = spec.get("rules").map_or(&[][..], Node::items);
         let backend = spec.get("defaultBackend").filter(|node| !node.is_null());
         if rules.is_empty() && backend.is_none() {

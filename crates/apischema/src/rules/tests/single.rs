@@ -182,7 +182,48 @@ fn policies_judge_something_and_deny_or_warn() {
     );
     hold(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: a}\nspec: {policyName: a, validationActions: [Deny]}\n",
-        &[("[Deny]", "[Deny, Warn]", "both Deny and Warn")],
+        &[
+            ("[Deny]", "[Deny, Warn]", "both Deny and Warn"),
+            (
+                ", validationActions: [Deny]",
+                "",
+                "spec.validationActions: is missing",
+            ),
+            ("policyName: a, ", "", "spec.policyName: is missing"),
+        ],
+    );
+}
+
+#[test]
+fn an_ingress_names_one_class() {
+    hold(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a, annotations: {kubernetes.io/ingress.class: nginx}}\n\
+         spec: {ingressClassName: nginx, defaultBackend: {service: {name: a, port: {number: 80}}}}\n",
+        &[(
+            "ingress.class: nginx",
+            "ingress.class: caddy",
+            "metadata.annotations[kubernetes.io/ingress.class]",
+        )],
+    );
+    let class = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: a}\n";
+    assert!(said(class)[0].contains("spec.controller: is missing"));
+}
+
+#[test]
+fn names_that_were_not_filled_in_are_none() {
+    hold(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nroleRef: {kind: ClusterRole, name: a}\n\
+         subjects: [{kind: ServiceAccount, name: account, namespace: a}, {kind: User, name: $(user)}]\n",
+        &[("name: account", "name: $(account)", "subjects[0].name")],
+    );
+    hold(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: a}\nwebhooks:\n\
+         - {name: server.kubeflow.svc, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {url: 'https://a'}}\n",
+        &[(
+            "server.kubeflow.svc",
+            "server.$(namespace).svc",
+            "webhooks[0].name",
+        )],
     );
 }
 
