@@ -176,6 +176,15 @@ impl Object {
         PodTemplate::from_node(self.node.at(path)?)
     }
 
+    /// The same, where some are made without a change of the object: not of what is suspended or has no replicas.
+    pub fn running_pod_template(&self) -> Option<PodTemplate<'_>> {
+        let value = |field: &str| self.node.at(&["spec", field]).map(Node::to_json);
+        let is_none = |field: &str| value(field).is_some_and(|number| number == 0);
+        let is_suspended = value("suspend").is_some_and(|value| value == true);
+        let has_none = is_none("replicas") || is_none("parallelism") || is_suspended;
+        self.pod_template().filter(|_| !has_none)
+    }
+
     /// The value of an annotation, and its line.
     pub fn annotation(&self, key: &str) -> Option<(&str, u32)> {
         let entry = self.node.at(&["metadata", "annotations"])?.entry(key)?;

@@ -4,23 +4,25 @@
 //!
 //! Sources: `plugin/pkg/admission/limitranger` and `pkg/quota/v1/evaluator/core` of k8s.io/kubernetes v1.31 to v1.36.
 
-use std::collections::BTreeMap;
+mod amounts;
+
+use std::collections::BTreeSet;
 
 use windrow_apischema::quantity;
 use windrow_model::findings::Location;
-use windrow_model::manifest::{Node, Object, ObjectRef};
+use windrow_model::manifest::{MapEntry, Node, Object, ObjectRef};
 
-use super::refusals::{Refusals, in_cluster};
+use super::refusals::{Refusals, in_cluster, shown};
 use crate::SourceMap;
-
-/// One, as quantities are counted.
-const ONE: i128 = 1_000_000_000;
+use amounts::{Amounts, Asked, Defaults, takes};
 
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     ranges: Vec<Bound>,
     quotas: Vec<Bound>,
     users: Vec<User>,
+    /// Something here may give pods other requests and limits.
+    has_autoscaler: bool,
     count: usize,
 }
 
@@ -41,9 +43,11 @@ struct User {
     in_cluster: ObjectRef,
     namespace: String,
     /// What it takes of what quotas count.
-    takes: BTreeMap<String, i128>,
-    /// What each of its containers may take, and asks for.
-    containers: Vec<Container>,
+    takes: Amounts,
+    /// What each container of its pods may take, and asks for.
+    containers: Vec<Asked>,
+    /// What quotas count of one of its pods.
+    takes_by_pod: Amounts,
     /// What a claim asks for.
     storage: Option<i128>,
     is_pod: bool,
@@ -51,16 +55,11 @@ struct User {
     at: Location,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Container {
-    limits: BTreeMap<String, i128>,
-    requests: BTreeMap<String, i128>,
-}
-
 impl Limits {
     pub(super) fn add(&mut self, object: &Object, namespace: &str, shown: &SourceMap) {
         self.count += 1;
         let kind = object.id.kind.as_str();
+        self.has_autoscaler |= kind == "VerticalPodAutoscaler";
         if object.id.group.is_empty() && ["LimitRange", "ResourceQuota"].contains(&kind) {
             let Some(spec) = object.node.get("spec") else {
                 return;
@@ -77,10 +76,19 @@ impl Limits {
                 _ => self.quotas.push(bound),
             }
         }
-        let pods = object.pod_template().map(|pods| pods.spec);
-        let takes = takes(object);
+        let pods = object.running_pod_template().map(|pods| pods.spec);
+        let mut takes = takes(object);
         if pods.is_none() && takes.is_empty() {
             return;
+        }
+        let containers = pods.map_or(Vec::new(), Asked::of_containers);
+        let mut takes_by_pod = match pods {
+            Some(_) => Asked::of_pod(&containers).counted(),
+            None => Amounts::new(),
+        };
+        let is_pod = object.id.group.is_empty() && kind == "Pod";
+        if is_pod {
+            takes.append(&mut takes_by_pod);
         }
         let storage = object
             .node
@@ -90,11 +98,12 @@ impl Limits {
             in_cluster: in_cluster(object),
             namespace: namespace.to_owned(),
             takes,
-            containers: pods.map_or(Vec::new(), containers),
+            containers,
+            takes_by_pod,
             storage: storage
                 .filter(|_| kind == "PersistentVolumeClaim")
                 .and_then(quantity),
-            is_pod: kind == "Pod",
+            is_pod,
             number: self.count,
             at: shown.at(Some(object.line)),
         });
@@ -107,12 +116,9 @@ impl Limits {
         is_taken: &impl Fn(&ObjectRef) -> bool,
     ) -> Refusals {
         let mut all = Refusals::default();
+        let are_pods_changed = are_pods_changed || self.has_autoscaler;
         for user in self.users.iter().filter(|user| is_taken(&user.of)) {
-            let ranges = self
-                .ranges
-                .iter()
-                .filter(|range| range.namespace == user.namespace);
-            let ranges: Vec<&Bound> = ranges.filter(|range| is_taken(&range.of)).collect();
+            let ranges = self.ranges_of(&user.namespace, is_taken);
             let Some((range, why)) = user.outside(&ranges) else {
                 continue;
             };
@@ -121,20 +127,33 @@ impl Limits {
             refuse(&mut all, user, range, &why, is_known);
         }
         for quota in self.quotas.iter().filter(|quota| is_taken(&quota.of)) {
-            self.exceed(quota, is_taken, &mut all);
+            let is_set = |field: &str| quota.spec.get(field).is_some_and(|node| !node.is_null());
+            // Which pods a scope means is not looked at.
+            if is_set("scopes") || is_set("scopeSelector") {
+                continue;
+            }
+            self.exceed(quota, are_pods_changed, is_taken, &mut all);
+            self.exceed_by_pods(quota, are_pods_changed, is_taken, &mut all);
         }
         all
     }
 
-    fn exceed(&self, quota: &Bound, is_taken: &impl Fn(&ObjectRef) -> bool, all: &mut Refusals) {
-        let is_set = |field: &str| quota.spec.get(field).is_some_and(|node| !node.is_null());
-        if is_set("scopes") || is_set("scopeSelector") {
-            return;
-        }
-        for hard in quota.spec.get("hard").map_or(&[][..], Node::entries) {
-            let Some(most) = quantity(&hard.value) else {
-                continue;
-            };
+    fn ranges_of(&self, namespace: &str, is_taken: &impl Fn(&ObjectRef) -> bool) -> Vec<&Bound> {
+        let ranges = self.ranges.iter();
+        ranges
+            .filter(|range| range.namespace == namespace && is_taken(&range.of))
+            .collect()
+    }
+
+    /// What objects take together.
+    fn exceed(
+        &self,
+        quota: &Bound,
+        are_pods_changed: bool,
+        is_taken: &impl Fn(&ObjectRef) -> bool,
+        all: &mut Refusals,
+    ) {
+        for (hard, most) in quota.hard() {
             let (mut sum, mut after) = (0, 0);
             let mut counted: Vec<&ObjectRef> = Vec::new();
             for user in self
@@ -145,7 +164,8 @@ impl Limits {
                 let Some(takes) = user.takes.get(&hard.key) else {
                     continue;
                 };
-                if counted.contains(&&user.in_cluster) || !is_taken(&user.of) {
+                let is_itself = user.number == quota.number;
+                if is_itself || counted.contains(&&user.in_cluster) || !is_taken(&user.of) {
                     continue;
                 }
                 counted.push(&user.in_cluster);
@@ -156,12 +176,49 @@ impl Limits {
                     0
                 };
                 if sum > most {
-                    let allowed = super::refusals::shown(&hard.value);
+                    let allowed = shown(&hard.value);
                     let why = format!("with it more than {allowed} of {} are taken", hard.key);
-                    refuse(all, user, quota, &why, after > most);
+                    let is_known = after > most && !(user.is_pod && are_pods_changed);
+                    refuse(all, user, quota, &why, is_known);
                     break;
                 }
             }
+        }
+    }
+
+    /// Pods none of which can be there, or that do not say what they have to.
+    fn exceed_by_pods(
+        &self,
+        quota: &Bound,
+        are_pods_changed: bool,
+        is_taken: &impl Fn(&ObjectRef) -> bool,
+        all: &mut Refusals,
+    ) {
+        let users = self.users.iter();
+        let ranges = self.ranges_of(&quota.namespace, is_taken);
+        for user in users.filter(|user| user.namespace == quota.namespace && is_taken(&user.of)) {
+            let containers = with_defaults(&user.containers, &ranges);
+            let unsaid: BTreeSet<&str> = quota
+                .hard()
+                .map(|(hard, _)| hard.key.as_str())
+                .filter(|counted| containers.iter().any(|one| one.does_not_say(counted)))
+                .collect();
+            let is_more =
+                |name: &str, most| user.takes_by_pod.get(name).is_some_and(|of| *of > most);
+            let more = quota.hard().find(|(hard, most)| is_more(&hard.key, *most));
+            let why = match more {
+                _ if !unsaid.is_empty() => {
+                    let unsaid: Vec<&str> = unsaid.into_iter().collect();
+                    format!("each container has to say its {}", unsaid.join(", "))
+                }
+                Some((hard, _)) => {
+                    let allowed = shown(&hard.value);
+                    format!("one pod takes more than {allowed} of {}", hard.key)
+                }
+                None => continue,
+            };
+            let is_known = quota.number < user.number && !are_pods_changed;
+            refuse(all, user, quota, &why, is_known);
         }
     }
 }
@@ -183,191 +240,64 @@ fn refuse(all: &mut Refusals, user: &User, bound: &Bound, why: &str, is_known: b
     }
 }
 
+impl Bound {
+    /// What a quota allows.
+    fn hard(&self) -> impl Iterator<Item = (&MapEntry, i128)> {
+        let hard = self.spec.get("hard").map_or(&[][..], Node::entries);
+        hard.iter()
+            .filter_map(|entry| Some((entry, quantity(&entry.value)?)))
+    }
+
+    /// The items of a LimitRange for this.
+    fn items(&self, kind: &'static str) -> impl Iterator<Item = &Node> {
+        let items = self.spec.get("limits").map_or(&[][..], Node::items);
+        items
+            .iter()
+            .filter(move |item| item.str_at(&["type"]) == Some(kind))
+    }
+}
+
+/// Containers, as LimitRanges complete them.
+fn with_defaults(containers: &[Asked], ranges: &[&Bound]) -> Vec<Asked> {
+    let mut containers = containers.to_vec();
+    for item in ranges.iter().flat_map(|range| range.items("Container")) {
+        let defaults = Defaults::read(item);
+        containers.iter_mut().for_each(|one| defaults.fill(one));
+    }
+    containers
+}
+
 impl User {
     /// The LimitRange that does not take it, and why.
     fn outside<'b>(&self, ranges: &[&'b Bound]) -> Option<(&'b Bound, String)> {
-        let mut containers = self.containers.clone();
-        for range in ranges {
-            for item in items(range, "Container") {
-                let defaults = Defaults::read(item);
-                containers.iter_mut().for_each(|one| defaults.fill(one));
-            }
-        }
+        let containers = with_defaults(&self.containers, ranges);
         let last = *ranges.last()?;
-        let beyond = containers.iter().find_map(|container| {
-            let mut requests = container.requests.iter();
-            requests.find(|(name, asked)| {
-                container
-                    .limits
-                    .get(*name)
-                    .is_some_and(|most| *asked > most)
-            })
-        });
-        if let Some((name, _)) = beyond {
+        if let Some(name) = containers.iter().find_map(Asked::beyond_limit) {
             let why = format!("by its defaults a container asks for more {name} than it may take");
             return Some((last, why));
         }
+        let whole = (!containers.is_empty()).then(|| Asked::of_pod(&containers));
         ranges.iter().find_map(|range| {
-            let of_containers = items(range, "Container").find_map(|item| {
-                containers
-                    .iter()
-                    .find_map(|container| container.outside(item))
+            let of_containers = range.items("Container").find_map(|item| {
+                let mut containers = containers.iter();
+                containers.find_map(|container| container.outside(item, "a container"))
             });
-            let of_claims = items(range, "PersistentVolumeClaim").find_map(|item| {
-                let storage = self.storage?;
-                let bound = |field: &str| item.at(&[field, "storage"]).and_then(quantity);
-                if bound("min").is_some_and(|least| storage < least) {
-                    return Some("it asks for less storage than a claim has to".to_owned());
-                }
-                let is_more = bound("max").is_some_and(|most| storage > most);
-                is_more.then(|| "it asks for more storage than a claim may".to_owned())
-            });
-            Some((*range, of_containers.or(of_claims)?))
+            let of_pods = || {
+                let mut items = range.items("Pod");
+                items.find_map(|item| whole.as_ref()?.outside(item, "a pod"))
+            };
+            let of_claims = || {
+                range.items("PersistentVolumeClaim").find_map(|item| {
+                    let storage = self.storage?;
+                    let bound = |field: &str| item.at(&[field, "storage"]).and_then(quantity);
+                    if bound("min").is_some_and(|least| storage < least) {
+                        return Some("it asks for less storage than a claim has to".to_owned());
+                    }
+                    let is_more = bound("max").is_some_and(|most| storage > most);
+                    is_more.then(|| "it asks for more storage than a claim may".to_owned())
+                })
+            };
+            Some((*range, of_containers.or_else(of_pods).or_else(of_claims)?))
         })
     }
-}
-
-impl Container {
-    fn outside(&self, item: &Node) -> Option<String> {
-        let bounds = |field: &str| item.get(field).map_or(&[][..], Node::entries).iter();
-        let values = |name: &String| {
-            [self.requests.get(name), self.limits.get(name)]
-                .into_iter()
-                .flatten()
-        };
-        let less = bounds("min").find(|bound| {
-            let least = quantity(&bound.value);
-            values(&bound.key).any(|value| least.is_some_and(|least| *value < least))
-        });
-        let more = || {
-            bounds("max").find(|bound| {
-                let most = quantity(&bound.value);
-                values(&bound.key).any(|value| most.is_some_and(|most| *value > most))
-            })
-        };
-        let words = |bound: &windrow_model::manifest::MapEntry, how: &str| {
-            format!(
-                "a container has {how} {} {}",
-                super::refusals::shown(&bound.value),
-                bound.key
-            )
-        };
-        less.map(|bound| words(bound, "less than"))
-            .or_else(|| more().map(|bound| words(bound, "more than")))
-    }
-}
-
-/// What a LimitRange gives containers that do not say.
-struct Defaults {
-    limits: BTreeMap<String, i128>,
-    requests: BTreeMap<String, i128>,
-}
-
-impl Defaults {
-    /// As kube-apiserver completes it (`SetDefaults_LimitRangeItem`).
-    fn read(item: &Node) -> Self {
-        let mut limits = amounts(item.get("default"));
-        for (name, most) in amounts(item.get("max")) {
-            limits.entry(name).or_insert(most);
-        }
-        let mut requests = amounts(item.get("defaultRequest"));
-        let others = limits.clone().into_iter().chain(amounts(item.get("min")));
-        for (name, amount) in others {
-            requests.entry(name).or_insert(amount);
-        }
-        Self { limits, requests }
-    }
-
-    fn fill(&self, container: &mut Container) {
-        for (name, amount) in &self.limits {
-            container.limits.entry(name.clone()).or_insert(*amount);
-        }
-        for (name, amount) in &self.requests {
-            container.requests.entry(name.clone()).or_insert(*amount);
-        }
-    }
-}
-
-fn items<'b>(range: &'b Bound, kind: &'static str) -> impl Iterator<Item = &'b Node> {
-    let items = range.spec.get("limits").map_or(&[][..], Node::items);
-    items
-        .iter()
-        .filter(move |item| item.str_at(&["type"]) == Some(kind))
-}
-
-fn amounts(list: Option<&Node>) -> BTreeMap<String, i128> {
-    let entries = list.map_or(&[][..], Node::entries).iter();
-    entries
-        .filter_map(|entry| Some((entry.key.clone(), quantity(&entry.value)?)))
-        .collect()
-}
-
-/// A limit alone is a request as well. What a pod asks for as a whole is not judged.
-fn containers(spec: &Node) -> Vec<Container> {
-    if spec.get("resources").is_some_and(|node| !node.is_null()) {
-        return Vec::new();
-    }
-    let lists = ["containers", "initContainers"].iter();
-    let all = lists
-        .filter_map(|field| spec.get(field))
-        .flat_map(Node::items);
-    all.map(|container| {
-        let limits = amounts(container.at(&["resources", "limits"]));
-        let mut requests = limits.clone();
-        requests.extend(amounts(container.at(&["resources", "requests"])));
-        Container { limits, requests }
-    })
-    .collect()
-}
-
-/// What an object takes of what quotas count.
-fn takes(object: &Object) -> BTreeMap<String, i128> {
-    let node = &object.node;
-    let mut takes = BTreeMap::new();
-    if !object.id.group.is_empty() {
-        return takes;
-    }
-    let mut take = |name: &str, amount: i128| {
-        takes.insert(name.to_owned(), amount);
-    };
-    match object.id.kind.as_str() {
-        "Service" => {
-            let kind = node.str_at(&["spec", "type"]).unwrap_or("ClusterIP");
-            let ports = node
-                .at(&["spec", "ports"])
-                .map_or(0, |ports| ports.items().len());
-            let without = node.at(&["spec", "allocateLoadBalancerNodePorts"]);
-            let without = without.and_then(Node::as_bool) == Some(false);
-            take("services", ONE);
-            take("count/services", ONE);
-            if kind == "LoadBalancer" {
-                take("services.loadbalancers", ONE);
-            }
-            if kind == "NodePort" || (kind == "LoadBalancer" && !without) {
-                take("services.nodeports", ports as i128 * ONE);
-            }
-        }
-        "PersistentVolumeClaim" => {
-            take("persistentvolumeclaims", ONE);
-            take("count/persistentvolumeclaims", ONE);
-            let storage = node.at(&["spec", "resources", "requests", "storage"]);
-            if let Some(storage) = storage.and_then(quantity) {
-                take("requests.storage", storage);
-            }
-        }
-        "Pod" => {
-            take("pods", ONE);
-            take("count/pods", ONE);
-        }
-        "ConfigMap" => {
-            take("configmaps", ONE);
-            take("count/configmaps", ONE);
-        }
-        "Secret" => {
-            take("secrets", ONE);
-            take("count/secrets", ONE);
-        }
-        _ => {}
-    }
-    takes
 }

@@ -46,7 +46,7 @@ impl PodSecurity {
             let declared = self.enforced.entry(id.name.to_string()).or_default();
             declared.push((level, at));
         }
-        let Some(PodTemplate { spec, .. }) = object.pod_template() else {
+        let Some(PodTemplate { spec, .. }) = object.running_pod_template() else {
             return;
         };
         let restricted = PodSecurityLevel::Restricted.refuses(spec);

@@ -191,7 +191,7 @@ fn may_break(policy: &Node, object: &Judged) -> Option<String> {
 }
 
 /// The resource of a kind, as Kubernetes' own are named.
-fn plural(kind: &str) -> String {
+pub(super) fn plural(kind: &str) -> String {
     let kind = kind.to_ascii_lowercase();
     match kind.as_bytes() {
         [.., b's' | b'x'] if kind != "endpoints" => format!("{kind}es"),

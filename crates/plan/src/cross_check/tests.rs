@@ -382,6 +382,8 @@ fn pods_that_their_namespace_refuses_are_found_with_the_label_and_only_where_not
         of_job.len() == 1 && of_job[0].starts_with(starts),
         "{of_job:?}"
     );
+    let suspended = job.replace("spec: {jobTemplate", "spec: {suspend: true, jobTemplate");
+    assert_eq!(found(&with("restricted", &suspended), None), [""; 0]);
     let elsewhere = pod.replace("namespace: web", "namespace: shop");
     assert_eq!(found(&with("baseline", &elsewhere), None), [""; 0]);
     let policy = "---\napiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\n";

@@ -228,6 +228,107 @@ fn a_quota_keeps_out_what_is_more_than_it_allows() {
     );
 }
 
+const COUNTED: &str = "apiVersion: v1
+kind: ResourceQuota
+metadata: {name: q}
+spec: {hard: {limits.cpu: 2, requests.memory: 1Gi, count/daemonsets.apps: 0, count/cronjobs.batch: 1, pods: 3}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec: {replicas: 1, template: {spec: {containers: [{name: a, image: b, resources: {limits: {cpu: 1, memory: 512Mi}}}]}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: a, image: b, resources: {limits: {cpu: 1}, requests: {memory: 1Gi}}}]}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: c}
+spec: {suspend: true, jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: b}]}}}}}
+";
+
+#[test]
+fn a_quota_keeps_out_pods_that_take_too_much_or_do_not_say_how_much() {
+    hold(
+        COUNTED,
+        &[
+            (
+                "limits: {cpu: 1, memory: 512Mi}",
+                "limits: {memory: 512Mi}",
+                "admission-refuses 6,1: ResourceQuota q refuses Deployment d: each container has to say its limits.cpu",
+            ),
+            (
+                "limits: {cpu: 1, memory: 512Mi}",
+                "limits: {cpu: 2500m, memory: 512Mi}",
+                "one pod takes more than 2 of limits.cpu",
+            ),
+            (
+                "limits: {cpu: 1}, requests: {memory: 1Gi}",
+                "limits: {cpu: 1}, requests: {memory: 2Gi}",
+                "ResourceQuota q refuses Pod p: with it more than 1Gi of requests.memory are taken",
+            ),
+            (
+                "limits: {cpu: 1}, requests",
+                "requests",
+                "ResourceQuota q refuses Pod p: each container has to say its limits.cpu",
+            ),
+            (
+                "suspend: true",
+                "suspend: false",
+                "refuses CronJob c: each container has to say its limits.cpu, requests.memory",
+            ),
+            (
+                "count/cronjobs.batch: 1",
+                "count/cronjobs.batch: 0",
+                "more than 0 of count/cronjobs.batch",
+            ),
+        ],
+    );
+    // No pods, or a LimitRange that completes them.
+    let silent = COUNTED.replace("limits: {cpu: 1, memory: 512Mi}", "limits: {memory: 512Mi}");
+    let none = silent.replace("replicas: 1", "replicas: 0");
+    let range = "---\napiVersion: v1\nkind: LimitRange\nmetadata: {name: l}\nspec: {limits: [{type: Container, default: {cpu: 1}}]}\n";
+    for text in [none, format!("{silent}{range}")] {
+        assert_eq!(refused(&text, None), [""; 0], "{text}");
+    }
+    // Something may give them what they do not say.
+    let scaler = "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n";
+    let scaled = refused(&format!("{silent}{scaler}"), None);
+    assert!(
+        scaled.len() == 1 && scaled[0].starts_with("admission-unknown"),
+        "{scaled:?}"
+    );
+}
+
+#[test]
+fn a_limit_range_bounds_what_a_whole_pod_takes() {
+    let range = "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l}\nspec: {limits: [{type: Pod, max: {cpu: 2}}]}\n---\n";
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b, resources: {limits: {cpu: 1}}}, \
+               {name: c, image: b, resources: {limits: {cpu: 900m}}}]}\n";
+    hold(
+        &format!("{range}{pod}"),
+        &[
+            (
+                "900m",
+                "1100m",
+                "LimitRange l refuses Pod p: a pod has more than 2 cpu",
+            ),
+            (
+                "max: {cpu: 2}",
+                "max: {memory: 2Gi}",
+                "a pod has no limit of memory",
+            ),
+            (
+                "max: {cpu: 2}",
+                "min: {memory: 2Gi}",
+                "a pod has no request of memory",
+            ),
+        ],
+    );
+}
+
 const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}

@@ -1,0 +1,229 @@
+//! What objects and their pods take of what LimitRanges and ResourceQuotas bound.
+
+use std::collections::BTreeMap;
+
+use windrow_apischema::quantity;
+use windrow_model::manifest::{MapEntry, Node, Object};
+
+use crate::cross_check::policies::plural;
+use crate::cross_check::refusals::shown;
+use crate::knowledge::{NodeFacts, kubernetes_scope};
+
+/// One, as quantities are counted.
+const ONE: i128 = 1_000_000_000;
+
+pub(super) type Amounts = BTreeMap<String, i128>;
+
+/// What a container, or a pod as a whole, may take and asks for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    limits: Amounts,
+    requests: Amounts,
+    is_init: bool,
+}
+
+impl Asked {
+    /// Those of a pod. A limit alone is a request as well. None where the pod asks as a whole.
+    pub(super) fn of_containers(spec: &Node) -> Vec<Self> {
+        if spec.get("resources").is_some_and(|node| !node.is_null()) {
+            return Vec::new();
+        }
+        let lists = [("containers", false), ("initContainers", true)].into_iter();
+        let all = lists.flat_map(|(field, is_init)| {
+            let items = spec.get(field).map_or(&[][..], Node::items).iter();
+            items.map(move |container| (container, is_init))
+        });
+        all.map(|(container, is_init)| {
+            let limits = amounts(container.at(&["resources", "limits"]));
+            let mut requests = limits.clone();
+            requests.extend(amounts(container.at(&["resources", "requests"])));
+            Self {
+                limits,
+                requests,
+                is_init,
+            }
+        })
+        .collect()
+    }
+
+    /// What a pod takes at least: sidecars and a RuntimeClass may take more.
+    pub(super) fn of_pod(containers: &[Self]) -> Self {
+        let mut whole = Self::default();
+        for container in containers {
+            let add = |all: &mut Amounts, of: &Amounts| {
+                for (name, amount) in of {
+                    let taken = all.entry(name.clone()).or_default();
+                    *taken = match container.is_init {
+                        true => (*taken).max(*amount),
+                        false => *taken + amount,
+                    };
+                }
+            };
+            add(&mut whole.limits, &container.limits);
+            add(&mut whole.requests, &container.requests);
+        }
+        whole
+    }
+
+    /// What is asked for and is more than may be taken.
+    pub(super) fn beyond_limit(&self) -> Option<&str> {
+        let mut requests = self.requests.iter();
+        let beyond = requests.find(|(name, asked)| {
+            let most = self.limits.get(*name);
+            most.is_some_and(|most| *asked > most)
+        });
+        beyond.map(|(name, _)| name.as_str())
+    }
+
+    /// Why an item of a LimitRange does not take it; `who` it is. Of a pod only what it takes at least is known.
+    pub(super) fn outside(&self, item: &Node, who: &str) -> Option<String> {
+        let bounds = |field: &str| item.get(field).map_or(&[][..], Node::entries).iter();
+        let values = |name: &String| {
+            [self.requests.get(name), self.limits.get(name)]
+                .into_iter()
+                .flatten()
+        };
+        let is_whole = who == "a pod";
+        let less = bounds("min").find(|bound| {
+            let least = quantity(&bound.value).filter(|_| !is_whole);
+            values(&bound.key).any(|value| least.is_some_and(|least| *value < least))
+        });
+        let more = bounds("max").find(|bound| {
+            let most = quantity(&bound.value);
+            values(&bound.key).any(|value| most.is_some_and(|most| *value > most))
+        });
+        let unsaid = bounds("min")
+            .find(|bound| !self.requests.contains_key(&bound.key))
+            .map(|bound| ("request", bound))
+            .or_else(|| {
+                let mut most = bounds("max");
+                let bound = most.find(|bound| !self.limits.contains_key(&bound.key))?;
+                Some(("limit", bound))
+            });
+        let words = |bound: &MapEntry, how: &str| {
+            format!("{who} has {how} {} {}", shown(&bound.value), bound.key)
+        };
+        less.map(|bound| words(bound, "less than"))
+            .or_else(|| more.map(|bound| words(bound, "more than")))
+            .or_else(|| {
+                let (what, bound) = unsaid?;
+                Some(format!("{who} has no {what} of {}", bound.key))
+            })
+    }
+
+    /// What quotas count of a pod, by the names that they have for it.
+    pub(super) fn counted(&self) -> Amounts {
+        let mut counted = Amounts::from([("pods".to_owned(), ONE), ("count/pods".to_owned(), ONE)]);
+        for (name, amount) in &self.requests {
+            counted.insert(format!("requests.{name}"), *amount);
+            if !name.contains('/') {
+                counted.insert(name.clone(), *amount);
+            }
+        }
+        let limits = self.limits.iter().filter(|(name, _)| !name.contains('/'));
+        counted.extend(limits.map(|(name, amount)| (format!("limits.{name}"), *amount)));
+        counted
+    }
+
+    /// Does a quota that counts this take a container only if it says how much of it it takes, and does it not?
+    pub(super) fn does_not_say(&self, counted: &str) -> bool {
+        let (said, resource) = match counted.split_once('.') {
+            Some(("limits", resource)) => (&self.limits, resource),
+            Some(("requests", resource)) => (&self.requests, resource),
+            _ => (&self.requests, counted),
+        };
+        ["cpu", "memory"].contains(&resource) && !said.contains_key(resource)
+    }
+}
+
+/// What a LimitRange gives containers that do not say.
+pub(super) struct Defaults {
+    limits: Amounts,
+    requests: Amounts,
+}
+
+impl Defaults {
+    /// As kube-apiserver completes it (`SetDefaults_LimitRangeItem`).
+    pub(super) fn read(item: &Node) -> Self {
+        let mut limits = amounts(item.get("default"));
+        for (name, most) in amounts(item.get("max")) {
+            limits.entry(name).or_insert(most);
+        }
+        let mut requests = amounts(item.get("defaultRequest"));
+        let others = limits.clone().into_iter().chain(amounts(item.get("min")));
+        for (name, amount) in others {
+            requests.entry(name).or_insert(amount);
+        }
+        Self { limits, requests }
+    }
+
+    pub(super) fn fill(&self, container: &mut Asked) {
+        for (name, amount) in &self.limits {
+            container.limits.entry(name.clone()).or_insert(*amount);
+        }
+        for (name, amount) in &self.requests {
+            container.requests.entry(name.clone()).or_insert(*amount);
+        }
+    }
+}
+
+fn amounts(list: Option<&Node>) -> Amounts {
+    let entries = list.map_or(&[][..], Node::entries).iter();
+    entries
+        .filter_map(|entry| Some((entry.key.clone(), quantity(&entry.value)?)))
+        .collect()
+}
+
+/// What an object takes of what quotas count.
+pub(super) fn takes(object: &Object) -> Amounts {
+    let (node, id) = (&object.node, &object.id);
+    let mut takes = Amounts::new();
+    if kubernetes_scope(&id.group, &id.kind, &NodeFacts::default()) == Some(false) {
+        return takes;
+    }
+    let mut take = |name: &str, amount: i128| {
+        takes.insert(name.to_owned(), amount);
+    };
+    let resource = plural(&id.kind);
+    if !id.group.is_empty() {
+        take(&format!("count/{resource}.{}", id.group), ONE);
+        return takes;
+    }
+    take(&format!("count/{resource}"), ONE);
+    match id.kind.as_str() {
+        "Service" => {
+            let kind = node.str_at(&["spec", "type"]).unwrap_or("ClusterIP");
+            let ports = node
+                .at(&["spec", "ports"])
+                .map_or(0, |ports| ports.items().len());
+            let without = node.at(&["spec", "allocateLoadBalancerNodePorts"]);
+            let without = without.and_then(Node::as_bool) == Some(false);
+            take("services", ONE);
+            if kind == "LoadBalancer" {
+                take("services.loadbalancers", ONE);
+            }
+            if kind == "NodePort" || (kind == "LoadBalancer" && !without) {
+                take("services.nodeports", ports as i128 * ONE);
+            }
+        }
+        "PersistentVolumeClaim" => {
+            let storage = node.at(&["spec", "resources", "requests", "storage"]);
+            let storage = storage.and_then(quantity);
+            take("persistentvolumeclaims", ONE);
+            if let Some(storage) = storage {
+                take("requests.storage", storage);
+            }
+            let class = node.str_at(&["spec", "storageClassName"]);
+            if let Some(class) = class.filter(|class| !class.is_empty()) {
+                let of_class = format!("{class}.storageclass.storage.k8s.io");
+                take(&format!("{of_class}/persistentvolumeclaims"), ONE);
+                if let Some(storage) = storage {
+                    take(&format!("{of_class}/requests.storage"), storage);
+                }
+            }
+        }
+        "ConfigMap" | "Secret" | "ReplicationController" | "ResourceQuota" => take(&resource, ONE),
+        _ => {}
+    }
+    takes
+}
