@@ -6,9 +6,13 @@
 //! Sources: `Validate…Update` in `pkg/apis/*/validation` of k8s.io/kubernetes v1.31 to v1.36; `pkg/apply/reconcilers.go` of
 //! rancher/wrangler v3.7.0.
 
-use serde_json::{Map, Value};
+mod comparable;
+
+use serde_json::Value;
 use windrow_model::manifest::GroupKind;
-use windrow_model::quantity::billionths;
+
+pub(crate) use comparable::{NAMES_OF_ITEMS, REMEMBERED};
+use comparable::{claim_templates, containers, remembered, resources, without_empty};
 
 /// When two values of a field differ.
 #[derive(Clone, Copy)]
@@ -37,12 +41,15 @@ type Rule = (&'static str, &'static str, &'static str, Differs, bool);
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 #[rustfmt::skip]
-const RULES: [Rule; 46] = [
+const RULES: [Rule; 49] = [
     ("apps", "DaemonSet", "spec.selector", NOTHING, true),
     ("apps", "Deployment", "spec.selector", NOTHING, true),
     ("", "Secret", "type", WhereSecond, true),
     ("", "Service", "spec.type", WhereSecond, true),
     ("batch", "Job", "spec.template", Remembered, true),
+    ("", "Pod", "spec.containers", NOTHING, false),
+    ("", "Pod", "spec.restartPolicy", FromDefault("\"Always\""), false),
+    ("", "Pod", "spec.hostNetwork", FromDefault("false"), false),
     ("apps", "ReplicaSet", "spec.selector", NOTHING, false),
     ("apps", "StatefulSet", "spec.selector", NOTHING, false),
     ("apps", "StatefulSet", "spec.serviceName", FromDefault("\"\""), false),
@@ -112,6 +119,7 @@ impl FixedFields {
                 let value = without_empty(value(&keys).unwrap_or_default());
                 let value = match (differs, *field) {
                     (Remembered, _) => remembered(value, false),
+                    (_, "spec.containers") => containers(value),
                     (_, "spec.resources") => resources(value),
                     (_, "spec.volumeClaimTemplates") => claim_templates(value),
                     _ => value,
@@ -183,116 +191,6 @@ fn rules(kind: &GroupKind) -> impl Iterator<Item = &'static Rule> {
     RULES.iter().filter(known)
 }
 
-/// What a claim asks for, in numbers: `1Gi` is `1024Mi`.
-fn resources(mut value: Value) -> Value {
-    for amounts in value.as_object_mut().into_iter().flat_map(Map::values_mut) {
-        for amount in amounts
-            .as_object_mut()
-            .into_iter()
-            .flat_map(Map::values_mut)
-        {
-            let text = match &amount {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            if let Some(number) = billionths(&text) {
-                *amount = Value::String(number.to_string());
-            }
-        }
-    }
-    value
-}
-
-/// The claims of a StatefulSet as kube-apiserver completes them.
-fn claim_templates(mut value: Value) -> Value {
-    for claim in value.as_array_mut().into_iter().flatten() {
-        let Some(claim) = claim.as_object_mut() else {
-            continue;
-        };
-        claim.retain(|key, _| ["metadata", "spec"].contains(&&**key));
-        if let Some(metadata) = claim.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("creationTimestamp");
-        }
-        if let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) {
-            if let Some(asked) = spec.get_mut("resources") {
-                *asked = resources(asked.take());
-            }
-            spec.entry("volumeMode").or_insert("Filesystem".into());
-        }
-    }
-    value
-}
-
-/// To Go, null and empty lists and maps are what was not written.
-fn without_empty(value: Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let entries = map
-                .into_iter()
-                .map(|(key, value)| (key, without_empty(value)));
-            let map: Map<_, _> = entries.filter(|(_, value)| !value.is_null()).collect();
-            match map.is_empty() {
-                true => Value::Null,
-                false => Value::Object(map),
-            }
-        }
-        Value::Array(items) if items.is_empty() => Value::Null,
-        Value::Array(items) => Value::Array(items.into_iter().map(without_empty).collect()),
-        Value::String(text) if text.is_empty() => Value::Null,
-        other => other,
-    }
-}
-
-/// Bytes of a text that the deploy controller remembers (`pruneValues` in `pkg/apply/desiredset_compare.go` of wrangler).
-pub(crate) const REMEMBERED: usize = 64;
-
-/// What names an item of a list is remembered whole.
-pub(crate) const NAMES_OF_ITEMS: [&str; 10] = [
-    "apiVersion",
-    "containerPort",
-    "devicePath",
-    "ip",
-    "kind",
-    "mountPath",
-    "name",
-    "port",
-    "topologyKey",
-    "type",
-];
-
-fn remembered(value: Value, is_item: bool) -> Value {
-    match value {
-        Value::Object(map) => {
-            // Amounts are compared as numbers there, and not here.
-            let entries = map.into_iter().filter(|(key, _)| key != "resources");
-            let entries = entries.map(|(key, value)| {
-                let value = match value {
-                    Value::String(text) if !(is_item && NAMES_OF_ITEMS.contains(&&*key)) => {
-                        Value::String(cut(text))
-                    }
-                    value => remembered(value, false),
-                };
-                (key, value)
-            });
-            Value::Object(entries.collect())
-        }
-        Value::Array(items) => {
-            let items = items.into_iter().map(|item| remembered(item, true));
-            Value::Array(items.collect())
-        }
-        other => other,
-    }
-}
-
-fn cut(mut text: String) -> String {
-    let mut end = REMEMBERED.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -322,6 +220,7 @@ mod tests {
         let claim = |class: Value| json!({"spec": {"storageClassName": class}});
         let asks = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
         let claims = |list: Value| json!({"spec": {"volumeClaimTemplates": list}});
+        let pod = |container: Value| json!({"spec": {"containers": [container]}});
         for (group, kind, first, second, field) in [
             ("batch", "Job", job("a"), job("b"), Some("spec.template")),
             ("batch", "Job", job("a"), job("a"), None),
@@ -458,6 +357,35 @@ mod tests {
                 claims(json!([{"kind": "PersistentVolumeClaim", "status": {},
                     "spec": {"volumeMode": "Filesystem", "resources": {"requests": {"storage": "1024Mi"}}}}])),
                 None,
+            ),
+            (
+                "",
+                "Pod",
+                pod(json!({"image": "a", "command": ["a"]})),
+                pod(json!({"image": "a", "command": ["b"]})),
+                Some("spec.containers"),
+            ),
+            (
+                "",
+                "Pod",
+                pod(json!({"image": "a", "env": [{"name": "A"}, {"name": "B", "value": "b"}]})),
+                pod(json!({"image": "b", "imagePullPolicy": "Always",
+                    "env": [{"name": "B", "value": "b"}, {"name": "A", "value": ""}]})),
+                None,
+            ),
+            (
+                "",
+                "Pod",
+                json!({"spec": {"restartPolicy": "Always"}}),
+                json!({"spec": {"hostNetwork": false}}),
+                None,
+            ),
+            (
+                "",
+                "Pod",
+                json!({"spec": {}}),
+                json!({"spec": {"restartPolicy": "Never"}}),
+                Some("spec.restartPolicy"),
             ),
             ("example.com", "Job", job("a"), job("b"), None),
         ] {
