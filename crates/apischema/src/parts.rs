@@ -4,6 +4,9 @@
 
 mod resources;
 
+use std::net::IpAddr;
+
+use windrow_model::addresses::is_in_network;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::quantity::billionths;
 
@@ -34,6 +37,7 @@ pub(crate) fn check(definition: &str, node: &Node, path: &Path<'_>, problems: &m
         "core.v1.DownwardAPIVolumeFile" => {
             part.field_ref(&[&FIELDS_OF_ANY[..], &FIELDS_OF_VOLUMES].concat());
         }
+        "networking.v1.IPBlock" => part.address_block(),
         "networking.v1.NetworkPolicyPeer" => part.peer(),
         "networking.v1.NetworkPolicyPort" => part.port_range(),
         "autoscaling.v2.MetricSpec" => part.metric(),
@@ -250,6 +254,30 @@ impl Part<'_, '_> {
             self.add("", Reason::Forbidden, why);
         } else if !block && !selects {
             self.add("", Reason::Required, "must specify a peer");
+        }
+    }
+
+    /// What is taken out of a block of addresses lies in it, and is less.
+    fn address_block(&mut self) {
+        let network = |text: &str| -> Option<(IpAddr, u8)> {
+            let text = Some(text).filter(|text| formats::is_network(text));
+            let (address, prefix) = text?.split_once('/')?;
+            Some((address.parse().ok()?, prefix.parse().ok()?))
+        };
+        let Some((own, prefix)) = network(self.text("cidr")) else {
+            return;
+        };
+        let excepted = self.node.get("except").map_or(&[][..], Node::items);
+        for (index, one) in excepted.iter().enumerate() {
+            let text = one.as_str().unwrap_or_default();
+            let is_part = |(address, bits)| bits > prefix && is_in_network(address, own, prefix);
+            if network(text).is_some_and(|network| !is_part(network)) {
+                let path = self.path.field("except");
+                let why = "must be a strict subset of `cidr`";
+                let problem =
+                    Problem::invalid(one.line, &path.index(index), Reason::Invalid(text), why);
+                self.problems.push(problem);
+            }
         }
     }
 

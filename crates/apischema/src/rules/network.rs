@@ -208,6 +208,19 @@ impl Checker<'_> {
                     let why = "must be an absolute path";
                     self.add(line, &at.field("path"), Reason::Invalid(text), why);
                 }
+                let has = |part: &&&str| text.contains(**part);
+                let ends = |part: &&&str| text.ends_with(**part);
+                let within = ["//", "/./", "/../", "%2f", "%2F"];
+                let within = within
+                    .iter()
+                    .find(has)
+                    .map(|part| format!("must not contain '{part}'"));
+                let ending = ["/..", "/."].iter().find(ends);
+                let ending = ending.map(|part| format!("cannot end with '{part}'"));
+                if let Some(why) = within.or(ending).filter(|_| !is_free) {
+                    let line = one.get("path").map_or(one.line, |node| node.line);
+                    self.add(line, &at.field("path"), Reason::Invalid(text), &why);
+                }
                 if let Some(backend) = self.whole(one, "backend") {
                     self.backend(backend, &at.field("backend"));
                 }

@@ -249,6 +249,8 @@ spec:
             ("'*.example.com'", "a.example.com:8443", "must be a DNS name in lower case"),
             ("[a.example.com]", "[A.example.com]", "spec.tls[0].hosts"),
             ("path: /a", "path: a", "must be an absolute path"),
+            ("path: /a", "path: /a//b", "must not contain '//'"),
+            ("path: /a", "path: /a/..", "cannot end with '/..'"),
             ("backend: {service: {name: s, port: {number: 80}}}", "backend: {}", "must specify one of: resource, service"),
         ],
     );
@@ -256,11 +258,13 @@ spec:
         "apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: a}
-spec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/8}}], ports: [{port: 80, endPort: 90}]}]}
+spec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/8, except: [10.1.0.0/16]}}], ports: [{port: 80, endPort: 90}]}]}
 ",
         &[
-            ("{ipBlock: {cidr: 10.0.0.0/8}}", "{}", "must specify a peer"),
-            ("{ipBlock: {cidr: 10.0.0.0/8}}", "{ipBlock: {cidr: 10.0.0.0/8}, podSelector: {}}", "may not specify both"),
+            ("{ipBlock: {cidr: 10.0.0.0/8, except: [10.1.0.0/16]}}", "{}", "must specify a peer"),
+            ("except: [10.1.0.0/16]}}", "except: []}, podSelector: {}}", "may not specify both"),
+            ("10.1.0.0/16", "11.1.0.0/16", "must be a strict subset of `cidr`"),
+            ("10.1.0.0/16", "10.0.0.0/8", "spec.ingress[0].from[0].ipBlock.except[0]"),
             ("endPort: 90", "endPort: 70", "must be greater than or equal to `port`"),
             ("port: 80, ", "", "may not be specified when `port` is not specified"),
             ("cidr: 10.0.0.0/8", "cidr: 10.0.0.0/64", "must be a valid CIDR value"),
