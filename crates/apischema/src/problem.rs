@@ -1,6 +1,7 @@
 //! What is wrong with an object.
 
 use windrow_model::manifest::{Node, Object};
+use windrow_model::text::cut;
 
 use crate::path::Path;
 
@@ -108,10 +109,7 @@ pub(crate) fn shown(node: &Node) -> String {
         None => node.to_json().to_string(),
     };
     let text: String = text.chars().filter(|ch| !ch.is_control()).collect();
-    match text.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
+    cut(text, LONGEST)
 }
 
 /// Sorts them by line, and puts the words of the whole request around those of validation.

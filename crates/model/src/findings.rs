@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::reasons::{Code, Severity};
+use crate::text::cut;
 
 /// A place in a file that a person can open.
 #[derive(
@@ -172,12 +173,10 @@ impl Evidence {
 
     /// For people: with the beginning of a value that is long.
     pub fn in_short(&self) -> Self {
-        let mut short = self.clone();
-        if let Some((at, _)) = short.value.char_indices().nth(LONGEST_IN_SHORT) {
-            short.value.truncate(at);
-            short.value.push('…');
+        Self {
+            value: cut(&*self.value, LONGEST_IN_SHORT),
+            ..self.clone()
         }
-        short
     }
 }
 

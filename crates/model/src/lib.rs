@@ -9,6 +9,7 @@
 //! - [`quantity`]: amounts, as Kubernetes reads them.
 //! - [`redact`]: takes secrets out of whatever leaves the node.
 //! - [`suggest`]: "did you mean".
+//! - [`text`]: texts of others, fit to be shown.
 //!
 //! May know: how RKE2, cloud-init, yip and Harvester's installer read files. Knows no rules, no plan, no cluster.
 //!
@@ -34,5 +35,6 @@ pub mod reasons;
 pub mod redact;
 mod span;
 pub mod suggest;
+pub mod text;
 
 pub use span::span;

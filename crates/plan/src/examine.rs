@@ -16,6 +16,7 @@ use windrow_model::manifest::{
     MarkerPath, Object, ObjectRef, ReadLimits,
 };
 use windrow_model::reasons::Code;
+use windrow_model::text::cut;
 
 use self::slow_effects::{file_effects, object_effects};
 use super::installer::{
@@ -322,7 +323,7 @@ impl Examined {
         configured
     }
 
-    fn find(&mut self, code: Code, line: Option<u32>, mut message: String) {
+    fn find(&mut self, code: Code, line: Option<u32>, message: String) {
         self.trouble = self.trouble.or(FileObstacle::from_code(code));
         self.beyond_limits |= matches!(
             code,
@@ -331,15 +332,11 @@ impl Examined {
         if self.findings.len() > 2 * MOST_PROBLEMS && code != Code::LimitExceeded {
             return;
         }
-        if let Some((at, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
-            message.truncate(at);
-            message.push('…');
-        }
         self.findings.push(Finding {
             incident: None,
             code,
             severity: code.severity(),
-            message,
+            message: cut(message, LONGEST_MESSAGE),
             at: vec![self.shown.at(line)],
         });
     }

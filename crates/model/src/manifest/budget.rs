@@ -3,6 +3,7 @@
 
 use super::{MapEntry, Node, NodeValue, Problem, ReadLimits};
 use crate::reasons::Code;
+use crate::text;
 
 /// Most problems that are reported of one file.
 pub const MOST_PROBLEMS: usize = 1000;
@@ -128,9 +129,6 @@ pub(super) fn cut(problems: &mut Vec<Problem>) {
         });
     }
     for problem in problems {
-        if let Some((at, _)) = problem.message.char_indices().nth(LONGEST) {
-            problem.message.truncate(at);
-            problem.message.push('…');
-        }
+        problem.message = text::cut(std::mem::take(&mut problem.message), LONGEST);
     }
 }

@@ -1,6 +1,7 @@
 //! Reading observed objects: absent is absent, and a value of a wrong type is Unknown, never a panic.
 
 use serde_json::Value;
+use windrow_model::text;
 
 use super::{Judgement, Verdict};
 
@@ -35,13 +36,9 @@ impl ObjectCondition<'_> {
 }
 
 /// Text from the cluster, short and on one line.
-pub(super) fn one_line(text: &str) -> String {
+pub(super) fn one_line(said: &str) -> String {
     const LONGEST: usize = 300;
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &words[..end]),
-        None => words,
-    }
+    text::cut(text::one_line(said), LONGEST)
 }
 
 /// The value at a path; `null` counts as absent.

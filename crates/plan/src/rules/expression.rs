@@ -33,6 +33,7 @@ use self::check::Checker;
 use self::metered::{length, metered};
 use self::reads::Reads;
 use windrow_model::manifest;
+use windrow_model::text::one_line;
 
 use super::Expression;
 
@@ -369,11 +370,6 @@ fn bracket_depth(source: &str) -> usize {
         })
         .max()
         .unwrap_or(0)
-}
-
-/// Parser messages span lines; ours do not.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A value as the interpreter takes it, with its texts left where they are.

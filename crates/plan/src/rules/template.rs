@@ -3,6 +3,7 @@
 //! `${` and not `{{`: cloud-init and yip put values of their own into `{{ }}` when they write the file.
 
 use serde_json::Value;
+use windrow_model::text::cut;
 
 use super::Expression;
 
@@ -46,16 +47,9 @@ impl MessageTemplate {
             MessagePiece::Text(text) => text.clone(),
             MessagePiece::Value(expression) => expression
                 .text(object)
-                .map_or_else(|_| "(none)".to_owned(), shortened),
+                .map_or_else(|_| "(none)".to_owned(), |text| cut(text, LONGEST)),
         };
         self.0.iter().map(part).collect()
-    }
-}
-
-fn shortened(text: String) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
     }
 }
 

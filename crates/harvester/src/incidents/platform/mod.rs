@@ -10,6 +10,7 @@ pub(super) mod versions;
 
 use serde_json::Value;
 use windrow_model::redact::Learner;
+use windrow_model::text::{cut, one_line};
 
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
 use crate::upgrade::{plans_under_way, under_way};
@@ -39,13 +40,7 @@ fn is_platforms(object: &Value) -> bool {
 
 /// What somebody else wrote: in one line, without what looks like a secret, and not too long.
 fn quoted(said: &str) -> String {
-    let line: Vec<&str> = said.split_whitespace().collect();
-    let mut line = Learner::default().redactor().text(&line.join(" "));
-    if let Some((at, _)) = line.char_indices().nth(LONGEST) {
-        line.truncate(at);
-        line.push('…');
-    }
-    line
+    cut(Learner::default().redactor().text(&one_line(said)), LONGEST)
 }
 
 /// Is Harvester being upgraded, in either way?

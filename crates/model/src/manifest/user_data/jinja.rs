@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::manifest::manifest_path::could_be_looked_at;
 use crate::manifest::{Node, ReadLimits, yaml};
+use crate::text::one_line;
 
 /// A template, read with a word for each expression.
 #[derive(Debug, Default)]
@@ -165,7 +166,7 @@ impl<'t> Renderer<'t> {
             return Err((line, NO_EXPRESSION));
         }
         let stand_in = word(expression);
-        let shown = unquoted(&expression.split_whitespace().collect::<Vec<_>>().join(" "));
+        let shown = unquoted(&one_line(expression));
         let after = self.rest.trim_start_matches([' ', '\t', '\r']);
         let whole_line = self.line_is_blank && (after.is_empty() || after.starts_with('\n'));
         if whole_line && self.rendered.unknown.len() < MOST {

@@ -1,0 +1,28 @@
+//! Texts of others, fit to be shown.
+
+/// On one line, with one space between words.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Not more than `most` characters, and an ellipsis where there were more.
+pub fn cut(text: impl Into<String>, most: usize) -> String {
+    let mut text = text.into();
+    if let Some((end, _)) = text.char_indices().nth(most) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_ends_in_an_ellipsis() {
+        assert_eq!(one_line(" a\n\tb  c "), "a b c");
+        assert_eq!(cut("ééé", 3), "ééé");
+        assert_eq!(cut("éééé", 3), "ééé…");
+    }
+}
