@@ -43,4 +43,4 @@ pub use row::{
 pub use summary::{
     Contradiction, LearnedEntry, PhaseEntry, Provider, RefusalEntry, Summary, VersionSpan,
 };
-pub use text::duration_text;
+pub use windrow_model::duration_text;

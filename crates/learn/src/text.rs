@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use windrow_decide::flight::Appeared;
+use windrow_model::duration_text;
 use windrow_model::manifest::ObjectRef;
 use windrow_plan::knowledge::{LearnedTimes, Seen};
 
@@ -250,25 +250,6 @@ fn times(times: &LearnedTimes) -> String {
     let [p5, p25, half, p75, p95] =
         [times.p5, times.p25, times.half, times.p75, times.p95].map(duration_text);
     format!("{{p5: {p5}, p25: {p25}, half: {half}, p75: {p75}, p95: {p95}}}")
-}
-
-/// A duration as Windrow's files have it: `1m20s`, `4s500ms`.
-pub fn duration_text(duration: Duration) -> String {
-    let (seconds, ms) = (duration.as_secs(), duration.subsec_millis());
-    let parts = [
-        (seconds / 3600, "h"),
-        (seconds / 60 % 60, "m"),
-        (seconds % 60, "s"),
-        (u64::from(ms), "ms"),
-    ];
-    let parts = parts.iter().filter(|(count, _)| *count > 0);
-    let text: String = parts
-        .map(|(count, unit)| format!("{count}{unit}"))
-        .collect();
-    match text.is_empty() {
-        true => "0s".to_owned(),
-        false => text,
-    }
 }
 
 /// A text in YAML: as it is where every reader takes it for a text, else as JSON writes it.

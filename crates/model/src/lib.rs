@@ -37,4 +37,4 @@ mod span;
 pub mod suggest;
 pub mod text;
 
-pub use span::span;
+pub use span::{duration_text, span};

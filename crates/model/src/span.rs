@@ -1,6 +1,8 @@
-//! A span of time as people say it.
+//! A span of time in words.
 
-/// In two units at most, rounded down: `40 s`, `3 h`, `2 d 4 h`.
+use std::time::Duration;
+
+/// As people say it, in two units at most, rounded down: `40 s`, `3 h`, `2 d 4 h`.
 pub fn span(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
@@ -10,6 +12,25 @@ pub fn span(seconds: u64) -> String {
         (0, hours, minutes) => format!("{hours} h {minutes} min"),
         (days, 0, _) => format!("{days} d"),
         (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+/// A duration as Windrow's files have it: `1m20s`, `4s500ms`.
+pub fn duration_text(duration: Duration) -> String {
+    let (seconds, ms) = (duration.as_secs(), duration.subsec_millis());
+    let parts = [
+        (seconds / 3600, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+        (u64::from(ms), "ms"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let text: String = parts
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect();
+    match text.is_empty() {
+        true => "0s".to_owned(),
+        false => text,
     }
 }
 

@@ -22,6 +22,7 @@ mod tests;
 
 use std::time::Duration;
 
+use windrow_model::duration_text;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::redact::quoted;
@@ -33,7 +34,7 @@ use windrow_plan::rules::Expression;
 
 use self::fields::{FieldReader, list};
 use super::error::ConfigError;
-use super::units::{count, expected, show_duration};
+use super::units::{count, expected};
 use super::url;
 
 /// The key under which they stand.
@@ -109,7 +110,7 @@ impl ProbeSetting {
             ProbeSeverity::Required => "required",
             ProbeSeverity::Wanted => "wanted",
         };
-        format!("{what}, every {}, {severity}", show_duration(probe.period))
+        format!("{what}, every {}, {severity}", duration_text(probe.period))
     }
 }
 
@@ -161,9 +162,9 @@ impl FieldReader<'_> {
             let line = node.entry("timeout").map_or(entry.line, |entry| entry.line);
             let why = format!(
                 "{} is too long: write less than the period ({}), and {} at most",
-                show_duration(timeout),
-                show_duration(period),
-                show_duration(LONGEST_TIMEOUT)
+                duration_text(timeout),
+                duration_text(period),
+                duration_text(LONGEST_TIMEOUT)
             );
             self.wrong(line, format!("{path}.timeout: {why}"));
         }

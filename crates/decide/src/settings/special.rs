@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 
 use schemars::json_schema;
 use windrow_harvester::incidents::CURABLE;
+use windrow_model::duration_text;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::reasons::{Code, REASONS};
 use windrow_plan::rules::Platform;
 
 use super::schema::DurationText;
-use super::units::{duration, expected, nearest, show_duration};
+use super::units::{duration, expected, nearest};
 use super::value::{AUTO, NONE, SECOND, SpecialKind, WordKind, path_or, show_or, text_like};
 use super::{CopyTo, OnChange, SiteNames};
 
@@ -72,7 +73,7 @@ pub(super) const LEARNED_AT_LEAST: SpecialKind = SpecialKind {
     },
     show: |settings| {
         let at_least = settings.staging.learned_deadline.at_least;
-        at_least.map_or_else(|| LIKE_INFERRED.to_owned(), show_duration)
+        at_least.map_or_else(|| LIKE_INFERRED.to_owned(), duration_text)
     },
     schema: |generator| {
         let duration = generator.subschema_for::<DurationText>();

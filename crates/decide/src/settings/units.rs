@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use strsim::levenshtein;
+use windrow_model::duration_text;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::redact::quoted;
 use windrow_plan::rules::parse_duration;
@@ -19,7 +20,7 @@ pub(super) fn duration(node: &Node, least: Duration) -> Result<Duration, String>
     if duration < least {
         return Err(format!(
             "{text} is too short: write {} or more",
-            show_duration(least)
+            duration_text(least)
         ));
     }
     if duration > LONGEST {
@@ -78,18 +79,6 @@ pub(super) fn expected(what: &str, node: &Node) -> String {
         Some(text) => format!("expected {what}, not {}", quoted(text)),
         None => format!("expected {what}, not {}", node.type_name()),
     }
-}
-
-/// The shortest way to write a duration in whole units.
-pub(super) fn show_duration(duration: Duration) -> String {
-    let milliseconds = duration.as_millis();
-    [(3_600_000, "h"), (60_000, "m"), (1000, "s")]
-        .into_iter()
-        .find(|(unit, _)| milliseconds > 0 && milliseconds.is_multiple_of(*unit))
-        .map_or_else(
-            || format!("{milliseconds}ms"),
-            |(unit, name)| format!("{}{name}", milliseconds / unit),
-        )
 }
 
 /// The shortest way to write a size in whole units.
@@ -169,7 +158,7 @@ mod tests {
     fn what_is_shown_reads_back_as_the_same() {
         for seconds in [1, 59, 60, 90, 3600, 5400, 86_400] {
             let duration = Duration::from_secs(seconds);
-            assert_eq!(parse_duration(&show_duration(duration)), Ok(duration));
+            assert_eq!(parse_duration(&duration_text(duration)), Ok(duration));
         }
         for bytes in [1, 1023, 1024, 16 << 20, (1 << 30) + 1] {
             assert_eq!(size(&text(&show_size(bytes))), Ok(bytes));

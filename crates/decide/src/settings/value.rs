@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
+use windrow_model::duration_text;
 use windrow_model::manifest::Node;
 
 use super::Settings;
 use super::schema::{AbsolutePath, Count, DurationText, Size};
-use super::units::{count, duration, expected, flag, show_duration, show_size, size};
+use super::units::{count, duration, expected, flag, show_size, size};
 
 /// In place of a path: Windrow finds it, or there is none.
 pub(super) const AUTO: &str = "auto";
@@ -81,7 +82,7 @@ impl ValueKind {
     pub(super) fn show(&self, settings: &Settings) -> String {
         match self {
             Self::Flag(at) => (at.get)(settings).to_string(),
-            Self::Duration(at) => show_duration(*(at.get)(settings)),
+            Self::Duration(at) => duration_text(*(at.get)(settings)),
             Self::Size(at, _) => show_size(*(at.get)(settings)),
             Self::SizeOfMemory(at) => show_size(*(at.get)(settings) as u64),
             Self::Count(at) => (at.get)(settings).to_string(),

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
+use windrow_model::duration_text;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_model::redact::quoted;
 
 use super::error::ConfigError;
 use super::template::WebhookTemplate;
-use super::units::{duration, expected, nearest, show_duration};
+use super::units::{duration, expected, nearest};
 use super::url;
 use super::webhooks::{Webhook, WebhookEvent};
 
@@ -292,7 +293,7 @@ impl WebhookReader {
         }
         let (shortest, longest) = EVERY;
         let read = duration(node, shortest).and_then(|every| match every > longest {
-            true => Err(format!("write {} or less", show_duration(longest))),
+            true => Err(format!("write {} or less", duration_text(longest))),
             false => Ok(every),
         });
         match read {

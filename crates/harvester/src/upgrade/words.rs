@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::{HarvesterUpgrade, NodeStage, UpgradingNode, minutes_since};
+use windrow_model::span;
+
+use super::{HarvesterUpgrade, NodeStage, UpgradingNode};
 use crate::objects::text;
 
 /// This many nodes are named in a line.
@@ -154,9 +156,6 @@ impl UpgradingNode<'_> {
 
 /// ` for 1 h 5 min`.
 fn lasting(since: Timestamp, now: Timestamp) -> String {
-    let minutes = minutes_since(since, now).max(0);
-    match (minutes / 60, minutes % 60) {
-        (0, minutes) => format!(" for {minutes} min"),
-        (hours, minutes) => format!(" for {hours} h {minutes} min"),
-    }
+    let seconds = now.duration_since(since).as_secs().max(0);
+    format!(" for {}", span(seconds.unsigned_abs()))
 }

@@ -1,5 +1,7 @@
 //! Name servers, time servers, the cluster that is to be joined.
 
+use windrow_model::span;
+
 use super::{Judged, Looked, NotAsked, OFFLINE, Seen};
 
 pub(super) fn names(judged: &Judged<'_>) -> Looked {
@@ -104,10 +106,7 @@ pub(super) fn times(judged: &Judged<'_>) -> Looked {
 fn lasting(millis: u64) -> String {
     match millis {
         0..1_000 => format!("{millis} ms"),
-        1_000..120_000 => format!("{} s", millis / 1000),
-        120_000..7_200_000 => format!("{} min", millis / 60_000),
-        7_200_000..172_800_000 => format!("{} h", millis / 3_600_000),
-        _ => format!("{} days", millis / 86_400_000),
+        _ => span(millis / 1000),
     }
 }
 

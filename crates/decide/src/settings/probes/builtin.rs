@@ -13,13 +13,14 @@
 
 use std::time::Duration;
 
+use windrow_model::duration_text;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::redact::quoted;
 use windrow_plan::readiness::node::{BUILTIN, Builtin, ProbeLimit, ProbeSeverity, ProbeTuning};
 
 use super::super::error::ConfigError;
-use super::super::units::{duration, expected, nearest, show_duration, size};
+use super::super::units::{duration, expected, nearest, size};
 use super::LEAST_PERIOD;
 use super::fields::FieldReader;
 
@@ -44,7 +45,7 @@ impl TuningSetting {
             tuning.off.as_ref().map(|_| "off".to_owned()),
             tuning
                 .period
-                .map(|period| format!("every {}", show_duration(period))),
+                .map(|period| format!("every {}", duration_text(period))),
             tuning.fall.map(|fall| format!("fall {fall}")),
             tuning.only_wanted.then(|| "wanted".to_owned()),
             tuning.limit.map(|limit| format!("limit {limit}")),
