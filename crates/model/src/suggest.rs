@@ -1,17 +1,17 @@
 //! Did you mean: the known name nearest to a wrong one.
 
-use strsim::osa_distance;
+use strsim::damerau_levenshtein;
 
 /// The name that was most likely meant, if one is near enough.
 pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let wrong = folded(wrong);
-    // A quarter of a name may be mistyped; short names must fit better.
-    let limit = (wrong.len() / 4).clamp(1, 4);
     names
         .filter_map(|name| {
             let folded = folded(name);
+            // A quarter of the longer one may be mistyped; short names must fit better.
+            let limit = (wrong.len().max(folded.len()) / 4).clamp(1, 4);
             let near = folded.len().abs_diff(wrong.len()) <= limit;
-            let distance = near.then(|| osa_distance(&wrong, &folded))?;
+            let distance = near.then(|| damerau_levenshtein(&wrong, &folded))?;
             (distance <= limit).then_some((distance, name))
         })
         .min()
@@ -44,6 +44,7 @@ mod tests {
             ("ImgaeVolume", "ImageVolume"),
             ("Node-Swap", "NodeSwap"),
             ("NodeSwapp", "NodeSwap"),
+            ("ndoeswa", "NodeSwap"),
             (
                 "PodReadyToStartContainerCondition",
                 "PodReadyToStartContainersCondition",

@@ -14,10 +14,11 @@ use windrow_gates::{Component, GateRequest};
 use windrow_model::findings::Location;
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::redact::quoted;
+use windrow_model::suggest::nearest;
 use windrow_plan::version::When;
 
 use super::error::ConfigError;
-use super::units::{expected, nearest};
+use super::units::expected;
 
 /// The key under which they stand.
 pub(super) const SECTION: &str = "featureGates";

@@ -13,13 +13,14 @@ use windrow_harvester as harvester;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, NodeValue as Yaml, yaml};
 use windrow_model::redact::quoted;
+use windrow_model::suggest::nearest;
 use windrow_plan::knowledge;
 use windrow_plan::rules::RuleSet;
 
 use super::error::ConfigError;
 use super::files::{ConfigFile, ConfigFileRole, ConfigFiles};
 use super::keys::{self, KEYS, SettingKey};
-use super::units::{expected, nearest};
+use super::units::expected;
 use super::webhook_list::{self, WebhookList};
 use super::webhooks::Webhook;
 use super::{Settings, gates, probes};

@@ -7,10 +7,11 @@ use windrow_harvester::incidents::CURABLE;
 use windrow_model::duration_text;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::reasons::{Code, REASONS};
+use windrow_model::suggest::nearest;
 use windrow_plan::rules::Platform;
 
 use super::schema::DurationText;
-use super::units::{duration, expected, nearest};
+use super::units::{duration, expected};
 use super::value::{AUTO, NONE, SECOND, SpecialKind, WordKind, path_or, show_or, text_like};
 use super::{CopyTo, OnChange, SiteNames};
 

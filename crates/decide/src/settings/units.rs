@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use strsim::levenshtein;
 use windrow_model::duration_text;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::redact::quoted;
@@ -92,20 +91,6 @@ pub(super) fn show_size(size: u64) -> String {
         )
 }
 
-/// The word of `words` that `word` was probably meant to be.
-pub(super) fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    words
-        .map(|known| {
-            (
-                levenshtein(&word.to_lowercase(), &known.to_lowercase()),
-                known,
-            )
-        })
-        .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
-        .min()
-        .map(|(_, known)| known)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,16 +148,5 @@ mod tests {
         for bytes in [1, 1023, 1024, 16 << 20, (1 << 30) + 1] {
             assert_eq!(size(&text(&show_size(bytes))), Ok(bytes));
         }
-    }
-
-    #[test]
-    fn a_slip_of_the_pen_finds_its_word_and_a_stranger_none() {
-        let words = ["enabled", "rescan", "advisoryDeadline"];
-        assert_eq!(nearest("enable", words.into_iter()), Some("enabled"));
-        assert_eq!(
-            nearest("advisory_deadline", words.into_iter()),
-            Some("advisoryDeadline")
-        );
-        assert_eq!(nearest("flavour", words.into_iter()), None);
     }
 }

@@ -7,10 +7,11 @@ use windrow_model::duration_text;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_model::redact::quoted;
+use windrow_model::suggest::nearest;
 
 use super::error::ConfigError;
 use super::template::WebhookTemplate;
-use super::units::{duration, expected, nearest};
+use super::units::{duration, expected};
 use super::url;
 use super::webhooks::{Webhook, WebhookEvent};
 

@@ -5,8 +5,9 @@ use std::fmt;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::redact::quoted;
+use windrow_model::suggest::nearest;
 
-use super::{Expression, closest};
+use super::Expression;
 
 /// Something wrong with a rule file: where, what, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,7 +149,7 @@ impl<'n> Fields<'n> {
         }
         for entry in node.entries() {
             if !known.contains(&entry.key.as_str()) {
-                let hint = closest(&entry.key, known).map_or_else(
+                let hint = nearest(&entry.key, known.iter().copied()).map_or_else(
                     || format!("known are {}", known.join(", ")),
                     |close| format!("did you mean `{close}`?"),
                 );
@@ -360,7 +361,7 @@ impl<'n> Fields<'n> {
             .map(|(_, value)| value.clone());
         if value.is_none() {
             let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            let hint = closest(text, &known)
+            let hint = nearest(text, known.iter().copied())
                 .map_or_else(String::new, |close| format!("; did you mean `{close}`?"));
             errors.at(
                 self.line_of(key),

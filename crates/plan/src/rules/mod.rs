@@ -28,7 +28,6 @@ pub use path::{FieldMatch, FieldPath};
 pub use requirement::{Expression, NeedCondition, NeedTarget, OnDeadline, Platform, Tier};
 pub use template::MessageTemplate;
 
-use strsim::levenshtein;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_model::reasons::Severity;
@@ -214,15 +213,4 @@ pub enum ReferenceNamespace {
     Beside(String),
     /// The name is `namespace/name`, or a bare name in the object's own namespace.
     Slash,
-}
-
-/// The known word nearest to a mistyped one, when it is near enough to be meant. Case does not count.
-fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    known
-        .iter()
-        .map(|candidate| (levenshtein(&word, &candidate.to_lowercase()), *candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 5)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }

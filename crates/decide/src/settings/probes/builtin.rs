@@ -17,10 +17,11 @@ use windrow_model::duration_text;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::redact::quoted;
+use windrow_model::suggest::nearest;
 use windrow_plan::readiness::node::{BUILTIN, Builtin, ProbeLimit, ProbeSeverity, ProbeTuning};
 
 use super::super::error::ConfigError;
-use super::super::units::{duration, expected, nearest, size};
+use super::super::units::{duration, expected, size};
 use super::LEAST_PERIOD;
 use super::fields::FieldReader;
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::redact::quoted;
+use windrow_model::suggest::nearest;
 
 use super::super::error::ConfigError;
-use super::super::units::{count, duration, expected, nearest};
+use super::super::units::{count, duration, expected};
 
 /// More answers in a row than that are a slip.
 const MOST_IN_A_ROW: usize = 100;

@@ -1,10 +1,10 @@
 //! What is wrong with an expression before there is an object: unknown names, and depth.
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
+use windrow_model::suggest::nearest;
 
 use super::OBJECT;
 use super::reads::Reads;
-use crate::rules::closest;
 
 /// Deepest nesting of operators and calls: evaluation recurses on them, on the caller's stack.
 pub(super) const MAX_DEPTH: usize = 32;
@@ -180,7 +180,7 @@ impl Checker {
             .any(|character| !character.is_ascii_alphanumeric() && !matches!(character, '_' | '.'))
             || name.starts_with('@');
         if !operator && !FUNCTIONS.contains(&name) {
-            let hint = closest(name, FUNCTIONS)
+            let hint = nearest(name, FUNCTIONS.iter().copied())
                 .map_or_else(String::new, |close| format!("; did you mean `{close}`?"));
             self.error(format!("there is no function `{name}`{hint}"));
         }

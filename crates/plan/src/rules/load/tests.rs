@@ -466,17 +466,6 @@ fn a_finding_has_at_most_sixteen_lines_of_evidence() {
 }
 
 #[test]
-fn a_word_that_is_near_to_none_is_not_taken_for_one() {
-    use super::super::closest;
-    let known = &["message", "kind", "documentation"];
-    assert_eq!(closest("mesage", known), Some("message"));
-    assert_eq!(closest("messgaes", known), None);
-    assert_eq!(closest("dokumentashion", known), Some("documentation"));
-    assert_eq!(closest("king", known), Some("kind"));
-    assert_eq!(closest("ring", known), None);
-}
-
-#[test]
 fn a_shipped_pack_that_is_sent_in_a_report_keeps_every_expression() {
     let redactor = windrow_model::redact::Learner::default().redactor();
     for (file, text) in RuleSet::shipped_sources() {
