@@ -1,6 +1,6 @@
 //! Which kinds are served, and what to say of one that is not.
 
-use windrow_model::manifest::Object;
+use windrow_model::manifest::{Object, group_of};
 use windrow_model::suggest;
 
 use crate::catalogue::{FACTS, KnownKind, RemovedKind};
@@ -254,8 +254,4 @@ fn instead(versions: &[&str], words: &str) -> String {
         Some(version) => format!("{words}{version}"),
         None => String::new(),
     }
-}
-
-fn group_of(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
 }

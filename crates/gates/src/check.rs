@@ -11,7 +11,7 @@ use windrow_plan::version::{Minor, Version};
 use super::catalogue::{Catalogue, Gate, GateStanding, Stage};
 use super::findings::{Findings, GateAssignment};
 use super::together::{together, together_anywhere, together_next};
-use super::{Component, GateRequest};
+use super::{Component, GateRequest, target};
 
 /// The version that will start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,10 +41,7 @@ impl TargetVersion {
 pub fn version_text(target: &TargetVersion) -> String {
     match target {
         TargetVersion::Known(version) => version.to_string(),
-        TargetVersion::OneOf(versions) => {
-            let texts: Vec<String> = versions.iter().map(ToString::to_string).collect();
-            texts.join(" or ")
-        }
+        TargetVersion::OneOf(versions) => target::list(versions),
         TargetVersion::Unknown => "a version that is not known".to_owned(),
     }
 }

@@ -200,7 +200,7 @@ fn versions(texts: &[String]) -> Vec<Version> {
     versions
 }
 
-fn list(versions: &[Version]) -> String {
+pub(crate) fn list(versions: &[Version]) -> String {
     let texts: Vec<String> = versions.iter().map(Version::to_string).collect();
     texts.join(" or ")
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windrow_model::manifest::GroupKind;
+use windrow_model::manifest::{GroupKind, group_of};
 
 mod metadata;
 #[cfg(test)]
@@ -281,8 +281,7 @@ impl Objects {
 
     /// Takes one object in; of a Secret what is kept of it, if anything.
     pub fn add(&mut self, mut object: Value) {
-        let version = text(&object, "/apiVersion");
-        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let group = group_of(text(&object, "/apiVersion"));
         let mut kind = GroupKind::new(group, text(&object, "/kind"));
         if let "Secret" | "PartialObjectMetadata" = kind.kind.as_str() {
             let Some((read, kept)) =

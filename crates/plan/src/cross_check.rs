@@ -87,7 +87,7 @@ impl CrossCheck {
     pub(super) fn add(&mut self, object: &Object, shown: &SourceMap) {
         let id = &object.id;
         let name = id.name.to_string();
-        let namespace = id.namespace.as_deref().unwrap_or("default").to_owned();
+        let namespace = id.namespace_or_default().to_owned();
         let installs = match installing(object, id) {
             Installing::Yes => true,
             Installing::Role { may_install, .. } => may_install,

@@ -98,8 +98,10 @@ pub(super) type ChartConfigs<'a> = HashMap<(&'a str, &'a str), (&'a ChartConfig,
 impl ExaminedObject {
     /// Namespace and name, by which HelmChart and HelmChartConfig belong together.
     pub(super) fn release(&self) -> (&str, &str) {
-        let namespace = self.object.namespace.as_deref();
-        (namespace.unwrap_or("default"), self.object.name.as_str())
+        (
+            self.object.namespace_or_default(),
+            self.object.name.as_str(),
+        )
     }
 }
 

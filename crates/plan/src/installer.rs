@@ -98,7 +98,7 @@ pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
         let mut names = ["serviceAccountName", "serviceAccount"].into_iter();
         let name = names.find_map(|key| pods.spec.str_at(&[key]));
         return Installing::ActsAs(ServiceAccount {
-            namespace: id.namespace.as_deref().unwrap_or("default").to_owned(),
+            namespace: id.namespace_or_default().to_owned(),
             name: name.unwrap_or("default").to_owned(),
         });
     }

@@ -49,7 +49,7 @@ pub(super) fn make_claim_of_data_volume(cluster: &mut SimulatedCluster, id: &Obj
         let of = |part: &str| spec[part]["storageClassName"].as_str();
         of("storage").or_else(|| of("pvc")).map(SmolStr::from)
     });
-    let namespace = id.namespace.as_deref().unwrap_or("default");
+    let namespace = id.namespace_or_default();
     make_claim(cluster, namespace, &id.name, class.as_deref());
 }
 
@@ -58,7 +58,7 @@ pub(super) fn claims_are_bound(
     id: &ObjectRef,
     object: &Stored,
 ) -> bool {
-    let namespace = id.namespace.as_deref().unwrap_or("default");
+    let namespace = id.namespace_or_default();
     // A class that binds at the first use waits for this very pod.
     claims(pod_spec(id, object)).all(|name| is_bound(cluster, namespace, name))
 }

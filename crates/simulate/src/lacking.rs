@@ -34,7 +34,7 @@ pub(super) fn lacking_parts<'a>(
     id: &'a ObjectRef,
     machine: &'a Stored,
 ) -> impl Iterator<Item = LackingPart> + 'a {
-    let namespace = id.namespace.as_deref().unwrap_or("default");
+    let namespace = id.namespace_or_default();
     let spec = &machine.spec()["template"]["spec"];
     let object = move |group: &'static str, kind: &'static str, name: &str| {
         let (namespace, name) = name.split_once('/').unwrap_or((namespace, name));

@@ -34,7 +34,7 @@ pub(super) fn attached_volumes(cluster: &SimulatedCluster) -> Vec<AttachedVolume
             if !has_pods {
                 continue;
             }
-            let namespace = id.namespace.as_deref().unwrap_or("default");
+            let namespace = id.namespace_or_default();
             for claim in claims(pod_spec(id, object)) {
                 let claim = named("", "PersistentVolumeClaim", Some(namespace), claim);
                 if is_longhorn(cluster, &claim) {

@@ -82,7 +82,7 @@ pub(super) fn make_claims(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let Some(machine) = cluster.stored(id) else {
         return;
     };
-    let namespace = id.namespace.as_deref().unwrap_or("default");
+    let namespace = id.namespace_or_default();
     let mut claims: Vec<(SmolStr, Option<SmolStr>)> = Vec::new();
     if harvester_runs(cluster) {
         let templates = claim_templates(machine);

@@ -55,7 +55,7 @@ fn is_pod(id: &ObjectRef) -> bool {
 
 /// In the order in which kube-apiserver asks.
 fn lacks(cluster: &SimulatedCluster, id: &ObjectRef, spec: &Value) -> Vec<PodLack> {
-    let namespace = id.namespace.as_deref().unwrap_or("default");
+    let namespace = id.namespace_or_default();
     let name = |key: &str| spec[key].as_str().filter(|name| !name.is_empty());
     let account = name("serviceAccountName").or_else(|| name("serviceAccount"));
     // A controller makes `default` as soon as the namespace is there.

@@ -18,7 +18,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
-use windrow_model::manifest::GroupKind;
+use windrow_model::manifest::{GroupKind, group_of};
 
 use super::Provenance;
 
@@ -176,9 +176,8 @@ pub fn provenance(of: &ObjectMetadata) -> Provenance {
 fn owner(owners: &[OwnerReference]) -> Option<Provenance> {
     let controller = owners.iter().find(|owner| owner.controller);
     let owner = controller.or(owners.first())?;
-    let group = owner.api_version.split_once('/').map_or("", |(one, _)| one);
     Some(Provenance::Owner {
-        kind: GroupKind::new(group, plausible_text(&owner.kind)?),
+        kind: GroupKind::new(group_of(&owner.api_version), plausible_text(&owner.kind)?),
         name: plausible_text(&owner.name)?.to_owned(),
     })
 }
@@ -270,7 +269,7 @@ fn is_version(text: &str) -> bool {
 /// A kind as wrangler writes it: `k3s.cattle.io/v1, Kind=Addon`, `/v1, Kind=Namespace`.
 fn set_owner(text: &str) -> GroupKind {
     let (version, kind) = text.split_once(", Kind=").unwrap_or(("", text));
-    GroupKind::new(version.split('/').next().unwrap_or_default(), kind)
+    GroupKind::new(group_of(version), kind)
 }
 
 fn plausible(text: Option<&String>) -> Option<&str> {

@@ -32,7 +32,7 @@ pub use encoding::decode_base64;
 pub use name::object_name_refusal;
 pub use name::{namespace_name_error, object_name_error};
 pub use node::{MapEntry, Node, NodeValue};
-pub use object::{GroupKind, Object, ObjectRef, PodTemplate};
+pub use object::{GroupKind, Object, ObjectRef, PodTemplate, group_of};
 pub use paths::{
     APPLIED_BY_IMAGE_BUILDER, AddonName, BaseName, MARKER_SUFFIX, ManifestPath, MarkerPath,
     is_manifest_name,

@@ -29,6 +29,11 @@ impl GroupKind {
     }
 }
 
+/// The group of an `apiVersion`; empty for the core group.
+pub fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
 /// Only the kind is hashed: hardly any two groups have a kind of the same name.
 impl Hash for GroupKind {
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -100,6 +105,11 @@ impl ObjectRef {
             namespace: Some(namespace.into()),
             name: name.into(),
         }
+    }
+
+    /// The namespace into which a namespaced object goes.
+    pub fn namespace_or_default(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("default")
     }
 
     /// Its group and kind.

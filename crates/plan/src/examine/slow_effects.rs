@@ -64,7 +64,7 @@ pub(super) fn object_effects(
             asks.into_iter().collect()
         }
         ("", "ResourceQuota") => {
-            let namespace = id.namespace.as_deref().unwrap_or("default").to_owned();
+            let namespace = id.namespace_or_default().to_owned();
             vec![SlowEffect::Counts { namespace }]
         }
         _ => Vec::new(),

@@ -75,7 +75,7 @@ pub fn installed_chart(object: &Object) -> Option<InstalledChart> {
         root,
         from: ValueSource::Content,
     });
-    let own = object.id.namespace.as_deref().unwrap_or("default");
+    let own = object.id.namespace_or_default();
     let target = spec.str_at(&["targetNamespace"]);
     Some(InstalledChart {
         name: name.to_owned(),

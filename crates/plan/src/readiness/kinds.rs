@@ -272,7 +272,7 @@ fn chart_job(id: &ObjectRef, object: &Value) -> Option<ObjectRef> {
         name => Some(ObjectRef::namespaced(
             "batch",
             "Job",
-            id.namespace.as_deref().unwrap_or("default"),
+            id.namespace_or_default(),
             name,
         )),
     }

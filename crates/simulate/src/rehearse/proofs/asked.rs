@@ -16,7 +16,7 @@ use windrow_plan::rules::NeedTarget;
 use windrow_plan::{Plan, SourceMap};
 
 use super::given::{ProofInputs, add_finding};
-use super::pods::{self, DeclaredPods, namespace_of};
+use super::pods::{self, DeclaredPods};
 use crate::WebhookGate;
 use crate::rehearse::fix::Lacking;
 
@@ -113,11 +113,11 @@ fn has_chart(file: &ManifestFile, chart: &ObjectRef) -> bool {
 fn is_same(one: &ObjectRef, other: &ObjectRef) -> bool {
     one.group_kind() == other.group_kind()
         && one.name == other.name
-        && namespace_of(one) == namespace_of(other)
+        && one.namespace_or_default() == other.namespace_or_default()
 }
 
 fn gate(webhook: &GuardingWebhook) -> WebhookGate {
-    let namespace = namespace_of(&webhook.backend);
+    let namespace = webhook.backend.namespace_or_default();
     WebhookGate {
         webhook: webhook.configuration.clone(),
         backend: webhook.backend.clone(),
@@ -194,7 +194,7 @@ fn can_wait(object: &Object, backend: &ObjectRef) -> bool {
         Some(namespaced) => {
             namespaced
                 && object.id.group != "rbac.authorization.k8s.io"
-                && namespace_of(&object.id) != namespace_of(backend)
+                && object.id.namespace_or_default() != backend.namespace_or_default()
         }
     }
 }
@@ -240,7 +240,7 @@ fn is_asked(
     let namespace = match built_in {
         Some(false) if id.kind == "Namespace" => Some(&*id.name),
         Some(false) => None,
-        _ => Some(namespace_of(id)),
+        _ => Some(id.namespace_or_default()),
     };
     let labels = object.node.at(&["metadata", "labels"]);
     let labels = labels.map(pods::labels).unwrap_or_default();
@@ -318,7 +318,7 @@ pub fn lacking(given: &ProofInputs<'_>) -> Vec<Lacking> {
             let ObjectRef {
                 group, kind, name, ..
             } = &question.asked.backend;
-            let namespace = namespace_of(&question.asked.backend);
+            let namespace = question.asked.backend.namespace_or_default();
             Lacking {
                 at: question.metadata.clone(),
                 reference: format!("{group}/namespaces/{namespace}/{kind}/{name}"),

@@ -58,13 +58,13 @@ impl<'a> DeclaredPods<'a> {
         let service = self
             .services
             .iter()
-            .find(|one| one.id.name == service && namespace_of(&one.id) == namespace)?;
+            .find(|one| one.id.name == service && one.id.namespace_or_default() == namespace)?;
         let selector = labels(service.node.at(&["spec", "selector"])?);
         if selector.is_empty() {
             return None;
         }
         self.pods.iter().find(|pod| {
-            namespace_of(&pod.owner) == namespace
+            pod.owner.namespace_or_default() == namespace
                 && selector
                     .iter()
                     .all(|(key, value)| pod.labels.get(key) == Some(value))
@@ -91,7 +91,7 @@ impl<'a> DeclaredPods<'a> {
     pub(super) fn users_of(&self, claim: &ObjectRef) -> Vec<ObjectRef> {
         self.pods
             .iter()
-            .filter(|pod| namespace_of(&pod.owner) == namespace_of(claim))
+            .filter(|pod| pod.owner.namespace_or_default() == claim.namespace_or_default())
             .filter(|pod| {
                 volumes(pod.spec).iter().any(|volume| {
                     volume.str_at(&["persistentVolumeClaim", "claimName"]) == Some(&claim.name)
@@ -100,10 +100,6 @@ impl<'a> DeclaredPods<'a> {
             .map(|pod| pod.owner.clone())
             .collect()
     }
-}
-
-pub(super) fn namespace_of(id: &ObjectRef) -> &str {
-    id.namespace.as_deref().unwrap_or("default")
 }
 
 pub(super) fn labels(node: &Node) -> Labels {
