@@ -27,6 +27,7 @@ pub use self::installer::named_by_installer;
 pub(crate) use self::job::NOT_PULLED;
 pub use self::judge::judge;
 use crate::objects::{is_true, text};
+use crate::upgrade::time;
 
 mod installer;
 mod job;
@@ -220,10 +221,6 @@ fn status(addon: &Value) -> &str {
 
 fn is_enabled(addon: &Value) -> bool {
     addon["spec"]["enabled"].as_bool().unwrap_or_default()
-}
-
-fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
-    text(object, pointer).parse().ok()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use windrow_decide::NodeRole;
+use windrow_harvester::objects::is_true;
 use windrow_model::manifest::ObjectRef;
 use windrow_plan::readiness::node::{ProbeOutcome, ProbeSpec, specs};
 use windrow_plan::rules::Platform;
@@ -96,12 +97,7 @@ impl SimulatedNode {
 /// Has the Setting no value, or is it in effect?
 fn is_configured(setting: &Value) -> bool {
     let is_empty = setting["value"].as_str().unwrap_or_default().is_empty();
-    let conditions = setting["status"]["conditions"].as_array();
-    is_empty
-        || conditions.is_some_and(|conditions| {
-            let mut conditions = conditions.iter();
-            conditions.any(|one| one["type"] == "configured" && one["status"] == "True")
-        })
+    is_empty || is_true(setting, "configured")
 }
 
 #[cfg(test)]

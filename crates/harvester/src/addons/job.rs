@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windrow_model::text::one_line;
 
 use super::{AddonState, time};
 use crate::objects::{condition, is_true, items, restarts, text};
@@ -76,10 +77,7 @@ fn missing_image(pod: &Value) -> Option<String> {
 
 /// What a condition says, in a line.
 pub(super) fn words(condition: &Value) -> String {
-    let words = |pointer| {
-        let words = text(condition, pointer).split_whitespace();
-        words.collect::<Vec<_>>().join(" ")
-    };
+    let words = |pointer| one_line(text(condition, pointer));
     match (words("/reason"), words("/message")) {
         (reason, message) if message.is_empty() => reason,
         (reason, message) if reason.is_empty() => message,

@@ -4,6 +4,7 @@ use serde_json::Value;
 use windrow_model::findings::Evidence;
 
 use crate::addons::AddonParts;
+use crate::incidents::upgrade::seen_condition;
 use crate::objects::{condition, is_true, items, named, restarts, text, waiting};
 
 pub(super) fn evidence(subject: &str, parts: &AddonParts<'_>) -> Vec<Evidence> {
@@ -38,7 +39,7 @@ fn of_addon(subject: &str, addon: &Value) -> Vec<Evidence> {
     seen.extend(
         conditions
             .iter()
-            .filter_map(|name| of_condition(subject, addon, name)),
+            .filter_map(|name| Some(seen_condition(subject, condition(addon, name)?))),
     );
     seen
 }
@@ -73,7 +74,7 @@ fn of_chart(chart: &Value) -> Vec<Evidence> {
         ));
     }
     if is_true(chart, "Failed") {
-        seen.extend(of_condition(&subject, chart, "Failed"));
+        seen.extend(condition(chart, "Failed").map(|failed| seen_condition(&subject, failed)));
     }
     seen
 }
@@ -94,18 +95,7 @@ fn of_job(job: &Value) -> Vec<Evidence> {
     let failed = job.pointer("/status/failed").and_then(Value::as_i64);
     seen.extend(failed.map(|failed| Evidence::new(&subject, "status.failed", failed.to_string())));
     if is_true(job, "Failed") {
-        seen.extend(of_condition(&subject, job, "Failed"));
+        seen.extend(condition(job, "Failed").map(|failed| seen_condition(&subject, failed)));
     }
     seen
-}
-
-fn of_condition(subject: &str, object: &Value, name: &str) -> Option<Evidence> {
-    let found = condition(object, name)?;
-    let value = ["/status", "/lastUpdateTime", "/reason", "/message"].map(|part| text(found, part));
-    let value: Vec<&str> = value.into_iter().filter(|part| !part.is_empty()).collect();
-    Some(Evidence::new(
-        subject,
-        format!("condition {name}"),
-        value.join(" "),
-    ))
 }

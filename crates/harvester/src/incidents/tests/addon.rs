@@ -206,7 +206,7 @@ fn an_addon_that_is_stuck_in_disabling_is_told_from_one_that_is_slow() {
         "Addon harvester-system/pci: spec.enabled: false",
         "HelmChart harvester-system/pci: metadata.deletionTimestamp: 2026-05-01T11:00:00Z",
         "HelmChart harvester-system/pci: metadata.finalizers: wrangler.cattle.io/on-helm-chart-remove",
-        "Job harvester-system/helm-delete-pci: condition Failed: True DeadlineExceeded",
+        "Job harvester-system/helm-delete-pci: condition Failed: True, DeadlineExceeded (since 2026-05-01T11:30:00Z)",
     ] {
         assert!(seen.contains(&expected.to_owned()), "{seen:?}");
     }

@@ -152,7 +152,7 @@ pub(super) fn seen_of(upgrade: &HarvesterUpgrade<'_>, node: &UpgradingNode<'_>) 
 }
 
 /// A condition as evidence: its status, its reason and what it says, since when.
-fn seen_condition(subject: &str, condition: &Value) -> Evidence {
+pub(super) fn seen_condition(subject: &str, condition: &Value) -> Evidence {
     let mut value = text(condition, "/status").to_owned();
     for pointer in ["/reason", "/message"] {
         let said = text(condition, pointer).trim();
