@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use windrow_model::manifest::ObjectRef;
-use windrow_plan::knowledge::is_kubernetes_group;
+use windrow_plan::knowledge::{is_kubernetes_group, is_platforms_namespace};
 use windrow_plan::rules::Platform;
 
 use super::claims;
@@ -19,7 +19,7 @@ pub(super) fn who_may_bring(
     // Harvester's charts bring more of these than is known.
     let is_class = ["PriorityClass", "RuntimeClass"].contains(&object.kind.as_str());
     let on_harvester = cluster.node.platform == Some(Platform::Harvester);
-    if is_platforms(namespace) || (is_class && on_harvester) {
+    if is_platforms_namespace(namespace) || (is_class && on_harvester) {
         return Some("the platform".to_owned());
     }
     let gives_rights = BINDINGS.iter().any(|kind| {
@@ -35,18 +35,6 @@ pub(super) fn who_may_bring(
 }
 
 const BINDINGS: [&str; 2] = ["ClusterRoleBinding", "RoleBinding"];
-
-/// Is it a namespace into which the platform itself puts more than is simulated?
-fn is_platforms(namespace: &str) -> bool {
-    const OWN: [&str; 5] = [
-        "harvester-system",
-        "kube-system",
-        "local",
-        "longhorn-system",
-        "fleet-local",
-    ];
-    OWN.contains(&namespace) || namespace.starts_with("cattle-")
-}
 
 /// May objects come of an object that are not simulated?
 fn may_make_others(id: &ObjectRef, object: &Stored, gives_rights: bool) -> bool {

@@ -12,6 +12,7 @@ use windrow_model::reasons::Code;
 
 use super::finding;
 use crate::SourceMap;
+use crate::knowledge::is_platforms_namespace;
 
 /// Kind, namespace (empty where the kind has none) and name.
 type Named = (String, String, String);
@@ -428,15 +429,7 @@ impl References {
             _ => false,
         };
         // Of the platform's own namespaces much is not here.
-        const OF_PLATFORM: [&str; 6] = [
-            "kube-",
-            "cattle-",
-            "harvester-",
-            "longhorn-",
-            "fleet-",
-            "rke2",
-        ];
-        let of_platform = OF_PLATFORM.iter().any(|head| namespace.starts_with(head));
+        let of_platform = is_platforms_namespace(namespace);
         let is_written = kind == "Secret" && self.writes_secrets;
         !is_everywhere && !of_platform && !is_written && !self.declared.contains(named)
     }

@@ -9,6 +9,7 @@ mod entry;
 mod kubernetes;
 mod learned;
 mod load;
+mod namespace;
 mod node;
 mod operator;
 mod range;
@@ -34,6 +35,7 @@ pub use self::learned::{
     ClassTimes, LearnedPhase, LearnedRefusal, LearnedTimes, Seen, times_on, without_boots,
 };
 pub(crate) use self::load::add_file;
+pub use self::namespace::is_platforms_namespace;
 pub use self::node::NodeFacts;
 pub use self::operator::operator_name;
 pub use self::range::VersionRange;

@@ -1,0 +1,39 @@
+//! The platform's own namespaces: it puts more into them than is known.
+
+/// Does Kubernetes, RKE2, Rancher, Longhorn or Harvester make this namespace for itself?
+pub fn is_platforms_namespace(name: &str) -> bool {
+    const NAMES: [&str; 3] = ["calico-system", "local", "tigera-operator"];
+    const HEADS: [&str; 6] = [
+        "cattle-",
+        "fleet-",
+        "harvester-",
+        "kube-",
+        "longhorn-",
+        "rke2",
+    ];
+    NAMES.contains(&name) || HEADS.iter().any(|head| name.starts_with(head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Bringer, Knowledge};
+    use super::*;
+
+    #[test]
+    fn every_namespace_that_the_data_gives_the_platform_is_its_own_but_for_default() {
+        let others =
+            |one: &Bringer| matches!(one, Bringer::Chart { .. } | Bringer::Operator { .. });
+        let entries = Knowledge::shipped().entries().iter();
+        let objects = entries
+            .filter(|entry| !others(&entry.bringer))
+            .flat_map(|entry| &entry.brings.objects);
+        let names: Vec<&str> = objects
+            .filter(|object| object.kind == "Namespace")
+            .map(|object| object.name.as_str())
+            .collect();
+        assert!(names.contains(&"fleet-default") && names.contains(&"harvester-public"));
+        for name in names {
+            assert_eq!(is_platforms_namespace(name), name != "default", "{name}");
+        }
+    }
+}
