@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use windrow_decide::settings::Settings;
-use windrow_decide::{Event, NodeRole, Phase, Readiness, Status};
+use windrow_decide::{Event, NodeRole, Phase, Readiness};
 use windrow_harvester::incidents::{DetectorResult, OwnManifest, OwnNode, look_at_own, rules_for};
 use windrow_harvester::objects::Objects;
 use windrow_model::findings::Finding;
@@ -37,6 +37,7 @@ use crate::layout::Layout;
 use crate::observe::objects::reach;
 use crate::observe::platform;
 use crate::report::journal;
+use crate::report::publish::StatusWatch;
 
 /// How long a look may take; what it has not seen by then is not judged.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -48,7 +49,7 @@ pub struct Diagnoser {
     configured: Published,
     api: ApiServer,
     now: fn() -> Timestamp,
-    status: watch::Receiver<Option<Arc<Status>>>,
+    status: StatusWatch,
     plans: watch::Receiver<Arc<Plan>>,
     view: watch::Sender<Vec<Finding>>,
     known: Sightings,
@@ -66,7 +67,7 @@ impl Diagnoser {
         api: ApiServer,
         now: fn() -> Timestamp,
         (status, plans): (
-            watch::Receiver<Option<Arc<Status>>>,
+            StatusWatch,
             watch::Receiver<Arc<Plan>>,
         ),
         view: watch::Sender<Vec<Finding>>,
@@ -295,9 +296,11 @@ mod tests {
     use windrow_model::manifest::GroupKind;
 
     use super::super::clock::Clock;
+    use windrow_decide::Status;
+
     use super::super::{Daemon, link};
     use super::*;
-    use crate::report::publish::sample;
+    use crate::report::publish::{PublishedStatus, sample};
 
     fn diagnoser() -> Diagnoser {
         let configuration = Configuration::load(&Layout::new("/nowhere"));
@@ -410,7 +413,7 @@ mod tests {
                 phase,
                 ..sample("it hangs")
             };
-            said.send_replace(Some(Arc::new(status)));
+            said.send_replace(Some(PublishedStatus::new(status)));
         };
         let last = Instant::now();
         let pause = |diagnoser: &mut Diagnoser| {

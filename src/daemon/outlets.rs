@@ -8,7 +8,6 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
-use tokio::sync::watch;
 use windrow_decide::Status;
 
 use super::remote::{self, RemoteState};
@@ -24,6 +23,7 @@ use crate::report::cluster::{self, NodeOutletSwitches, NodeWriter};
 use crate::report::dbus::{self, AgentHandler, ManualVerb};
 use crate::report::metrics::{self, DaemonCounters, MetricsSource, ProcessFacts};
 use crate::report::{login, target, why};
+use crate::report::publish::StatusWatch;
 
 /// Opens the outlets of a node, each as a task in `background`. Returns how those over the network stand, for the
 /// status document.
@@ -32,7 +32,7 @@ pub fn open(
     configured: Published,
     api: ApiServer,
     probe_context: Arc<ProbeContext>,
-    status: watch::Receiver<Option<Arc<Status>>>,
+    status: StatusWatch,
     counters: DaemonCounters,
 ) -> RemoteState {
     // Only the daemon that systemd runs owns the units, not one that a person tries by hand.
@@ -77,7 +77,7 @@ pub fn open(
 fn metrics_source(
     api: ApiServer,
     counters: DaemonCounters,
-    status: watch::Receiver<Option<Arc<Status>>>,
+    status: StatusWatch,
 ) -> MetricsSource {
     let process = move || {
         let (usage, asked) = (own_usage(), api.counts());

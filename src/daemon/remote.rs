@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use windrow_decide::settings::{STATUS_TOKEN, Webhook};
-use windrow_decide::{CertificateSource, Status, WebhookStatus};
+use windrow_decide::{CertificateSource, WebhookStatus};
 
 use crate::addresses::{certificate_names, usable_addresses};
 use crate::background::Background;
@@ -19,12 +19,10 @@ use crate::observe::platform;
 use crate::report::metrics::MetricsSource;
 use crate::report::server::{self, CertificateFiles, ServedMetrics, ServerContext, ServerState};
 use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
+use crate::report::publish::StatusWatch;
 
 /// The systemd credential with the status server's token.
 const TOKEN_CREDENTIAL: &str = "windrow.status-token";
-
-/// The status, as it is published.
-type PublishedStatus = watch::Receiver<Option<Arc<Status>>>;
 
 /// How the outlets over the network stand, for the status document.
 pub struct RemoteState {
@@ -38,7 +36,7 @@ pub struct RemoteState {
 pub(super) fn open(
     background: &mut Background,
     configured: Published,
-    status: PublishedStatus,
+    status: StatusWatch,
     metrics: MetricsSource,
 ) -> RemoteState {
     let (view, shown) = watch::channel(Vec::new());

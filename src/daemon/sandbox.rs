@@ -12,7 +12,6 @@ mod summary;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -33,6 +32,7 @@ use self::summary::since;
 
 use super::clock::Clock;
 use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
+use crate::report::publish::StatusWatch;
 
 /// How often the sandbox looks at the directory, because no event reports its changes.
 const STEP: Duration = Duration::from_millis(25);
@@ -82,7 +82,7 @@ pub struct Ends {
     /// What its watches report.
     pub events: mpsc::Sender<ClusterEvent>,
     /// The daemon's status.
-    pub status: watch::Receiver<Option<Arc<Status>>>,
+    pub status: StatusWatch,
 }
 
 impl Sandbox {

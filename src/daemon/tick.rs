@@ -39,7 +39,7 @@ use crate::orders::spool::spools;
 use crate::report::journal;
 use crate::report::metrics::DaemonCounters;
 use crate::report::notify::{ServiceManager, watchdog_interval};
-use crate::report::publish::Publisher;
+use crate::report::publish::{Publisher, StatusWatch};
 use crate::report::server::ServerState;
 use crate::report::transitions::Transitions;
 
@@ -209,7 +209,7 @@ impl Daemon {
     }
 
     /// The status, for those who follow it.
-    pub fn status(&self) -> watch::Receiver<Option<Arc<windrow_decide::Status>>> {
+    pub fn status(&self) -> StatusWatch {
         self.publisher.subscribe()
     }
 

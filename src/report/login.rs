@@ -9,7 +9,6 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,6 +22,7 @@ use crate::files::{Durability, replace};
 use crate::layout::Layout;
 use crate::printable::printable;
 use crate::render::fit;
+use crate::report::publish::StatusWatch;
 
 /// Longest line: what Harvester's own console has room for.
 const WIDTH: usize = 65;
@@ -37,7 +37,7 @@ pub async fn serve(
     wanted: impl Fn() -> bool,
     now: fn() -> Timestamp,
     mut configured: watch::Receiver<impl Send + Sync>,
-    mut status: watch::Receiver<Option<Arc<Status>>>,
+    mut status: StatusWatch,
 ) {
     let mut shown: Option<String> = None;
     let mut reported = false;
@@ -146,10 +146,10 @@ pub fn remove(layout: &Layout) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::publish::sample;
+    use crate::report::publish::{PublishedStatus, sample};
 
-    fn status(summary: &str) -> Arc<Status> {
-        Arc::new(Status {
+    fn status(summary: &str) -> PublishedStatus {
+        PublishedStatus::new(Status {
             summary: summary.to_owned(),
             ..sample("x")
         })

@@ -25,10 +25,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use tokio::sync::watch;
-use windrow_decide::Status;
 
 use self::families::Families;
+use crate::report::publish::StatusWatch;
 
 /// Upper bounds of the buckets of marker latencies, in seconds: the aims are 5 ms on an idle machine and 20 ms on a busy one.
 const MARKER_LATENCIES: [f64; 11] = [
@@ -126,7 +125,7 @@ impl TextFormat {
 #[derive(Clone)]
 pub struct MetricsSource {
     /// The status, as it is published.
-    pub status: watch::Receiver<Option<Arc<Status>>>,
+    pub status: StatusWatch,
     /// What the daemon counts.
     pub counters: DaemonCounters,
     /// Looks at the process.
@@ -148,7 +147,7 @@ impl MetricsSource {
     ///
     /// None is known: a text can always grow.
     pub fn text(&self, format: TextFormat) -> Result<String, fmt::Error> {
-        let status = self.status.borrow().clone();
+        let status = self.status.borrow().as_ref().map(|one| one.status.clone());
         let families = Families {
             status,
             process: (self.process)(),

@@ -2,15 +2,58 @@
 
 use std::fs;
 use std::io;
+use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 use windrow_decide::{Status, StatusWriter};
 
 use crate::files::{Durability, replace};
-use crate::printable::json_pretty;
+use crate::printable::{json, json_pretty};
+
+/// For outlets that follow the status; `None` before the first.
+pub type StatusWatch = watch::Receiver<Option<PublishedStatus>>;
+
+/// A status, and the text that is sent of it, made once for all who ask.
+#[derive(Debug, Clone)]
+pub struct PublishedStatus {
+    /// The status.
+    pub status: Arc<Status>,
+    text: Arc<OnceLock<Result<Arc<str>, String>>>,
+}
+
+impl PublishedStatus {
+    /// Its text is made when somebody asks for it.
+    pub fn new(status: Status) -> Self {
+        Self {
+            status: Arc::new(status),
+            text: Arc::default(),
+        }
+    }
+
+    /// The document as JSON, in a line.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be written, in a line.
+    pub fn text(&self) -> Result<Arc<str>, String> {
+        let text = || json(&*self.status).map(Arc::from);
+        let text = self
+            .text
+            .get_or_init(|| text().map_err(|error| error.to_string()));
+        text.clone()
+    }
+}
+
+impl Deref for PublishedStatus {
+    type Target = Status;
+
+    fn deref(&self) -> &Status {
+        &self.status
+    }
+}
 
 /// Publishes the status: `generation` rises by one with every change.
 #[derive(Debug)]
@@ -21,7 +64,7 @@ pub struct Publisher {
     earlier: Option<Box<Status>>,
     /// The generation to continue from.
     generation: u64,
-    current: watch::Sender<Option<Arc<Status>>>,
+    current: watch::Sender<Option<PublishedStatus>>,
     written: bool,
 }
 
@@ -51,12 +94,12 @@ impl Publisher {
     }
 
     /// For outlets that follow the status.
-    pub fn subscribe(&self) -> watch::Receiver<Option<Arc<Status>>> {
+    pub fn subscribe(&self) -> StatusWatch {
         self.current.subscribe()
     }
 
     /// The status in force.
-    pub fn current(&self) -> Option<Arc<Status>> {
+    pub fn current(&self) -> Option<PublishedStatus> {
         self.current.borrow().clone()
     }
 
@@ -93,12 +136,12 @@ impl Publisher {
             self.generation += 1;
             status.generation = self.generation;
         }
-        let status = Arc::new(status);
+        let status = PublishedStatus::new(status);
         if !same {
-            self.current.send_replace(Some(Arc::clone(&status)));
+            self.current.send_replace(Some(status.clone()));
         }
         self.written = false;
-        let content = json_pretty(&*status)? + "\n";
+        let content = json_pretty(&*status.status)? + "\n";
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }

@@ -2,14 +2,13 @@
 //! becomes ready; the target itself makes sure that the node is. A node that is Degraded works, so it counts, as it does
 //! for `windrow wait --for ready`, which the target runs.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-use windrow_decide::{Readiness, Status};
+use windrow_decide::Readiness;
 use zbus::Connection;
 
 use crate::backoff::Backoff;
+use crate::report::publish::{PublishedStatus, StatusWatch};
 
 /// The target.
 const TARGET: &str = "windrow-ready.target";
@@ -19,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
 /// Follows the status until its publisher is gone. `address` replaces the system's bus.
-pub async fn follow(address: Option<String>, mut status: watch::Receiver<Option<Arc<Status>>>) {
+pub async fn follow(address: Option<String>, mut status: StatusWatch) {
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     loop {
         if until(&mut status, true).await.is_none() {
@@ -42,8 +41,8 @@ pub async fn follow(address: Option<String>, mut status: watch::Receiver<Option<
 }
 
 /// Waits until the node is Ready or Degraded, or until it is neither.
-async fn until(status: &mut watch::Receiver<Option<Arc<Status>>>, ready: bool) -> Option<()> {
-    let fits = |status: &Option<Arc<Status>>| {
+async fn until(status: &mut StatusWatch, ready: bool) -> Option<()> {
+    let fits = |status: &Option<PublishedStatus>| {
         status
             .as_deref()
             .is_some_and(|status| is_ready(status.readiness) == ready)
@@ -80,7 +79,7 @@ async fn start(address: Option<&str>) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc;
+    use tokio::sync::{mpsc, watch};
 
     use super::*;
     use crate::report::publish::sample;
@@ -99,10 +98,10 @@ mod tests {
         }
     }
 
-    fn status(readiness: Readiness) -> Option<Arc<Status>> {
+    fn status(readiness: Readiness) -> Option<PublishedStatus> {
         let mut status = sample("x");
         status.readiness = readiness;
-        Some(Arc::new(status))
+        Some(PublishedStatus::new(status))
     }
 
     #[tokio::test]

@@ -24,7 +24,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use windrow::apiserver::ApiServer;
 use windrow::report::cluster::{NodeOutletContext, NodeOutletSwitches, NodeWriter, serve};
-use windrow_decide::{Readiness, Status};
+use windrow::report::publish::PublishedStatus;
+use windrow_decide::Readiness;
 use windrow_model::reasons::Code;
 
 use crate::support;
@@ -64,7 +65,7 @@ impl NodeOutletContext for Daemon {
     }
 }
 
-fn status((readiness, code, message, _): (Readiness, Code, &str, u64)) -> Arc<Status> {
+fn status((readiness, code, message, _): (Readiness, Code, &str, u64)) -> PublishedStatus {
     let status = json!({
         "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 1,
         "readiness": readiness, "phase": "staging", "since": "2026-11-21T20:15:00Z",
@@ -72,12 +73,12 @@ fn status((readiness, code, message, _): (Readiness, Code, &str, u64)) -> Arc<St
         "staging": {"total": 0, "held": [], "released": [], "applied": [], "failed": []},
         "findings": [], "versions": {"windrow": "0"},
     });
-    Arc::new(serde_json::from_value(status).unwrap())
+    PublishedStatus::new(serde_json::from_value(status).unwrap())
 }
 
 /// One node's outlet with its own connection, and what drives it.
 struct Outlet {
-    publish: watch::Sender<Option<Arc<Status>>>,
+    publish: watch::Sender<Option<PublishedStatus>>,
     _reload: watch::Sender<()>,
     serving: JoinHandle<()>,
 }

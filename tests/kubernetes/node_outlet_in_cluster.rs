@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use windrow::apiserver::ApiServer;
 use windrow::report::cluster::{NodeOutletContext, NodeOutletSwitches, NodeWriter, serve};
+use windrow::report::publish::PublishedStatus;
 use windrow_decide::{Readiness, Status};
 use windrow_model::reasons::Code;
 
@@ -59,7 +60,7 @@ impl NodeOutletContext for Daemon {
 
 /// An outlet that is open, and what drives it.
 struct Open {
-    publish: watch::Sender<Option<Arc<Status>>>,
+    publish: watch::Sender<Option<PublishedStatus>>,
     reload: watch::Sender<()>,
     condition: watch::Sender<bool>,
     serving: JoinHandle<()>,
@@ -95,7 +96,7 @@ impl Open {
         });
         let mut status: Status = serde_json::from_value(status).unwrap();
         status.headline = windrow_decide::sentence::word(&status).to_owned();
-        self.publish.send_replace(Some(Arc::new(status)));
+        self.publish.send_replace(Some(PublishedStatus::new(status)));
     }
 
     async fn stop(self) {

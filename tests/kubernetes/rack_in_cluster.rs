@@ -20,7 +20,7 @@ use support::cluster::{Cluster, DEADLINE, Who, eventually, refused};
 use tokio::sync::watch;
 use windrow::apiserver::ApiServer;
 use windrow::report::cluster::{NodeOutletContext, NodeOutletSwitches, NodeWriter, serve};
-use windrow_decide::Status;
+use windrow::report::publish::PublishedStatus;
 
 use crate::support;
 
@@ -102,7 +102,7 @@ impl NodeOutletContext for Writer {
     }
 }
 
-fn status(readiness: &str, phase: &str, findings: usize) -> Option<Arc<Status>> {
+fn status(readiness: &str, phase: &str, findings: usize) -> Option<PublishedStatus> {
     let finding = json!({"code": "image-not-bundled", "severity": "warning", "message": "m", "at": [{"file": "x.yaml", "line": 3}]});
     let status = json!({
         "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 1, "readiness": readiness, "phase": phase,
@@ -111,7 +111,9 @@ fn status(readiness: &str, phase: &str, findings: usize) -> Option<Arc<Status>> 
         "staging": {"total": 4, "held": [], "released": [], "applied": [], "failed": []},
         "findings": vec![finding; findings], "versions": {"windrow": "0.1.7"},
     });
-    Some(Arc::new(serde_json::from_value(status).unwrap()))
+    Some(PublishedStatus::new(
+        serde_json::from_value(status).unwrap(),
+    ))
 }
 
 #[tokio::test]

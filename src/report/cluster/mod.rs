@@ -25,7 +25,7 @@ use kube::client::Body;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
-use windrow_decide::{Event, Status};
+use windrow_decide::Event;
 use windrow_model::reasons::Code;
 
 use self::content::{NodeCondition, Notice};
@@ -33,6 +33,7 @@ use self::policy::Work;
 pub use self::policy::{NodeOutletPolicy, OutletRequest, WriteError};
 use super::journal;
 use crate::apiserver::{self, ApiServer, LONGEST};
+use crate::report::publish::StatusWatch;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -74,13 +75,13 @@ pub trait NodeOutletContext: Send + Sync + 'static {
 pub async fn serve(
     context: Arc<dyn NodeOutletContext>,
     mut configured: watch::Receiver<impl Send + Sync>,
-    mut status: watch::Receiver<Option<Arc<Status>>>,
+    mut status: StatusWatch,
 ) {
     let mut outlet = NodeOutlet::new(context);
     loop {
         let current = status.borrow_and_update().clone();
         if let Some(current) = current {
-            outlet.policy.observe(&current, outlet.context.now());
+            outlet.policy.observe(&current.status, outlet.context.now());
         }
         outlet.write_if_due().await;
         let due = outlet.policy.due(Instant::now());

@@ -3,11 +3,10 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tokio::sync::watch;
 use windrow_decide::{Pace, Status};
 use zbus::message::{Flags, Header, Message};
 use zbus::{Connection, DynamicType, Variant, fdo};
@@ -16,8 +15,8 @@ use super::authority::Caller;
 use super::limits::CallCost;
 use super::reply::reply_error;
 use super::{AgentHandler, ManualVerb, NAME, PATH};
-use crate::locked::lock;
-use crate::printable::{is_hidden, json, printable};
+use crate::printable::{is_hidden, printable};
+use crate::report::publish::{PublishedStatus, StatusWatch};
 use crate::report::why::unknown_name;
 
 /// The values of the properties at one moment.
@@ -279,26 +278,18 @@ pub(super) fn introspection(path: &str) -> String {
     format!("{DOCTYPE}<node>\n{EVERY_OBJECT}{within}</node>\n")
 }
 
-/// The document as text, while it is the newest.
-type StatusText = Option<(Arc<Status>, Arc<str>)>;
-
 /// The object.
 pub(super) struct Agent {
-    status: watch::Receiver<Option<Arc<Status>>>,
+    status: StatusWatch,
     handler: Arc<dyn AgentHandler>,
-    written: Mutex<StatusText>,
 }
 
 impl Agent {
     pub(super) fn new(
-        status: watch::Receiver<Option<Arc<Status>>>,
+        status: StatusWatch,
         handler: Arc<dyn AgentHandler>,
     ) -> Self {
-        Self {
-            status,
-            handler,
-            written: Mutex::new(None),
-        }
+        Self { status, handler }
     }
 
     /// Answers a call.
@@ -333,7 +324,7 @@ impl Agent {
         }
     }
 
-    fn current(&self) -> fdo::Result<Arc<Status>> {
+    fn current(&self) -> fdo::Result<PublishedStatus> {
         let status = self.status.borrow().clone();
         status.ok_or_else(|| fdo::Error::Failed("there is no status yet".to_owned()))
     }
@@ -342,20 +333,8 @@ impl Agent {
         AgentProperties::from_status(self.status.borrow().as_deref())
     }
 
-    /// The status document as JSON, serialised once however often it is read.
     fn document(&self) -> fdo::Result<Arc<str>> {
-        let status = self.current()?;
-        let mut written = lock(&self.written);
-        if let Some((of, text)) = &*written
-            && Arc::ptr_eq(of, &status)
-        {
-            return Ok(text.clone());
-        }
-        let text: Arc<str> = json(&*status)
-            .map_err(|error| fdo::Error::Failed(error.to_string()))?
-            .into();
-        *written = Some((status, text.clone()));
-        Ok(text)
+        self.current()?.text().map_err(fdo::Error::Failed)
     }
 
     fn why(&self, what: &str) -> fdo::Result<String> {

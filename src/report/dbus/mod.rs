@@ -22,7 +22,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use windrow_decide::{Event, Status};
 use windrow_model::reasons::Code;
 use zbus::fdo::Properties;
@@ -36,6 +35,7 @@ use self::calls::Calls;
 use super::journal;
 use crate::backoff::Backoff;
 use crate::causes::of_bus;
+use crate::report::publish::StatusWatch;
 
 /// The name on the bus, and of the interface.
 pub const NAME: &str = "dev.windrow.Agent1";
@@ -81,7 +81,7 @@ pub trait AgentHandler: Send + Sync + 'static {
 pub async fn serve(
     address: Option<String>,
     handler: Arc<dyn AgentHandler>,
-    mut status: watch::Receiver<Option<Arc<Status>>>,
+    mut status: StatusWatch,
 ) {
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     let mut reported = None;
@@ -140,7 +140,7 @@ async fn connect(address: Option<&str>, agent: Agent) -> Result<(Connection, Cal
 /// Announces every change until the bus is gone, and returns why. `None` when no further change can come.
 async fn follow(
     connection: &Connection,
-    status: &mut watch::Receiver<Option<Arc<Status>>>,
+    status: &mut StatusWatch,
 ) -> Option<String> {
     let mut shown = AgentProperties::from_status(status.borrow_and_update().as_deref());
     loop {
@@ -175,7 +175,7 @@ async fn announce(
     Properties::properties_changed(&emitter, interface, changed, Cow::Borrowed(&[])).await
 }
 
-async fn gone(status: &mut watch::Receiver<Option<Arc<Status>>>) {
+async fn gone(status: &mut StatusWatch) {
     while status.changed().await.is_ok() {}
 }
 

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -31,7 +31,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
-use windrow_decide::{Event, ServerStatus, Status};
+use windrow_decide::{Event, ServerStatus};
 use windrow_model::reasons::Code;
 
 use self::limits::{Admitted, ConnectionId, ConnectionLimits, Peer};
@@ -40,9 +40,9 @@ pub use self::secrets::CertificateFiles;
 use self::secrets::{Certificate, ServingCertificate, Token};
 use super::journal;
 use super::metrics::MetricsSource;
+use super::publish::StatusWatch;
 use crate::backoff::Backoff;
 use crate::locked::lock;
-use crate::printable::json;
 
 /// For the TLS handshake, and for the request's head after it.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -100,7 +100,7 @@ impl ServerState {
 #[derive(Clone)]
 pub struct ServerContext {
     /// The published status.
-    pub status: watch::Receiver<Option<Arc<Status>>>,
+    pub status: StatusWatch,
     /// What `/metrics` has.
     pub metrics: MetricsSource,
     /// Names and addresses of the node, for the server's own certificate.
@@ -108,9 +108,6 @@ pub struct ServerContext {
     /// Where the server says how it stands.
     pub state: watch::Sender<ServerState>,
 }
-
-/// The document in the form that is sent, while it is the newest.
-type StatusBytes = Option<(Arc<Status>, Bytes)>;
 
 /// One server.
 struct StatusService {
@@ -120,8 +117,7 @@ struct StatusService {
     /// For `/metrics` and nothing else.
     scrape_token: Option<Token>,
     metrics: MetricsSource,
-    status: watch::Receiver<Option<Arc<Status>>>,
-    written: Mutex<StatusBytes>,
+    status: StatusWatch,
     limits: Mutex<ConnectionLimits>,
     /// Held while the files are read.
     checking: tokio::sync::Mutex<()>,
@@ -161,7 +157,6 @@ impl StatusService {
             settings,
             status: context.status,
             state: context.state,
-            written: Mutex::new(None),
             limits: Mutex::new(ConnectionLimits::default()),
             checking: tokio::sync::Mutex::default(),
             reported: Mutex::new(None),
@@ -257,19 +252,6 @@ impl StatusService {
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
         // These errors are the peer's: it went away, or sent something other than HTTP.
         let _ = timeout(HANDSHAKE + LONGEST_WAIT + ANSWER, connection).await;
-    }
-
-    /// Serialised once for all who wait for it.
-    fn written(&self, status: Arc<Status>) -> serde_json::Result<Bytes> {
-        let mut written = lock(&self.written);
-        if let Some((known, bytes)) = &*written
-            && Arc::ptr_eq(known, &status)
-        {
-            return Ok(bytes.clone());
-        }
-        let bytes = Bytes::from(json(&*status)?);
-        *written = Some((status, bytes.clone()));
-        Ok(bytes)
     }
 
     /// Reports once that it serves, with which certificate, or why it does not.

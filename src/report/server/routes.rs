@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
@@ -145,9 +145,12 @@ fn document(server: &StatusService) -> Response {
     let Some(status) = server.status.borrow().clone() else {
         return plain(StatusCode::SERVICE_UNAVAILABLE, "there is no status yet");
     };
-    match server.written(status) {
-        Ok(bytes) => response(StatusCode::OK, "application/json", Body::from(bytes)),
-        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    match status.text() {
+        Ok(text) => {
+            let bytes = Bytes::from_owner(Arc::<[u8]>::from(text));
+            response(StatusCode::OK, "application/json", Body::from(bytes))
+        }
+        Err(why) => plain(StatusCode::INTERNAL_SERVER_ERROR, &why),
     }
 }
 

@@ -8,11 +8,11 @@ use std::thread::ThreadId;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
-use windrow_decide::CertificateSource;
+use windrow_decide::{CertificateSource, Status};
 
 use super::*;
 use crate::report::metrics::{DaemonCounters, MetricsSource, ProcessFacts};
-use crate::report::publish::sample;
+use crate::report::publish::{PublishedStatus, sample};
 
 /// Far longer than anything takes: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(600);
@@ -55,7 +55,7 @@ fn write(path: &std::path::Path, text: &str, mode: u32) {
 }
 
 /// The metrics of a daemon that has counted nothing.
-fn metrics_of(status: watch::Receiver<Option<Arc<Status>>>) -> MetricsSource {
+fn metrics_of(status: StatusWatch) -> MetricsSource {
     MetricsSource {
         status,
         counters: DaemonCounters::default(),
@@ -68,7 +68,7 @@ fn metrics_of(status: watch::Receiver<Option<Arc<Status>>>) -> MetricsSource {
 struct Served {
     directory: tempfile::TempDir,
     authority: Authority,
-    status: watch::Sender<Option<Arc<Status>>>,
+    status: watch::Sender<Option<PublishedStatus>>,
     told: watch::Receiver<ServerState>,
     service: Arc<StatusService>,
     /// The threads on which a certificate was made.
@@ -99,7 +99,7 @@ impl Served {
     ) -> Self {
         let mut first = sample("first");
         first.generation = 1;
-        let (status, statuses) = watch::channel(Some(Arc::new(first)));
+        let (status, statuses) = watch::channel(Some(PublishedStatus::new(first)));
         // Bound here, so that its port is known.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -190,7 +190,7 @@ impl Served {
     fn says(&self, generation: u64) {
         let mut status = sample("later");
         status.generation = generation;
-        self.status.send_replace(Some(Arc::new(status)));
+        self.status.send_replace(Some(PublishedStatus::new(status)));
     }
 }
 
@@ -248,7 +248,6 @@ async fn after_a_panic_the_server_goes_on() {
     let service = served.service.clone();
     let panics = std::thread::spawn(move || {
         let _limits = service.limits.lock().unwrap();
-        let _written = service.written.lock().unwrap();
         let _reported = service.reported.lock().unwrap();
         panic!("on purpose");
     });

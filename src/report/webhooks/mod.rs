@@ -27,7 +27,7 @@ use self::cloud_event::NodeFacts;
 use self::event::{EventInputs, next_change};
 pub use self::payload::NodeIdentity;
 use windrow_decide::settings::Webhook;
-use windrow_decide::{Event, Status, WebhookStatus};
+use windrow_decide::{Event, WebhookStatus};
 use windrow_model::reasons::Code;
 
 use self::queue::{DeliveryMemory, DeliveryTry, TryOutcome, WebhookQueue};
@@ -35,6 +35,7 @@ use super::journal;
 use super::server::ServerState;
 use crate::backoff::spread;
 use crate::files::{Durability, make_private, replace};
+use crate::report::publish::StatusWatch;
 
 /// Longest time for one try, all in all.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -64,7 +65,7 @@ pub fn event_schema() -> String {
 pub async fn deliver(
     mut context: WebhookContext,
     mut hooks: watch::Receiver<Vec<Webhook>>,
-    mut status: watch::Receiver<Option<Arc<Status>>>,
+    mut status: StatusWatch,
     view: watch::Sender<Vec<WebhookStatus>>,
 ) {
     let start = Instant::now();

@@ -1,11 +1,12 @@
 //! A node and the consoles that hear of it.
 
 use super::*;
+use crate::report::publish::PublishedStatus;
 
 /// The node and its consoles.
 struct Node {
     directory: tempfile::TempDir,
-    status: watch::Sender<Option<Arc<Status>>>,
+    status: watch::Sender<Option<PublishedStatus>>,
     server: watch::Sender<ServerState>,
     hooks: watch::Sender<Vec<Webhook>>,
     view: watch::Receiver<Vec<WebhookStatus>>,
@@ -55,7 +56,7 @@ impl Node {
         let mut status = sample("it is so \"now\"");
         status.readiness = readiness;
         status.role = NodeRole::FirstServer;
-        self.status.send_replace(Some(Arc::new(status)));
+        self.status.send_replace(Some(PublishedStatus::new(status)));
     }
 
     /// Its boot hangs.
@@ -79,7 +80,7 @@ impl Node {
                 usual: None,
             }),
         }];
-        self.status.send_replace(Some(Arc::new(status)));
+        self.status.send_replace(Some(PublishedStatus::new(status)));
     }
 
     async fn shows(&mut self, hook: usize, state: DeliveryState) -> WebhookStatus {
@@ -165,7 +166,7 @@ async fn a_console_that_asks_for_it_sees_the_node_with_all_that_identifies_it() 
     };
     status.findings = vec![finding(Severity::Notice, "a.yaml"); 30];
     status.findings.push(finding(Severity::Error, "b.yaml"));
-    node.status.send_replace(Some(Arc::new(status)));
+    node.status.send_replace(Some(PublishedStatus::new(status)));
     let event: Value = serde_json::from_str(&console.next().await.body).unwrap();
     assert_eq!(event["type"], "dev.windrow.node.seen");
     let data = &event["data"];
