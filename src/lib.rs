@@ -19,6 +19,7 @@ pub mod daemon;
 pub mod files;
 #[doc(hidden)]
 pub mod hostile;
+pub mod https;
 pub mod kubeconfig;
 pub mod layout;
 mod lock;
@@ -33,3 +34,4 @@ pub mod render;
 pub mod report;
 #[cfg(test)]
 mod testing;
+mod token_bucket;

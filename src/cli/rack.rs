@@ -25,6 +25,7 @@ use crate::apiserver::ApiServer;
 use crate::background::{Background, EndedTask};
 use crate::console::Theme;
 use crate::console::terminal::ConsoleSignals;
+use crate::https::{Certificate, Token};
 use crate::layout::Layout;
 use crate::observe::management::own_host_name;
 use crate::rack::announced::{Announced, AskAnnounced};
@@ -34,7 +35,6 @@ use crate::rack::store::{Store, StoreError};
 use crate::rack::tasks::RackTasks;
 use crate::rack::{Hub, cluster, terminal};
 use crate::render::rack_table;
-use crate::report::server::shared::{Certificate, SharedToken};
 
 /// Where it listens by default.
 const LISTEN: &str = "127.0.0.1:9347";
@@ -236,7 +236,7 @@ async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Resu
         .await
         .with_context(|| format!("--listen {}", args.listen))?;
     let access = match &prepared.token {
-        Some(path) => Access::Token(SharedToken::new(path.clone())),
+        Some(path) => Access::Token(Token::new(vec![path.clone()])),
         None => Access::Loopback,
     };
     let announced = args

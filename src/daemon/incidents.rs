@@ -66,10 +66,7 @@ impl Diagnoser {
         configured: Published,
         api: ApiServer,
         now: fn() -> Timestamp,
-        (status, plans): (
-            StatusWatch,
-            watch::Receiver<Arc<Plan>>,
-        ),
+        (status, plans): (StatusWatch, watch::Receiver<Arc<Plan>>),
         view: watch::Sender<Vec<Finding>>,
     ) -> Self {
         Self {

@@ -22,8 +22,8 @@ use crate::orders::holds::{self, FileOutcome, Order, OrderRefused, Which};
 use crate::report::cluster::{self, NodeOutletSwitches, NodeWriter};
 use crate::report::dbus::{self, AgentHandler, ManualVerb};
 use crate::report::metrics::{self, DaemonCounters, MetricsSource, ProcessFacts};
-use crate::report::{login, target, why};
 use crate::report::publish::StatusWatch;
+use crate::report::{login, target, why};
 
 /// Opens the outlets of a node, each as a task in `background`. Returns how those over the network stand, for the
 /// status document.
@@ -74,11 +74,7 @@ pub fn open(
     told
 }
 
-fn metrics_source(
-    api: ApiServer,
-    counters: DaemonCounters,
-    status: StatusWatch,
-) -> MetricsSource {
+fn metrics_source(api: ApiServer, counters: DaemonCounters, status: StatusWatch) -> MetricsSource {
     let process = move || {
         let (usage, asked) = (own_usage(), api.counts());
         ProcessFacts {

@@ -13,13 +13,14 @@ use windrow_decide::{CertificateSource, WebhookStatus};
 use crate::addresses::{certificate_names, usable_addresses};
 use crate::background::Background;
 use crate::configuration::{Configuration, Published};
+use crate::https::CertificateFiles;
 use crate::layout::Layout;
 use crate::observe::management::{management, own_host_name, serial_number, uptime};
 use crate::observe::platform;
 use crate::report::metrics::MetricsSource;
-use crate::report::server::{self, CertificateFiles, ServedMetrics, ServerContext, ServerState};
-use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
 use crate::report::publish::StatusWatch;
+use crate::report::server::{self, ServedMetrics, ServerContext, ServerState};
+use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
 
 /// The systemd credential with the status server's token.
 const TOKEN_CREDENTIAL: &str = "windrow.status-token";

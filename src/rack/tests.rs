@@ -18,7 +18,7 @@ use super::announced::{Announced, AskAnnounced};
 use super::ask::{AskWith, AskedServer};
 use super::server::{Access, RackServer};
 use super::*;
-use crate::report::server::shared::SharedToken;
+use crate::https::{Certificate, CertificateFiles, Token};
 use crate::testing::server;
 
 const TOKEN: &str = "0123456789abcdef";
@@ -49,7 +49,7 @@ impl Served {
                     crate::files::Durability::Volatile,
                 )
                 .unwrap();
-                Access::Token(SharedToken::new(path))
+                Access::Token(Token::new(vec![path]))
             }
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -571,13 +571,13 @@ async fn a_server_that_a_node_announces_is_asked_where_that_is_allowed_and_nobod
 /// A server with a certificate of its own, in memory.
 async fn https() -> (u16, JoinHandle<()>) {
     let hub = Hub::new(Inventory::default(), None, Timestamp::now).unwrap();
-    let files = crate::report::server::CertificateFiles {
+    let files = CertificateFiles {
         source: windrow_decide::CertificateSource::Configured,
         pairs: Vec::new(),
         own: None,
     };
     let names = Arc::new(|| vec!["127.0.0.1".to_owned()]);
-    let certificate = crate::report::server::shared::Certificate::new(files, names);
+    let certificate = Certificate::new(files, names);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = RackServer::new(hub, Access::Loopback, Some(certificate), None);

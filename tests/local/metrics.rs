@@ -19,11 +19,10 @@ use serde_json::Value;
 use tokio::sync::watch;
 use windrow::configuration::Configuration;
 use windrow::daemon::{Clock, Daemon, DaemonSignals, link};
+use windrow::https::CertificateFiles;
 use windrow::layout::Layout;
 use windrow::report::metrics::{MetricsSource, ProcessFacts};
-use windrow::report::server::{
-    self, CertificateFiles, ServedMetrics, ServerContext, ServerSettings, ServerState,
-};
+use windrow::report::server::{self, ServedMetrics, ServerContext, ServerSettings, ServerState};
 use windrow_decide::{CertificateSource, ClusterEvent, NodeRole};
 use windrow_plan::readiness::node::{NodeEvent, ProbeId, ProbeOutcome, specs};
 use windrow_plan::rules::Platform;

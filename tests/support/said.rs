@@ -37,7 +37,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
     ),
     (
         "What outlets and the console say",
-        &["src/report", "src/console"],
+        &["src/report", "src/https", "src/console"],
     ),
     ("What answers, tables and pages have", &["src/render"]),
     ("What the rack says", &["src/rack", "crates/rack"]),

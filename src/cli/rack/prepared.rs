@@ -8,9 +8,8 @@ use windrow_rack::Inventory;
 use super::Args;
 use super::running::RunningRack;
 use crate::cli::inputs::{name_of, text_of};
+use crate::https::{CertificateFiles, Token, check_pair};
 use crate::rack::ask::{AskWith, AskedServer};
-use crate::report::server::CertificateFiles;
-use crate::report::server::shared::{SharedToken, check_pair};
 
 /// What systemd gives the unit: the token, and a certificate with its key.
 const TOKEN: &str = "windrow-rack.token";
@@ -93,7 +92,7 @@ impl Args {
             ));
         }
         if let Some(path) = &token
-            && let Err(why) = SharedToken::new(path.clone()).get()
+            && let Err(why) = Token::new(vec![path.clone()]).get()
         {
             errors.push(why);
         }

@@ -12,8 +12,8 @@ use windrow_rack::RackView;
 
 use crate::addresses::own_addresses;
 use crate::causes;
+use crate::https::Token;
 use crate::pinned::{pinned, use_ring};
-use crate::report::server::shared::SharedToken;
 
 /// It is on this machine, and answers at once.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -101,7 +101,7 @@ async fn asked(rack: &RunningRack, plain: bool, token: Option<&Path>) -> Result<
         .get(format!("{at}/rack.json"))
         .timeout(PATIENCE);
     if let Some(token) = token {
-        request = request.bearer_auth(SharedToken::new(token.to_owned()).get()?);
+        request = request.bearer_auth(Token::new(vec![token.to_owned()]).get()?);
     }
     let mut answer = match request.send().await {
         Ok(answer) => answer,

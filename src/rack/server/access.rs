@@ -9,14 +9,14 @@ use http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::routes::plain;
-use crate::report::server::shared::{SharedToken, shows_token};
+use crate::https::{Token, shows_token};
 
 /// Who may ask.
 pub(crate) enum Access {
     /// Whoever reaches this machine's loopback.
     Loopback,
     /// Who shows the token.
-    Token(SharedToken),
+    Token(Token),
 }
 
 impl Access {

@@ -2,7 +2,6 @@
 //! `/healthz`.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -21,17 +20,13 @@ use tokio::time::timeout;
 use windrow_rack::{LARGEST_REPORT, read_event};
 
 use super::{AGES, BETWEEN, HEAD, RackServer};
-use crate::locked::lock;
+use crate::https::PeerConnection;
 use crate::printable::{escaped, json_pretty};
 use crate::rack::NotTaken;
 use crate::render::{ChainFile, ChainLink, NodePage, node_page, policy, rack_page, rack_part};
 use crate::report::why;
 
 type Server = State<Arc<RackServer>>;
-
-/// The peer of a connection.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PeerAddress(pub(super) IpAddr);
 
 /// All paths. A layer holds for the paths that stand before it, and for those that there are not.
 pub(super) fn routes(server: &Arc<RackServer>) -> Router {
@@ -82,8 +77,8 @@ async fn guard(State(server): Server, request: Request, next: Next) -> Response 
     if let Some(refusal) = server.access.refusal(request.headers()) {
         return last(refusal);
     }
-    if let Some(id) = request.extensions().get() {
-        lock(&server.limits).prove(*id);
+    if let Some(connection) = request.extensions().get::<PeerConnection>() {
+        connection.prove();
     }
     next.run(request).await
 }
@@ -199,7 +194,7 @@ impl std::io::Write for FirstBytes {
 
 async fn event(
     State(server): Server,
-    Extension(peer): Extension<PeerAddress>,
+    Extension(peer): Extension<PeerConnection>,
     request: Request,
 ) -> Response {
     // A form of another page can send no JSON without the browser asking first.
@@ -241,7 +236,7 @@ async fn event(
     match server.hub.take(report).await {
         Ok(()) => {
             if let Some((asked, report)) = announced {
-                asked.hear(&server.hub, &report, peer.0);
+                asked.hear(&server.hub, &report, peer.address);
             }
             plain(StatusCode::ACCEPTED, "taken")
         }

@@ -285,10 +285,7 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub(super) fn new(
-        status: StatusWatch,
-        handler: Arc<dyn AgentHandler>,
-    ) -> Self {
+    pub(super) fn new(status: StatusWatch, handler: Arc<dyn AgentHandler>) -> Self {
         Self { status, handler }
     }
 

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::token_bucket::{Rate, TokenBucket};
+
 /// The kinds of calls, by their cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallCost {
@@ -43,35 +45,11 @@ impl CallCost {
     }
 }
 
-/// The calls that are left. They come back with time.
-#[derive(Debug, Clone, Copy)]
-struct Bucket {
-    left: f64,
-    at: Duration,
-}
-
-impl Bucket {
-    fn take(&mut self, now: Duration, at_once: f64, in_a_second: f64) -> bool {
-        self.left = self.refilled(now, at_once, in_a_second);
-        self.at = now;
-        let fits = self.left >= 1.0;
-        if fits {
-            self.left -= 1.0;
-        }
-        fits
-    }
-
-    fn refilled(&self, now: Duration, at_once: f64, in_a_second: f64) -> f64 {
-        let since = now.saturating_sub(self.at).as_secs_f64();
-        (self.left + since * in_a_second).min(at_once)
-    }
-}
-
 /// The calls that users have made.
 #[derive(Debug, Default)]
 pub(super) struct CallLimits {
-    users: HashMap<u32, [Option<Bucket>; 3]>,
-    all: [Option<Bucket>; 3],
+    users: HashMap<u32, [Option<TokenBucket>; 3]>,
+    all: [Option<TokenBucket>; 3],
 }
 
 /// Beyond this number, users are no longer remembered one by one.
@@ -88,23 +66,19 @@ impl CallLimits {
         if self.users.len() >= USERS && !self.users.contains_key(&uid) {
             self.users.clear();
         }
-        let (at_once, in_a_second) = cost.share();
-        let (at_once, in_a_second) = (f64::from(at_once), f64::from(in_a_second));
-        let full = |at_once: f64| Bucket {
-            left: at_once,
-            at: now,
+        let (at_once, a_second) = cost.share();
+        let [share, of_all] = [1.0, ALL].map(|shares| Rate {
+            at_once: f64::from(at_once) * shares,
+            a_second: f64::from(a_second) * shares,
+        });
+        let take = |bucket: &mut Option<TokenBucket>, rate| {
+            let bucket = bucket.get_or_insert(TokenBucket::full(rate, now));
+            bucket.take(rate, now)
         };
         let kind = cost as usize;
         let own = self.users.entry(uid).or_default();
         // A user who has nothing left takes nothing from the others.
-        own[kind]
-            .get_or_insert(full(at_once))
-            .take(now, at_once, in_a_second)
-            && self.all[kind].get_or_insert(full(at_once * ALL)).take(
-                now,
-                at_once * ALL,
-                in_a_second * ALL,
-            )
+        take(&mut own[kind], share) && take(&mut self.all[kind], of_all)
     }
 }
 

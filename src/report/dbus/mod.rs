@@ -138,10 +138,7 @@ async fn connect(address: Option<&str>, agent: Agent) -> Result<(Connection, Cal
 }
 
 /// Announces every change until the bus is gone, and returns why. `None` when no further change can come.
-async fn follow(
-    connection: &Connection,
-    status: &mut StatusWatch,
-) -> Option<String> {
+async fn follow(connection: &Connection, status: &mut StatusWatch) -> Option<String> {
     let mut shown = AgentProperties::from_status(status.borrow_and_update().as_deref());
     loop {
         tokio::select! {

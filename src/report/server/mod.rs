@@ -1,58 +1,61 @@
 //! The status over HTTPS, for operators without a login: off by default, read-only, behind a token.
 //!
-//! One request for each connection, and a bound on everything that a peer can do: how many connect and how often
-//! (`limits`), how long the handshake, the request's head and the answer take, and how large the head is. `routes` has
-//! the paths, who may ask for them and what is answered; certificate and token are read again when their files change
-//! (`secrets`). It serves from its first second on: until RKE2 has made the node's certificate, with one of its own
-//! (`self_signed`).
+//! One request for each connection; `https` has the connections and their bounds. `routes` has the paths, who may ask for
+//! them and what is answered. It serves from its first second on: until RKE2 has made the node's certificate, with one
+//! of its own.
 
-mod limits;
 pub(crate) mod request;
 mod routes;
-mod secrets;
-mod self_signed;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, timeout};
-use tokio_rustls::TlsAcceptor;
-use tower::ServiceExt as _;
 use windrow_decide::{Event, ServerStatus};
 use windrow_model::reasons::Code;
 
-use self::limits::{Admitted, ConnectionId, ConnectionLimits, Peer};
 use self::request::LONGEST_WAIT;
-pub use self::secrets::CertificateFiles;
-use self::secrets::{Certificate, ServingCertificate, Token};
 use super::journal;
 use super::metrics::MetricsSource;
 use super::publish::StatusWatch;
 use crate::backoff::Backoff;
+use crate::https::{
+    self, Certificate, CertificateFiles, ConnectionBounds, ConnectionSecurity, ServerBounds,
+    ServerOwner, ServingCertificate, Token,
+};
 use crate::locked::lock;
+use crate::token_bucket::Rate;
 
 /// For the TLS handshake, and for the request's head after it.
-const HANDSHAKE: Duration = Duration::from_secs(5);
+const HEAD: Duration = Duration::from_secs(5);
 /// For writing the answer.
 const ANSWER: Duration = Duration::from_secs(30);
-/// Largest head of a request, in bytes and in lines.
-const HEAD: usize = 16 << 10;
-const HEADERS: usize = 32;
-/// Pauses between two tries to listen.
+/// Pauses between two tries to listen, or to accept.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const BOUNDS: ServerBounds = ServerBounds {
+    connections: ConnectionBounds {
+        connections: 64,
+        of_one: 8,
+        unproved_of_one: 4,
+        reserved: 8,
+        rate: Rate {
+            at_once: 30.0,
+            a_second: 5.0,
+        },
+    },
+    head: HEAD,
+    headers: 32,
+    longest: HEAD.saturating_add(LONGEST_WAIT).saturating_add(ANSWER),
+    keep_alive: false,
+    pauses: PAUSES,
+};
 
 /// The address, certificate and token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +121,6 @@ struct StatusService {
     scrape_token: Option<Token>,
     metrics: MetricsSource,
     status: StatusWatch,
-    limits: Mutex<ConnectionLimits>,
     /// Held while the files are read.
     checking: tokio::sync::Mutex<()>,
     /// How it stood at the last report: served how, or why not.
@@ -126,7 +128,6 @@ struct StatusService {
     /// The same of `/metrics`.
     metrics_reported: Mutex<Option<Result<String, String>>>,
     state: watch::Sender<ServerState>,
-    start: Instant,
 }
 
 /// Serves until the publisher of the status is gone. To be dropped when the configuration changes.
@@ -157,57 +158,26 @@ impl StatusService {
             settings,
             status: context.status,
             state: context.state,
-            limits: Mutex::new(ConnectionLimits::default()),
             checking: tokio::sync::Mutex::default(),
             reported: Mutex::new(None),
             metrics_reported: Mutex::new(None),
-            start: Instant::now(),
         })
     }
 
     async fn run(self: &Arc<Self>, listener: TcpListener) {
         let mut status = self.status.clone();
-        let routes = routes::routes(self);
-        // The connections end with this set.
-        let mut connections = JoinSet::new();
-        let mut tasks = ConnectionTasks::default();
-        let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         self.check_files().await;
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                Some(_) = connections.join_next() => continue,
-                changed = status.changed() => match changed {
-                    // RKE2 may have made its certificate: those who know the old one are told.
-                    Ok(()) => {
-                        self.check_files().await;
-                        continue;
-                    }
-                    Err(_) => return,
-                },
-            };
-            match accepted {
-                Ok((stream, peer)) => {
-                    backoff.reset();
-                    let peer = Peer::from(peer.ip());
-                    let now = self.start.elapsed();
-                    let admitted = lock(&self.limits).admit(peer, now);
-                    // A peer over its limit gets no answer, not even a handshake: that is the costly part.
-                    if let Some(admitted) = admitted {
-                        let (server, routes) = (self.clone(), routes.clone());
-                        let task = connections.spawn(async move {
-                            let _here = OpenConnection(server.clone(), admitted.id);
-                            server.connection(stream, admitted.id, routes).await;
-                        });
-                        tasks.replace(admitted, task);
-                    }
-                }
-                // Out of file descriptors, most likely: trying at once would spin.
-                Err(error) => {
-                    self.report(&Err(error.to_string()));
-                    backoff.wait().await;
-                }
+        let routes = routes::routes(self);
+        let serving = https::serve(listener, self.clone(), routes, BOUNDS, HashSet::new());
+        // RKE2 may have made its certificate: those who know the old one are told.
+        let following = async {
+            while status.changed().await.is_ok() {
+                self.check_files().await;
             }
+        };
+        tokio::select! {
+            () = serving => {}
+            () = following => {}
         }
     }
 
@@ -229,29 +199,6 @@ impl StatusService {
             self.report_metrics(token);
         }
         certificate.ok()
-    }
-
-    async fn connection(self: &Arc<Self>, stream: TcpStream, id: ConnectionId, routes: Router) {
-        // Without a token every request is refused, with the reason.
-        let Some(certificate) = self.check_files().await else {
-            return;
-        };
-        let tls = TlsAcceptor::from(certificate.config.clone());
-        let accepted = timeout(HANDSHAKE, tls.accept(stream)).await;
-        let Ok(Ok(stream)) = accepted else { return };
-        let routes = routes.map_request(move |mut request: http::Request<Incoming>| {
-            request.extensions_mut().insert(id);
-            request
-        });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HANDSHAKE)
-            .keep_alive(false)
-            .max_headers(HEADERS)
-            .max_buf_size(HEAD)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
-        // These errors are the peer's: it went away, or sent something other than HTTP.
-        let _ = timeout(HANDSHAKE + LONGEST_WAIT + ANSWER, connection).await;
     }
 
     /// Reports once that it serves, with which certificate, or why it does not.
@@ -308,61 +255,14 @@ fn tell(outlet: &str, told: &Result<String, String>) {
     });
 }
 
-/// A connection counts while this exists, however it ends.
-struct OpenConnection(Arc<StatusService>, ConnectionId);
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        lock(&self.0.limits).leave(self.1);
-    }
-}
-
-/// The tasks of connections, to close one for another.
-#[derive(Default)]
-pub(crate) struct ConnectionTasks(HashMap<ConnectionId, AbortHandle>);
-
-impl ConnectionTasks {
-    /// Those that are over are forgotten when there are 256 more than before.
-    const MOST: usize = 256;
-
-    /// The task of a new connection; the one that it has to take the place of is closed.
-    pub(crate) fn replace(&mut self, admitted: Admitted, task: AbortHandle) {
-        let closed = admitted.instead_of.and_then(|id| self.0.remove(&id));
-        if let Some(closed) = closed {
-            closed.abort();
-        }
-        if self.0.len() % Self::MOST == Self::MOST - 1 {
-            self.0.retain(|_, task| !task.is_finished());
-        }
-        self.0.insert(admitted.id, task);
-    }
-}
-
-/// What the server of `windrow rack` has of this one.
-pub(crate) mod shared {
-    use std::path::PathBuf;
-    use std::sync::Arc;
-
-    pub(crate) use super::ConnectionTasks;
-    pub(crate) use super::limits::{ConnectionBounds, ConnectionId, ConnectionLimits, Peer};
-    pub(crate) use super::secrets::{Certificate, ServingCertificate, check_pair};
-
-    /// A token in a file, read again when that changes.
-    pub(crate) struct SharedToken(super::secrets::Token);
-
-    impl SharedToken {
-        pub(crate) fn new(path: PathBuf) -> Self {
-            Self(super::secrets::Token::new(vec![path]))
-        }
-
-        /// The token; or why there is none, in a line.
-        pub(crate) fn get(&self) -> Result<Arc<String>, String> {
-            self.0.get()
-        }
+impl ServerOwner for StatusService {
+    /// Without a token every request is refused, with the reason.
+    async fn security(self: &Arc<Self>) -> Option<ConnectionSecurity> {
+        let certificate = self.check_files().await?;
+        Some(ConnectionSecurity::Tls(certificate, None))
     }
 
-    /// Is the token shown?
-    pub(crate) fn shows_token(headers: &http::HeaderMap, token: &str) -> bool {
-        super::request::shows_token(headers, token)
+    fn accepts_none(&self, why: &io::Error) {
+        self.report(&Err(why.to_string()));
     }
 }

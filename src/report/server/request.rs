@@ -1,10 +1,7 @@
-//! Reads a request: its query and its token. Pure.
+//! Reads the query of a request. Pure.
 
 use std::time::Duration;
 
-use http::HeaderMap;
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 use windrow_plan::rules::parse_duration;
 
 /// How long a request waits for the next generation by default, and at most.
@@ -65,52 +62,9 @@ pub(crate) fn refusal(query: &str) -> Option<&'static str> {
     parse_query(query).err().map(|RefusedRequest(why)| why)
 }
 
-/// Was the token presented? The comparison takes equally long for every token.
-pub(super) fn shows_token(headers: &HeaderMap, token: &str) -> bool {
-    let mut shown = headers.get_all(http::header::AUTHORIZATION).iter();
-    let (Some(header), None) = (shown.next(), shown.next()) else {
-        return false;
-    };
-    let bytes = header.as_bytes();
-    let Some((scheme, shown)) = bytes.split_at_checked("Bearer ".len()) else {
-        return false;
-    };
-    // Of one length, whatever is shown.
-    let (shown, token) = (Sha256::digest(shown.trim_ascii()), Sha256::digest(token));
-    scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(shown.as_slice().ct_eq(token.as_slice()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const TOKEN: &str = "0123456789abcdef";
-
-    #[test]
-    fn the_token_is_shown_once_and_whole() {
-        let shows = |authorization: &[&str], token: &str| {
-            let mut headers = HeaderMap::new();
-            for value in authorization {
-                headers.append(http::header::AUTHORIZATION, value.parse().unwrap());
-            }
-            shows_token(&headers, token)
-        };
-        let good = format!("Bearer {TOKEN}");
-        assert!(shows(&[&good], TOKEN));
-        assert!(shows(&[&format!("bearer  {TOKEN} ")], TOKEN));
-        for wrong in [
-            &[] as &[&str],
-            &["Bearer"],
-            &["Bearer "],
-            &["Bearer 0123456789abcdeg"],
-            &["Bearer 0123456789abcdef0"],
-            &["Basic 0123456789abcdef"],
-            &[TOKEN],
-            &[&good, &good],
-        ] {
-            assert!(!shows(wrong, TOKEN), "{wrong:?}");
-        }
-    }
 
     #[test]
     fn a_change_is_waited_for_and_not_for_ever() {

@@ -14,9 +14,8 @@ use http::{HeaderValue, Method, StatusCode};
 use tokio::time::timeout;
 
 use super::StatusService;
-use super::request::{RefusedRequest, StatusRequest, parse_query, shows_token};
-use super::secrets::Token;
-use crate::locked::lock;
+use super::request::{RefusedRequest, StatusRequest, parse_query};
+use crate::https::{PeerConnection, Token, shows_token};
 use crate::report::metrics::TextFormat;
 
 /// What the answers are made of.
@@ -57,7 +56,7 @@ async fn only_get(request: Request, next: Next) -> Response {
 
 /// Without a token of its own the server refuses every request.
 async fn require_token(State(server): Server, request: Request, next: Next) -> Response {
-    admit(&server, shows(&request, Some(&server.token)), request, next).await
+    admit(shows(&request, Some(&server.token)), request, next).await
 }
 
 /// The token of the status, or the one that is for `/metrics` alone.
@@ -65,16 +64,16 @@ async fn require_some_token(State(server): Server, request: Request, next: Next)
     // Both are compared, whichever is shown.
     let shown =
         shows(&request, Some(&server.token)) | shows(&request, server.scrape_token.as_ref());
-    admit(&server, shown, request, next).await
+    admit(shown, request, next).await
 }
 
 /// Answers a request that has shown a token, and no other. Its connection is closed for nobody from here on.
-async fn admit(server: &StatusService, shown: bool, request: Request, next: Next) -> Response {
+async fn admit(shown: bool, request: Request, next: Next) -> Response {
     if !shown {
         return unauthorized();
     }
-    if let Some(id) = request.extensions().get() {
-        lock(&server.limits).prove(*id);
+    if let Some(connection) = request.extensions().get::<PeerConnection>() {
+        connection.prove();
     }
     next.run(request).await
 }

@@ -7,6 +7,7 @@ use std::thread::ThreadId;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use windrow_decide::{CertificateSource, Status};
 
@@ -247,7 +248,6 @@ async fn after_a_panic_the_server_goes_on() {
     let served = Served::start().await;
     let service = served.service.clone();
     let panics = std::thread::spawn(move || {
-        let _limits = service.limits.lock().unwrap();
         let _reported = service.reported.lock().unwrap();
         panic!("on purpose");
     });

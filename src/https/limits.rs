@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
+use crate::token_bucket::{Rate, TokenBucket};
+
 /// How much there may be of what.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionBounds {
@@ -17,20 +19,10 @@ pub(crate) struct ConnectionBounds {
     pub(crate) unproved_of_one: usize,
     /// Those of all that are kept for peers that are expected, or have shown the token before.
     pub(crate) reserved: usize,
-    /// One peer's requests: at once, and in each second after that.
-    pub(crate) at_once: f64,
-    pub(crate) a_second: f64,
+    /// One peer's connections.
+    pub(crate) rate: Rate,
 }
 
-/// Those of a node's status server.
-const NODE: ConnectionBounds = ConnectionBounds {
-    connections: 64,
-    of_one: 8,
-    unproved_of_one: 4,
-    reserved: 8,
-    at_once: 30.0,
-    a_second: 5.0,
-};
 /// Peers that are remembered.
 const PEERS: usize = 1024;
 /// A peer's own connections have so long for a handshake and a request before a new one of it takes the place of one.
@@ -58,16 +50,8 @@ struct PeerUsage {
     unproved: usize,
     /// Has it ever shown the token?
     has_token: bool,
-    /// The requests it has left, at this time.
-    left: f64,
-    at: Duration,
-}
-
-impl PeerUsage {
-    fn left(&self, now: Duration, bounds: ConnectionBounds) -> f64 {
-        let since = now.saturating_sub(self.at).as_secs_f64();
-        (self.left + since * bounds.a_second).min(bounds.at_once)
-    }
+    /// The connections it may still make.
+    bucket: TokenBucket,
 }
 
 /// A connection, the larger the newer.
@@ -98,12 +82,6 @@ pub(crate) struct ConnectionLimits {
     next: u64,
 }
 
-impl Default for ConnectionLimits {
-    fn default() -> Self {
-        Self::new(NODE, HashSet::new())
-    }
-}
-
 impl ConnectionLimits {
     /// `expected`: peers for which places are kept from the beginning.
     pub(crate) fn new(bounds: ConnectionBounds, expected: HashSet<Peer>) -> Self {
@@ -124,11 +102,9 @@ impl ConnectionLimits {
             open: 0,
             unproved: 0,
             has_token: false,
-            left: bounds.at_once,
-            at: now,
+            bucket: TokenBucket::full(bounds.rate, now),
         });
-        let left = usage.left(now, bounds);
-        if left < 1.0 {
+        if usage.bucket.left(bounds.rate, now) < 1.0 {
             return None;
         }
         let has_most = usage.open >= bounds.of_one || usage.unproved >= bounds.unproved_of_one;
@@ -160,8 +136,7 @@ impl ConnectionLimits {
         if let Some(usage) = self.peers.get_mut(&peer) {
             usage.open += 1;
             usage.unproved += 1;
-            usage.left = left - 1.0;
-            usage.at = now;
+            usage.bucket.take(bounds.rate, now);
         }
         Some(Admitted { id, instead_of })
     }
@@ -206,8 +181,8 @@ impl ConnectionLimits {
         if self.peers.contains_key(&peer) {
             return;
         }
-        let bounds = self.bounds;
-        let is_busy = |usage: &PeerUsage| usage.left(now, bounds) < bounds.at_once;
+        let rate = self.bounds.rate;
+        let is_busy = |usage: &PeerUsage| usage.bucket.left(rate, now) < rate.at_once;
         let worth: [&dyn Fn(&PeerUsage) -> bool; 3] = [
             &|usage| usage.has_token || is_busy(usage),
             &|usage| usage.has_token,
@@ -226,6 +201,21 @@ impl ConnectionLimits {
 mod tests {
     use super::*;
 
+    const NODE: ConnectionBounds = ConnectionBounds {
+        connections: 64,
+        of_one: 8,
+        unproved_of_one: 4,
+        reserved: 8,
+        rate: Rate {
+            at_once: 30.0,
+            a_second: 5.0,
+        },
+    };
+
+    fn node() -> ConnectionLimits {
+        ConnectionLimits::new(NODE, HashSet::new())
+    }
+
     fn peer(text: &str) -> Peer {
         text.parse::<IpAddr>().unwrap().into()
     }
@@ -243,7 +233,7 @@ mod tests {
 
     #[test]
     fn one_peer_has_its_share_of_connections_and_others_theirs() {
-        let mut limits = ConnectionLimits::default();
+        let mut limits = node();
         let (one, other) = (peer("10.0.0.1"), peer("10.0.0.2"));
         let first = proved(&mut limits, one, at(0)).unwrap();
         for _ in 1..NODE.of_one {
@@ -258,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_peer_without_the_token_has_few_connections_and_its_oldest_makes_room_after_a_while() {
-        let mut limits = ConnectionLimits::default();
+        let mut limits = node();
         let one = peer("10.0.0.1");
         let first = limits.admit(one, at(0)).unwrap();
         for _ in 1..NODE.unproved_of_one {
@@ -275,7 +265,7 @@ mod tests {
 
     #[test]
     fn who_shows_no_token_keeps_out_nobody() {
-        let mut limits = ConnectionLimits::default();
+        let mut limits = node();
         let ours = peer("10.0.0.1");
         let has_token = proved(&mut limits, ours, at(0)).unwrap();
         let open = |limits: &ConnectionLimits| limits.open.len();
@@ -296,7 +286,7 @@ mod tests {
         assert!(stranger.instead_of.is_some());
         assert!(limits.open.contains_key(&has_token.id));
         // Where only proved ones are open, nobody is closed.
-        let mut limits = ConnectionLimits::default();
+        let mut limits = node();
         for number in 0..=255_u8 {
             proved(&mut limits, peer(&format!("10.2.0.{number}")), at(0));
         }
@@ -318,7 +308,7 @@ mod tests {
 
     #[test]
     fn one_peer_comes_only_so_often() {
-        let mut limits = ConnectionLimits::default();
+        let mut limits = node();
         let one = peer("10.0.0.1");
         let mut come = |now| {
             let admitted = limits.admit(one, at(now));
@@ -336,7 +326,7 @@ mod tests {
 
     #[test]
     fn all_peers_together_are_bounded_and_so_is_what_is_remembered() {
-        let mut limits = ConnectionLimits::default();
+        let mut limits = node();
         let many: Vec<Peer> = (0..5000_u32)
             .map(|number| Peer::from(IpAddr::from(number.to_be_bytes())))
             .collect();
