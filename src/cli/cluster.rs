@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::runtime::Runtime;
 use windrow_harvester::incidents::OwnNode;
-use windrow_harvester::objects::{ObjectKind, Objects};
+use windrow_harvester::objects::Objects;
 use windrow_model::manifest::GroupKind;
 
 use super::document::now;
@@ -16,7 +16,7 @@ use super::{Context, Exit};
 use crate::apiserver::ApiServer;
 use crate::kubeconfig::KubeconfigFiles;
 use crate::layout::Layout;
-use crate::observe::objects::{LARGEST, Room, ask_by_name, list, reach, saved, saved_in};
+use crate::observe::objects::{LARGEST, Room, ask_by_name, reach, saved, saved_in};
 
 /// Where a cluster's objects come from.
 #[derive(Debug, Clone, clap::Args)]
@@ -98,13 +98,13 @@ fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
 }
 
 impl ObjectSource {
-    /// The objects of these kinds and their time; or how the verb ends, after printing why.
+    /// The objects that are saved, or that are asked for, and their time; or how the verb ends, after printing why.
     pub(super) fn objects(
         &self,
-        kinds: &[ObjectKind],
         context: &Context,
+        ask: impl AsyncFnOnce(&Client, Timestamp) -> Objects,
     ) -> anyhow::Result<Result<ClusterObjects, Exit>> {
-        Ok(self.look(kinds, context)?.map_err(|none| match none {
+        Ok(self.look(context, ask)?.map_err(|none| match none {
             NoObjects::Unreadable => Exit::Usage,
             NoObjects::NotAsked(_) => Exit::Unknown,
         }))
@@ -113,8 +113,8 @@ impl ObjectSource {
     /// The same, for a verb that goes on with what is known without the cluster.
     pub(super) fn look(
         &self,
-        kinds: &[ObjectKind],
         context: &Context,
+        ask: impl AsyncFnOnce(&Client, Timestamp) -> Objects,
     ) -> anyhow::Result<Result<ClusterObjects, NoObjects>> {
         if let Some(path) = &self.from {
             let found = match is_standard_input(path) {
@@ -138,11 +138,10 @@ impl ObjectSource {
         let ClusterAsker { runtime, api } = context.cluster_asker()?;
         let looked = runtime.block_on(async {
             let client = reach(api, &kubeconfig).await?;
-            Ok::<_, String>(ClusterObjects {
-                objects: list(&client, kinds).await,
-                at: now(),
-                own: None,
-            })
+            let at = now();
+            let objects = ask(&client, at).await;
+            let own = None;
+            Ok::<_, String>(ClusterObjects { objects, at, own })
         });
         Ok(looked.map_err(|why| {
             self.cluster.complain(&why, context);

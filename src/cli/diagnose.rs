@@ -1,9 +1,10 @@
 //! `windrow diagnose`: the known incidents, with evidence, proof and cure.
 
 use windrow_harvester::incidents::{
-    add_own, kinds, kinds_of, look, look_by_rules, rules_for, summed_up, upgrade_in_words,
+    OwnNode, add_own, kinds_of, look, look_at_own, look_by_rules, rules_for, summed_up,
+    upgrade_in_words,
 };
-use windrow_harvester::objects::{KindListing, ObjectKind, Objects};
+use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::reasons::Severity;
 use windrow_plan::rules::Platform;
 
@@ -13,6 +14,7 @@ use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
 use crate::daemon::node_findings::read_own_node;
+use crate::observe::objects::{Room, look_in_rounds};
 use crate::observe::platform;
 use crate::render::diagnosis_table;
 
@@ -28,28 +30,44 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let loaded = context.settings();
-    let (seen, unasked) = match args.from.look(&kinds(), context)? {
-        Ok(seen) => (seen, None),
-        Err(NoObjects::Unreadable) => return Ok(Exit::Usage),
-        // The node itself can still be looked at.
-        Err(NoObjects::NotAsked(why)) => (nothing_known(&why), Some(why)),
-    };
-    let ClusterObjects { objects, at, own } = seen;
-    let mut looked = match unasked {
-        None => look(&objects, at),
-        Some(_) => Vec::new(),
-    };
-    let own = match args.from.is_live() {
+    let live = match args.from.is_live() {
         true => Some(runtime()?.block_on(read_own_node(
             &context.node(),
             &loaded.settings.staging.limits,
-            at,
+            now(),
         ))),
-        false => own,
+        false => None,
     };
-    if let Some(own) = &own {
-        add_own(&mut looked, own, &objects, at);
-    }
+    let judge = |objects: &Objects, own: Option<&OwnNode>, at| {
+        let mut looked = look(objects, at);
+        if let Some(own) = own {
+            add_own(&mut looked, own, objects, at);
+        }
+        looked
+    };
+    let seen = args.from.look(context, async |client, at| {
+        let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_a_person());
+        let judge = |objects: &Objects| judge(objects, live.as_ref(), at);
+        look_in_rounds(client, &mut objects, &mut room, judge).await;
+        objects
+    })?;
+    let (objects, mut looked, at, unasked) = match seen {
+        Ok(ClusterObjects { objects, at, own }) => {
+            let looked = judge(&objects, live.as_ref().or(own.as_ref()), at);
+            (objects, looked, at, None)
+        }
+        Err(NoObjects::Unreadable) => return Ok(Exit::Usage),
+        // The node itself can still be looked at.
+        Err(NoObjects::NotAsked(why)) => {
+            let (objects, at) = (
+                Objects::closed(&format!("the cluster cannot be asked: {why}")),
+                now(),
+            );
+            let own = live.iter();
+            let looked = own.flat_map(|own| look_at_own(own, &objects, at)).collect();
+            (objects, looked, at, Some(why))
+        }
+    };
     if unasked.is_none() {
         let platform = match args.from.is_live() {
             true => loaded
@@ -83,20 +101,6 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         false if found.unknown.is_empty() => Exit::Ok,
         false => Exit::Unknown,
     })
-}
-
-/// A cluster that cannot be asked: whoever needs one of its kinds gets the reason.
-fn nothing_known(why: &str) -> ClusterObjects {
-    let mut objects = Objects::default();
-    for kind in kinds() {
-        let unknown = KindListing::Unknown(format!("the cluster cannot be asked: {why}"));
-        objects.insert(kind.group_kind(), unknown);
-    }
-    ClusterObjects {
-        objects,
-        at: now(),
-        own: None,
-    }
 }
 
 /// The platform of a saved cluster: Harvester has its settings.

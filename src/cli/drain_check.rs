@@ -7,6 +7,7 @@ use super::cluster::{ClusterObjects, ObjectSource};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
+use crate::observe::objects::list;
 use crate::render::{drain_list_table, drain_table};
 
 /// Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement
@@ -26,7 +27,10 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let seen = match args.from.objects(KINDS, context)? {
+    let seen = match args
+        .from
+        .objects(context, async |client, _| list(client, KINDS).await)?
+    {
         Ok(seen) => seen,
         Err(exit) => return Ok(exit),
     };

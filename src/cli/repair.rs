@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::time::{Instant, sleep};
-use windrow_harvester::incidents::{Cure, IncidentFinding, diagnose, kinds};
+use windrow_harvester::incidents::{Cure, IncidentFinding};
 use windrow_model::reasons::{Code, REASONS};
 
 use super::cluster::{ClusterArgs, ClusterAsker};
@@ -20,7 +20,7 @@ use crate::act::repair::{Record, Records, RequestOutcome, Worker, carry_out, try
 use crate::act::{Turn, lease_on_repairs};
 use crate::daemon::repairs::report_to_daemon;
 use crate::observe::management::lease_holder;
-use crate::observe::objects::{list, reach};
+use crate::observe::objects::{diagnosed, reach};
 use crate::observe::requests::RequestAction;
 use crate::render::cure_text;
 
@@ -153,7 +153,7 @@ impl Repair<'_> {
     }
 
     async fn recognised(&self, code: Code) -> anyhow::Result<Vec<IncidentFinding>> {
-        let found = diagnose(&list(&self.client, &kinds()).await, now());
+        let found = diagnosed(&self.client, now()).await;
         for why in &found.unknown {
             eprintln!("windrow: not judged: {why}");
         }

@@ -3,6 +3,8 @@
 mod gates;
 
 use windrow_harvester::HarvesterVersion;
+use windrow_harvester::incidents::look;
+use windrow_harvester::objects::Objects;
 use windrow_harvester::upgrade_check::{NodeReadings, UpgradeOutcome, check, kinds};
 
 use self::gates::refused_gates;
@@ -11,6 +13,7 @@ use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
 use crate::daemon::node_findings::read_own_node;
+use crate::observe::objects::{Room, ask, look_in_rounds};
 use crate::observe::upgrade_check::read_nodes;
 use crate::render::upgrade_table;
 
@@ -28,7 +31,14 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let cluster = match args.from.objects(&kinds(), context)? {
+    let asked = args.from.objects(context, async |client, at| {
+        let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_a_person());
+        ask(client, &kinds(), &mut objects, &mut room).await;
+        let judge = |objects: &Objects| look(objects, at);
+        look_in_rounds(client, &mut objects, &mut room, judge).await;
+        objects
+    });
+    let cluster = match asked? {
         Ok(seen) => seen,
         Err(exit) => return Ok(exit),
     };

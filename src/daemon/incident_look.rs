@@ -3,14 +3,13 @@
 use jiff::Timestamp;
 use kube::Client;
 use windrow_harvester::incidents::{
-    DetectorResult, MOST_ROUNDS, OwnNode, add_own, kinds_of, look, look_at_own, look_by_rules,
-    wanted,
+    DetectorResult, OwnNode, add_own, kinds_of, look, look_at_own, look_by_rules,
 };
 use windrow_harvester::objects::Objects;
 use windrow_model::reasons::Code;
 use windrow_plan::rules::FindingRule;
 
-use crate::observe::objects::{Room, ask, ask_by_name};
+use crate::observe::objects::{Room, ask_by_name, look_in_rounds};
 
 /// Looks at the whole cluster, and at this node.
 pub(super) async fn look_at_cluster(
@@ -18,7 +17,7 @@ pub(super) async fn look_at_cluster(
     now: fn() -> Timestamp,
     own: &OwnNode,
 ) -> Vec<DetectorResult> {
-    look_in_rounds(client, |objects| {
+    look_by(client, |objects| {
         let mut looked = look(objects, now());
         add_own(&mut looked, own, objects, now());
         looked
@@ -32,26 +31,15 @@ pub(super) async fn look_at_own_node(
     now: fn() -> Timestamp,
     own: &OwnNode,
 ) -> Vec<DetectorResult> {
-    look_in_rounds(client, |objects| look_at_own(own, objects, now())).await
+    look_by(client, |objects| look_at_own(own, objects, now())).await
 }
 
-/// Fetches the lists that are wanted, and those that follow from them.
-async fn look_in_rounds(
+async fn look_by(
     client: &Client,
     judge: impl Fn(&Objects) -> Vec<DetectorResult>,
 ) -> Vec<DetectorResult> {
-    let mut objects = Objects::to_be_asked();
-    let mut room = Room::of_the_daemon();
-    let mut looked = judge(&objects);
-    for _ in 0..MOST_ROUNDS {
-        let kinds = wanted(&looked);
-        if kinds.is_empty() {
-            break;
-        }
-        ask(client, &kinds, &mut objects, &mut room).await;
-        looked = judge(&objects);
-    }
-    looked
+    let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_the_daemon());
+    look_in_rounds(client, &mut objects, &mut room, judge).await
 }
 
 /// Looks for what the configuration's rules describe. Expressions are evaluated off the loop's thread.

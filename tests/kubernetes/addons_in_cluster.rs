@@ -12,8 +12,7 @@ use support::cluster::{DEADLINE, HelmVersion, eventually};
 use support::objects::{ADDON, JOB, POLICY, POLICY_BINDING};
 use support::objects::{api, create, field, patch, status};
 use windrow::act::repair::{Records, Worker, carry_out};
-use windrow::observe::objects::list;
-use windrow_harvester::incidents::{diagnose, kinds};
+use windrow::observe::objects::diagnosed;
 
 use crate::helm_controller::{DELETE, INSTALL, Site, minutes_on};
 use crate::repair_in_cluster::run;
@@ -67,7 +66,7 @@ async fn is_changeable(client: &Client) -> bool {
 
 /// Carries the cure of the one finding out, as of a time at which there is no hope left.
 async fn cure(site: &Site, later: Timestamp) {
-    let found = diagnose(&list(&site.client, &kinds()).await, later);
+    let found = diagnosed(&site.client, later).await;
     let finding = &found.findings[0];
     let root = tempfile::tempdir().unwrap();
     let records = Records::new(root.path());

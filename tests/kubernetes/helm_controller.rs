@@ -15,8 +15,7 @@ use support::helm::Helm;
 use support::objects::{ADDON, CHART, JOB, SETTING};
 use support::objects::{api, field, make, patch, serve_published, served};
 use windrow::act::repair::{Records, Worker, carry_out};
-use windrow::observe::objects::list;
-use windrow_harvester::incidents::{diagnose, kinds};
+use windrow::observe::objects::diagnosed;
 
 use crate::support;
 
@@ -107,7 +106,7 @@ impl Site {
 
     /// What Windrow finds as of a time.
     pub(crate) async fn codes(&self, now: Timestamp) -> Vec<String> {
-        let found = diagnose(&list(&self.client, &kinds()).await, now);
+        let found = diagnosed(&self.client, now).await;
         assert_eq!(found.unknown, [""; 0]);
         let codes = found.findings.iter().map(|one| one.code.to_string());
         codes.collect()
@@ -240,7 +239,7 @@ async fn an_addon_gets_stuck(version: HelmVersion) {
         (Timestamp::now() > since).then_some(())
     })
     .await;
-    let found = diagnose(&list(&site.client, &kinds()).await, later);
+    let found = diagnosed(&site.client, later).await;
     let finding = &found.findings[0];
     let root = tempfile::tempdir().unwrap();
     let records = Records::new(root.path());

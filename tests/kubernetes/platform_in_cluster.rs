@@ -16,8 +16,8 @@ use support::objects::{
     RANCHER_CLUSTER, UPGRADE,
 };
 use support::objects::{api, field, make, namespace, node, patch, play_kubelets, start, status};
-use windrow::observe::objects::{Room, ask, list};
-use windrow_harvester::incidents::{Diagnosis, diagnose, kinds, look, summed_up, wanted};
+use windrow::observe::objects::{Room, diagnosed, look_in_rounds};
+use windrow_harvester::incidents::{Diagnosis, look, summed_up};
 use windrow_harvester::objects::{ObjectKind, Objects};
 
 use crate::support;
@@ -30,22 +30,17 @@ fn codes(found: &Diagnosis) -> Vec<String> {
     findings.map(|one| one.code.to_string()).collect()
 }
 
-/// As a person asks: for everything.
+/// As a person asks.
 async fn by_person(client: &Client, at: Timestamp) -> Diagnosis {
-    diagnose(&list(client, &kinds()).await, at)
+    diagnosed(client, at).await
 }
 
 /// As the daemon asks: for what it has a reason to. And whether it has asked for all pods.
 async fn by_daemon(client: &Client, at: Timestamp) -> (Diagnosis, bool) {
     let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_the_daemon());
-    loop {
-        let looked = look(&objects, at);
-        let kinds = wanted(&looked);
-        if kinds.is_empty() {
-            return (summed_up(looked, at), objects.all(ObjectKind::POD).is_ok());
-        }
-        ask(client, &kinds, &mut objects, &mut room).await;
-    }
+    let judge = |objects: &Objects| look(objects, at);
+    let looked = look_in_rounds(client, &mut objects, &mut room, judge).await;
+    (summed_up(looked, at), objects.all(ObjectKind::POD).is_ok())
 }
 
 #[tokio::test]

@@ -14,8 +14,7 @@ use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
 use support::objects::{ADDON, CHART, JOB, POD, POLICY, POLICY_BINDING, SETTING, VM};
 use support::objects::{api, create, field, namespace, serve_published, status};
 use windrow::act::repair::{Records, Worker, carry_out};
-use windrow::observe::objects::list;
-use windrow_harvester::incidents::{diagnose, kinds};
+use windrow::observe::objects::diagnosed;
 
 use crate::support;
 
@@ -261,7 +260,7 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
     // As of a time at which there is no hope left; the real time would have to be waited for.
     let later = since + SignedDuration::from_mins(10);
     let codes = async |now: Timestamp| -> Vec<String> {
-        let found = diagnose(&list(&client, &kinds()).await, now);
+        let found = diagnosed(&client, now).await;
         assert_eq!(found.unknown, [""; 0]);
         found
             .findings
@@ -284,7 +283,7 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
     );
     assert_eq!(codes(later).await, ["addon-stuck"]);
 
-    let found = diagnose(&list(&client, &kinds()).await, later);
+    let found = diagnosed(&client, later).await;
     let finding = &found.findings[0];
     let root = tempfile::tempdir().unwrap();
     let records = Records::new(root.path());

@@ -4,8 +4,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use windrow::archive::{Archive, OWN_NODE};
-use windrow_harvester::incidents::{IncidentFinding, OwnNode, kinds, look_at_own};
-use windrow_harvester::objects::{KindListing, Objects};
+use windrow_harvester::incidents::{IncidentFinding, OwnNode, look_at_own};
+use windrow_harvester::objects::{KindListing, ObjectKind, Objects};
 use wire::{Namespace, OURS, PEER, PEER_MAC, VIP, until, wire};
 
 use crate::support::wire;
@@ -30,7 +30,7 @@ fn own_node(here: &Namespace) -> OwnNode {
 /// What is found on this node of a cluster of both sides, with these objects besides.
 fn found(own: &OwnNode, more: &[Value]) -> Vec<IncidentFinding> {
     let mut objects = Objects::default();
-    for kind in kinds() {
+    for kind in ObjectKind::ALL {
         objects.insert(kind.group_kind(), KindListing::Objects(Vec::new()));
     }
     for (name, address) in [("here", OURS), ("there", PEER)] {

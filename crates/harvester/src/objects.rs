@@ -261,6 +261,15 @@ impl Objects {
         }
     }
 
+    /// What cannot be asked, whatever is read of it.
+    pub fn closed(why: &str) -> Self {
+        let unknown = |kind: &ObjectKind| (kind.group_kind(), KindListing::Unknown(why.to_owned()));
+        Self {
+            kinds: ObjectKind::ALL.iter().map(unknown).collect(),
+            open: false,
+        }
+    }
+
     /// What is needed together, before any of it is read.
     ///
     /// # Errors

@@ -46,156 +46,76 @@ use super::upgrade::{HarvesterUpgrade, plan_in_a_line, plans_under_way};
 struct Detector {
     /// What it is called where it cannot be judged.
     name: &'static str,
-    /// The kinds that it is judged by.
-    looks_at: &'static [ObjectKind],
     find: fn(&Objects, Timestamp) -> Result<Vec<IncidentFinding>, Unlisted>,
 }
 
 const INCIDENTS: &[Detector] = &[
     Detector {
         name: "Harvester's add-ons",
-        looks_at: &[
-            ObjectKind::ADDON,
-            ObjectKind::HELM_CHART,
-            ObjectKind::JOB,
-            ObjectKind::POD,
-            ObjectKind::SETTING,
-        ],
         find: addon::find,
     },
     Detector {
         name: "what an Addon left behind",
-        looks_at: &[
-            ObjectKind::ADDON,
-            ObjectKind::HELM_CHART,
-            ObjectKind::HELM_RELEASE,
-        ],
         find: release::find,
     },
     Detector {
         name: "an upgrade by an UpgradePlan",
-        looks_at: &[ObjectKind::UPGRADE_PLAN],
         find: unknown_upgrades,
     },
     Detector {
         name: "an upgrade stuck in Pre-drained",
-        looks_at: &[
-            ObjectKind::UPGRADE,
-            ObjectKind::NODE,
-            ObjectKind::POD,
-            ObjectKind::BUDGET,
-            ObjectKind::JOB,
-            ObjectKind::KUBEVIRT,
-            ObjectKind::SETTING,
-            ObjectKind::MANAGED_CHART,
-            ObjectKind::CLUSTER_REPO,
-            ObjectKind::BUNDLE_DEPLOYMENT,
-        ],
         find: drain::find,
     },
     Detector {
         name: "machines that keep Harvester from its settings",
-        looks_at: &[ObjectKind::SETTING, ObjectKind::POD, ObjectKind::VM],
         find: machines::find,
     },
     Detector {
         name: "Rancher's node driver",
-        looks_at: &[
-            ObjectKind::FEATURE,
-            ObjectKind::NODE_DRIVER,
-            ObjectKind::CAPI_MACHINE,
-            ObjectKind::PROVISIONING_CLUSTER,
-        ],
         find: rancher::find,
     },
     Detector {
         name: "a storage network that waits",
-        looks_at: &[ObjectKind::SETTING, ObjectKind::LONGHORN_VOLUME],
         find: storage::find,
     },
     Detector {
         name: "charts that fail again and again",
-        looks_at: &[ObjectKind::HELM_CHART, ObjectKind::JOB, ObjectKind::POD],
         find: helm::find,
     },
     Detector {
         name: "RKE2 applying everything again and again",
-        looks_at: &[ObjectKind::EVENT],
         find: storm::find,
     },
     Detector {
         name: "a node driver that is off and in use",
-        looks_at: &[
-            ObjectKind::FEATURE,
-            ObjectKind::NODE_DRIVER,
-            ObjectKind::PROVISIONING_CLUSTER,
-        ],
         find: rancher::find_users,
     },
     Detector {
         name: "charts of Harvester that are not Ready",
-        looks_at: &[
-            ObjectKind::MANAGED_CHART,
-            ObjectKind::BUNDLE_DEPLOYMENT,
-            ObjectKind::UPGRADE,
-        ],
         find: platform::charts::find,
     },
     Detector {
         name: "images that platform pods cannot have",
-        looks_at: &[ObjectKind::POD, ObjectKind::ADDON, ObjectKind::NODE],
         find: platform::images::find,
     },
     Detector {
         name: "KubeVirt that is not available",
-        looks_at: &[
-            ObjectKind::KUBEVIRT,
-            ObjectKind::UPGRADE,
-            ObjectKind::UPGRADE_PLAN,
-            ObjectKind::POD,
-        ],
         find: platform::kubevirt::find,
     },
     Detector {
         name: "Helm releases left in the middle of a change",
-        looks_at: &[
-            ObjectKind::MANAGED_CHART,
-            ObjectKind::HELM_RELEASE,
-            ObjectKind::HELM_CHART,
-        ],
         find: platform::half_way::find,
     },
     Detector {
         name: "platform pods that do not end",
-        looks_at: &[
-            ObjectKind::POD,
-            ObjectKind::NODE,
-            ObjectKind::UPGRADE,
-            ObjectKind::UPGRADE_PLAN,
-        ],
         find: platform::terminating::find,
     },
     Detector {
         name: "platform pods that no node takes",
-        looks_at: &[
-            ObjectKind::UPGRADE,
-            ObjectKind::NODE,
-            ObjectKind::POD,
-            ObjectKind::NAMESPACE,
-            ObjectKind::CLAIM,
-            ObjectKind::VOLUME,
-            ObjectKind::DEPLOYMENT,
-        ],
         find: platform::pending::find,
     },
     Detector {
         name: "nodes of different versions",
-        looks_at: &[
-            ObjectKind::NODE,
-            ObjectKind::UPGRADE,
-            ObjectKind::PLAN,
-            ObjectKind::JOB,
-        ],
         find: platform::versions::find,
     },
 ];
@@ -203,18 +123,6 @@ const INCIDENTS: &[Detector] = &[
 /// Every detector.
 fn detectors() -> impl Iterator<Item = &'static Detector> {
     INCIDENTS.iter().chain(upgrade::DETECTORS)
-}
-
-/// Everything that a diagnosis looks at.
-pub fn kinds() -> Vec<ObjectKind> {
-    let mut kinds: Vec<ObjectKind> = super::drain::KINDS.to_vec();
-    let looked_at = detectors().flat_map(|incident| incident.looks_at);
-    for kind in looked_at.chain(own::OWN_KINDS) {
-        if !kinds.contains(kind) {
-            kinds.push(*kind);
-        }
-    }
-    kinds
 }
 
 /// Looks for every known incident, each by itself. A detector reads a kind only when what it has seen

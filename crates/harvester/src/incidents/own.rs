@@ -131,17 +131,6 @@ const OF_NETWORK: [&str; 2] = [
     "a VIP that was left behind",
 ];
 
-/// The kinds that are asked for besides what lies on the node's disk.
-pub(super) const OWN_KINDS: &[ObjectKind] = &[
-    ObjectKind::MANIFEST_ADDON,
-    ObjectKind::EVENT,
-    ObjectKind::CONFIG_MAP,
-    ObjectKind::LEASE,
-    ObjectKind::LINK_MONITOR,
-    ObjectKind::NODE,
-    ObjectKind::PROVISIONING_CLUSTER,
-];
-
 /// Adds to a look at the cluster what a node's own files tell: findings, and evidence for those that are about this node.
 pub fn add_own(looked: &mut Vec<DetectorResult>, own: &OwnNode, objects: &Objects, now: Timestamp) {
     for finding in looked

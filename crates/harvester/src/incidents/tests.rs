@@ -23,7 +23,7 @@ fn now() -> Timestamp {
 /// A cluster in which everything could be listed.
 fn cluster(objects: impl IntoIterator<Item = Value>) -> Objects {
     let mut all = Objects::default();
-    for kind in kinds().into_iter().chain([ObjectKind::PENDING_POD]) {
+    for kind in ObjectKind::ALL {
         all.insert(kind.group_kind(), KindListing::Objects(Vec::new()));
     }
     for object in objects {
@@ -49,7 +49,7 @@ fn an_empty_cluster_has_no_incident_and_one_that_cannot_be_asked_is_not_judged()
 #[test]
 fn values_of_a_wrong_type_are_no_incident_and_no_panic() {
     let mut odd = Vec::new();
-    for kind in kinds() {
+    for kind in ObjectKind::ALL {
         for value in [
             json!(null),
             json!(7),

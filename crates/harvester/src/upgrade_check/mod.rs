@@ -30,15 +30,15 @@ use serde_json::Value;
 use windrow_model::findings::Evidence;
 
 use self::table::{CHECKS, Row};
+use crate::drain;
 use crate::objects::{ObjectKind, Objects, Unlisted, texts};
 use crate::version::HarvesterVersion;
 use crate::versions::{Fact, HarvesterVersions, Holds, the_clusters_version};
-use crate::{drain, incidents};
 
-/// What an upgrade check looks at.
+/// What an upgrade check looks at, besides what a look for incidents wants.
 pub fn kinds() -> Vec<ObjectKind> {
-    let mut kinds = incidents::kinds();
-    for kind in drain::KINDS.iter().chain(table::KINDS) {
+    let mut kinds = drain::KINDS.to_vec();
+    for kind in table::KINDS {
         if !kinds.contains(kind) {
             kinds.push(*kind);
         }

@@ -23,7 +23,7 @@ struct Build {
 impl Build {
     fn new(release: &str) -> Self {
         let mut objects = Objects::default();
-        for kind in kinds() {
+        for kind in ObjectKind::ALL {
             objects.insert(kind.group_kind(), KindListing::Objects(Vec::new()));
         }
         let mut build = Self {

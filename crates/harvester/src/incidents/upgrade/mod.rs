@@ -34,7 +34,7 @@ use serde_json::Value;
 use windrow_model::findings::Evidence;
 
 use super::Detector;
-use crate::objects::{ObjectKind, condition, named, text};
+use crate::objects::{condition, named, text};
 use crate::upgrade::{HarvesterUpgrade, UpgradingNode, condition_time, minutes_since};
 
 pub(super) use machine::rancher_waits;
@@ -43,99 +43,46 @@ pub(super) use reboot::add_own_boot;
 pub(super) const DETECTORS: &[Detector] = &[
     Detector {
         name: "system-upgrade-controller's Plans",
-        looks_at: &[ObjectKind::PLAN, ObjectKind::NODE, ObjectKind::JOB],
         find: plan::find,
     },
     Detector {
         name: "nodes and their Machines",
-        looks_at: &[ObjectKind::CAPI_MACHINE, ObjectKind::NODE, ObjectKind::PLAN],
         find: machine::find_missing,
     },
     Detector {
         name: "Machines whose node is gone",
-        looks_at: &[ObjectKind::CAPI_MACHINE, ObjectKind::NODE],
         find: machine_left::find,
     },
     Detector {
         name: "an upgrade that begins no node",
-        looks_at: &[
-            ObjectKind::UPGRADE,
-            ObjectKind::JOB,
-            ObjectKind::NODE,
-            ObjectKind::RKE_CONTROL_PLANE,
-            ObjectKind::PROVISIONING_CLUSTER,
-            ObjectKind::MACHINE_PLAN,
-        ],
         find: machine::find_not_begun,
     },
     Detector {
         name: "an upgrade that waits in Pre-draining",
-        looks_at: &[
-            ObjectKind::UPGRADE,
-            ObjectKind::JOB,
-            ObjectKind::NODE,
-            ObjectKind::LONGHORN_ENGINE,
-            ObjectKind::LONGHORN_VOLUME,
-            ObjectKind::VMI,
-            ObjectKind::MIGRATION,
-            ObjectKind::BUDGET,
-        ],
         find: pre_drain::find,
     },
     Detector {
         name: "stale engines on a cordoned node",
-        looks_at: &[
-            ObjectKind::INSTANCE_MANAGER,
-            ObjectKind::NODE,
-            ObjectKind::LONGHORN_ENGINE,
-            ObjectKind::BUDGET,
-            ObjectKind::ORPHAN,
-        ],
         find: engine::find,
     },
     Detector {
         name: "etcd members that do not vote",
-        looks_at: &[ObjectKind::UPGRADE, ObjectKind::JOB, ObjectKind::NODE],
         find: learner::find,
     },
     Detector {
         name: "an upgrade's repository",
-        looks_at: &[
-            ObjectKind::UPGRADE,
-            ObjectKind::JOB,
-            ObjectKind::DEPLOYMENT,
-            ObjectKind::VM,
-            ObjectKind::POD,
-            ObjectKind::CLAIM,
-            ObjectKind::SHARE_MANAGER,
-            ObjectKind::LONGHORN_VOLUME,
-            ObjectKind::LONGHORN_ENGINE,
-            ObjectKind::LONGHORN_REPLICA,
-            ObjectKind::LONGHORN_SETTING,
-        ],
         find: repository::find,
     },
     Detector {
         name: "an upgrade that waits for a reboot",
-        looks_at: &[ObjectKind::UPGRADE, ObjectKind::JOB, ObjectKind::NODE],
         find: reboot::find,
     },
     Detector {
         name: "an upgrade that does not go on",
-        looks_at: &[
-            ObjectKind::UPGRADE,
-            ObjectKind::JOB,
-            ObjectKind::NODE,
-            ObjectKind::DEPLOYMENT,
-            ObjectKind::MANAGED_CHART,
-            ObjectKind::RKE_CONTROL_PLANE,
-            ObjectKind::PROVISIONING_CLUSTER,
-        ],
         find: stalled::find,
     },
     Detector {
         name: "an upgrade that failed",
-        looks_at: &[ObjectKind::UPGRADE, ObjectKind::JOB, ObjectKind::NODE],
         find: failed::find,
     },
 ];

@@ -44,6 +44,13 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     let Some(upgrade) = HarvesterUpgrade::under_way(objects)? else {
         return Ok(Vec::new());
     };
+    if upgrade.waits_for_rancher() {
+        // What Rancher says is told of such an upgrade, however short it waits.
+        objects.want(&[
+            ObjectKind::RKE_CONTROL_PLANE,
+            ObjectKind::PROVISIONING_CLUSTER,
+        ])?;
+    }
     let mut findings = harvester_down(objects, &upgrade, now)?;
     findings.extend(charts(objects, &upgrade, now)?);
     findings.extend(not_started(objects, &upgrade, now)?);

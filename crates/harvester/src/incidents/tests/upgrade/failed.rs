@@ -173,11 +173,14 @@ fn a_node_whose_new_rke2_runs_while_rancher_asks_for_nothing_is_told_with_ranche
     nothing(upgraded(new, "11:50", "draining etcd node(s) custom-1"));
     let slow = upgraded(old, "11:00", "draining etcd node(s) custom-1");
     nothing(slow.clone());
-    let lines = upgrade_in_words(&cluster(slow), now()).join("\n");
+    let slow = cluster(slow);
+    let lines = upgrade_in_words(&slow, now()).join("\n");
     assert!(
         lines.contains("Rancher says: RKEControlPlane fleet-local/local: condition Ready: Unknown, Waiting, draining etcd"),
         "{lines}"
     );
+    let (asked, _) = rounds(&slow);
+    assert_eq!(upgrade_in_words(&asked, now()).join("\n"), lines);
 }
 
 #[test]
