@@ -1,10 +1,11 @@
 //! What `hold` and `release` share: who asks, and how the outcome is printed.
 
+use windrow_decide::why::until_applied;
+
 use super::document::{self, FoundStatus, now};
 use super::{Context, Exit, complain};
 use crate::layout::Layout;
 use crate::orders::holds::{FileOutcome, ManualChange, Order, OrderRefused};
-use crate::report::why::until_applied;
 
 /// What is recorded where nobody says why.
 pub(super) const NO_REASON: &str = "no reason given";

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
 use jiff::Timestamp;
+use windrow_decide::why::until_applied;
 use windrow_decide::{HeldFile, Holder, ProbeStatus, Readiness, Status, UnknownKind, sentence};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
@@ -18,7 +19,6 @@ use super::output::Output;
 use super::{Context, Exit, style};
 use crate::printable::{printable, printable_colours};
 use crate::render::{Style, fit, wrap};
-use crate::report::why::until_applied;
 
 /// Show the node's state and its causes
 #[derive(Debug, clap::Args)]

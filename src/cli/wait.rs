@@ -5,6 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use windrow_decide::why::{files_named, names_file, nearest_file, staged};
 use windrow_decide::{Pace, Readiness, Status};
 use windrow_model::manifest::ManifestPath;
 use windrow_plan::rke2;
@@ -14,7 +15,6 @@ use super::document::{self, FoundStatus, exit_of, now};
 use super::follow::Follow;
 use super::{Context, Exit};
 use crate::orders::holds::list_manifests;
-use crate::report::why::{files_named, names_file, nearest_file, staged};
 
 /// Wait until the node or a file has reached a state
 #[derive(Debug, clap::Args)]

@@ -7,20 +7,20 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use windrow_decide::why::{
+    ExplainedProbe, ExplainedStep, ExplainedWord, WhyAnswer, explain, explain_code, unknown_name,
+};
 use windrow_decide::{PhaseState, Status};
 use windrow_model::findings::Finding;
 use windrow_plan::readiness::node::{ProbeSeverity, ProbeState};
 
-use self::chain::{Explained, explained, explained_file, outlook, roots};
+use self::chain::FilesText;
 use super::document::{self, age};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
 use crate::printable::{printable, printable_colours};
 use crate::render::{Style, wrap};
-use crate::report::why::{
-    ExplainedProbe, ExplainedStep, ExplainedWord, WhyAnswer, explain, explain_code, unknown_name,
-};
 
 /// Findings, signs and places that the short answer names.
 const SHORT_LIST: usize = 3;
@@ -122,7 +122,8 @@ fn exit_of(answer: &WhyAnswer) -> Exit {
             false => Exit::Ok,
         };
     }
-    let has = |state: &str| answer.files.iter().any(|file| file.state == state);
+    let asked = &answer.files[..answer.asked];
+    let has = |state: &str| asked.iter().any(|file| file.state == state);
     let wrong = |severity| {
         let mut findings = answer.findings.iter();
         findings.any(|one| one.severity >= severity)
@@ -165,13 +166,10 @@ fn people(answer: &WhyAnswer, at: Timestamp, verbose: bool, style: Style) -> Str
         apart(&mut out);
         word(&mut out, explained, found, view);
     }
-    let mut places = Explained::new();
-    explained(&answer.files, &mut places);
-    for file in &answer.files {
+    let mut files = FilesText::new(&answer.files, view);
+    for file in &answer.files[..answer.asked] {
         apart(&mut out);
-        explained_file(&mut out, file, 0, view);
-        roots(&mut out, file, &places, view);
-        outlook(&mut out, file, view);
+        files.write_file(&mut out, file);
     }
     // Behind a file a line each: `windrow why CODE` says more.
     let in_lines = !verbose && !answer.files.is_empty();

@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
-use windrow_decide::Status;
+use windrow_decide::{Status, why};
 
 use super::remote::{self, RemoteState};
 use crate::apiserver::ApiServer;
@@ -23,7 +23,7 @@ use crate::report::cluster::{self, NodeOutletSwitches, NodeWriter};
 use crate::report::dbus::{self, AgentHandler, ManualVerb};
 use crate::report::metrics::{self, DaemonCounters, MetricsSource, ProcessFacts};
 use crate::report::publish::StatusWatch;
-use crate::report::{login, target, why};
+use crate::report::{login, target};
 
 /// Opens the outlets of a node, each as a task in `background`. Returns how those over the network stand, for the
 /// status document.

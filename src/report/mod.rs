@@ -12,4 +12,3 @@ pub mod server;
 pub mod target;
 pub mod transitions;
 pub mod webhooks;
-pub mod why;

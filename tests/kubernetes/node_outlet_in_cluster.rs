@@ -96,7 +96,8 @@ impl Open {
         });
         let mut status: Status = serde_json::from_value(status).unwrap();
         status.headline = windrow_decide::sentence::word(&status).to_owned();
-        self.publish.send_replace(Some(PublishedStatus::new(status)));
+        self.publish
+            .send_replace(Some(PublishedStatus::new(status)));
     }
 
     async fn stop(self) {

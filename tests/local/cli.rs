@@ -394,7 +394,10 @@ fn why_goes_down_to_the_root() {
         .json();
     let step = &why["files"][0]["waitsFor"][0];
     assert_eq!(step["root"], false);
-    assert_eq!(step["because"]["waitsFor"][0]["root"], true);
+    // Behind the file that was asked about comes the one that brings what it needs.
+    assert_eq!(why["asked"], 1);
+    assert_eq!(why["files"][1]["file"], step["broughtBy"]);
+    assert_eq!(why["files"][1]["waitsFor"][0]["root"], true);
     assert_eq!(node.run(&["why", "--status", status, "ns.yaml"]).code, 0);
     assert_eq!(node.run(&["why", "--status", status, "nothing"]).code, 5);
 }

@@ -8,6 +8,7 @@
 //!
 //! - [`settings`]: the configuration as types, and how its files are merged. The program finds the files.
 //! - [`sentence`]: what the node is, in one line.
+//! - [`why`]: why a file, a probe or a word of an outlet is as it is.
 //! - [`flight`]: the lines of the flight recorder, and the replay that decides a second time.
 //!
 //! May know: the crates `model`, `plan`, `gates` and `harvester`. It does no I/O, reads no clock and takes no lock.
@@ -20,6 +21,7 @@
 pub mod flight;
 pub mod sentence;
 pub mod settings;
+pub mod why;
 
 mod action;
 mod decision;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use windrow::archive::Archive;
 use windrow::hostile;
-use windrow::report::why;
 use windrow_decide::Status;
+use windrow_decide::why;
 
 use crate::{Target, check_messages, text};
 

@@ -4,50 +4,148 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use windrow_decide::Holder;
+use windrow_decide::why::{ExplainedBlocker, ExplainedFile};
+use windrow_decide::{Blocker, Holder};
 use windrow_plan::rules::Tier;
 
 use super::{WhyView, lines};
 use crate::cli::document::age;
-use crate::report::why::{ExplainedBlocker, ExplainedFile};
 
-pub(super) fn explained_file(out: &mut String, file: &ExplainedFile, depth: usize, view: WhyView) {
-    let WhyView { at, style, .. } = view;
-    let state = match file.state {
-        "held" => style.waiting("held"),
-        "failed" | "not held" => style.bad(file.state),
-        "applied" => style.good("applied"),
-        other => other.to_owned(),
-    };
-    let _ = writeln!(
-        out,
-        "{}{} is {state}, for {}",
-        " ".repeat(depth),
-        style.strong(&file.file),
-        age(file.since, at)
-    );
-    if file.waits_for.is_empty() {
-        lines(out, depth + 2, &file.why, style);
+/// Deepest file in the text, below one that was asked about.
+const DEEPEST: usize = 24;
+
+/// The files of an answer, as a text in which each stands once.
+pub(super) struct FilesText<'a> {
+    files: BTreeMap<&'a str, &'a ExplainedFile>,
+    shown: BTreeSet<&'a str>,
+    /// Those above the one that is written.
+    above: Vec<&'a str>,
+    view: WhyView,
+}
+
+impl<'a> FilesText<'a> {
+    pub(super) fn new(files: &'a [ExplainedFile], view: WhyView) -> Self {
+        Self {
+            files: files
+                .iter()
+                .map(|file| (file.file.as_str(), file))
+                .collect(),
+            shown: BTreeSet::new(),
+            above: Vec::new(),
+            view,
+        }
     }
-    for link in &file.waits_for {
-        chain_link(out, link, depth + 2, view);
+
+    /// A file, what it waits for and from where, and what becomes of it.
+    pub(super) fn write_file(&mut self, out: &mut String, file: &'a ExplainedFile) {
+        self.write_chain(out, file, 0);
+        self.write_roots(out, file);
+        outlook(out, file, self.view);
+    }
+
+    fn write_chain(&mut self, out: &mut String, file: &'a ExplainedFile, depth: usize) {
+        let WhyView { at, style, .. } = self.view;
+        self.shown.insert(&file.file);
+        let state = match file.state {
+            "held" => style.waiting("held"),
+            "failed" | "not held" => style.bad(file.state),
+            "applied" => style.good("applied"),
+            other => other.to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "{}{} is {state}, for {}",
+            " ".repeat(depth),
+            style.strong(&file.file),
+            age(file.since, at)
+        );
+        if file.waits_for.is_empty() {
+            lines(out, depth + 2, &file.why, style);
+        }
+        self.above.push(&file.file);
+        for need in &file.waits_for {
+            write_need(out, &need.blocker, depth + 2, self.view);
+            self.write_bringer(out, need, depth + 6);
+        }
+        self.above.pop();
+    }
+
+    fn write_bringer(&mut self, out: &mut String, need: &'a ExplainedBlocker, depth: usize) {
+        let Some(file) = need.blocker.brought_by.as_deref() else {
+            return;
+        };
+        let behind = self.files.get(file).copied();
+        let line = match behind.filter(|_| self.above.len() < DEEPEST) {
+            _ if need.root => format!("{file} brings it"),
+            _ if self.above.contains(&file) => {
+                format!("{file} brings it, which waits for this one: a cycle")
+            }
+            _ if self.shown.contains(file) => {
+                format!("{file} brings it, which is explained elsewhere in this answer")
+            }
+            Some(behind) => return self.write_chain(out, behind, depth),
+            None => format!("{file} brings it, which waits too: windrow why {file}"),
+        };
+        lines(out, depth, &line, self.view.style);
+    }
+
+    /// The blockers that no staged file stands behind, where the chain does not begin with them.
+    fn write_roots(&self, out: &mut String, file: &ExplainedFile) {
+        let mut found = Vec::new();
+        self.collect_roots(file, &mut BTreeSet::new(), &mut found);
+        let at_top = |message: &String| {
+            let mut top = file.waits_for.iter();
+            top.any(|need| need.root && need.blocker.message == *message)
+        };
+        for message in found.iter().filter(|one| self.view.verbose || !at_top(one)) {
+            lines(out, 0, &format!("Root: {message}"), self.view.style);
+        }
+    }
+
+    fn collect_roots<'f>(
+        &self,
+        file: &'f ExplainedFile,
+        seen: &mut BTreeSet<&'f str>,
+        found: &mut Vec<String>,
+    ) where
+        'a: 'f,
+    {
+        if !seen.insert(&file.file) {
+            return;
+        }
+        for need in &file.waits_for {
+            if need.root && !found.contains(&need.blocker.message) {
+                found.push(need.blocker.message.clone());
+            }
+            let behind = need.waits_for_file();
+            let Some(behind) = behind.and_then(|file| self.files.get(file.as_str())) else {
+                continue;
+            };
+            if behind.waits_for.is_empty() {
+                let message = format!("{} is {}: {}", behind.file, behind.state, behind.why);
+                if !found.contains(&message) {
+                    found.push(message);
+                }
+            }
+            self.collect_roots(behind, seen, found);
+        }
     }
 }
 
-fn chain_link(out: &mut String, link: &ExplainedBlocker, depth: usize, view: WhyView) {
-    let (style, blocker) = (view.style, &link.blocker);
-    let after = blocker.tier == Tier::Advisory;
+fn write_need(out: &mut String, need: &Blocker, depth: usize, view: WhyView) {
+    let style = view.style;
+    let after = need.tier == Tier::Advisory;
     if view.verbose {
         let verb = match after {
             true => "comes after",
             false => "needs",
         };
-        let wanted = format!("{verb} {} ({})", blocker.what, blocker.condition);
+        let wanted = format!("{verb} {} ({})", need.what, need.condition);
         lines(out, depth, &wanted, style);
-        lines(out, depth + 4, &blocker.message, style);
+        lines(out, depth + 4, &need.message, style);
         let asked = format!(
             "asked for by {}; {} at {}",
-            blocker.required_by, blocker.origin.rule, blocker.origin.at
+            need.required_by, need.origin.rule, need.origin.at
         );
         lines(out, depth + 4, &asked, style);
     } else {
@@ -55,93 +153,11 @@ fn chain_link(out: &mut String, link: &ExplainedBlocker, depth: usize, view: Why
             true => " (only an order)",
             false => "",
         };
-        let line = format!("{}{only_order}", blocker.message);
+        let line = format!("{}{only_order}", need.message);
         lines(out, depth, &line, style);
     }
-    if let Some(usual) = &blocker.usual {
+    if let Some(usual) = &need.usual {
         lines(out, depth + 4, usual, style);
-    }
-    match (&link.because, &blocker.brought_by) {
-        (Some(because), _) => explained_file(out, because, depth + 4, view),
-        (None, Some(file)) if link.cycle => lines(
-            out,
-            depth + 4,
-            &format!("{file} brings it, which waits for this one: a cycle"),
-            style,
-        ),
-        (None, Some(file)) if link.explained_elsewhere => {
-            let more = format!("{file} brings it, which is explained elsewhere in this answer");
-            lines(out, depth + 4, &more, style);
-        }
-        (None, Some(file)) if link.not_explained => {
-            let more = format!("{file} brings it, which waits too: windrow why {file}");
-            lines(out, depth + 4, &more, style);
-        }
-        (None, Some(file)) => lines(out, depth + 4, &format!("{file} brings it"), style),
-        (None, None) => {}
-    }
-}
-
-/// The blockers that no staged file stands behind, where the chain does not begin with them.
-pub(super) fn roots(out: &mut String, file: &ExplainedFile, files: &Explained<'_>, view: WhyView) {
-    let mut found = Vec::new();
-    collect_roots(file, files, &mut BTreeSet::new(), &mut found);
-    let at_top = |message: &String| {
-        let mut top = file.waits_for.iter();
-        top.any(|link| link.root && link.blocker.message == *message)
-    };
-    for message in found.iter().filter(|one| view.verbose || !at_top(one)) {
-        lines(out, 0, &format!("Root: {message}"), view.style);
-    }
-}
-
-/// Where each file of an answer is explained.
-pub(super) type Explained<'a> = BTreeMap<&'a str, &'a ExplainedFile>;
-
-/// Each is explained in one place, whatever waits for it.
-pub(super) fn explained<'a>(files: &'a [ExplainedFile], into: &mut Explained<'a>) {
-    for file in files {
-        explain_below(file, into);
-    }
-}
-
-fn explain_below<'a>(file: &'a ExplainedFile, into: &mut Explained<'a>) {
-    into.entry(file.file.as_str()).or_insert(file);
-    for below in file
-        .waits_for
-        .iter()
-        .filter_map(|link| link.because.as_ref())
-    {
-        explain_below(below, into);
-    }
-}
-
-fn collect_roots<'a>(
-    file: &'a ExplainedFile,
-    files: &Explained<'a>,
-    seen: &mut BTreeSet<&'a str>,
-    found: &mut Vec<String>,
-) {
-    if !seen.insert(file.file.as_str()) {
-        return;
-    }
-    for link in &file.waits_for {
-        if link.root && !found.contains(&link.blocker.message) {
-            found.push(link.blocker.message.clone());
-        }
-        let elsewhere = link.blocker.brought_by.as_ref();
-        let elsewhere = elsewhere.filter(|_| link.explained_elsewhere);
-        let elsewhere = elsewhere.and_then(|file| files.get(file.as_str()).copied());
-        let Some(because) = link.because.as_deref().or(elsewhere) else {
-            continue;
-        };
-        if because.waits_for.is_empty() {
-            let message = format!("{} is {}: {}", because.file, because.state, because.why);
-            if !found.contains(&message) {
-                found.push(message);
-            }
-        }
-        collect_roots(because, files, seen, found);
     }
 }
 
@@ -156,7 +172,7 @@ fn by_time(at: Timestamp, deadline: Timestamp) -> String {
 }
 
 /// What will happen to it, and what a person can do.
-pub(super) fn outlook(out: &mut String, file: &ExplainedFile, view: WhyView) {
+fn outlook(out: &mut String, file: &ExplainedFile, view: WhyView) {
     let WhyView { at, verbose, style } = view;
     if file.state != "held" {
         return;
@@ -198,7 +214,6 @@ pub(super) fn outlook(out: &mut String, file: &ExplainedFile, view: WhyView) {
 
 #[cfg(test)]
 mod tests {
-    use windrow_decide::Blocker;
     use windrow_model::findings::Location;
     use windrow_plan::Origin;
 
@@ -207,25 +222,18 @@ mod tests {
 
     #[test]
     fn after_how_long_it_was_there_in_earlier_boots_is_told_below_what_is_waited_for() {
-        let link = |usual: Option<&str>| ExplainedBlocker {
-            blocker: Blocker {
-                what: "the kind Widget.example.com".to_owned(),
-                condition: "served".to_owned(),
-                tier: Tier::Required,
-                message: "waits for the kind Widget".to_owned(),
-                required_by: "Widget w".to_owned(),
-                origin: Origin {
-                    rule: "inferred/kind-served".to_owned(),
-                    at: Location::line("widget.yaml", 1),
-                },
-                brought_by: None,
-                usual: usual.map(str::to_owned),
+        let need = |usual: Option<&str>| Blocker {
+            what: "the kind Widget.example.com".to_owned(),
+            condition: "served".to_owned(),
+            tier: Tier::Required,
+            message: "waits for the kind Widget".to_owned(),
+            required_by: "Widget w".to_owned(),
+            origin: Origin {
+                rule: "inferred/kind-served".to_owned(),
+                at: Location::line("widget.yaml", 1),
             },
-            root: true,
-            because: None,
-            cycle: false,
-            explained_elsewhere: false,
-            not_explained: false,
+            brought_by: None,
+            usual: usual.map(str::to_owned),
         };
         let view = WhyView {
             at: Timestamp::UNIX_EPOCH,
@@ -234,7 +242,7 @@ mod tests {
         };
         let shown = |usual| {
             let mut out = String::new();
-            chain_link(&mut out, &link(usual), 2, view);
+            write_need(&mut out, &need(usual), 2, view);
             out
         };
         let usual = "usually there after 12 s to 1 min, on 13 of 14 boots";

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use windrow_model::manifest::ManifestPath;
 
-use crate::report::why::{names_file, nearest_file};
+use windrow_decide::why::{names_file, nearest_file};
 
 /// What a person typed, as paths below the manifests directory.
 ///

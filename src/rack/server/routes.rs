@@ -17,6 +17,7 @@ use http::header::{
 use http::uri::Authority;
 use http::{HeaderValue, Method, StatusCode};
 use tokio::time::timeout;
+use windrow_decide::why;
 use windrow_rack::{LARGEST_REPORT, read_event};
 
 use super::{AGES, BETWEEN, HEAD, RackServer};
@@ -24,7 +25,6 @@ use crate::https::PeerConnection;
 use crate::printable::{escaped, json_pretty};
 use crate::rack::NotTaken;
 use crate::render::{ChainFile, ChainLink, NodePage, node_page, policy, rack_page, rack_part};
-use crate::report::why;
 
 type Server = State<Arc<RackServer>>;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use windrow_decide::why::unknown_name;
 use windrow_decide::{Pace, Status};
 use zbus::message::{Flags, Header, Message};
 use zbus::{Connection, DynamicType, Variant, fdo};
@@ -17,7 +18,6 @@ use super::reply::reply_error;
 use super::{AgentHandler, ManualVerb, NAME, PATH};
 use crate::printable::{is_hidden, printable};
 use crate::report::publish::{PublishedStatus, StatusWatch};
-use crate::report::why::unknown_name;
 
 /// The values of the properties at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

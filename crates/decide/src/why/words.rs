@@ -1,10 +1,10 @@
 //! The words of the outlets that are no name of a file, an object or a probe: steps, reason codes, states.
 
-use windrow_decide::{Pace, Phase, ProbeStatus, Status, sentence};
 use windrow_model::reasons::{Code, REASONS, Reason};
 use windrow_plan::readiness::node::{BUILTIN, ProbeState};
 
 use super::{ExplainedStep, ExplainedWord, until_applied};
+use crate::{Pace, Phase, ProbeStatus, Status, sentence};
 
 /// The states that outlets show, and what each says. The first word of each is how outlets write it.
 const STATES: &[(&[&str], &str)] = &[
@@ -303,11 +303,11 @@ fn shown_as_code(status: &Status, code: Code) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use serde::Serialize;
-    use windrow_decide::settings::WebhookEvent;
-    use windrow_decide::{Cause, NodeRole, UnknownKind};
     use windrow_plan::readiness::node::PhaseState;
 
     use super::*;
+    use crate::settings::WebhookEvent;
+    use crate::{Cause, NodeRole, UnknownKind};
 
     fn written<T: Serialize>(all: &[T]) -> Vec<String> {
         let text = |one: &T| {

@@ -1,0 +1,209 @@
+//! Files, and what each waits for, up to the bounds of an answer.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use windrow_model::manifest::ManifestPath;
+use windrow_model::reasons::Code;
+
+use super::answer::{ExplainedBlocker, ExplainedFile};
+use crate::{Blocker, HeldFile, Holder, Phase, PhaseState, Status};
+
+/// Most files and needs of one answer, and most bytes of their texts. Every user may ask.
+const MOST_ENTRIES: usize = 1_000;
+const MOST_BYTES: usize = 256 << 10;
+
+/// The files of one answer, until it is full.
+pub(super) struct FilesOfAnswer<'s> {
+    status: &'s Status,
+    entries: usize,
+    bytes: usize,
+    pub(super) is_cut: bool,
+}
+
+impl<'s> FilesOfAnswer<'s> {
+    pub(super) fn new(status: &'s Status) -> Self {
+        Self {
+            status,
+            entries: 0,
+            bytes: 0,
+            is_cut: false,
+        }
+    }
+
+    /// Is there room for one entry more? Without it the answer is cut.
+    fn has_room(&mut self) -> bool {
+        let room = self.entries < MOST_ENTRIES && self.bytes < MOST_BYTES;
+        self.is_cut |= !room;
+        room
+    }
+
+    /// An entry, whose texts have this length in bytes.
+    fn count(&mut self, bytes: usize) {
+        self.entries += 1;
+        self.bytes += bytes;
+    }
+
+    /// Those for which there is room.
+    pub(super) fn explain_files<'f>(
+        &mut self,
+        files: impl Iterator<Item = &'f ManifestPath>,
+    ) -> Vec<ExplainedFile> {
+        let mut explained = Vec::new();
+        for file in files {
+            if !self.has_room() {
+                break;
+            }
+            explained.extend(self.explain_file(file));
+        }
+        explained
+    }
+
+    /// Adds the files behind these, and those behind them, each once.
+    pub(super) fn add_files_behind(&mut self, files: &mut Vec<ExplainedFile>) {
+        let known = files.iter().map(|file| file.file.clone());
+        let mut known: BTreeSet<ManifestPath> = known.collect();
+        let mut next = 0;
+        while let Some(file) = files.get(next) {
+            let behind = file.waits_for.iter();
+            let behind = behind.filter_map(ExplainedBlocker::waits_for_file);
+            let new = behind.filter(|file| known.insert((*file).clone()));
+            let new: Vec<ManifestPath> = new.cloned().collect();
+            files.extend(self.explain_files(new.iter()));
+            next += 1;
+        }
+    }
+
+    /// `None` where no such file is staged.
+    fn explain_file(&mut self, file: &ManifestPath) -> Option<ExplainedFile> {
+        let staging = &self.status.staging;
+        if let Some(held) = staging.held.iter().find(|one| one.file == *file) {
+            return Some(self.explain_held_file(held));
+        }
+        let (state, since, why) = state_of(self.status, file)?;
+        self.count(file.as_str().len() + why.len());
+        Some(ExplainedFile {
+            file: file.clone(),
+            state,
+            since,
+            why,
+            by: None,
+            overdue: false,
+            deadline: None,
+            waits_for: Vec::new(),
+            name_spares_hold: None,
+            no_name_spares_hold: None,
+            release: None,
+        })
+    }
+
+    fn explain_held_file(&mut self, held: &HeldFile) -> ExplainedFile {
+        self.count(held.file.as_str().len() + held.why.len());
+        let mut waits_for = Vec::new();
+        for blocker in &held.blockers {
+            if !self.has_room() {
+                break;
+            }
+            waits_for.push(self.explain_blocker(blocker));
+        }
+        let ours = held.by == Holder::Windrow;
+        ExplainedFile {
+            file: held.file.clone(),
+            state: "held",
+            since: held.since,
+            why: held.why.to_string(),
+            by: Some(held.by),
+            overdue: held.overdue,
+            deadline: held.deadline,
+            waits_for,
+            name_spares_hold: held.name_spares_hold.clone(),
+            no_name_spares_hold: held.no_name_spares_hold.clone(),
+            release: ours.then(|| format!("windrow release {}", held.file)),
+        }
+    }
+
+    fn explain_blocker(&mut self, blocker: &Blocker) -> ExplainedBlocker {
+        let Blocker {
+            what,
+            condition,
+            message,
+            required_by,
+            origin,
+            brought_by,
+            usual,
+            tier: _,
+        } = blocker;
+        let texts = [what, condition, message, required_by, &origin.rule];
+        let texts: usize = texts.iter().map(|text| text.len()).sum();
+        self.count(texts + origin.at.file.len() + usual.as_ref().map_or(0, String::len));
+        let waits = |file: &ManifestPath| waits(self.status, file);
+        ExplainedBlocker {
+            blocker: blocker.clone(),
+            root: !brought_by.as_ref().is_some_and(waits),
+        }
+    }
+}
+
+/// Is there something to say of a file that brings something: is it staged and not applied?
+fn waits(status: &Status, file: &ManifestPath) -> bool {
+    let staging = &status.staging;
+    staging.held.iter().any(|one| one.file == *file)
+        || state_of(status, file).is_some_and(|(state, ..)| state != "applied")
+}
+
+/// The state of a file that is not held, since when, and why.
+fn state_of(status: &Status, file: &ManifestPath) -> Option<(&'static str, Timestamp, String)> {
+    let staging = &status.staging;
+    if let Some(file) = staging.not_held.iter().find(|one| one.file == *file) {
+        let why = format!(
+            "{} It should wait: {}",
+            sentence(&Code::NotHeld.say(&[("error", &file.error)])),
+            file.why
+        );
+        return Some(("not held", file.since, why));
+    }
+    if let Some(failed) = staging.failed.iter().find(|one| one.file == *file) {
+        let why = format!("RKE2 cannot apply it: {}", failed.message);
+        return Some(("failed", failed.since, why));
+    }
+    if let Some(one) = staging.released.iter().find(|one| one.file == *file) {
+        return Some(("released", one.since, until_applied(status).to_owned()));
+    }
+    let one = staging.applied.iter().find(|one| one.file == *file)?;
+    let why = "RKE2 has applied it".to_owned();
+    Some(("applied", one.since, why))
+}
+
+/// What a released file waits for.
+pub fn until_applied(status: &Status) -> &'static str {
+    if !status.role.applies_manifests() {
+        return "RKE2 reads no manifests on a node of this role";
+    }
+    match api_answers(status) {
+        Some(true) => "RKE2 applies it at its next pass, within 15 s",
+        Some(false) => "RKE2 applies it once kube-apiserver answers",
+        None => "RKE2 applies it at its next pass",
+    }
+}
+
+/// Does kube-apiserver answer, as far as the document says? `None` where it does not say.
+fn api_answers(status: &Status) -> Option<bool> {
+    let unreachable = [Code::ApiUnreachable, Code::CredentialRefused];
+    if status.phase == Phase::WaitingForApi || unreachable.contains(&status.reason.code) {
+        return Some(false);
+    }
+    let mut steps = status.phases.iter();
+    match steps.find(|step| step.name == Phase::Api) {
+        // Before the role of the node is known, none of its checks counts.
+        Some(step) => (step.total > 0).then_some(step.state == PhaseState::Done),
+        // Without probes only staging says so.
+        None => Some(true),
+    }
+}
+
+/// A line as a sentence of its own.
+fn sentence(line: &str) -> String {
+    let mut letters = line.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
