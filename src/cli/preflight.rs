@@ -47,10 +47,6 @@ pub(super) struct Args {
     /// Judge a machine that was read before (`-o json`), and nothing of this one
     #[arg(long, value_name = "FILE", conflicts_with_all = ["disk_test", "interface", "offline"])]
     host: Option<PathBuf>,
-    #[arg(long, hide = true, default_value_t = windrow_host::dns::PORT)]
-    dns_port: u16,
-    #[arg(long, hide = true, default_value_t = windrow_host::ntp::PORT)]
-    ntp_port: u16,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,

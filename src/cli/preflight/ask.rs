@@ -11,7 +11,7 @@ use windrow_harvester::who_has::waits;
 use windrow_host::minimums::PublishedMinimums;
 use windrow_host::{
     ConfiguredValue, DnsReading, FsyncReading, HostFacts, JoinReading, NtpReading, PlannedRole,
-    Reading, Surroundings, VipReading, WantedNode, host_of,
+    Reading, Surroundings, VipReading, WantedNode, dns, host_of, ntp,
 };
 
 use super::super::cluster::runtime;
@@ -131,7 +131,7 @@ async fn network(
     }
     let (addresses, (name_servers, time_servers), join) = tokio::join!(
         addresses(args, wanted, host),
-        servers(args, layout, wanted),
+        servers(layout, wanted, (dns::PORT, ntp::PORT)),
         join(wanted)
     );
     Surroundings {
@@ -186,11 +186,11 @@ async fn claims(address: &str, link: Option<String>) -> (bool, Result<Vec<Addres
     }
 }
 
-/// The name servers, and then the time servers by the addresses that these know.
+/// The name servers, and then the time servers by the addresses that these know. `ports`: those of both.
 async fn servers(
-    args: &Args,
     layout: &Layout,
     wanted: &WantedNode,
+    ports: (u16, u16),
 ) -> (Vec<DnsReading>, Vec<NtpReading>) {
     let configured = wanted.name_servers.iter();
     let mut servers: Vec<String> = configured.map(|one| one.text.clone()).collect();
@@ -210,7 +210,7 @@ async fn servers(
             Ok(address) => {
                 let id = random().to_le_bytes();
                 let id = u16::from_le_bytes([id[0], id[1]]);
-                ask_name_server(SocketAddr::new(address, args.dns_port), name, id).await
+                ask_name_server(SocketAddr::new(address, ports.0), name, id).await
             }
             Err(_) => Err("is no address".to_owned()),
         };
@@ -232,7 +232,7 @@ async fn servers(
         let address = literal.or_else(|| known.get(server.as_str()).copied());
         async move {
             let told = match address {
-                Some(address) => ask_for_time(SocketAddr::new(address, args.ntp_port), now).await,
+                Some(address) => ask_for_time(SocketAddr::new(address, ports.1), now).await,
                 None => Err("was not asked: no name server knows its address".to_owned()),
             };
             NtpReading {
@@ -257,4 +257,61 @@ async fn join(wanted: &WantedNode) -> Option<JoinReading> {
         server: format!("{host} port {port}"),
         answers: answers.map(|()| true).into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::thread;
+
+    use windrow_host::ConfiguredValue;
+    use windrow_model::findings::Location;
+    use windrow_plan::rules::Platform;
+
+    use super::*;
+
+    /// A server on this machine that answers every packet, and its port.
+    fn server(answer: fn(&[u8]) -> Vec<u8>) -> u16 {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        thread::spawn(move || {
+            let mut packet = [0; 512];
+            while let Ok((length, from)) = socket.recv_from(&mut packet) {
+                let _ = socket.send_to(&answer(&packet[..length]), from);
+            }
+        });
+        port
+    }
+
+    #[tokio::test]
+    async fn name_and_time_servers_of_the_configuration_are_really_asked() {
+        // Answers with the question's own header, and one address.
+        let names = server(|packet| {
+            let mut answer = packet.to_vec();
+            (answer[2], answer[3], answer[7]) = (0x81, 0x80, 1);
+            answer.extend([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
+            answer
+        });
+        let times = server(|packet| {
+            let mut answer = packet[..48].to_vec();
+            (answer[0], answer[1]) = (0x24, 2);
+            answer.copy_within(40..48, 24);
+            answer.copy_within(40..48, 32);
+            answer
+        });
+        let value = |text: &str| ConfiguredValue {
+            text: text.to_owned(),
+            at: Location::line("node.yaml", 1),
+        };
+        let wanted = WantedNode {
+            name_servers: vec![value("127.0.0.1"), value("nowhere")],
+            time_servers: vec![value("time.example")],
+            ..WantedNode::bare(Platform::Harvester, PlannedRole::Worker)
+        };
+        let (known, told) = servers(&Layout::new("/"), &wanted, (names, times)).await;
+        let answers = known.iter().map(|reading| reading.answer.known().cloned());
+        let here = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(answers.collect::<Vec<_>>(), [Some(vec![here]), None]);
+        assert!(told[0].behind_millis.known().is_some(), "{told:?}");
+    }
 }
