@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use windrow_model::manifest::{Object, read_each};
+use windrow_plan::rules::parse_duration;
 
 use super::document::{self, FoundStatus, now};
 use super::inputs::{self, Input};
@@ -32,10 +33,20 @@ pub(super) struct Args {
     /// Include the manifests themselves, not only what they declare; Secrets without their data
     #[arg(long)]
     with_manifests: bool,
-    /// How long collecting may take, in seconds; whatever is missing by then is left out
-    #[arg(long, value_name = "SECONDS", default_value_t = 120,
-          value_parser = clap::value_parser!(u64).range(1..=3600))]
-    timeout: u64,
+    /// How long collecting may take, at most 1h; whatever is missing by then is left out. A number alone is in seconds
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = patience)]
+    timeout: Duration,
+}
+
+fn patience(text: &str) -> Result<Duration, String> {
+    let patience = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => parse_duration(text)?,
+    };
+    match (1..=3600).contains(&patience.as_secs()) {
+        true => Ok(patience),
+        false => Err("write a duration from 1s to 1h".to_owned()),
+    }
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
@@ -64,7 +75,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         layout,
         live: context.layout.is_this_machine(),
         manifests: args.with_manifests,
-        patience: Duration::from_secs(args.timeout),
+        patience: args.timeout,
     };
     runtime.block_on(collect(
         &ApiServer::on(&context.layout),
@@ -247,4 +258,19 @@ fn markers(manifests: &Path, limits: &windrow_model::manifest::ReadLimits) -> Va
             told
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_out_is_a_duration_or_a_number_of_seconds() {
+        for (text, seconds) in [("120", 120), ("2m", 120), ("1h", 3600), ("1s", 1)] {
+            assert_eq!(patience(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for wrong in ["0", "3601", "500ms", "2h", "", "soon", "-1"] {
+            assert!(patience(wrong).is_err(), "{wrong}");
+        }
+    }
 }
