@@ -1729,7 +1729,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__preflight)
-            opts="-o -h --platform --version --role --production --disk-test --interface --offline --host --dns-port --ntp-port --output --root --help"
+            opts="-o -h --platform --version --role --production --disk-test --interface --offline --host --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1756,14 +1756,6 @@ _windrow() {
                     return 0
                     ;;
                 --host)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --dns-port)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --ntp-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2123,7 +2115,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__status)
-            opts="-v -o -h --watch --verbose --output --json --console --root --help"
+            opts="-v -o -h --watch --verbose --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -91,7 +91,7 @@ json\t''
 yaml\t''
 dot\t''
 mermaid\t''
-svg\t''"
+svg\t'A picture'"
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l platform -d 'What the manifests are for; a Harvester configuration and --harvester say so themselves' -r -f -a "harvester\t''
 rke2\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
@@ -99,7 +99,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rke2 -d 'RKE2\'
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l hardware -d 'The machine\'s class of hardware, as `windrow preflight` and `windrow knowledge show` name it (16cpu-64g-nvme), or what `windrow preflight -o json` printed on it: times that were learned on such machines come before those of all' -r
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform; when not given, that of the configuration, or of this node' -r -f -a "harvester\t''
 rke2\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l version -d 'Harvester\'s version or RKE2\'s; when not given, that of the image, or else the newest that is known' -r
@@ -109,8 +109,6 @@ witness\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l disk-test -d 'Measure writes in this directory, on the disk that etcd will use' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l interface -d 'The link on which to ask whether addresses are free; when not given, the first one of the configuration' -r
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l host -d 'Judge a machine that was read before (`-o json`), and nothing of this one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l dns-port -r
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l ntp-port -r
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
@@ -140,8 +138,6 @@ yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Show every change as a line with time and host, until interrupted; with -v the whole state at each change'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s v -l verbose -d 'Show everything: also what is applied and what passes'
-complete -c windrow -n "__fish_windrow_using_subcommand status" -l json -d 'Print the status document: the same as `-o json`'
-complete -c windrow -n "__fish_windrow_using_subcommand status" -l console -d 'Print one line of at most 65 characters'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -337,7 +333,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand rack" -s h -l help -d 'P
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'Where to write it; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'How long collecting may take, in seconds; whatever is missing by then is left out' -r
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'How long collecting may take, at most 1h; whatever is missing by then is left out. A number alone is in seconds' -r
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Include the manifests themselves, not only what they declare; Secrets without their data'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s h -l help -d 'Print help'

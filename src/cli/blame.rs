@@ -8,7 +8,7 @@ use windrow_decide::flight::{BootState, BootTimeline, Flights, boots};
 
 use super::inputs::{is_standard_input, standard_input};
 use super::out::print_whole;
-use super::output::{as_json, as_yaml};
+use super::output::Output;
 use super::{Context, Exit, complain, style};
 use crate::archive::Archive;
 use crate::layout::Layout;
@@ -36,20 +36,11 @@ pub(super) struct Args {
     )]
     boot: i64,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = BlameOutput::Table)]
-    output: BlameOutput,
+    #[arg(short, long, value_parser = Output::one_of(FORMATS), default_value = "table")]
+    output: Output,
 }
 
-/// The formats of a timeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum BlameOutput {
-    #[value(alias = "text")]
-    Table,
-    Json,
-    Yaml,
-    /// A picture
-    Svg,
-}
+const FORMATS: &[Output] = &[Output::Table, Output::Json, Output::Yaml, Output::Svg];
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let flights = match read(args.from.as_deref(), context) {
@@ -82,10 +73,11 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     timeline.cautions.extend(flights.damage.iter().cloned());
     let text = match args.output {
-        BlameOutput::Table => printable_colours(&blame_table(&timeline, style())),
-        BlameOutput::Json => as_json(&timeline)?,
-        BlameOutput::Yaml => as_yaml(&timeline)?,
-        BlameOutput::Svg => boot_picture(&timeline),
+        Output::Svg => boot_picture(&timeline),
+        output => {
+            let table = || printable_colours(&blame_table(&timeline, style()));
+            output.render(&timeline, table)?
+        }
     };
     print_whole(&text)?;
     Ok(match timeline.end.state {

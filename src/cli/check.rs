@@ -12,9 +12,9 @@ use windrow_simulate::rehearse::check::{
 };
 
 pub(super) use self::args::Args;
-use self::args::{FailOn, Output};
+use self::args::FailOn;
 use super::out::print_whole;
-use super::output::{as_json, as_yaml};
+use super::output::Output;
 use super::rehearse::{FoundOnNode, Rehearsed, rehearse};
 use super::{Context, Exit, complain, style};
 use crate::files::{Durability, replace};
@@ -105,13 +105,11 @@ fn rendered(
     args: &Args,
 ) -> anyhow::Result<String> {
     Ok(match format {
-        Output::Table => render::check_table(report, style()),
-        Output::Json => as_json(report)?,
-        Output::Yaml => as_yaml(report)?,
         Output::Sarif => render::check_sarif(report)?,
         Output::Junit => render::check_junit(report, args.fail_on.verdict()),
         Output::Github => render::check_github(report),
         Output::Html => render::check_page(report, rehearsal),
+        format => format.render(report, || render::check_table(report, style()))?,
     })
 }
 

@@ -42,7 +42,7 @@ struct ShowArgs {
     #[arg(long)]
     origin: bool,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
 }
 

@@ -55,7 +55,7 @@ struct LookArgs {
     #[arg(long, value_name = "VERSION")]
     target: Option<Version>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
 }
 

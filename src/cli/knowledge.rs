@@ -30,7 +30,7 @@ enum KnowledgeVerb {
         #[command(flatten)]
         from: From,
         /// Output format
-        #[arg(short, long, value_enum, default_value_t = Output::Table)]
+        #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
         output: Output,
     },
     /// Compare two knowledge files
@@ -40,7 +40,7 @@ enum KnowledgeVerb {
         /// The second one
         after: PathBuf,
         /// Output format
-        #[arg(short, long, value_enum, default_value_t = Output::Table)]
+        #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
         output: Output,
     },
     /// Tell what is known of a kind, an object, a chart, an operator or a phase
@@ -50,7 +50,7 @@ enum KnowledgeVerb {
         #[command(flatten)]
         from: From,
         /// Output format
-        #[arg(short, long, value_enum, default_value_t = Output::Table)]
+        #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
         output: Output,
     },
 }

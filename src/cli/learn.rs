@@ -10,7 +10,7 @@ use windrow_learn::{Backtest, BootSet, KnowledgeFile, MOST_BOOTS, Summary};
 
 use self::inputs::{Gathered, gather};
 use super::out::{print_whole, style};
-use super::output::{as_json, as_yaml};
+use super::output::Output;
 use super::{Context, Exit, complain};
 use crate::files::{Durability, read_text, replace};
 use crate::printable::printable_colours;
@@ -31,24 +31,14 @@ pub(super) struct Args {
     backtest: bool,
 }
 
-/// The formats of a backtest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BacktestOutput {
-    Table,
-    Json,
-    Yaml,
-    Svg,
-}
-
-impl BacktestOutput {
-    fn parse(word: Option<&Path>) -> Result<Self, String> {
-        match word.and_then(Path::to_str) {
-            None | Some("table" | "text") => Ok(Self::Table),
-            Some("json") => Ok(Self::Json),
-            Some("yaml") => Ok(Self::Yaml),
-            Some("svg") => Ok(Self::Svg),
-            Some(_) => Err("with --backtest -o is a format: table, json, yaml or svg".to_owned()),
-        }
+/// The format of a backtest, from what stands behind `-o`.
+fn backtest_format(word: Option<&Path>) -> Result<Output, String> {
+    match word.and_then(Path::to_str) {
+        None | Some("table" | "text") => Ok(Output::Table),
+        Some("json") => Ok(Output::Json),
+        Some("yaml") => Ok(Output::Yaml),
+        Some("svg") => Ok(Output::Svg),
+        Some(_) => Err("with --backtest -o is a format: table, json, yaml or svg".to_owned()),
     }
 }
 
@@ -84,7 +74,7 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
 
 /// Always fine where it could be reckoned: what it found is the result.
 fn backtest(args: &Args) -> anyhow::Result<Exit> {
-    let output = match BacktestOutput::parse(args.output.as_deref()) {
+    let output = match backtest_format(args.output.as_deref()) {
         Ok(output) => output,
         Err(why) => {
             complain(&[why]);
@@ -104,10 +94,11 @@ fn backtest(args: &Args) -> anyhow::Result<Exit> {
         }
     });
     let text = match output {
-        BacktestOutput::Table => printable_colours(&backtest_table(&backtest, style())),
-        BacktestOutput::Json => as_json(&backtest)?,
-        BacktestOutput::Yaml => as_yaml(&backtest)?,
-        BacktestOutput::Svg => backtest_picture(&backtest),
+        Output::Svg => backtest_picture(&backtest),
+        output => {
+            let table = || printable_colours(&backtest_table(&backtest, style()));
+            output.render(&backtest, table)?
+        }
     };
     print_whole(&text)?;
     Ok(Exit::Ok)

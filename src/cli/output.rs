@@ -1,40 +1,52 @@
 //! In which format a verb prints its document: for people, or for programs.
 
+use clap::ValueEnum as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use crate::printable::{json_pretty, yaml};
 
-/// The format of a verb that has a document and a table of it. Verbs that can draw or write reports list their own, and
-/// write JSON and YAML by the functions below.
+/// A format. Each verb has a list of those that it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Output {
     #[value(alias = "text")]
     Table,
     Json,
     Yaml,
+    Dot,
+    Mermaid,
+    /// A picture
+    Svg,
+    /// For code hosts that show findings beside the source
+    Sarif,
+    /// For CI systems that show test reports
+    Junit,
+    /// Annotations of GitHub Actions
+    Github,
+    /// A page of its own, to be looked at in a browser
+    Html,
 }
 
 impl Output {
-    /// The document in this format. `table` makes the one for people.
+    /// The formats of a verb that has a document and a table of it.
+    pub(super) const DOCUMENT: &[Self] = &[Self::Table, Self::Json, Self::Yaml];
+
+    /// Takes one of these from the command line.
+    pub(super) fn one_of(formats: &'static [Self]) -> impl TypedValueParser<Value = Self> {
+        let names = formats.iter().filter_map(Self::to_possible_value);
+        PossibleValuesParser::new(names).try_map(|name| Self::from_str(&name, false))
+    }
+
+    /// The document as JSON or YAML. For every other format `table` makes the text for people.
     pub(super) fn render<T: Serialize>(
         self,
         document: &T,
         table: impl FnOnce() -> String,
     ) -> anyhow::Result<String> {
         match self {
-            Self::Table => Ok(table()),
-            Self::Json => as_json(document),
-            Self::Yaml => as_yaml(document),
+            Self::Json => Ok(json_pretty(document)? + "\n"),
+            Self::Yaml => yaml(document),
+            _ => Ok(table()),
         }
     }
-}
-
-/// A document as JSON.
-pub(super) fn as_json<T: Serialize>(document: &T) -> anyhow::Result<String> {
-    Ok(json_pretty(document)? + "\n")
-}
-
-/// A document as YAML: the same value.
-pub(super) fn as_yaml<T: Serialize>(document: &T) -> anyhow::Result<String> {
-    yaml(document)
 }

@@ -14,7 +14,7 @@ use windrow_simulate::rehearse::proofs::switched_off;
 
 use super::inputs::{self, Inputs, NamedVersions, Versions, skipped_by};
 use super::out::print_whole;
-use super::output::{as_json, as_yaml};
+use super::output::Output;
 use super::{Context, Exit, complain, style};
 use crate::observe::platform::detect;
 use crate::observe::rke2::config_files;
@@ -29,7 +29,7 @@ pub(super) struct Args {
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    #[arg(short, long, value_parser = Output::one_of(FORMATS), default_value = "table")]
     output: Output,
     /// What the manifests are for; a Harvester configuration and --harvester say so themselves
     #[arg(long, value_enum, conflicts_with = "harvester")]
@@ -41,15 +41,14 @@ pub(super) struct Args {
     rules: Vec<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Table,
-    Json,
-    Yaml,
-    Dot,
-    Mermaid,
-    Svg,
-}
+const FORMATS: &[Output] = &[
+    Output::Table,
+    Output::Json,
+    Output::Yaml,
+    Output::Dot,
+    Output::Mermaid,
+    Output::Svg,
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum PlatformArg {
@@ -180,12 +179,13 @@ fn plan_inputs(
 
 fn print(plan: &Plan, output: Output) -> anyhow::Result<()> {
     print_whole(&match output {
-        Output::Table => render::table(plan, style()),
-        Output::Json => as_json(&render::PlanReport::from_plan(plan))?,
-        Output::Yaml => as_yaml(&render::PlanReport::from_plan(plan))?,
         Output::Dot => render::dot(plan),
         Output::Mermaid => render::mermaid(plan),
         Output::Svg => render::svg(plan),
+        Output::Json | Output::Yaml => {
+            output.render(&render::PlanReport::from_plan(plan), String::new)?
+        }
+        _ => render::table(plan, style()),
     })
 }
 

@@ -91,7 +91,7 @@ pub(super) struct Args {
     #[arg(long)]
     once: bool,
     /// Output format, with --once
-    #[arg(short, long, value_enum, default_value_t = Output::Table, requires = "once")]
+    #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table", requires = "once")]
     output: Output,
     /// End when every expected node is Ready; with --timeout, or then
     #[arg(long, value_name = "WHAT", value_parser = ["ready"], conflicts_with = "once")]

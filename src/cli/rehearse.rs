@@ -11,12 +11,11 @@ mod rehearsed;
 
 use windrow_simulate::rehearse::{Ending, Rehearsal};
 
-use self::args::Output;
 pub(super) use self::args::{Args, SetupArgs};
 pub(super) use self::findings::FoundOnNode;
 pub(super) use self::rehearsed::{Rehearsed, rehearse};
 use super::out::print_whole;
-use super::output::{as_json, as_yaml};
+use super::output::Output;
 use super::{Context, Exit, complain, style};
 use crate::render;
 
@@ -50,9 +49,7 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
 
 fn print(rehearsal: &Rehearsal, output: Output) -> anyhow::Result<()> {
     print_whole(&match output {
-        Output::Table => render::rehearsal(rehearsal, style()),
-        Output::Json => as_json(rehearsal)?,
-        Output::Yaml => as_yaml(rehearsal)?,
         Output::Html => render::page(rehearsal),
+        output => output.render(rehearsal, || render::rehearsal(rehearsal, style()))?,
     })
 }

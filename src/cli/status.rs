@@ -30,7 +30,7 @@ pub(super) struct Args {
     #[arg(short, long)]
     verbose: bool,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
 }
 

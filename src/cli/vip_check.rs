@@ -33,7 +33,7 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
 }
 

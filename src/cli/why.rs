@@ -33,7 +33,7 @@ pub(super) struct Args {
     #[arg(value_name = "FILE|OBJECT|PROBE|CODE|STEP", required = true, num_args = 1..=2)]
     what: Vec<String>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
     /// Explain from this status document, whoever wrote it and whenever, or from `-`
     #[arg(long, value_name = "FILE")]

@@ -6,6 +6,7 @@ use clap::ValueEnum as _;
 use windrow_simulate::rehearse::check::CheckVerdict;
 
 use super::super::rehearse::SetupArgs;
+use crate::cli::output::Output;
 
 /// Check everything that can be known before the image is burned, and say one verdict
 #[derive(Debug, clap::Args)]
@@ -13,7 +14,7 @@ pub(in crate::cli) struct Args {
     #[command(flatten)]
     pub(super) setup: SetupArgs,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    #[arg(short, long, value_parser = Output::one_of(FORMATS), default_value = "table")]
     pub(super) output: Output,
     /// Also write the report in a format into a file; can be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = written)]
@@ -27,20 +28,15 @@ pub(in crate::cli) struct Args {
     pub(super) accept: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Output {
-    Table,
-    Json,
-    Yaml,
-    /// For code hosts that show findings beside the source
-    Sarif,
-    /// For CI systems that show test reports
-    Junit,
-    /// Annotations of GitHub Actions
-    Github,
-    /// A page of its own, to be looked at in a browser
-    Html,
-}
+const FORMATS: &[Output] = &[
+    Output::Table,
+    Output::Json,
+    Output::Yaml,
+    Output::Sarif,
+    Output::Junit,
+    Output::Github,
+    Output::Html,
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum FailOn {
@@ -54,7 +50,7 @@ pub(super) enum FailOn {
 
 fn written(text: &str) -> Result<(Output, PathBuf), String> {
     let known = || {
-        let formats = Output::value_variants().iter();
+        let formats = FORMATS.iter();
         let names: Vec<_> = formats
             .filter_map(|format| Some(format.to_possible_value()?.get_name().to_owned()))
             .collect();
@@ -62,7 +58,7 @@ fn written(text: &str) -> Result<(Output, PathBuf), String> {
     };
     let (format, file) = text.split_once('=').ok_or_else(known)?;
     match Output::from_str(format, false) {
-        Ok(format) if !file.is_empty() => Ok((format, file.into())),
+        Ok(format) if FORMATS.contains(&format) && !file.is_empty() => Ok((format, file.into())),
         _ => Err(known()),
     }
 }

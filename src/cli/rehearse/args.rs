@@ -8,6 +8,7 @@ use windrow_plan::rules::parse_duration;
 
 use crate::cli::Exit;
 use crate::cli::inputs::NamedVersions;
+use crate::cli::output::Output;
 
 /// How the verb ends on wrong use or a file that cannot be read, and what it says.
 pub(super) type UnusableInput = (Exit, Vec<String>);
@@ -21,7 +22,7 @@ pub(in crate::cli) struct Args {
     #[command(flatten)]
     pub(super) setup: SetupArgs,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    #[arg(short, long, value_parser = Output::one_of(FORMATS), default_value = "table")]
     pub(super) output: Output,
 }
 
@@ -68,15 +69,7 @@ impl SetupArgs {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Output {
-    #[value(alias = "text")]
-    Table,
-    Json,
-    Yaml,
-    /// A page of its own, to be looked at in a browser
-    Html,
-}
+const FORMATS: &[Output] = &[Output::Table, Output::Json, Output::Yaml, Output::Html];
 
 fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|_| format!("`{text}` is not a duration; write it like 20m"))
