@@ -246,6 +246,8 @@ async fn send(client: &Client, address: &str, json: &Value) -> Answer {
         fields: causes
             .iter()
             .filter_map(|cause| Some(without_indexes(cause["field"].as_str()?)))
+            // So it calls the taints of a Node's spec.
+            .map(|field| field.replace("metadata.taints", "spec.taints"))
             .collect(),
     }
 }
