@@ -32,6 +32,21 @@ pub(super) struct Args {
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
+    /// Print the status document: the same as `-o json`
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// Print one line of at most 65 characters
+    #[arg(long, conflicts_with_all = ["json", "output"])]
+    console: bool,
+}
+
+impl Args {
+    fn format(&self) -> Output {
+        match self.json {
+            true => Output::Json,
+            false => self.output,
+        }
+    }
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
@@ -47,8 +62,8 @@ fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let mut follow = Follow::file(&context.layout.status())?;
     let host = host();
     let mut out = std::io::stdout();
-    let by_line = args.output == Output::Table && !args.verbose;
-    let full_screen = out.is_terminal() && args.output == Output::Table && args.verbose;
+    let by_line = args.format() == Output::Table && !args.console && !args.verbose;
+    let full_screen = out.is_terminal() && args.format() == Output::Table && args.verbose;
     let mut before: Option<Status> = None;
     loop {
         let found = document::current(context);
@@ -69,7 +84,7 @@ fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
                 text(args, &found, found.now(&context.layout))?
             ),
             // One document behind another.
-            true if args.output == Output::Yaml => {
+            true if args.format() == Output::Yaml => {
                 format!("---\n{}", text(args, &found, found.now(&context.layout))?)
             }
             true => text(args, &found, found.now(&context.layout))?,
@@ -103,8 +118,11 @@ fn host() -> String {
 
 fn text(args: &Args, found: &FoundStatus, now: Timestamp) -> anyhow::Result<String> {
     let status = found.shown();
+    if args.console {
+        return Ok(one_line(&status, now) + "\n");
+    }
     let table = || printable_colours(&table(&status, found, args.verbose, now));
-    args.output.render(&status, table)
+    args.format().render(&status, table)
 }
 
 fn table(status: &Status, found: &FoundStatus, verbose: bool, now: Timestamp) -> String {

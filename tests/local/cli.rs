@@ -319,11 +319,11 @@ fn a_status_that_nobody_keeps_is_unknown_and_says_why() {
     assert_eq!(ran.code, 5, "{ran:?}");
     assert!(ran.out.contains("Windrow is not installed here"), "{ran:?}");
     node.write("run/windrow/status.json", STATUS);
-    let ran = node.run(&["status", "-o", "json"]);
+    let ran = node.run(&["status", "--json"]);
     assert_eq!(ran.code, 5, "{ran:?}");
     assert_eq!(ran.json()["readiness"], "Unknown");
     assert_eq!(ran.json()["reason"]["code"], "state-unknown");
-    let line = node.run(&["console", "--once"]).out;
+    let line = node.run(&["status", "--console"]).out;
     assert!(line.trim_end().chars().count() <= 65, "{line}");
     assert_eq!(node.run(&["wait", "--timeout", "0s"]).code, 5);
 }

@@ -121,7 +121,7 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         exits: STATE,
         examples: &[
             ("windrow status", "What the node is, and why."),
-            ("windrow status -o json", "The status document."),
+            ("windrow status --json", "The status document."),
             (
                 "windrow status --watch",
                 "A line for each change, with time and host.",

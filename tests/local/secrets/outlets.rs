@@ -317,8 +317,8 @@ fn nothing_planted_comes_out_of_any_outlet_of_the_daemon() {
     }
     for arguments in [
         &["status"][..],
-        &["status", "-o", "json"],
-        &["console", "--once"],
+        &["status", "--json"],
+        &["status", "--console"],
         &["why", "80-after-0.yaml"],
         &["why", "80-after-1.yaml", "-o", "json"],
         &["why", "00-alias.yaml"],

@@ -953,7 +953,7 @@ reasons! {
             "d64e5688d5cb5d065e37c63151d860c4";
         BecameUnknown "became-unknown" Warning
             "the node is Unknown{was}, step \"{phase}\": {why}"
-            "Unknown is not a `no`: something could not be found out. `windrow status -o json` shows under probes what was asked and why there was no answer."
+            "Unknown is not a `no`: something could not be found out. `windrow status --json` shows under probes what was asked and why there was no answer."
             "e4851752902d1105cbd2345554377951";
         BootStalled "boot-stalled" Warning
             "the boot has stalled, step \"{phase}\" ({expected}): nothing has moved for 20 minutes. {why}"
