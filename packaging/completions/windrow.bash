@@ -2115,7 +2115,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__status)
-            opts="-v -o -h --watch --verbose --output --root --help"
+            opts="-v -o -h --watch --verbose --output --json --console --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -138,6 +138,8 @@ yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Show every change as a line with time and host, until interrupted; with -v the whole state at each change'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s v -l verbose -d 'Show everything: also what is applied and what passes'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -l json -d 'Print the status document: the same as `-o json`'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -l console -d 'Print one line of at most 65 characters'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''

@@ -8,8 +8,8 @@ pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<
     names
         .filter_map(|name| {
             let folded = folded(name);
-            // A quarter of the longer one may be mistyped; short names must fit better.
-            let limit = (wrong.len().max(folded.len()) / 4).clamp(1, 4);
+            // A third of the longer one may be mistyped (`costum`); short names must fit better.
+            let limit = (wrong.len().max(folded.len()) / 3).clamp(1, 4);
             let near = folded.len().abs_diff(wrong.len()) <= limit;
             let distance = near.then(|| damerau_levenshtein(&wrong, &folded))?;
             (distance <= limit).then_some((distance, name))
@@ -45,6 +45,7 @@ mod tests {
             ("Node-Swap", "NodeSwap"),
             ("NodeSwapp", "NodeSwap"),
             ("ndoeswa", "NodeSwap"),
+            ("nudeswop", "NodeSwap"),
             (
                 "PodReadyToStartContainerCondition",
                 "PodReadyToStartContainersCondition",
