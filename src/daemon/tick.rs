@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
+use windrow_decide::transitions::Transitions;
 use windrow_decide::{
     Action, ClusterEvent, Decision, Event, Interests, MarkerTrouble, StagingState, WebhookStatus,
 };
@@ -41,7 +42,6 @@ use crate::report::metrics::DaemonCounters;
 use crate::report::notify::{ServiceManager, watchdog_interval};
 use crate::report::publish::{Publisher, StatusWatch};
 use crate::report::server::ServerState;
-use crate::report::transitions::Transitions;
 
 /// How long a tick collects further events before it decides.
 pub(super) const BURST: Duration = Duration::from_millis(20);

@@ -22,10 +22,10 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
+use windrow_decide::transitions::{ProbeChange, ReadinessChange};
 use windrow_decide::{Event, Phase};
 use windrow_model::reasons::Severity;
 
-use super::transitions::{ProbeChange, ReadinessChange};
 use crate::causes::plain;
 use crate::printable::printable;
 

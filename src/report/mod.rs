@@ -10,5 +10,4 @@ pub mod notify;
 pub mod publish;
 pub mod server;
 pub mod target;
-pub mod transitions;
 pub mod webhooks;

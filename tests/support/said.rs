@@ -63,6 +63,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
 const ELSEWHERE: &[&str] = &[
     "src/cli",
     "src/observe/probes",
+    "crates/harvester/src/health",
     "crates/model/src/reasons/table",
     "crates/apischema",
     "crates/simulate",
@@ -111,7 +112,11 @@ pub(crate) fn of_verbs() -> Vec<Said> {
 pub(crate) fn of_probes() -> Vec<Said> {
     let outcome = r#"(?s)(?:ProbeOutcome::(?:failed|stuck)\(|failed_as\([^"]*?,|absent =|why =)\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)""#;
     let refused = r#"(?s)ProbeOutcome::(?:unknown|refused)\((?:"[^"]*"|[^",]*),\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)""#;
-    let probes = || of_directory("src/observe/probes");
+    let probes = || {
+        let mut all = of_directory("src/observe/probes");
+        all.extend(of_directory("crates/harvester/src/health"));
+        all
+    };
     let mut texts = said(probes(), outcome, |_| true);
     texts.extend(said(probes(), refused, |_| true));
     texts.sort_by(|one, other| one.file.cmp(&other.file));

@@ -9,6 +9,7 @@
 //! - [`settings`]: the configuration as types, and how its files are merged. The program finds the files.
 //! - [`sentence`]: what the node is, in one line.
 //! - [`why`]: why a file, a probe or a word of an outlet is as it is.
+//! - [`transitions`]: what changed from one status to the next, for the journal.
 //! - [`flight`]: the lines of the flight recorder, and the replay that decides a second time.
 //!
 //! May know: the crates `model`, `plan`, `gates` and `harvester`. It does no I/O, reads no clock and takes no lock.
@@ -21,6 +22,7 @@
 pub mod flight;
 pub mod sentence;
 pub mod settings;
+pub mod transitions;
 pub mod why;
 
 mod action;

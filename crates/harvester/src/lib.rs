@@ -1,5 +1,5 @@
 //! What is known of Harvester and of what runs on it (Rancher, KubeVirt, Longhorn), by version: its installer's configuration, its
-//! addons, the incidents that are recognised in a list of objects, whether a drain would finish, where a pod could run,
+//! addons, whether its parts work, the incidents that are recognised in a list of objects, whether a drain would finish, where a pod could run,
 //! whether an upgrade would begin and end.
 //!
 //! May know: the crates `model` and `plan`.
@@ -15,6 +15,7 @@ pub mod addons;
 pub mod console;
 pub mod drain;
 pub mod etcd_member;
+pub mod health;
 pub mod incidents;
 pub mod installer;
 pub mod network;

@@ -1,6 +1,9 @@
 //! What kube-apiserver reports about itself, the node's own Node and Harvester's parts.
 
 use serde_json::Value;
+use windrow_harvester::health::{
+    condition, draining, only_modified, plan_at_work, promoting, storage_network as is_configured,
+};
 use windrow_harvester::objects::{items, text};
 use windrow_harvester::upgrade::{HarvesterUpgrade, plan_in_a_line, plans_under_way, under_way};
 use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Transition};
@@ -101,65 +104,6 @@ pub(super) async fn own_node(
     }
 }
 
-/// The Plan whose Job is running, among the Jobs that system-upgrade-controller created for the node.
-fn plan_at_work(jobs: &Value) -> Option<String> {
-    let ended = |job: &Value| {
-        ["Complete", "Failed"]
-            .iter()
-            .any(|kind| condition(job, kind) == Some(ProbeOutcome::Passed))
-    };
-    let jobs = jobs["items"].as_array()?;
-    let job = jobs.iter().find(|job| !ended(job))?;
-    job["metadata"]["labels"]["upgrade.cattle.io/plan"]
-        .as_str()
-        .map(str::to_owned)
-}
-
-/// Harvester taints a node before Rancher drains it.
-fn draining(node: &Value) -> Option<String> {
-    let taints = node["spec"]["taints"].as_array()?;
-    let drain = taints
-        .iter()
-        .any(|taint| taint["key"] == "kubevirt.io/drain");
-    drain.then(|| "the taint kubevirt.io/drain".to_owned())
-}
-
-fn promoting(node: &Value) -> Option<String> {
-    let status = node["metadata"]["annotations"]["harvesterhci.io/promote-status"].as_str()?;
-    (status == "running").then(|| "Harvester's promotion job runs".to_owned())
-}
-
-/// The condition of this type, as it stands.
-pub(super) fn condition_of<'o>(object: &'o Value, kind: &str) -> Option<&'o Value> {
-    listed_condition(&object["status"], kind)
-}
-
-fn listed_condition<'o>(status: &'o Value, kind: &str) -> Option<&'o Value> {
-    let mut conditions = status["conditions"].as_array()?.iter();
-    conditions.find(|condition| condition["type"] == kind)
-}
-
-/// A condition that has to be True; `None` when the object has none of the type.
-pub(super) fn condition(object: &Value, kind: &str) -> Option<ProbeOutcome> {
-    condition_in(&object["status"], kind)
-}
-
-/// The same in a status.
-pub(super) fn condition_in(status: &Value, kind: &str) -> Option<ProbeOutcome> {
-    let condition = listed_condition(status, kind)?;
-    if condition["status"] == "True" {
-        return Some(ProbeOutcome::Passed);
-    }
-    let text = |key: &str| condition[key].as_str().unwrap_or_default().trim();
-    let why = match (text("reason"), text("message")) {
-        ("", "") => format!("{kind} is {}", text("status")),
-        (reason, "") => reason.to_owned(),
-        ("", message) => message.to_owned(),
-        (reason, message) => format!("{reason}: {message}"),
-    };
-    Some(ProbeOutcome::failed(why.replace('\n', " ")))
-}
-
 /// Rancher's Deployment.
 pub(super) async fn rancher(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "Rancher is not installed yet";
@@ -181,17 +125,6 @@ pub(super) async fn managed_chart(context: &ProbeContext, node: &str) -> ProbeOu
         },
         Err(outcome) => outcome,
     }
-}
-
-/// Fleet reports Modified for a chart that was changed after its installation, and only the installation counts here.
-/// (`NotReady(1) Modified(2) [Cluster …]` lists several states.)
-pub(super) fn only_modified(message: &str) -> bool {
-    let states: Vec<&str> = message
-        .split([' ', ';'])
-        .take_while(|word| !word.starts_with('['))
-        .filter(|word| word.ends_with(')') && word.contains('('))
-        .collect();
-    !states.is_empty() && states.iter().all(|state| state.starts_with("Modified("))
 }
 
 /// A ready endpoint of Harvester's webhook: without one, every change is refused.
@@ -256,15 +189,10 @@ async fn upgrading(context: &ProbeContext, node: &str, list: &Value) -> Option<S
 /// The storage network: the setting exists, and is configured unless it is empty.
 pub(super) async fn storage_network(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "Setting storage-network does not exist yet";
-    let setting = match admin(context, Ask::StorageNetwork, node, absent).await {
-        Ok(setting) => setting,
-        Err(outcome) => return outcome,
-    };
-    if setting["value"].as_str().is_none_or(str::is_empty) {
-        return ProbeOutcome::Passed;
+    match admin(context, Ask::StorageNetwork, node, absent).await {
+        Ok(setting) => is_configured(&setting),
+        Err(outcome) => outcome,
     }
-    condition(&setting, "configured")
-        .unwrap_or_else(|| ProbeOutcome::failed("Harvester has reported no status yet"))
 }
 
 pub(super) async fn admin(
@@ -281,50 +209,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_node_is_ready_by_its_condition_and_not_by_being_there() {
-        let node = |status: &str| {
-            json!({"status": {"conditions": [
-                {"type": "MemoryPressure", "status": "False"},
-                {"type": "Ready", "status": status, "reason": "KubeletNotReady",
-                 "message": "cni plugin not initialized"},
-            ]}})
-        };
-        assert_eq!(
-            condition(&node("True"), "Ready"),
-            Some(ProbeOutcome::Passed)
-        );
-        for status in ["False", "Unknown"] {
-            assert_eq!(
-                condition(&node(status), "Ready"),
-                Some(ProbeOutcome::failed(
-                    "KubeletNotReady: cni plugin not initialized"
-                ))
-            );
-        }
-        assert_eq!(condition(&json!({"status": {}}), "Ready"), None);
-    }
-
-    #[test]
-    fn a_chart_that_is_only_modified_was_installed() {
-        for (message, installed) in [
-            (
-                "Modified(1) [Cluster fleet-local/local]; deployment.apps harvester modified",
-                true,
-            ),
-            ("NotReady(1) [Cluster fleet-local/local]", false),
-            ("NotReady(1) Modified(1) [Cluster fleet-local/local]", false),
-            (
-                "WaitApplied(1) [Cluster fleet-local/local: Modified(1)]",
-                false,
-            ),
-            ("Modified by hand", false),
-            ("", false),
-        ] {
-            assert_eq!(only_modified(message), installed, "{message}");
-        }
-    }
 
     #[test]
     fn the_checks_that_failed_are_named() {

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::Instant;
 use windrow_harvester::etcd_member::{self, Vote};
+use windrow_harvester::objects::condition;
 use windrow_plan::readiness::node::ProbeOutcome;
 
-use super::cluster::condition_of;
 use crate::locked::lock;
 
 /// The conditions that are False on a healthy node: three of the kubelet's, and one of the network plug-in's.
@@ -79,8 +79,8 @@ impl OwnNodeSigns {
     fn read(node: &Value) -> Self {
         let labels = &node["metadata"]["labels"];
         let bad = BAD.iter().filter_map(|kind| {
-            let condition = condition_of(node, kind).filter(|one| one["status"] == "True")?;
-            let text = |key: &str| condition[key].as_str().unwrap_or_default().trim();
+            let is_true = condition(node, kind).filter(|one| one["status"] == "True")?;
+            let text = |key: &str| is_true[key].as_str().unwrap_or_default().trim();
             Some(match (text("reason"), text("message")) {
                 ("", "") => (*kind).to_owned(),
                 ("", said) | (said, "") => format!("{kind} ({said})"),

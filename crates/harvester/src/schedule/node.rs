@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::selector::Labels;
+use crate::health::DRAIN_TAINT;
 use crate::objects::{items, text, texts};
 use windrow_model::quantity::milli;
 
 /// The taint that a cordoned node has, or is treated as having.
 pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
-
-/// The taint of a node that Harvester drains for its maintenance mode.
-const DRAINING: &str = "kubevirt.io/drain";
 
 /// What keeps pods away from a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +97,7 @@ impl SchedulerNode {
     pub fn uncordon(&mut self) {
         self.unschedulable = false;
         self.taints
-            .retain(|taint| ![UNSCHEDULABLE, DRAINING].contains(&taint.key.as_str()));
+            .retain(|taint| ![UNSCHEDULABLE, DRAIN_TAINT].contains(&taint.key.as_str()));
     }
 
     /// The taints that the scheduler sees: a cordoned node counts as tainted even before the taint is

@@ -5,6 +5,7 @@ use windrow_model::findings::Evidence;
 
 use super::preflight::{is, seen_in, upgrades};
 use super::{Cluster, Looked, NoAnswer, Seen};
+use crate::health::DRAIN_TAINT;
 use crate::objects::{ObjectKind, items, named, text, texts};
 
 /// What Rancher writes when it asks for a drain, and Harvester when it answers (Rancher `pkg/capr/common.go`, Harvester
@@ -63,8 +64,8 @@ pub(super) fn leftovers(cluster: &Cluster<'_>) -> Looked {
     for node in nodes {
         let subject = format!("Node {}", named(node));
         for taint in items(node, "/spec/taints") {
-            if text(taint, "/key") == "kubevirt.io/drain" {
-                seen.wrong(&subject, "spec.taints", "kubevirt.io/drain");
+            if text(taint, "/key") == DRAIN_TAINT {
+                seen.wrong(&subject, "spec.taints", DRAIN_TAINT);
             }
         }
         if let Some(image) = texts(node, "/metadata/annotations").get(IMAGE) {

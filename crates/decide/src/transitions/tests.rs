@@ -1,25 +1,20 @@
 //! Which changes in a series of statuses are reported.
 
-use windrow_decide::{ExpectationSource, PhaseExpectation, PhaseState, PhaseStatus, StatusReason};
 use windrow_plan::readiness::node::ProbeSeverity;
 
 use super::*;
-use crate::report::publish::sample;
+use crate::{ExpectationSource, PhaseExpectation, PhaseState, PhaseStatus, StatusReason};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
 fn status(readiness: Readiness, phase: Phase, code: Code) -> Status {
+    let message = "because".to_owned();
+    let reason = StatusReason { code, message };
     Status {
         generation: 7,
-        readiness,
-        phase,
-        reason: StatusReason {
-            code,
-            message: "because".to_owned(),
-        },
-        ..sample("because")
+        ..Status::new(readiness, phase, reason, at(0))
     }
 }
 

@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_decide::sentence::{expected_time, word, word_inside};
-use windrow_decide::{Pace, Phase, ProbeStatus, Readiness, Status};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::{ProbeId, ProbeState};
+
+use crate::sentence::{expected_time, word, word_inside};
+use crate::{Pace, Phase, ProbeStatus, Readiness, Status};
 
 /// How long something has to be unknown before that is written.
 const LASTING: SignedDuration = SignedDuration::from_secs(30);

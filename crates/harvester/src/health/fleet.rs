@@ -1,0 +1,135 @@
+//! Fleet's charts and Bundles, and Rancher's provisioning of its own cluster.
+
+use serde_json::Value;
+use windrow_model::redact;
+use windrow_plan::readiness::node::ProbeOutcome;
+
+use super::condition;
+
+/// Has Rancher provisioned the cluster?
+pub fn provisioned(cluster: &Value) -> ProbeOutcome {
+    match condition(cluster, "Provisioned") {
+        Some(ProbeOutcome::Passed) if cluster["status"]["ready"] != true => {
+            ProbeOutcome::failed("it is Provisioned, and its status is not ready")
+        }
+        Some(outcome) => outcome,
+        None => ProbeOutcome::failed("Rancher has reported no status yet"),
+    }
+}
+
+/// What is wrong with a ManagedChart.
+pub fn chart_fault(chart: &Value) -> Option<String> {
+    let name = chart["metadata"]["name"].as_str().unwrap_or_default();
+    match condition(chart, "Ready") {
+        Some(ProbeOutcome::Failed { why, .. }) if !only_modified(&why) => {
+            Some(format!("{name}: {why}"))
+        }
+        Some(_) => None,
+        None => Some(format!("{name}: Fleet has reported no status yet")),
+    }
+}
+
+/// The faults of Bundles without a ManagedChart. Fleet's column Status is the message of the condition Ready, which is
+/// empty where that is True (Fleet's definition of Bundle, 0.10 to 0.15).
+pub fn bundle_faults(table: &Value) -> Result<Vec<String>, ProbeOutcome> {
+    let columns = table["columnDefinitions"].as_array();
+    let column = |name: &str| {
+        let mut columns = columns?.iter();
+        columns.position(|column| column["name"] == name)
+    };
+    let (Some(name), Some(status)) = (column("Name"), column("Status")) else {
+        let why = "the table has no columns Name and Status";
+        return Err(ProbeOutcome::unknown("the Bundles of fleet-local", why));
+    };
+    let rows = table["rows"].as_array().into_iter().flatten();
+    Ok(rows
+        .filter_map(|row| {
+            let cell = |at: usize| row["cells"][at].as_str().unwrap_or_default();
+            let (name, said) = (cell(name), redact::message(cell(status)));
+            let fine = name.starts_with("mcc-") || said.is_empty() || only_modified(&said);
+            (!fine).then(|| format!("{name}: {said}"))
+        })
+        .collect())
+}
+
+/// Fleet reports Modified for a chart that was changed after its installation, and only the installation counts here.
+/// (`NotReady(1) Modified(2) [Cluster …]` lists several states.)
+pub fn only_modified(message: &str) -> bool {
+    let states: Vec<&str> = message
+        .split([' ', ';'])
+        .take_while(|word| !word.starts_with('['))
+        .filter(|word| word.ends_with(')') && word.contains('('))
+        .collect();
+    !states.is_empty() && states.iter().all(|state| state.starts_with("Modified("))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_cluster_is_provisioned_when_both_its_condition_and_its_status_say_so() {
+        let cluster = |status: &str, ready: bool| {
+            provisioned(&json!({"status": {"ready": ready, "conditions": [
+                {"type": "Provisioned", "status": status, "message": "waiting for probes: etcd"},
+            ]}}))
+        };
+        assert_eq!(cluster("True", true), ProbeOutcome::Passed);
+        assert_eq!(
+            cluster("Unknown", true),
+            ProbeOutcome::failed("waiting for probes: etcd")
+        );
+        assert!(matches!(
+            cluster("True", false),
+            ProbeOutcome::Failed { .. }
+        ));
+    }
+
+    #[test]
+    fn bundles_are_judged_by_fleets_own_column() {
+        let table = |status: &str| {
+            json!({
+                "columnDefinitions": [{"name": "Name"}, {"name": "BundleDeployments-Ready"}, {"name": "Status"}],
+                "rows": [
+                    {"cells": ["fleet-agent-local", "1/1", ""]},
+                    {"cells": ["local-managed-system-agent", "0/1", status]},
+                    // Its ManagedChart is asked itself.
+                    {"cells": ["mcc-harvester", "0/1", "NotReady(1) [Cluster fleet-local/local]"]},
+                ],
+            })
+        };
+        assert_eq!(bundle_faults(&table("")), Ok(Vec::new()));
+        assert_eq!(
+            bundle_faults(&table("Modified(1) [Cluster fleet-local/local]")),
+            Ok(Vec::new())
+        );
+        let applied = "ErrApplied(1) [Cluster fleet-local/local: no such host]";
+        assert_eq!(
+            bundle_faults(&table(applied)),
+            Ok(vec![format!("local-managed-system-agent: {applied}")])
+        );
+        assert!(bundle_faults(&json!({"rows": []})).is_err());
+    }
+
+    #[test]
+    fn a_chart_that_is_only_modified_was_installed() {
+        for (message, installed) in [
+            (
+                "Modified(1) [Cluster fleet-local/local]; deployment.apps harvester modified",
+                true,
+            ),
+            ("NotReady(1) [Cluster fleet-local/local]", false),
+            ("NotReady(1) Modified(1) [Cluster fleet-local/local]", false),
+            (
+                "WaitApplied(1) [Cluster fleet-local/local: Modified(1)]",
+                false,
+            ),
+            ("Modified by hand", false),
+            ("", false),
+        ] {
+            assert_eq!(only_modified(message), installed, "{message}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Does a part of the platform work, by what its own object says? All alike in Harvester v1.4.0 to v1.8.2. Whoever asks for the objects
+//! says what it means where there is none.
+
+mod fleet;
+mod kubevirt;
+mod longhorn;
+mod node;
+
+use serde_json::Value;
+use windrow_plan::readiness::node::ProbeOutcome;
+
+use crate::objects;
+
+pub use self::fleet::{bundle_faults, chart_fault, only_modified, provisioned};
+pub use self::kubevirt::kubevirt_works;
+pub use self::longhorn::usable_disks;
+pub(crate) use self::node::DRAIN_TAINT;
+pub use self::node::{draining, plan_at_work, promoting};
+
+/// A condition that has to be True; `None` when the object has none of the type.
+pub fn condition(object: &Value, kind: &str) -> Option<ProbeOutcome> {
+    Some(has_to_be_true(kind, objects::condition(object, kind)?))
+}
+
+fn has_to_be_true(kind: &str, condition: &Value) -> ProbeOutcome {
+    if condition["status"] == "True" {
+        return ProbeOutcome::Passed;
+    }
+    let text = |key: &str| condition[key].as_str().unwrap_or_default().trim();
+    let why = match (text("reason"), text("message")) {
+        ("", "") => format!("{kind} is {}", text("status")),
+        (reason, "") => reason.to_owned(),
+        ("", message) => message.to_owned(),
+        (reason, message) => format!("{reason}: {message}"),
+    };
+    ProbeOutcome::failed(why.replace('\n', " "))
+}
+
+/// The storage network by its setting: configured, unless the setting is empty.
+pub fn storage_network(setting: &Value) -> ProbeOutcome {
+    if setting["value"].as_str().is_none_or(str::is_empty) {
+        return ProbeOutcome::Passed;
+    }
+    condition(setting, "configured")
+        .unwrap_or_else(|| ProbeOutcome::failed("Harvester has reported no status yet"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_ready_by_its_condition_and_not_by_being_there() {
+        let node = |status: &str| {
+            json!({"status": {"conditions": [
+                {"type": "MemoryPressure", "status": "False"},
+                {"type": "Ready", "status": status, "reason": "KubeletNotReady",
+                 "message": "cni plugin not initialized"},
+            ]}})
+        };
+        assert_eq!(
+            condition(&node("True"), "Ready"),
+            Some(ProbeOutcome::Passed)
+        );
+        for status in ["False", "Unknown"] {
+            assert_eq!(
+                condition(&node(status), "Ready"),
+                Some(ProbeOutcome::failed(
+                    "KubeletNotReady: cni plugin not initialized"
+                ))
+            );
+        }
+        assert_eq!(condition(&json!({"status": {}}), "Ready"), None);
+    }
+}

@@ -1,0 +1,37 @@
+//! What is done to a node.
+
+use serde_json::Value;
+use windrow_plan::readiness::node::ProbeOutcome;
+
+use super::condition;
+use crate::objects::{items, text};
+
+/// What Harvester taints a node with before Rancher drains it.
+pub(crate) const DRAIN_TAINT: &str = "kubevirt.io/drain";
+
+/// The Plan whose Job is running, among the Jobs that system-upgrade-controller created for the node.
+pub fn plan_at_work(jobs: &Value) -> Option<String> {
+    let ended = |job: &Value| {
+        ["Complete", "Failed"]
+            .iter()
+            .any(|kind| condition(job, kind) == Some(ProbeOutcome::Passed))
+    };
+    let jobs = jobs["items"].as_array()?;
+    let job = jobs.iter().find(|job| !ended(job))?;
+    job["metadata"]["labels"]["upgrade.cattle.io/plan"]
+        .as_str()
+        .map(str::to_owned)
+}
+
+/// Is the node being drained?
+pub fn draining(node: &Value) -> Option<String> {
+    let mut taints = items(node, "/spec/taints").iter();
+    let is_drained = taints.any(|taint| text(taint, "/key") == DRAIN_TAINT);
+    is_drained.then(|| format!("the taint {DRAIN_TAINT}"))
+}
+
+/// Harvester makes the node a server.
+pub fn promoting(node: &Value) -> Option<String> {
+    let status = node["metadata"]["annotations"]["harvesterhci.io/promote-status"].as_str()?;
+    (status == "running").then(|| "Harvester's promotion job runs".to_owned())
+}
