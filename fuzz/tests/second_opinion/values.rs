@@ -47,8 +47,8 @@ fn quantities_are_read_as_apimachinery_reads_them() {
         },
         Listed {
             name: LARGE,
-            example: "0.1234567890123456789012345678901234567890",
-            _why: "with more than some thirty digits, or such an exponent, a quantity is unknown to Windrow",
+            example: "0.12345678901234567890123456789012345678901",
+            _why: "with forty digits, or such an exponent, a quantity is unknown to Windrow",
         },
         Listed {
             name: NEGATIVE,
