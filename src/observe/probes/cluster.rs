@@ -206,8 +206,6 @@ pub(super) async fn admin(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
