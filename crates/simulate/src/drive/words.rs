@@ -108,8 +108,7 @@ impl Oracle {
                     .insert(format!("{file} failed: that was another content"));
             }
         }
-        let waits = |held: &&HeldFile| held.waits() && !WAITS_FOR_NO_NEED.contains(&held.code);
-        for held in staging.held.iter().filter(waits) {
+        for held in &staging.held {
             let path = &held.file;
             let file = plan.files.iter().find(|file| file.path == *path);
             let lacks = file.into_iter().flat_map(|file| file.requirements());
@@ -123,7 +122,8 @@ impl Oracle {
             // Others end by a deadline, or are met in the pass that applies the file.
             let kept = lacks.iter().filter(|one| one.harms() && !one.at_once);
             let kept: BTreeSet<_> = kept.map(|one| one.need).collect();
-            if held.blockers.len() < kept.len().max(1) {
+            let waits = held.waits() && !WAITS_FOR_NO_NEED.contains(&held.code);
+            if waits && held.blockers.len() < kept.len().max(1) {
                 self.untrue
                     .insert(format!("{path} waits: not all that it waits for is said"));
             }
