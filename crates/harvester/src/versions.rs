@@ -125,6 +125,7 @@ facts! {
     ManagedChartKubeovn "managed-chart-kubeovn";
     ManagedSystemUpgradeController "managed-system-upgrade-controller";
     NetworkManager "network-manager";
+    NetworkAskedOnce "network-asked-once";
     ShutdownService "shutdown-service";
     ImagesInHarvester "images-in-harvester";
     BiosWarned "bios-warned";

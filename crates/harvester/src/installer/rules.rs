@@ -12,6 +12,7 @@ use super::known::{DatedName, KnownConfiguration};
 use super::remark::{Remark, RemarkKind, Remarks};
 use super::values;
 use crate::version::HarvesterVersion;
+use crate::versions::Fact;
 
 /// What the node is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +29,15 @@ const MODES: [&str; 4] = ["create", "join", "install", "upgrade"];
 const ROLES: [&str; 4] = ["default", "management", "witness", "worker"];
 const METHODS: [&str; 2] = ["dhcp", "static"];
 const VIP_MODES: [&str; 3] = ["dhcp", "static", "none"];
+/// The mode in which the switch has to agree.
+const LACP: &str = "802.3ad";
 /// linux Documentation/networking/bonding.rst, `mode`; each has a number from 0 on, too.
 const BOND_MODES: [&str; 7] = [
     "balance-rr",
     "active-backup",
     "balance-xor",
     "broadcast",
-    "802.3ad",
+    LACP,
     "balance-tlb",
     "balance-alb",
 ];
@@ -57,7 +60,7 @@ pub(super) fn check(root: &Node, release: HarvesterVersion, remarks: &mut Remark
     checker.modes();
     checker.node();
     if checker.mode != Mode::Other {
-        checker.network();
+        checker.network(release);
         checker.token();
         checker.vip();
         checker.settings(release);
@@ -215,7 +218,7 @@ impl<'n> Checker<'n, '_> {
         }
     }
 
-    fn network(&mut self) {
+    fn network(&mut self, release: HarvesterVersion) {
         let management = self.management;
         let interfaces = management.and_then(|management| entry(management, "interfaces"));
         let interfaces = interfaces.map_or(&[][..], |interfaces| interfaces.value.items());
@@ -242,7 +245,7 @@ impl<'n> Checker<'n, '_> {
         {
             self.refuse(vlan.line, "`vlan_id` is from 1 to 4094; 0 is none");
         }
-        self.bond();
+        self.bond(release);
         let Some((method, line)) = text(management, "method") else {
             return self.missing.push("install.management_interface.method");
         };
@@ -263,7 +266,7 @@ impl<'n> Checker<'n, '_> {
     }
 
     /// The installer hands the options on as they are; with a mode that there is not, no bond and no network come up.
-    fn bond(&mut self) {
+    fn bond(&mut self, release: HarvesterVersion) {
         let options = self.management.and_then(|one| entry(one, "bondOptions"));
         let mode = options.and_then(|options| entry(&options.value, "mode"));
         let Some(mode) = mode.filter(|mode| !mode.value.is_null()) else {
@@ -274,18 +277,47 @@ impl<'n> Checker<'n, '_> {
             (Some(text), _) => text.to_owned(),
             (None, number) => number.map(|one| one.to_string()).unwrap_or_default(),
         };
-        let is_known = BOND_MODES.contains(&written.as_str());
-        if written.is_empty() || is_known || number.is_some_and(|one| (0..=6).contains(&one)) {
+        let by_number = number.and_then(|one| BOND_MODES.get(usize::try_from(one).ok()?));
+        let known = BOND_MODES.iter().find(|known| **known == written);
+        if written.is_empty() {
             return;
         }
-        let path = "install.management_interface.bond_options.mode";
-        let why = unknown(path, &written, &BOND_MODES, "write active-backup");
-        let why = format!("the kernel has no such mode of a bond, and nothing looks before: {why}");
-        self.remarks.push(Remark {
-            line: mode.line,
-            kind: RemarkKind::Depends,
-            why,
-        });
+        match known.or(by_number) {
+            Some(&LACP) => self.slow_bond(mode.line, release),
+            Some(_) => {}
+            None => {
+                let path = "install.management_interface.bond_options.mode";
+                let why = unknown(path, &written, &BOND_MODES, "write active-backup");
+                self.remarks.push(Remark {
+                    line: mode.line,
+                    kind: RemarkKind::Depends,
+                    why: format!(
+                        "the kernel has no such mode of a bond, and nothing looks before: {why}"
+                    ),
+                });
+            }
+        }
+    }
+
+    /// A bond that is up only once the switch has agreed, and an installer that asks once whether the network is there. It does not
+    /// set the network up itself where nobody is asked and the address is fixed.
+    fn slow_bond(&mut self, line: u32, release: HarvesterVersion) {
+        let is_static = text(self.management, "method")
+            .is_some_and(|(method, _)| method.eq_ignore_ascii_case("static"));
+        let kind = match (self.automatic(), is_static) {
+            (Some(_), true) => return,
+            (Some(_), false) => RemarkKind::Depends,
+            (None, _) => RemarkKind::Asks,
+        };
+        if Fact::NetworkAskedOnce.holds(release).assumed() {
+            self.remarks.push(Remark {
+                line,
+                kind,
+                why: "from v1.7.0 on it ends with `exit status 1` where the switch has not agreed on 802.3ad within moments \
+                      (harvester#10885); try again with `lacp_rate: fast`, or install with active-backup"
+                    .to_owned(),
+            });
+        }
     }
 
     fn fixed_address(&mut self) {
@@ -403,14 +435,19 @@ impl<'n> Checker<'n, '_> {
         }
     }
 
-    /// What only the kernel's command line, or a person, can add.
-    fn what_is_missing(&mut self) {
+    /// Where the file says that nobody is asked.
+    fn automatic(&self) -> Option<&'n MapEntry> {
         let automatic = self.install.and_then(|install| entry(install, "automatic"));
-        let automatic = automatic.filter(|automatic| match &automatic.value.value {
+        automatic.filter(|automatic| match &automatic.value.value {
             NodeValue::Bool(is_true) => *is_true,
             NodeValue::String(text) => text == "true",
             _ => false,
-        });
+        })
+    }
+
+    /// What only the kernel's command line, or a person, can add.
+    fn what_is_missing(&mut self) {
+        let automatic = self.automatic();
         let mode = self.install.and_then(|install| entry(install, "mode"));
         let (at, kind) = match (automatic, mode) {
             (Some(automatic), _) => (automatic, RemarkKind::Depends),

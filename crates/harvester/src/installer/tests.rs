@@ -382,7 +382,7 @@ fn a_mode_of_a_bond_that_there_is_not_leaves_the_node_without_a_network() {
         let options = format!("    method: dhcp\n    bond_options:\n      mode: {mode}\n");
         with("    method: dhcp\n", &options)
     };
-    for mode in ["802.3ad", "balance-tlb", "\"1\"", "6", "\"\"", "null"] {
+    for mode in ["balance-xor", "balance-tlb", "\"1\"", "6", "\"\"", "null"] {
         assert_eq!(said(&bond(mode), ""), [], "{mode}");
     }
     for mode in ["active_backup", "lacp", "7", "Active-Backup"] {
@@ -396,6 +396,38 @@ fn a_mode_of_a_bond_that_there_is_not_leaves_the_node_without_a_network() {
             "{mode}"
         );
     }
+}
+
+/// harvester#10885 and #11662.
+#[test]
+fn a_bond_that_the_switch_has_to_agree_on_may_come_up_too_late_for_the_installer() {
+    let bond = |method: &str, mode: &str| {
+        let options = format!("{method}    bond_options:\n      mode: {mode}\n");
+        with("    method: dhcp\n", &options)
+    };
+    let by_dhcp = bond("    method: dhcp\n", "802.3ad");
+    let line = by_dhcp.lines().position(|line| line.contains("802.3ad"));
+    let line = u32::try_from(line.unwrap()).unwrap() + 1;
+    // The kernel's command line may say that nobody is asked.
+    let asks = by_dhcp.replace("  automatic: true\n", "");
+    for version in ["", "v1.7.0", "v1.8.2", "v1.9.0"] {
+        let with = |severity| (Code::InstallerDepends, severity, line);
+        assert_eq!(said(&by_dhcp, version), [with(Severity::Warning)]);
+        assert_eq!(
+            said(&bond("    method: DHCP\n", "4"), version),
+            said(&by_dhcp, version)
+        );
+        let line = line - 1;
+        assert_eq!(
+            said(&asks, version),
+            [(Code::InstallerDepends, Severity::Notice, line)]
+        );
+    }
+    for version in ["v1.4.0", "v1.6.1"] {
+        assert_eq!(said(&by_dhcp, version), [], "{version}");
+    }
+    // Its network is not set up before the first boot.
+    assert_eq!(said(&bond(STATIC, "802.3ad"), ""), []);
 }
 
 #[test]
