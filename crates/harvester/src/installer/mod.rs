@@ -9,6 +9,7 @@
 //! A value is never repeated that may be a secret: the token, passwords, addresses with a user.
 
 mod known;
+mod networks;
 mod remark;
 mod rules;
 mod shape;

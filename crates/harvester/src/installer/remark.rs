@@ -12,6 +12,8 @@ use crate::version::HarvesterVersion;
 pub(super) enum RemarkKind {
     /// The installer stops.
     Refused,
+    /// The installer hands it on, and what it installs cannot work.
+    Overlooked,
     /// The installer stops where something is so that the file does not say.
     Depends,
     /// The same, and the file does not say that the installer goes on by itself: it may ask.
@@ -65,6 +67,10 @@ pub(super) fn findings(
                 let code = Code::InstallerRefuses;
                 (code, code.severity(), code.say(&[("why", &remark.why)]))
             }
+            RemarkKind::Overlooked if is_certain => {
+                let code = Code::InstallerOverlooks;
+                (code, code.severity(), code.say(&[("why", &remark.why)]))
+            }
             RemarkKind::Ignored(key) => {
                 let code = Code::InstallerIgnores;
                 let severity = match is_certain {
@@ -89,6 +95,10 @@ pub(super) fn findings(
                         format!("v{version} was not read, and {releases} refuse it: ")
                     }
                     (RemarkKind::Refused, None) => format!("{releases} refuse it: "),
+                    (RemarkKind::Overlooked, Some(version)) => {
+                        format!("v{version} was not read, and {releases} do not look at it: ")
+                    }
+                    (RemarkKind::Overlooked, None) => format!("{releases} do not look at it: "),
                     _ => String::new(),
                 };
                 let why = format!("{by}{}", remark.why);

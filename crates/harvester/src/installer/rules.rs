@@ -9,6 +9,7 @@ use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest::nearest;
 
 use super::known::{DatedName, KnownConfiguration};
+use super::networks::misfits;
 use super::remark::{Remark, RemarkKind, Remarks};
 use super::values;
 use crate::version::HarvesterVersion;
@@ -64,6 +65,7 @@ pub(super) fn check(root: &Node, release: HarvesterVersion, remarks: &mut Remark
         checker.token();
         checker.vip();
         checker.settings(release);
+        checker.cluster_networks();
         checker.what_is_missing();
     }
 }
@@ -84,7 +86,7 @@ fn entry<'n>(section: &'n Node, key: &str) -> Option<&'n MapEntry> {
 }
 
 /// A text of the configuration; an empty one is none.
-fn text<'n>(section: Option<&'n Node>, key: &str) -> Option<(&'n str, u32)> {
+pub(super) fn text<'n>(section: Option<&'n Node>, key: &str) -> Option<(&'n str, u32)> {
     let entry = entry(section?, key)?;
     let text = entry.value.as_str().filter(|text| !text.is_empty())?;
     Some((text, entry.line))
@@ -290,9 +292,9 @@ impl<'n> Checker<'n, '_> {
                 let why = unknown(path, &written, &BOND_MODES, "write active-backup");
                 self.remarks.push(Remark {
                     line: mode.line,
-                    kind: RemarkKind::Depends,
+                    kind: RemarkKind::Overlooked,
                     why: format!(
-                        "the kernel has no such mode of a bond, and nothing looks before: {why}"
+                        "the kernel has no such mode of a bond, and no network comes up: {why}"
                     ),
                 });
             }
@@ -432,6 +434,19 @@ impl<'n> Checker<'n, '_> {
                     "the setting `containerd-registry` is JSON in a text, and this is none",
                 );
             }
+        }
+    }
+
+    /// Only the node that begins a cluster chooses them.
+    fn cluster_networks(&mut self) {
+        let (kind, before) = match self.mode {
+            Mode::Create => (RemarkKind::Overlooked, ""),
+            Mode::Unsaid => (RemarkKind::Depends, "where `install.mode` is create: "),
+            Mode::Join | Mode::Other => return,
+        };
+        for (line, why) in misfits(self.install) {
+            let (kind, why) = (kind.clone(), format!("{before}{why}"));
+            self.remarks.push(Remark { line, kind, why });
         }
     }
 

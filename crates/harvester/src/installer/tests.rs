@@ -392,7 +392,7 @@ fn a_mode_of_a_bond_that_there_is_not_leaves_the_node_without_a_network() {
         let line = u32::try_from(line.unwrap()).unwrap() + 1;
         assert_eq!(
             said(&bond(mode), ""),
-            [(Code::InstallerDepends, Severity::Warning, line)],
+            [(Code::InstallerOverlooks, Severity::Error, line)],
             "{mode}"
         );
     }
@@ -428,6 +428,54 @@ fn a_bond_that_the_switch_has_to_agree_on_may_come_up_too_late_for_the_installer
     }
     // Its network is not set up before the first boot.
     assert_eq!(said(&bond(STATIC, "802.3ad"), ""), []);
+}
+
+#[test]
+fn the_networks_of_a_new_cluster_fit_each_other() {
+    let of = |lines: &str| with("  mode: create\n", &format!("  mode: create\n{lines}"));
+    for sound in [
+        "  cluster_pod_cidr: 10.42.0.0/16\n",
+        "  cluster_service_cidr: 10.53.0.0/20\n",
+        "  cluster_service_cidr: 10.96.0.0/12\n  cluster_dns: 10.96.0.10\n",
+        "  cluster_service_cidr: 10.96.0.0/12, fd00::/112\n  cluster_dns: 10.96.0.10,fd00::a\n",
+        "  cluster_dns: 10.53.7.7\n",
+        "  cluster_dns: ''\n",
+    ] {
+        for version in ["v1.5.0", "v1.8.1"] {
+            assert_eq!(said(&of(sound), version), [], "{sound}");
+        }
+    }
+    for (wrong, line) in [
+        ("  cluster_pod_cidr: 10.42.0.0\n", 9),
+        ("  cluster_pod_cidr: 10.42.0.0/33\n", 9),
+        ("  cluster_service_cidr: 10.96.0.0/12\n", 9),
+        (
+            "  cluster_service_cidr: 10.96.0.0/12\n  cluster_dns: 10.53.0.10\n",
+            10,
+        ),
+        ("  cluster_dns: 10.43.0.10\n", 9),
+        ("  cluster_dns: dns\n", 9),
+    ] {
+        let expected = (Code::InstallerOverlooks, Severity::Error, line);
+        assert_eq!(said(&of(wrong), "v1.8.1"), [expected], "{wrong}");
+        // Which comes to nothing where the mode does not begin a cluster.
+        let joins = of(wrong).replace("mode: create", "mode: join");
+        let joins = joins.replace(
+            "scheme_version",
+            "server_url: https://10.0.0.1:443\nscheme_version",
+        );
+        assert!(
+            said(&joins, "v1.8.1")
+                .iter()
+                .all(|(code, ..)| *code != Code::InstallerOverlooks)
+        );
+        // Releases before v1.5.0 pass over the keys.
+        assert!(
+            said(&of(wrong), "v1.4.3")
+                .iter()
+                .all(|(code, ..)| *code == Code::InstallerIgnores)
+        );
+    }
 }
 
 #[test]

@@ -337,6 +337,10 @@ reasons! {
             "Harvester's installer refuses this configuration: {why}"
             "Mend the line named: the installer stops there and writes no disk. `--harvester VERSION` says which installer is asked."
             "0b6011646a694c8989a6f1983bd675d1";
+        InstallerOverlooks "installer-overlooks" Error
+            "Harvester's installer hands on what cannot work: {why}"
+            "Mend the line named: the installer writes the disk, and the node that then starts is not to be had."
+            "b970613f233fae088fc189875e3e26c2";
         InstallerDepends "installer-depends" Warning
             "whether Harvester's installer takes this configuration is not known: {why}"
             "Write into the configuration what the message names, or see to it that the kernel's command line has it. Name the release with `--harvester`."

@@ -33,10 +33,12 @@ pub struct Network {
 }
 
 impl Network {
-    fn parse(text: &str) -> Option<Self> {
+    /// An address and how many of its bits name the network (`10.43.0.0/16`).
+    pub fn parse(text: &str) -> Option<Self> {
         let (address, bits) = text.trim().split_once('/')?;
-        let (address, bits) = (address.parse().ok()?, bits.parse().ok()?);
-        Some(Self { address, bits })
+        let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        (bits <= most).then_some(Self { address, bits })
     }
 
     /// Is it of IPv6?

@@ -1,0 +1,69 @@
+//! The networks of pods and Services that a new cluster has: the installer writes them into RKE2's configuration as they stand, and asks
+//! only a person who types them whether they fit (harvester-installer pkg/config/templates/rke2-90-harvester-server.yaml, and
+//! addClusterNetworkPanel in pkg/console/install_panels.go; v1.5.0 to v1.8.1 and harvester v1.9.0-rc6).
+//!
+//! RKE2 ends at once where it cannot read one (k3s pkg/cli/server/server.go). Where the address of the cluster's DNS lies in no network of
+//! Services, kube-apiserver refuses the Service of rke2-coredns, and the cluster has no DNS.
+
+use std::net::IpAddr;
+
+use windrow_model::manifest::Node;
+use windrow_plan::rke2::Network;
+
+use super::rules::text;
+
+/// What the installer writes where the configuration says nothing.
+const SERVICES: &str = "10.53.0.0/16";
+const DNS: &str = "10.53.0.10";
+
+/// What is wrong with the networks of `install`, by line.
+pub(super) fn misfits(install: Option<&Node>) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    let mut read = |key: &str, called: &str| {
+        let (written, line) = text(install, key)?;
+        let networks: Option<Vec<Network>> = written.split(',').map(Network::parse).collect();
+        if networks.is_none() {
+            let why = format!(
+                "`install.{called}` is `{written}`, which is no network, and RKE2 ends at once; write it like {SERVICES}"
+            );
+            found.push((line, why));
+        }
+        Some((networks, line))
+    };
+    read("clusterPodCidr", "cluster_pod_cidr");
+    let services = read("clusterServiceCidr", "cluster_service_cidr");
+    let dns = text(install, "clusterDns");
+    let by_default = || Network::parse(SERVICES).map(|network| vec![network]);
+    let (networks, line) = match (services, dns) {
+        (None, None) => return found,
+        (Some((networks, line)), None) => (networks, line),
+        (services, Some((_, line))) => (
+            services.map_or_else(by_default, |(networks, _)| networks),
+            line,
+        ),
+    };
+    let written = dns.map_or(DNS, |(address, _)| address);
+    for address in written.split(',').map(str::trim) {
+        let read: Option<IpAddr> = address.parse().ok();
+        let is_in = |address| {
+            networks
+                .as_ref()
+                .is_none_or(|networks| networks.iter().any(|one| one.contains(address)))
+        };
+        let why = match (read, dns) {
+            (None, _) => format!(
+                "`install.cluster_dns` is `{address}`, which is no address, and RKE2 ends at once"
+            ),
+            (Some(address), _) if is_in(address) => continue,
+            (Some(_), Some(_)) => format!(
+                "`install.cluster_dns` is `{address}`, which is not in the network of Services; write an address of it"
+            ),
+            (Some(_), None) => format!(
+                "with this `install.cluster_service_cidr` the cluster's DNS stays at {DNS}, which is not in it; write \
+                 `install.cluster_dns`, an address of it"
+            ),
+        };
+        found.push((line, why));
+    }
+    found
+}
