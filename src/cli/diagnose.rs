@@ -14,7 +14,7 @@ use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
 use crate::daemon::node_findings::read_own_node;
-use crate::observe::objects::{Room, look_in_rounds};
+use crate::observe::objects::ask_for_a_person;
 use crate::observe::platform;
 use crate::render::diagnosis_table;
 
@@ -46,10 +46,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         looked
     };
     let seen = args.from.look(context, async |client, at| {
-        let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_a_person());
-        let judge = |objects: &Objects| judge(objects, live.as_ref(), at);
-        look_in_rounds(client, &mut objects, &mut room, judge).await;
-        objects
+        ask_for_a_person(client, |objects| judge(objects, live.as_ref(), at)).await
     })?;
     let (objects, mut looked, at, unasked) = match seen {
         Ok(ClusterObjects { objects, at, own }) => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::time::{Instant, sleep};
-use windrow_harvester::incidents::{Cure, IncidentFinding};
+use windrow_harvester::incidents::{CURABLE, Cure, IncidentFinding, found_of, look};
 use windrow_model::reasons::{Code, REASONS};
 
 use super::cluster::{ClusterArgs, ClusterAsker};
@@ -20,7 +20,7 @@ use crate::act::repair::{Record, Records, RequestOutcome, Worker, carry_out, try
 use crate::act::{Turn, lease_on_repairs};
 use crate::daemon::repairs::report_to_daemon;
 use crate::observe::management::lease_holder;
-use crate::observe::objects::{diagnosed, reach};
+use crate::observe::objects::{ask_for_a_person, reach};
 use crate::observe::requests::RequestAction;
 use crate::render::cure_text;
 
@@ -64,6 +64,11 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         );
         return Ok(Exit::Usage);
     };
+    if let Some(code) = code.filter(|code| !CURABLE.contains(code)) {
+        let advice = code.reason().advice;
+        print_whole(&format!("Windrow has no cure for {code}: {advice}\n"))?;
+        return Ok(Exit::Failed);
+    }
     let kubeconfig = args.cluster.kubeconfig(context);
     let ClusterAsker { runtime, api } = context.cluster_asker()?;
     runtime.block_on(async {
@@ -110,8 +115,16 @@ impl Repair<'_> {
         let unfinished = self.records.unfinished(code)?;
         let mut begun = unfinished.clone();
         begun.retain(|record| record.subject.contains(part));
-        let mut found = self.recognised(code).await?;
-        found.retain(|one| one.subject.contains(part));
+        let mut found = match self.recognised(code, part).await {
+            Ok(found) => found,
+            Err(why) => {
+                eprintln!("windrow: whether there is anything to repair is not known: {why}");
+                if begun.is_empty() {
+                    return Ok(Exit::Unknown);
+                }
+                Vec::new()
+            }
+        };
         found.retain(|one| !begun.iter().any(|record| record.subject == one.subject));
         if begun.is_empty() && found.is_empty() {
             print_whole(&format!("Nothing to repair: {code} is not recognised.\n"))?;
@@ -146,19 +159,25 @@ impl Repair<'_> {
         begun.extend(self.begin(&found)?);
         let cured = self.cure_all(&mut begun, &mut turn).await;
         turn.end().await;
-        match cured && self.verify(code, &begun).await? {
-            true => Ok(tried),
-            false => Ok(Exit::Failed),
+        if !cured {
+            return Ok(Exit::Failed);
         }
+        Ok(match self.verify(code, part, &begun).await? {
+            Exit::Ok => tried,
+            not_over => not_over,
+        })
     }
 
-    async fn recognised(&self, code: Code) -> anyhow::Result<Vec<IncidentFinding>> {
-        let found = diagnosed(&self.client, now()).await;
-        for why in &found.unknown {
-            eprintln!("windrow: not judged: {why}");
-        }
-        let findings = found.findings.into_iter();
-        Ok(findings.filter(|finding| finding.code == code).collect())
+    /// What of the code is there, or why that is not known.
+    async fn recognised(&self, code: Code, part: &str) -> Result<Vec<IncidentFinding>, String> {
+        let at = now();
+        let objects = ask_for_a_person(&self.client, |objects| look(objects, at)).await;
+        let looked = look(&objects, at);
+        let found = found_of(&looked, code)?.into_iter();
+        Ok(found
+            .filter(|one| one.subject.contains(part))
+            .cloned()
+            .collect())
     }
 
     /// Asks kube-apiserver whether it would take what can be tried of each cure, and says what it says. What it would refuse
@@ -231,14 +250,14 @@ impl Repair<'_> {
         loop {
             match Turn::take(lease, &state_dir, &self.client, now).await {
                 Ok(turn) => return Some(turn),
-                Err((_, why)) if Instant::now() > until => {
-                    eprintln!("windrow: nothing was changed: {why}");
+                Err(no) if !no.may_come || Instant::now() > until => {
+                    eprintln!("windrow: nothing was changed: {}", no.why);
                     return None;
                 }
-                Err((back, why)) => {
-                    eprintln!("windrow: waiting: {why}");
+                Err(no) => {
+                    eprintln!("windrow: waiting: {}", no.why);
                     sleep(AGAIN).await;
-                    lease = back;
+                    lease = no.lease;
                 }
             }
         }
@@ -297,23 +316,32 @@ impl Repair<'_> {
     }
 
     /// Have the incidents ended?
-    async fn verify(&self, code: Code, cured: &[Record]) -> anyhow::Result<bool> {
-        let left = self.recognised(code).await?;
-        let mut is_over = true;
+    async fn verify(&self, code: Code, part: &str, cured: &[Record]) -> anyhow::Result<Exit> {
+        let left = match self.recognised(code, part).await {
+            Ok(left) => left,
+            Err(why) => {
+                let why = format!("it cannot be judged again: {why}");
+                eprintln!("windrow: all is done, and whether it is over is not known: {why}");
+                for record in cured {
+                    self.note(record, RequestAction::RepairFailed, &why);
+                }
+                return Ok(Exit::Unknown);
+            }
+        };
+        for finding in &left {
+            eprintln!("windrow: it is still there: {}", finding.message);
+        }
         for record in cured {
             match left.iter().find(|one| one.subject == record.subject) {
-                Some(finding) => {
-                    eprintln!("windrow: it is still there: {}", finding.message);
-                    self.note(record, RequestAction::RepairFailed, &finding.message);
-                    is_over = false;
-                }
+                Some(finding) => self.note(record, RequestAction::RepairFailed, &finding.message),
                 None => self.note(record, RequestAction::RepairDone, ""),
             }
         }
-        if is_over {
-            print_whole("Done, and verified: it is over.\n")?;
+        if !left.is_empty() {
+            return Ok(Exit::Failed);
         }
-        Ok(is_over)
+        print_whole("Done, and verified: it is over.\n")?;
+        Ok(Exit::Ok)
     }
 
     /// Reports to the daemon, for the flight and the journal.

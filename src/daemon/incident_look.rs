@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kube::Client;
 use windrow_harvester::incidents::{
-    DetectorResult, OwnNode, add_own, kinds_of, look, look_at_own, look_by_rules,
+    DetectorResult, OwnNode, add_own, found_of, kinds_of, look, look_at_own, look_by_rules,
 };
 use windrow_harvester::objects::Objects;
 use windrow_model::reasons::Code;
@@ -71,12 +71,10 @@ pub(super) async fn is_over(
     subject: &str,
 ) -> Result<(), String> {
     let looked = look_at_cluster(client, now, &OwnNode::default()).await;
-    let mut found = looked.iter().flat_map(|one| one.found.iter().flatten());
-    if let Some(finding) = found.find(|one| one.code == code && one.subject == subject) {
-        return Err(format!("it is still there: {}", finding.message));
-    }
-    match looked.iter().find_map(|one| one.found.as_ref().err()) {
-        Some(unlisted) => Err(format!("it cannot be judged again: {unlisted}")),
+    let found =
+        found_of(&looked, code).map_err(|why| format!("it cannot be judged again: {why}"))?;
+    match found.into_iter().find(|one| one.subject == subject) {
+        Some(finding) => Err(format!("it is still there: {}", finding.message)),
         None => Ok(()),
     }
 }

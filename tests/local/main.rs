@@ -43,6 +43,7 @@ mod reading_manifests;
 mod recipes_of_distributions;
 mod rehearse;
 mod release;
+mod repair;
 mod report;
 mod sandbox;
 mod secrets;

@@ -5,7 +5,7 @@ use kube::Client;
 use windrow_harvester::incidents::{
     DetectorResult, Diagnosis, MOST_ROUNDS, diagnose, look, wanted,
 };
-use windrow_harvester::objects::Objects;
+use windrow_harvester::objects::{ObjectKind, Objects};
 
 use super::{Room, ask};
 
@@ -28,12 +28,56 @@ pub async fn look_in_rounds(
     looked
 }
 
+/// Asks for what a look for a person wants. All pods are part of it from the start: the daemon, whose look costs each server
+/// memory every few minutes, has them only where something gives it a reason to.
+pub async fn ask_for_a_person(
+    client: &Client,
+    judge: impl Fn(&Objects) -> Vec<DetectorResult>,
+) -> Objects {
+    let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_a_person());
+    ask(client, &[ObjectKind::POD], &mut objects, &mut room).await;
+    look_in_rounds(client, &mut objects, &mut room, judge).await;
+    objects
+}
+
 /// Looks for every known incident, for a person.
 pub async fn diagnosed(client: &Client, now: Timestamp) -> Diagnosis {
-    let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_a_person());
-    look_in_rounds(client, &mut objects, &mut room, |objects| {
-        look(objects, now)
-    })
-    .await;
+    let objects = ask_for_a_person(client, |objects| look(objects, now)).await;
     diagnose(&objects, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::{Value, json};
+    use windrow_model::reasons::Code;
+
+    use super::*;
+
+    /// A cluster of one node and a pod that should have ended ten hours ago, without an upgrade.
+    async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
+        let items: Vec<Value> = match request.uri().path() {
+            "/api/v1/pods" => vec![json!({
+                "metadata": {"name": "longhorn-manager-x", "namespace": "longhorn-system",
+                    "deletionTimestamp": "2026-11-01T00:00:00Z", "finalizers": ["a/b"]},
+                "spec": {"nodeName": "node1"}, "status": {"phase": "Running"}})],
+            "/api/v1/nodes" => vec![json!({
+                "metadata": {"name": "node1"},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]}})],
+            _ => Vec::new(),
+        };
+        let list = json!({"metadata": {}, "items": items}).to_string();
+        Ok(Response::new(Body::from(list.into_bytes())))
+    }
+
+    #[tokio::test]
+    async fn a_person_is_told_of_pods_that_do_not_end_without_an_upgrade_too() {
+        let client = Client::new(tower::service_fn(answer), "default");
+        let found = diagnosed(&client, "2026-11-01T10:00:00Z".parse().unwrap()).await;
+        let codes: Vec<Code> = found.findings.iter().map(|one| one.code).collect();
+        assert_eq!(codes, [Code::PlatformPodTerminating]);
+    }
 }

@@ -38,6 +38,7 @@ pub use pages::{CURABLE, page};
 pub use site::{kinds_of, look_by_rules, rules_for};
 
 use jiff::Timestamp;
+use windrow_model::reasons::Code;
 
 use super::objects::{ObjectKind, Objects, Unlisted};
 use super::upgrade::{HarvesterUpgrade, plan_in_a_line, plans_under_way};
@@ -46,78 +47,56 @@ use super::upgrade::{HarvesterUpgrade, plan_in_a_line, plans_under_way};
 struct Detector {
     /// What it is called where it cannot be judged.
     name: &'static str,
-    find: fn(&Objects, Timestamp) -> Result<Vec<IncidentFinding>, Unlisted>,
+    find: Find,
+    /// The code of what it finds, where there is a cure for that.
+    cures: Option<Code>,
+}
+
+type Find = fn(&Objects, Timestamp) -> Result<Vec<IncidentFinding>, Unlisted>;
+
+impl Detector {
+    const fn new(name: &'static str, find: Find) -> Self {
+        let cures = None;
+        Self { name, find, cures }
+    }
+
+    const fn that_cures(self, code: Code) -> Self {
+        let cures = Some(code);
+        Self { cures, ..self }
+    }
 }
 
 const INCIDENTS: &[Detector] = &[
-    Detector {
-        name: "Harvester's add-ons",
-        find: addon::find,
-    },
-    Detector {
-        name: "what an Addon left behind",
-        find: release::find,
-    },
-    Detector {
-        name: "an upgrade by an UpgradePlan",
-        find: unknown_upgrades,
-    },
-    Detector {
-        name: "an upgrade stuck in Pre-drained",
-        find: drain::find,
-    },
-    Detector {
-        name: "machines that keep Harvester from its settings",
-        find: machines::find,
-    },
-    Detector {
-        name: "Rancher's node driver",
-        find: rancher::find,
-    },
-    Detector {
-        name: "a storage network that waits",
-        find: storage::find,
-    },
-    Detector {
-        name: "charts that fail again and again",
-        find: helm::find,
-    },
-    Detector {
-        name: "RKE2 applying everything again and again",
-        find: storm::find,
-    },
-    Detector {
-        name: "a node driver that is off and in use",
-        find: rancher::find_users,
-    },
-    Detector {
-        name: "charts of Harvester that are not Ready",
-        find: platform::charts::find,
-    },
-    Detector {
-        name: "images that platform pods cannot have",
-        find: platform::images::find,
-    },
-    Detector {
-        name: "KubeVirt that is not available",
-        find: platform::kubevirt::find,
-    },
-    Detector {
-        name: "Helm releases left in the middle of a change",
-        find: platform::half_way::find,
-    },
-    Detector {
-        name: "platform pods that do not end",
-        find: platform::terminating::find,
-    },
-    Detector {
-        name: "platform pods that no node takes",
-        find: platform::pending::find,
-    },
-    Detector {
-        name: "nodes of different versions",
-        find: platform::versions::find,
-    },
+    Detector::new("Harvester's add-ons", addon::find).that_cures(Code::AddonStuck),
+    Detector::new("what an Addon left behind", release::find),
+    Detector::new("an upgrade by an UpgradePlan", unknown_upgrades),
+    Detector::new("an upgrade stuck in Pre-drained", drain::find).that_cures(Code::DrainBlocked),
+    Detector::new(
+        "machines that keep Harvester from its settings",
+        machines::find,
+    )
+    .that_cures(Code::MachinesBlockSettings),
+    Detector::new("Rancher's node driver", rancher::find).that_cures(Code::DriverWithoutFeature),
+    Detector::new("a storage network that waits", storage::find),
+    Detector::new("charts that fail again and again", helm::find),
+    Detector::new("RKE2 applying everything again and again", storm::find),
+    Detector::new("a node driver that is off and in use", rancher::find_users),
+    Detector::new(
+        "charts of Harvester that are not Ready",
+        platform::charts::find,
+    ),
+    Detector::new(
+        "images that platform pods cannot have",
+        platform::images::find,
+    ),
+    Detector::new("KubeVirt that is not available", platform::kubevirt::find),
+    Detector::new(
+        "Helm releases left in the middle of a change",
+        platform::half_way::find,
+    ),
+    Detector::new("platform pods that do not end", platform::terminating::find),
+    Detector::new("platform pods that no node takes", platform::pending::find),
+    Detector::new("nodes of different versions", platform::versions::find),
 ];
 
 /// Every detector.
@@ -134,6 +113,24 @@ pub fn look(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
             found: (incident.find)(objects, now),
         })
         .collect()
+}
+
+/// What of a code there is a cure for was found.
+///
+/// # Errors
+///
+/// What was not seen, so that this is not known.
+pub fn found_of(looked: &[DetectorResult], code: Code) -> Result<Vec<&IncidentFinding>, String> {
+    let mut detectors = detectors();
+    let detector = detectors.find(|one| one.cures == Some(code));
+    let looked = looked
+        .iter()
+        .find(|one| detector.is_some_and(|detector| one.name == detector.name));
+    match looked.map(|looked| &looked.found) {
+        Some(Ok(found)) => Ok(found.iter().filter(|one| one.code == code).collect()),
+        Some(Err(unlisted)) => Err(unlisted.to_string()),
+        None => Err("nobody looked".to_owned()),
+    }
 }
 
 /// How often one reason to ask for more may lead to another: a drain check alone reads twelve kinds.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -65,6 +67,22 @@ fn values_of_a_wrong_type_are_no_incident_and_no_panic() {
         }
     }
     diagnose(&cluster(odd), now());
+}
+
+#[test]
+fn of_each_code_with_a_cure_it_is_known_who_finds_it() {
+    let cured: BTreeSet<Code> = detectors().filter_map(|one| one.cures).collect();
+    assert_eq!(cured, CURABLE.iter().copied().collect());
+    let looked = look(&cluster([]), now());
+    let asked = look(&Objects::closed("away"), now());
+    for code in CURABLE {
+        assert_eq!(found_of(&looked, *code), Ok(Vec::new()));
+        assert!(
+            found_of(&asked, *code).unwrap_err().contains("away"),
+            "{code}"
+        );
+    }
+    assert!(found_of(&looked, Code::ChartRetries).is_err());
 }
 
 #[test]

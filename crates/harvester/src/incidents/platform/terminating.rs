@@ -13,7 +13,7 @@ use crate::upgrade::time;
 /// Beyond the time that the pod was given to end, which its deletionTimestamp includes.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(1);
 
-/// All pods are asked for only while an upgrade runs, or where something else has asked for them.
+/// A daemon has all pods asked for only while an upgrade runs; a person has them always.
 pub(in crate::incidents) fn find(
     objects: &Objects,
     now: Timestamp,

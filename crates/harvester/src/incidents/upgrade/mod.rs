@@ -32,6 +32,7 @@ mod stalled;
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_model::findings::Evidence;
+use windrow_model::reasons::Code;
 
 use super::Detector;
 use crate::objects::{condition, named, text};
@@ -41,50 +42,17 @@ pub(super) use machine::rancher_waits;
 pub(super) use reboot::add_own_boot;
 
 pub(super) const DETECTORS: &[Detector] = &[
-    Detector {
-        name: "system-upgrade-controller's Plans",
-        find: plan::find,
-    },
-    Detector {
-        name: "nodes and their Machines",
-        find: machine::find_missing,
-    },
-    Detector {
-        name: "Machines whose node is gone",
-        find: machine_left::find,
-    },
-    Detector {
-        name: "an upgrade that begins no node",
-        find: machine::find_not_begun,
-    },
-    Detector {
-        name: "an upgrade that waits in Pre-draining",
-        find: pre_drain::find,
-    },
-    Detector {
-        name: "stale engines on a cordoned node",
-        find: engine::find,
-    },
-    Detector {
-        name: "etcd members that do not vote",
-        find: learner::find,
-    },
-    Detector {
-        name: "an upgrade's repository",
-        find: repository::find,
-    },
-    Detector {
-        name: "an upgrade that waits for a reboot",
-        find: reboot::find,
-    },
-    Detector {
-        name: "an upgrade that does not go on",
-        find: stalled::find,
-    },
-    Detector {
-        name: "an upgrade that failed",
-        find: failed::find,
-    },
+    Detector::new("system-upgrade-controller's Plans", plan::find).that_cures(Code::PlanStuck),
+    Detector::new("nodes and their Machines", machine::find_missing),
+    Detector::new("Machines whose node is gone", machine_left::find),
+    Detector::new("an upgrade that begins no node", machine::find_not_begun),
+    Detector::new("an upgrade that waits in Pre-draining", pre_drain::find),
+    Detector::new("stale engines on a cordoned node", engine::find).that_cures(Code::EngineStale),
+    Detector::new("etcd members that do not vote", learner::find),
+    Detector::new("an upgrade's repository", repository::find),
+    Detector::new("an upgrade that waits for a reboot", reboot::find),
+    Detector::new("an upgrade that does not go on", stalled::find),
+    Detector::new("an upgrade that failed", failed::find),
 ];
 
 /// What the Upgrade says of a node, and the Job that tells since when.
