@@ -98,6 +98,8 @@ async fn carry_out_step(
 ) -> Result<(), Unfinished> {
     let began = Instant::now();
     let patience = Duration::from_secs(step.patience.into());
+    let mut changed = record.changed.iter();
+    let was_taken = changed.any(|changed| changed.step == record.done && changed.after.is_some());
     let mut due = step.request.as_ref();
     let failed = |why: String| Unfinished::Step {
         step: step.say.clone(),
@@ -112,6 +114,11 @@ async fn carry_out_step(
                     RequestOutcome::Taken(_) | RequestOutcome::Applied => {
                         due = None;
                         // The goal may already be reached.
+                        continue;
+                    }
+                    // It may have moved on because of what an earlier try changed.
+                    RequestOutcome::Outdated(_) if was_taken => {
+                        due = None;
                         continue;
                     }
                     RequestOutcome::Outdated(why) => {
@@ -143,7 +150,9 @@ async fn carry_out_request(
     request: &CureRequest,
 ) -> io::Result<RequestOutcome> {
     let step = record.done;
+    let mut is_sent = false;
     let outcome = make(client, request, |before| {
+        is_sent = true;
         record.changed.retain(|changed| changed.step != step);
         record.changed.push(ChangedObject {
             step,
@@ -160,6 +169,8 @@ async fn carry_out_request(
                 .filter(|changed| changed.step == step)
                 .for_each(|changed| changed.after = Some(after.clone()));
         }
+        // An earlier try had no answer: what it may have changed is not forgotten.
+        RequestOutcome::Outdated(_) if !is_sent => return Ok(outcome),
         // A request that was refused has changed nothing. One without an answer may have.
         RequestOutcome::Refused(_) | RequestOutcome::Outdated(_) => {
             record.changed.retain(|changed| changed.step != step);

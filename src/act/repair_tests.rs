@@ -58,9 +58,17 @@ fn a_record_that_cannot_be_read_is_not_passed_over() {
     let directory = tempfile::tempdir().unwrap();
     let records = Records::new(directory.path());
     std::fs::create_dir(directory.path().join("repairs")).unwrap();
-    std::fs::write(directory.path().join("repairs/x.json"), "{").unwrap();
-    let error = records.unfinished(Code::AddonStuck).unwrap_err();
-    assert!(error.to_string().contains("x.json"), "{error}");
+    let path = directory.path().join("repairs/addon-stuck-x-0.json");
+    std::fs::write(&path, "{").unwrap();
+    for error in [
+        records.unfinished(Code::AddonStuck).unwrap_err(),
+        records.newest_to_undo().unwrap_err(),
+    ] {
+        let named = format!("{}: ", path.display());
+        assert!(error.to_string().starts_with(&named), "{error}");
+    }
+    // Cures of other codes go on.
+    assert_eq!(records.unfinished(Code::DrainBlocked).unwrap(), []);
 }
 
 /// The addon as it is diagnosed.
@@ -379,4 +387,42 @@ fn a_record_is_found_by_its_name_and_nothing_beside_the_records_is() {
     std::fs::write(repair.directory.path().join("repairs/note.txt"), "x").unwrap();
     let found = repair.records.unfinished(Code::AddonStuck).unwrap();
     assert_eq!(found, std::slice::from_ref(&repair.record));
+}
+
+#[tokio::test]
+async fn a_cure_that_goes_on_waits_for_what_it_set_going() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0)]);
+    let with = |value: Value| {
+        let mut addon = addon();
+        addon["spec"]["a"] = value;
+        addon
+    };
+    let changed = |after| ChangedObject {
+        step: 0,
+        before: addon(),
+        after,
+    };
+    // The request was taken, and Harvester is at work since.
+    repair.record.changed = vec![changed(Some(with(json!(true))))];
+    repair.store.put(ADDON, with(json!("at work")));
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("it was not seen until"), "{why}");
+    assert_eq!(
+        (repair.record.changed.len(), repair.record.finished),
+        (1, None)
+    );
+    repair.store.put(ADDON, with(json!(true)));
+    repair.carry_out().await.unwrap();
+    assert_eq!(repair.record.changed.len(), 1, "it can still be undone");
+
+    // The request had no answer: what it may have changed is not forgotten either.
+    let mut repair = Repair::of_steps(vec![sets("a", 0)]);
+    repair.record.changed = vec![changed(None)];
+    repair.store.put(ADDON, with(json!("at work")));
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("somebody else was faster"), "{why}");
+    assert_eq!(
+        (repair.record.changed.len(), repair.record.finished),
+        (1, None)
+    );
 }

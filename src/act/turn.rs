@@ -41,27 +41,44 @@ pub struct Turn<'c> {
     _lock: Lock,
 }
 
+/// Why it is not ours.
+#[derive(Debug)]
+pub struct NoTurn {
+    /// The lease, which remembers since when another node's lease has run out.
+    pub lease: ClusterLease,
+    /// In a line, who has the turn, or why it cannot be taken.
+    pub why: String,
+    /// It may come: somebody else has it, or kube-apiserver does not answer.
+    pub may_come: bool,
+}
+
 impl<'c> Turn<'c> {
     /// Takes it.
     ///
     /// # Errors
     ///
-    /// The lease, which remembers since when another node's lease has run out, and in a line who holds it or why it
-    /// cannot be taken.
+    /// Why it is not ours.
     pub async fn take(
         mut lease: ClusterLease,
         state_dir: &Path,
         client: &'c Client,
         now: fn() -> Timestamp,
-    ) -> Result<Self, (ClusterLease, String)> {
+    ) -> Result<Self, NoTurn> {
+        let no = |lease, why, may_come| {
+            Err(NoTurn {
+                lease,
+                why,
+                may_come,
+            })
+        };
         let path = state_dir.join("repairs.lock");
         let lock = match Lock::take(&path) {
             Ok(Some(lock)) => lock,
             Ok(None) => {
                 let why = "another repair is under way on this node".to_owned();
-                return Err((lease, why));
+                return no(lease, why, true);
             }
-            Err(error) => return Err((lease, format!("{}: {error}", path.display()))),
+            Err(error) => return no(lease, format!("{}: {error}", path.display()), false),
         };
         match lease.take(client, now()).await {
             Ok(LeaseHolder::Us) => {
@@ -75,10 +92,12 @@ impl<'c> Turn<'c> {
                 turn.note_renewal();
                 Ok(turn)
             }
-            Ok(LeaseHolder::Other(who)) => {
-                Err((lease, format!("{who} has the cluster's lease on repairs")))
-            }
-            Err(why) => Err((lease, why)),
+            Ok(LeaseHolder::Other(who)) => no(
+                lease,
+                format!("{who} has the cluster's lease on repairs"),
+                true,
+            ),
+            Err(why) => no(lease, why, true),
         }
     }
 
@@ -200,7 +219,7 @@ mod tests {
         let lease = lease_on_repairs("node1".to_owned());
         match Turn::take(lease, state_dir, client, now).await {
             Ok(turn) => turn,
-            Err((_, why)) => panic!("{why}"),
+            Err(no) => panic!("{}", no.why),
         }
     }
 
@@ -208,7 +227,7 @@ mod tests {
         let lease = lease_on_repairs(holder.to_owned());
         match Turn::take(lease, state_dir, client, now).await {
             Ok(_) => "it was taken".to_owned(),
-            Err((_, why)) => why,
+            Err(no) => no.why,
         }
     }
 
@@ -244,6 +263,21 @@ mod tests {
             why_not("node2", there.path(), &client).await,
             "it was taken"
         );
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_another_has_may_come_and_one_without_a_lock_does_not() {
+        let here = tempfile::tempdir().unwrap();
+        let store = ObjectStore::default();
+        let client = store.client();
+        let _first = first_turn(here.path(), &client).await;
+        let lock = here.path().join("file");
+        std::fs::write(&lock, "").unwrap();
+        for (state_dir, may_come) in [(here.path(), true), (lock.as_path(), false)] {
+            let lease = lease_on_repairs("node1".to_owned());
+            let taken = Turn::take(lease, state_dir, &client, now).await;
+            assert_eq!(taken.err().map(|no| no.may_come), Some(may_come));
+        }
     }
 
     #[tokio::test]

@@ -66,6 +66,8 @@ pub(super) struct Repairer {
     /// What the previous look found, by fingerprint: found once is no reason to act.
     before: BTreeSet<String>,
     pauses: BTreeMap<String, Pause>,
+    /// Why the records could not be read the last time.
+    unreadable: Option<String>,
 }
 
 /// Where cures are carried out and recorded.
@@ -90,6 +92,7 @@ impl Repairer {
             lease: None,
             before: BTreeSet::new(),
             pauses: BTreeMap::new(),
+            unreadable: None,
         }
     }
 
@@ -127,9 +130,9 @@ impl Repairer {
                 is_begun
             }
             // Another server or a person is at it, or that is unknown: there will be another look.
-            Err((lease, why)) => {
-                tracing::debug!("no repair now: {why}");
-                self.lease = Some(lease);
+            Err(no) => {
+                tracing::debug!("no repair now: {}", no.why);
+                self.lease = Some(no.lease);
                 false
             }
         }
@@ -151,11 +154,20 @@ impl Repairer {
             .collect();
         let now = found.iter().map(|(_, of)| of.clone()).collect();
         let before = std::mem::replace(&mut self.before, now);
-        let mut begun = Vec::new();
-        for code in auto {
-            // A record that cannot be read might be one of these: then nothing is done.
-            begun.extend(records.unfinished(*code).ok()?);
-        }
+        let begun: Result<Vec<_>, _> = auto.iter().map(|code| records.unfinished(*code)).collect();
+        let begun = match begun {
+            Ok(begun) => begun.concat(),
+            // It might be one of these: then nothing is done.
+            Err(error) => {
+                let why = error.to_string();
+                if self.unreadable.as_ref() != Some(&why) {
+                    tracing::warn!("nothing is repaired: {why}");
+                    self.unreadable = Some(why);
+                }
+                return None;
+            }
+        };
+        self.unreadable = None;
         let paused = |record: &Record| {
             let pause = self.pauses.get(&records.name(record));
             pause.is_some_and(|pause| pause.until > Instant::now())

@@ -54,7 +54,10 @@ pub async fn serve(
             if shown.as_ref() != Some(&summary) {
                 let text = text(&summary, current.readiness, now());
                 match write(&layout, &text) {
-                    Ok(()) => shown = Some(summary),
+                    Ok(()) => {
+                        shown = Some(summary);
+                        reported = false;
+                    }
                     Err(error) if !reported => {
                         reported = true;
                         let what = format!("write the login notice {}", error.0);

@@ -10,7 +10,7 @@ use windrow_harvester::incidents::{Cure, IncidentFinding};
 use windrow_model::manifest::sha256_hex;
 use windrow_model::reasons::Code;
 
-use crate::files::{Durability, make_private, read_text, replace};
+use crate::files::{Durability, make_private, read_at_most, replace};
 
 /// A cure that was begun. Lies in Windrow's state directory, readable by root only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,6 +67,8 @@ pub enum Worker {
     Daemon,
 }
 
+/// The largest record that is read, in bytes. Each object that is changed stands in it up to three times.
+const LARGEST: u64 = 64 << 20;
 /// Of a subject, as it is in the name of a record's file, in bytes.
 const LONGEST: usize = 120;
 
@@ -119,7 +121,7 @@ impl Records {
     ///
     /// A record that cannot be read: what it saved must not be forgotten.
     pub fn unfinished(&self, code: Code) -> io::Result<Vec<Record>> {
-        let mut found = self.all()?;
+        let mut found = self.all(&format!("{code}-"))?;
         found.retain(|record| record.code == code && record.finished.is_none());
         Ok(found)
     }
@@ -149,25 +151,25 @@ impl Records {
     ///
     /// A record that cannot be read.
     pub fn newest_to_undo(&self) -> io::Result<Option<Record>> {
-        let mut found = self.all()?;
+        let mut found = self.all("")?;
         found.retain(|record| record.undone.is_none() && !record.changed.is_empty());
         Ok(found.into_iter().max_by_key(|record| record.started))
     }
 
-    /// Every record, by subject.
-    fn all(&self) -> io::Result<Vec<Record>> {
+    /// Every record in a file whose name begins so ([`Records::name`]), by subject.
+    fn all(&self, prefix: &str) -> io::Result<Vec<Record>> {
         let entries = match std::fs::read_dir(&self.directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
+            Err(error) => return Err(at(&self.directory, error)),
         };
         let mut found = Vec::new();
         for entry in entries {
             let path = entry?.path();
-            if path.extension().is_none_or(|end| end != "json") {
-                continue;
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(prefix) && name.ends_with(".json") {
+                found.push(read(&path)?);
             }
-            found.push(read(&path)?);
         }
         found.sort_by(|a, b| a.subject.cmp(&b.subject));
         Ok(found)
@@ -213,6 +215,14 @@ impl Records {
 }
 
 fn read(path: &Path) -> io::Result<Record> {
-    serde_json::from_str(&read_text(path)?)
-        .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
+    let read = || {
+        let text = read_at_most(path, LARGEST)?;
+        serde_json::from_slice(&text).map_err(io::Error::other)
+    };
+    read().map_err(|error| at(path, error))
+}
+
+/// An error with the file that it is about.
+fn at(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
