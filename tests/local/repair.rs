@@ -36,7 +36,7 @@ fn what_cannot_be_judged_is_not_called_healthy_and_not_called_over() {
         "{text}"
     );
 
-    // What other incidents need is not asked for in vain.
+    // What other incidents need and is refused does not matter here.
     server.fault("/volumes", Answer::Refuse(403, "Forbidden", "not for you"));
     let (code, text) = said(&repair(&server, root.path(), &["addon-stuck", "--yes"]));
     assert!(
