@@ -161,10 +161,9 @@ impl CrossCheck {
         let mut all = self.pod_security.finish();
         all.findings.extend(self.duplicates.finish(is_taken));
         all.extend(self.taken.finish(ranges, is_taken));
-        all.extend(
-            self.limits
-                .finish(self.pod_security.are_changed(), is_taken),
-        );
+        let has_installer = self.installer.is_some();
+        let are_changed = self.pod_security.are_changed();
+        all.extend(self.limits.finish(are_changed, has_installer, is_taken));
         all.extend(self.policies.finish());
         all
     }

@@ -23,6 +23,8 @@ pub(super) struct Limits {
     users: Vec<User>,
     /// Something here may give pods other requests and limits.
     has_autoscaler: bool,
+    /// Namespaces that Rancher gives a LimitRange.
+    completed: BTreeSet<String>,
     count: usize,
 }
 
@@ -51,9 +53,28 @@ struct User {
     /// What a claim asks for.
     storage: Option<i128>,
     is_pod: bool,
+    /// A pod that is there once: what it takes is free again once it has ended.
+    ends: bool,
     number: usize,
     at: Location,
 }
+
+/// What something does not keep to.
+struct Objection {
+    why: String,
+    /// It rests on what a container does not say: one more LimitRange could say it.
+    by_absence: bool,
+}
+
+/// What is kept out.
+#[derive(Clone, Copy, PartialEq)]
+enum Refused {
+    Itself,
+    ItsPods,
+}
+
+/// Rancher makes a LimitRange of it.
+const RANCHERS_LIMITS: &str = "field.cattle.io/containerDefaultResourceLimit";
 
 impl Limits {
     pub(super) fn add(&mut self, object: &Object, namespace: &str, shown: &SourceMap) {
@@ -74,6 +95,17 @@ impl Limits {
             match kind {
                 "LimitRange" => self.ranges.push(bound),
                 _ => self.quotas.push(bound),
+            }
+        }
+        if object.id.group.is_empty() && kind == "Namespace" {
+            let limits = object
+                .node
+                .at(&["metadata", "annotations", RANCHERS_LIMITS]);
+            if limits
+                .and_then(Node::as_str)
+                .is_some_and(|text| !["", "{}"].contains(&text.trim()))
+            {
+                self.completed.insert(object.id.name.to_string());
             }
         }
         let pods = object.running_pod_template().map(|pods| pods.spec);
@@ -104,27 +136,39 @@ impl Limits {
                 .filter(|_| kind == "PersistentVolumeClaim")
                 .and_then(quantity),
             is_pod,
+            ends: is_pod
+                && pods
+                    .and_then(|spec| spec.str_at(&["restartPolicy"]))
+                    .is_some_and(|policy| policy != "Always"),
             number: self.count,
             at: shown.at(Some(object.line)),
         });
     }
 
-    /// `are_pods_changed`: something among the files may change pods before they are judged.
+    /// `are_pods_changed`: something among the files may change pods before they are judged. `has_installer`: something may
+    /// bring one more LimitRange, which says what containers do not.
     pub(super) fn finish(
         &self,
         are_pods_changed: bool,
+        has_installer: bool,
         is_taken: &impl Fn(&ObjectRef) -> bool,
     ) -> Refusals {
         let mut all = Refusals::default();
         let are_pods_changed = are_pods_changed || self.has_autoscaler;
         for user in self.users.iter().filter(|user| is_taken(&user.of)) {
             let ranges = self.ranges_of(&user.namespace, is_taken);
-            let Some((range, why)) = user.outside(&ranges) else {
+            let Some((range, Objection { why, by_absence })) = user.outside(&ranges) else {
                 continue;
             };
-            let is_pod = !user.containers.is_empty();
-            let is_known = range.number < user.number && !(is_pod && are_pods_changed);
-            refuse(&mut all, user, range, &why, is_known);
+            let has_pods = !user.containers.is_empty();
+            let is_known = range.number < user.number
+                && !(has_pods && are_pods_changed)
+                && !(by_absence && self.is_completed(&user.namespace, has_installer));
+            let what = match has_pods && !user.is_pod {
+                true => Refused::ItsPods,
+                false => Refused::Itself,
+            };
+            refuse(&mut all, (user, what), range, &why, is_known);
         }
         for quota in self.quotas.iter().filter(|quota| is_taken(&quota.of)) {
             let is_set = |field: &str| quota.spec.get(field).is_some_and(|node| !node.is_null());
@@ -133,9 +177,14 @@ impl Limits {
                 continue;
             }
             self.exceed(quota, are_pods_changed, is_taken, &mut all);
-            self.exceed_by_pods(quota, are_pods_changed, is_taken, &mut all);
+            self.exceed_by_pods(quota, (are_pods_changed, has_installer), is_taken, &mut all);
         }
         all
+    }
+
+    /// May something complete what containers of a namespace do not say?
+    fn is_completed(&self, namespace: &str, has_installer: bool) -> bool {
+        has_installer || self.completed.contains(namespace)
     }
 
     fn ranges_of(&self, namespace: &str, is_taken: &impl Fn(&ObjectRef) -> bool) -> Vec<&Bound> {
@@ -154,8 +203,10 @@ impl Limits {
         all: &mut Refusals,
     ) {
         for (hard, most) in quota.hard() {
-            let (mut sum, mut after) = (0, 0);
+            // What is taken together, and of that what stays and comes after the quota.
+            let (mut sum, mut stays) = (0, 0);
             let mut counted: Vec<&ObjectRef> = Vec::new();
+            let mut is_said = false;
             for user in self
                 .users
                 .iter()
@@ -169,17 +220,21 @@ impl Limits {
                     continue;
                 }
                 counted.push(&user.in_cluster);
+                let comes_after = user.number > quota.number;
+                let is_known =
+                    comes_after && stays + takes > most && !(user.is_pod && are_pods_changed);
                 sum += takes;
-                after += if user.number > quota.number {
-                    *takes
-                } else {
-                    0
-                };
-                if sum > most {
+                // A pod that has ended counts in `count/pods` alone.
+                if comes_after && (!user.ends || hard.key == "count/pods") {
+                    stays += takes;
+                }
+                if sum > most && (is_known || !is_said) {
                     let allowed = shown(&hard.value);
                     let why = format!("with it more than {allowed} of {} are taken", hard.key);
-                    let is_known = after > most && !(user.is_pod && are_pods_changed);
-                    refuse(all, user, quota, &why, is_known);
+                    refuse(all, (user, Refused::Itself), quota, &why, is_known);
+                    is_said = true;
+                }
+                if is_known {
                     break;
                 }
             }
@@ -190,10 +245,11 @@ impl Limits {
     fn exceed_by_pods(
         &self,
         quota: &Bound,
-        are_pods_changed: bool,
+        (are_pods_changed, has_installer): (bool, bool),
         is_taken: &impl Fn(&ObjectRef) -> bool,
         all: &mut Refusals,
     ) {
+        let is_completed = self.is_completed(&quota.namespace, has_installer);
         let users = self.users.iter();
         let ranges = self.ranges_of(&quota.namespace, is_taken);
         for user in users.filter(|user| user.namespace == quota.namespace && is_taken(&user.of)) {
@@ -206,24 +262,41 @@ impl Limits {
             let is_more =
                 |name: &str, most| user.takes_by_pod.get(name).is_some_and(|of| *of > most);
             let more = quota.hard().find(|(hard, most)| is_more(&hard.key, *most));
-            let why = match more {
-                _ if !unsaid.is_empty() => {
-                    let unsaid: Vec<&str> = unsaid.into_iter().collect();
-                    format!("each container has to say its {}", unsaid.join(", "))
-                }
+            let (why, by_absence) = match more {
                 Some((hard, _)) => {
                     let allowed = shown(&hard.value);
-                    format!("one pod takes more than {allowed} of {}", hard.key)
+                    (
+                        format!("one pod takes more than {allowed} of {}", hard.key),
+                        false,
+                    )
                 }
-                None => continue,
+                None if unsaid.is_empty() => continue,
+                None => {
+                    let unsaid: Vec<&str> = unsaid.into_iter().collect();
+                    (
+                        format!("each container has to say its {}", unsaid.join(", ")),
+                        true,
+                    )
+                }
             };
-            let is_known = quota.number < user.number && !are_pods_changed;
-            refuse(all, user, quota, &why, is_known);
+            let is_known =
+                quota.number < user.number && !are_pods_changed && !(by_absence && is_completed);
+            let what = match user.is_pod {
+                true => Refused::Itself,
+                false => Refused::ItsPods,
+            };
+            refuse(all, (user, what), quota, &why, is_known);
         }
     }
 }
 
-fn refuse(all: &mut Refusals, user: &User, bound: &Bound, why: &str, is_known: bool) {
+fn refuse(
+    all: &mut Refusals,
+    (user, what): (&User, Refused),
+    bound: &Bound,
+    why: &str,
+    is_known: bool,
+) {
     let who = bound.of.to_string();
     let at = vec![user.at.clone(), bound.at.clone()];
     if !is_known {
@@ -231,12 +304,15 @@ fn refuse(all: &mut Refusals, user: &User, bound: &Bound, why: &str, is_known: b
         return;
     }
     all.refuse(&user.of, &who, why, at);
-    if user.containers.is_empty() || user.is_pod {
-        let says = format!("{} is forbidden: {who}: {why}", user.of);
-        all.refused.insert(user.of.clone(), says);
-    } else {
-        let says = format!("{who} refuses its pods: {why}");
-        all.without_pods.insert(user.in_cluster.clone(), says);
+    match what {
+        Refused::Itself => {
+            let says = format!("{} is forbidden: {who}: {why}", user.of);
+            all.refused.insert(user.of.clone(), says);
+        }
+        Refused::ItsPods => {
+            let says = format!("{who} refuses its pods: {why}");
+            all.without_pods.insert(user.in_cluster.clone(), says);
+        }
     }
 }
 
@@ -268,23 +344,40 @@ fn with_defaults(containers: &[Asked], ranges: &[&Bound]) -> Vec<Asked> {
 }
 
 impl User {
-    /// The LimitRange that does not take it, and why.
-    fn outside<'b>(&self, ranges: &[&'b Bound]) -> Option<(&'b Bound, String)> {
-        let containers = with_defaults(&self.containers, ranges);
-        let last = *ranges.last()?;
-        if let Some(name) = containers.iter().find_map(Asked::beyond_limit) {
-            let why = format!("by its defaults a container asks for more {name} than it may take");
-            return Some((last, why));
-        }
-        let whole = (!containers.is_empty()).then(|| Asked::of_pod(&containers));
+    /// The LimitRange that does not take it, and why: for what it says itself, else with what LimitRanges complete.
+    fn outside<'b>(&self, ranges: &[&'b Bound]) -> Option<(&'b Bound, Objection)> {
+        let as_written = self.beyond(&self.containers, ranges, false);
+        as_written.or_else(|| {
+            let containers = with_defaults(&self.containers, ranges);
+            if let Some(name) = containers.iter().find_map(Asked::beyond_limit) {
+                let why =
+                    format!("by its defaults a container asks for more {name} than it may take");
+                let by_absence = true;
+                return Some((*ranges.last()?, Objection { why, by_absence }));
+            }
+            self.beyond(&containers, ranges, true)
+        })
+    }
+
+    fn beyond<'b>(
+        &self,
+        containers: &[Asked],
+        ranges: &[&'b Bound],
+        by_absence: bool,
+    ) -> Option<(&'b Bound, Objection)> {
+        let whole = (!containers.is_empty()).then(|| Asked::of_pod(containers));
+        let outside = |asked: &Asked, item: &Node, who: &str| {
+            let said = asked.outside(item, who);
+            said.or_else(|| asked.unsaid(item, who).filter(|_| by_absence))
+        };
         ranges.iter().find_map(|range| {
             let of_containers = range.items("Container").find_map(|item| {
                 let mut containers = containers.iter();
-                containers.find_map(|container| container.outside(item, "a container"))
+                containers.find_map(|container| outside(container, item, "a container"))
             });
             let of_pods = || {
                 let mut items = range.items("Pod");
-                items.find_map(|item| whole.as_ref()?.outside(item, "a pod"))
+                items.find_map(|item| outside(whole.as_ref()?, item, "a pod"))
             };
             let of_claims = || {
                 range.items("PersistentVolumeClaim").find_map(|item| {
@@ -297,7 +390,8 @@ impl User {
                     is_more.then(|| "it asks for more storage than a claim may".to_owned())
                 })
             };
-            Some((*range, of_containers.or_else(of_pods).or_else(of_claims)?))
+            let why = of_containers.or_else(of_pods).or_else(of_claims)?;
+            Some((*range, Objection { why, by_absence }))
         })
     }
 }

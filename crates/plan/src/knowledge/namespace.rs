@@ -2,16 +2,21 @@
 
 /// Does Kubernetes, RKE2, Rancher, Longhorn or Harvester make this namespace for itself?
 pub fn is_platforms_namespace(name: &str) -> bool {
-    const NAMES: [&str; 3] = ["calico-system", "local", "tigera-operator"];
-    const HEADS: [&str; 6] = [
-        "cattle-",
-        "fleet-",
-        "harvester-",
-        "kube-",
-        "longhorn-",
-        "rke2",
+    const NAMES: [&str; 11] = [
+        "calico-system",
+        "fleet-default",
+        "fleet-local",
+        "harvester-public",
+        "harvester-system",
+        "kube-node-lease",
+        "kube-public",
+        "kube-system",
+        "local",
+        "longhorn-system",
+        "tigera-operator",
     ];
-    NAMES.contains(&name) || HEADS.iter().any(|head| name.starts_with(head))
+    // Rancher's, of which each release has others.
+    NAMES.contains(&name) || name.starts_with("cattle-")
 }
 
 #[cfg(test)]
@@ -34,6 +39,14 @@ mod tests {
         assert!(names.contains(&"fleet-default") && names.contains(&"harvester-public"));
         for name in names {
             assert_eq!(is_platforms_namespace(name), name != "default", "{name}");
+        }
+        for name in [
+            "harvester-demo",
+            "kube-prometheus",
+            "fleet-apps",
+            "longhorn-backup",
+        ] {
+            assert!(!is_platforms_namespace(name), "a user's: {name}");
         }
     }
 }

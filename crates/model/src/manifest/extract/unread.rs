@@ -128,7 +128,8 @@ fn yip(text: &str, root: &Node) -> Vec<Problem> {
     for stage in stages.value.entries() {
         for entry in stage.value.items().iter().flat_map(Node::entries) {
             let meant = nearest(&entry.key, ["files"].into_iter());
-            if meant.is_some() && entry.key != "files" {
+            // A newer yip than Harvester's reads `if_files` (mudler/yip v1.21.0).
+            if meant.is_some() && !["files", "if_files"].contains(&entry.key.as_str()) {
                 let key = format!("stages.{}[].{}", stage.key, entry.key);
                 let why = "yip has no such key; did you mean `files`?";
                 found.push(key_not_read(&key, entry.line, why));

@@ -80,6 +80,19 @@ fn a_file_with_stages_and_write_files_is_read_as_yip_reads_it_and_that_is_said()
 }
 
 #[test]
+fn a_slip_in_a_stages_key_is_found_and_a_condition_of_a_newer_yip_is_none() {
+    let text = |key: &str| {
+        format!(
+            "stages:\n  boot:\n  - {key}: {{}}\n    files:\n    - {{path: {FILE}, content: x}}\n"
+        )
+    };
+    assert_eq!(problem_codes(&take(&text("file"))), [(Code::KeyNotRead, 3)]);
+    for key in ["if_files", "if", "commands"] {
+        assert_eq!(problem_codes(&take(&text(key))), [], "{key}");
+    }
+}
+
+#[test]
 fn what_is_appended_follows_what_was_written() {
     let first = cloud_config("- {path: FILE, content: \"a\\n\"}\n");
     let second = cloud_config("- {path: FILE, content: \"b\\n\", append: \"True\"}\n");

@@ -92,23 +92,23 @@ impl Asked {
             let most = quantity(&bound.value);
             values(&bound.key).any(|value| most.is_some_and(|most| *value > most))
         });
-        let unsaid = bounds("min")
-            .find(|bound| !self.requests.contains_key(&bound.key))
-            .map(|bound| ("request", bound))
-            .or_else(|| {
-                let mut most = bounds("max");
-                let bound = most.find(|bound| !self.limits.contains_key(&bound.key))?;
-                Some(("limit", bound))
-            });
         let words = |bound: &MapEntry, how: &str| {
             format!("{who} has {how} {} {}", shown(&bound.value), bound.key)
         };
         less.map(|bound| words(bound, "less than"))
             .or_else(|| more.map(|bound| words(bound, "more than")))
-            .or_else(|| {
-                let (what, bound) = unsaid?;
-                Some(format!("{who} has no {what} of {}", bound.key))
-            })
+    }
+
+    /// What such an item asks to be said and is not.
+    pub(super) fn unsaid(&self, item: &Node, who: &str) -> Option<String> {
+        let bounds = |field: &str| item.get(field).map_or(&[][..], Node::entries).iter();
+        let request = bounds("min").find(|bound| !self.requests.contains_key(&bound.key));
+        let limit = || bounds("max").find(|bound| !self.limits.contains_key(&bound.key));
+        let (what, bound) = match request {
+            Some(bound) => ("request", bound),
+            None => ("limit", limit()?),
+        };
+        Some(format!("{who} has no {what} of {}", bound.key))
     }
 
     /// What quotas count of a pod, by the names that they have for it.

@@ -303,6 +303,62 @@ fn a_quota_keeps_out_pods_that_take_too_much_or_do_not_say_how_much() {
 }
 
 #[test]
+fn what_a_container_does_not_say_may_come_with_a_chart_or_by_rancher() {
+    let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: shop}\nspec: {hard: {requests.cpu: 4}}\n---\n";
+    let range = "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l, namespace: shop}\nspec: {limits: [{type: Pod, max: {cpu: 2}}]}\n---\n";
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\nspec: {containers: [{name: a, image: b, resources: {}}]}\n";
+    let chart = "---\napiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: c, namespace: kube-system}\nspec: {targetNamespace: shop}\n";
+    let rancher = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {field.cattle.io/containerDefaultResourceLimit: '{\"limitsCpu\":\"500m\"}'}}\n";
+    let code = |text: &str| {
+        let found = refused(text, None);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].split(' ').next().unwrap().to_owned()
+    };
+    for bound in [quota, range] {
+        let silent = format!("{bound}{pod}");
+        assert_eq!(code(&silent), "admission-refuses");
+        for more in [chart, rancher] {
+            assert_eq!(code(&format!("{silent}{more}")), "admission-unknown");
+            // What it says itself is too much whoever else is asked.
+            let much = silent.replace("resources: {}", "resources: {limits: {cpu: 5}}");
+            assert_eq!(code(&format!("{much}{more}")), "admission-refuses");
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_ends_leaves_a_quota_to_the_next() {
+    let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {requests.cpu: 1}}\n";
+    let pod = |name: &str, policy: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{restartPolicy: {policy}, containers: [{{name: a, image: b, \
+             resources: {{limits: {{cpu: 1}}}}}}]}}\n"
+        )
+    };
+    let of = |policies: [&str; 3]| {
+        let pods = ["a", "b", "c"].into_iter().zip(policies);
+        let pods: String = pods.map(|(name, policy)| pod(name, policy)).collect();
+        let found = refused(&format!("{quota}{pods}"), None);
+        found
+            .iter()
+            .map(|one| one.split(' ').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(["Never", "OnFailure", "Never"]), ["admission-unknown"]);
+    assert_eq!(of(["Always", "Never", "Never"]), ["admission-refuses"]);
+    assert_eq!(
+        of(["Never", "Always", "Always"]),
+        ["admission-unknown", "admission-refuses"]
+    );
+    let counted = quota.replace("requests.cpu", "count/pods");
+    let found = refused(
+        &format!("{counted}{}{}", pod("a", "Never"), pod("b", "Never")),
+        None,
+    );
+    assert!(found[0].starts_with("admission-refuses"), "{found:?}");
+}
+
+#[test]
 fn a_limit_range_bounds_what_a_whole_pod_takes() {
     let range = "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l}\nspec: {limits: [{type: Pod, max: {cpu: 2}}]}\n---\n";
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b, resources: {limits: {cpu: 1}}}, \
