@@ -1,12 +1,14 @@
 //! `windrow report`: the node's state and its causes, without secrets, in one archive for someone who cannot log in.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use windrow_model::manifest::{Object, read_each};
+use windrow_decide::Ledger;
+use windrow_model::manifest::{ManifestFile, Object, read_each};
 use windrow_plan::rules::parse_duration;
 
 use super::document::{self, FoundStatus, now};
@@ -63,7 +65,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let mut progress = |what: &str| eprintln!("[{:>3} s] {what}", began.elapsed().as_secs());
     let mut collected = Collected::default();
     progress("what Windrow knows");
-    own(context, &mut collected);
+    let plain = own(context, &mut collected);
     let settings = context.settings().settings;
     let layout = context.layout.clone().with_data_dir(&settings.data_dir);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -72,6 +74,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let own = read_own_node(&layout, &settings.staging.limits, now());
     let wanted = Wanted {
         own: runtime.block_on(own),
+        plain,
         layout,
         live: context.layout.is_this_machine(),
         manifests: args.with_manifests,
@@ -150,8 +153,9 @@ fn add(into: &mut Collected, path: &str, what: &str, tree: Value) {
     });
 }
 
-/// Windrow's own part: status, plan, settings, manifests, markers, versions.
-fn own(context: &Context, into: &mut Collected) {
+/// Windrow's own part: status, plan, settings, manifests, markers, versions. The SHA-256 of each manifest without a Secret.
+fn own(context: &Context, into: &mut Collected) -> BTreeSet<String> {
+    let mut plain = BTreeSet::new();
     match document::current(context) {
         FoundStatus::Current(status) => {
             add(into, "status.json", "the status document", json!(status))
@@ -176,12 +180,27 @@ fn own(context: &Context, into: &mut Collected) {
         for error in &found.errors {
             into.missing("a manifest", error.as_str());
         }
-        let files = found.files.iter().map(manifest).collect();
+        let mut secret = BTreeSet::new();
+        let mut files = Vec::new();
+        for input in &found.files {
+            let (file, shown) = manifest(input);
+            match shown.get("sha256").is_some() {
+                true => _ = plain.insert(file.sha256.to_string()),
+                // A short secret could be guessed from a digest, wherever that stands.
+                false => {
+                    into.learner.secret(&file.sha256);
+                    into.learner.secret(&file.digest);
+                    secret.insert(file.path.to_string());
+                }
+            }
+            files.push(shown);
+        }
+        learn_earlier_digests(context, &secret, into);
         add(
             into,
             "manifests.json",
             "the manifests: what each declares",
-            files,
+            json!(files),
         );
         match plan::plan_node(context, &loaded, found) {
             Ok(plan) => add(
@@ -203,9 +222,21 @@ fn own(context: &Context, into: &mut Collected) {
     }
     let versions = json!({"windrow": env!("CARGO_PKG_VERSION"), "arch": std::env::consts::ARCH});
     add(into, "versions.json", "versions", versions);
+    plain
 }
 
-fn manifest(input: &Input) -> Value {
+/// Those of what the files had in them before, as the ledger has them.
+fn learn_earlier_digests(context: &Context, of: &BTreeSet<String>, into: &mut Collected) {
+    let text = read_text(&context.layout.ledger()).unwrap_or_default();
+    let ledger: Ledger = serde_json::from_str(&text).unwrap_or_default();
+    for (path, entry) in &ledger.files {
+        if of.contains(path.as_str()) {
+            into.learner.secret(&entry.digest);
+        }
+    }
+}
+
+fn manifest(input: &Input) -> (ManifestFile, Value) {
     let (mut objects, mut has_secret) = (Vec::new(), false);
     let mut visit = |object: &Object| {
         has_secret |= object.id.kind == "Secret";
@@ -228,7 +259,7 @@ fn manifest(input: &Input) -> Value {
         tree["sha256"] = json!(file.sha256);
         tree["digest"] = json!(file.digest);
     }
-    tree
+    (file, tree)
 }
 
 /// The content of a foreign marker, if it is a few lines of text.

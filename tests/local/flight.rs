@@ -274,6 +274,20 @@ fn a_flight_in_a_report_is_replayed_and_nobody_can_guess_a_secret_by_a_digest() 
         let digest = windrow_model::manifest::sha256_hex(file.as_bytes());
         assert!(!text.contains(&digest), "{text}");
     }
+    let of_objects = windrow_model::manifest::read(
+        "30-s.yaml",
+        &windrow_model::manifest::FileContent::Bytes(secret.clone().into_bytes()),
+        &windrow_model::manifest::ReadLimits::default(),
+    );
+    for (name, bytes) in &archive.files {
+        let text = String::from_utf8_lossy(bytes);
+        for digest in [&*of_objects.sha256, &*of_objects.digest] {
+            assert!(!text.contains(digest), "{name} has {digest}");
+        }
+    }
+    let plainly = String::from_utf8_lossy(&archive.files["manifests.json"]).into_owned();
+    let plain = windrow_model::manifest::sha256_hex(WIDGET.as_bytes());
+    assert!(plainly.contains(&plain), "{plainly}");
     assert!(replayed(&Flights::read(&text).unwrap()) > 0, "{text}");
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::Client;
 use serde_json::Value;
-use windrow_harvester::objects::{KeptMetadata, ObjectKind};
+use windrow_harvester::objects::{KeptMetadata, ObjectKind, text};
 
 use super::collection::{CollectedPart, Collection, LARGEST_OF_ALL};
 use super::reduce;
@@ -251,6 +251,15 @@ async fn list(
             return collection.missing(what, why.to_string());
         }
     }
+    let addons = ObjectKind::MANIFEST_ADDON;
+    if (kind.group, kind.kind) == (addons.group, addons.kind) {
+        for addon in &taken.items {
+            let checksum = text(addon, "/spec/checksum");
+            if !collection.wanted.plain.contains(checksum) {
+                collection.into.learner.secret(checksum);
+            }
+        }
+    }
     let list = match kind.kept {
         Some(kept) => reduce::metadata_list(kept, taken.items),
         None => reduce::list(&kind.api_version(), kind.kind, taken.items),
@@ -323,6 +332,7 @@ mod tests {
             live: false,
             manifests: false,
             own: OwnNode::default(),
+            plain: std::collections::BTreeSet::new(),
             patience,
         };
         let mut into = Collected::default();

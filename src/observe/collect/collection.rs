@@ -1,5 +1,6 @@
 //! A running collection: what is wanted, what was collected, and its bounds.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -24,6 +25,8 @@ pub struct Wanted {
     pub manifests: bool,
     /// What the node's own files show of known incidents.
     pub own: OwnNode,
+    /// The SHA-256 of its manifests without a Secret. Of any other file an Addon's checksum is not sent: it may be one of a Secret.
+    pub plain: BTreeSet<String>,
     /// How long all of it may take.
     pub patience: Duration,
 }

@@ -280,6 +280,7 @@ fn manifests(collection: &mut Collection<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use tokio::time::Instant;
@@ -298,6 +299,7 @@ mod tests {
             live: false,
             manifests: false,
             own: OwnNode::default(),
+            plain: BTreeSet::new(),
             patience: Duration::ZERO,
         };
         let mut into = Collected::default();
