@@ -31,7 +31,7 @@ pub(super) use own_kind::{OwnKind, has_objects, own_kind};
 pub(super) use sources::{
     STANDARD_INPUT, is_standard_input, name_of, other_configurations, standard_input, text_of,
 };
-pub(super) use versions::{NamedVersions, Versions};
+pub(super) use versions::{NamedVersions, Versions, platform};
 
 use windrow_model::manifest::{FileContent, MARKER_SUFFIX, ReadLimits, is_manifest_name};
 

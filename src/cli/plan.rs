@@ -32,8 +32,8 @@ pub(super) struct Args {
     #[arg(short, long, value_parser = Output::one_of(FORMATS), default_value = "table")]
     output: Output,
     /// What the manifests are for; a Harvester configuration and --harvester say so themselves
-    #[arg(long, value_enum, conflicts_with = "harvester")]
-    platform: Option<PlatformArg>,
+    #[arg(long, value_parser = inputs::platform(), conflicts_with = "harvester")]
+    platform: Option<Platform>,
     #[command(flatten)]
     versions: NamedVersions,
     /// A directory or file with further rule packs or knowledge; can be repeated
@@ -49,21 +49,6 @@ const FORMATS: &[Output] = &[
     Output::Mermaid,
     Output::Svg,
 ];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PlatformArg {
-    Harvester,
-    Rke2,
-}
-
-impl From<PlatformArg> for Platform {
-    fn from(platform: PlatformArg) -> Self {
-        match platform {
-            PlatformArg::Harvester => Platform::Harvester,
-            PlatformArg::Rke2 => Platform::Rke2,
-        }
-    }
-}
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let loaded = context.settings();
@@ -102,7 +87,6 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let is_harvester = inputs.harvester || args.versions.harvester.is_some();
     let platform = args
         .platform
-        .map(Platform::from)
         .or(is_harvester.then_some(Platform::Harvester))
         .or(inputs.rke2.map(|_| Platform::Rke2))
         .or(loaded.settings.platform)

@@ -9,7 +9,7 @@ use windrow_host::{Preflight, PreflightVerdict, preflight};
 use windrow_plan::rules::Platform;
 
 use super::document::now;
-use super::inputs::{name_of, text_of};
+use super::inputs::{name_of, platform, text_of};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
@@ -24,8 +24,8 @@ pub(super) struct Args {
     #[arg(value_name = "CONFIG")]
     config: Option<PathBuf>,
     /// The platform; when not given, that of the configuration, or of this node
-    #[arg(long, value_enum, value_name = "PLATFORM")]
-    platform: Option<NamedPlatform>,
+    #[arg(long, value_parser = platform(), value_name = "PLATFORM")]
+    platform: Option<Platform>,
     /// Harvester's version or RKE2's; when not given, that of the image, or else the newest that is known
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
@@ -53,25 +53,10 @@ pub(super) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum NamedPlatform {
-    Harvester,
-    Rke2,
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum NamedRole {
     Server,
     Worker,
     Witness,
-}
-
-impl From<NamedPlatform> for Platform {
-    fn from(named: NamedPlatform) -> Self {
-        match named {
-            NamedPlatform::Harvester => Platform::Harvester,
-            NamedPlatform::Rke2 => Platform::Rke2,
-        }
-    }
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {

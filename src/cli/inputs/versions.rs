@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use windrow_harvester::HarvesterVersion;
 use windrow_host::{Preflight, hardware_class};
 use windrow_model::findings::Finding;
@@ -31,6 +32,14 @@ pub(in crate::cli) struct NamedVersions {
     /// `windrow preflight -o json` printed on it: times that were learned on such machines come before those of all
     #[arg(long, value_name = "CLASS|FILE", value_parser = hardware)]
     pub(in crate::cli) hardware: Option<String>,
+}
+
+/// Takes a platform by its name from the command line.
+pub(in crate::cli) fn platform() -> impl TypedValueParser<Value = Platform> {
+    PossibleValuesParser::new(["harvester", "rke2"]).map(|name| match name.as_str() {
+        "harvester" => Platform::Harvester,
+        _ => Platform::Rke2,
+    })
 }
 
 /// A class of hardware, or that of a machine that was read before.

@@ -38,12 +38,11 @@ pub(super) fn wanted_node(args: &Args, context: &Context) -> Result<WantedNode, 
         true => Some(own),
         false => args.config.clone(),
     };
-    let asked: Option<Platform> = args.platform.map(Platform::from);
     let (mut wanted, text) = match &named {
         Some(path) => configured(path)?,
-        None => (bare(asked, context)?, None),
+        None => (bare(args.platform, context)?, None),
     };
-    if let Some(asked) = asked.filter(|asked| *asked != wanted.platform) {
+    if let Some(asked) = args.platform.filter(|asked| *asked != wanted.platform) {
         return Err(Wrong::usage(format!(
             "{} is for {}, and --platform says {asked}",
             named.as_deref().map_or_else(String::new, name_of),
