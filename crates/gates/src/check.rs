@@ -46,6 +46,16 @@ pub fn version_text(target: &TargetVersion) -> String {
     }
 }
 
+/// Does one of the versions that may start stand in a text of [`version_text`]?
+pub(crate) fn may_be_one_of(target: &TargetVersion, text: &str) -> bool {
+    let is_named = |it: &Version| text.split(target::OR).any(|one| one == it.to_string());
+    match target {
+        TargetVersion::Known(version) => is_named(version),
+        TargetVersion::OneOf(versions) => versions.iter().any(is_named),
+        TargetVersion::Unknown => true,
+    }
+}
+
 /// Judges requests against the version that will start; against each plausible one when it is not
 /// known. An error means that a component would not start, or that the request is refused. `config` is what RKE2 gives the
 /// components besides.

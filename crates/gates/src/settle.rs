@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use windrow_plan::rke2::config::MergedConfig;
 
-use super::check::version_text;
+use super::check::{may_be_one_of, version_text};
 use super::dropin::{DropInSnapshot, drop_in_trusting, read_gates, text};
 use super::{DropIn, GateRequest, LeftOut, TargetVersion};
 
@@ -147,16 +147,7 @@ impl TrialHistory {
         let Some(rejected) = &self.rejected else {
             return;
         };
-        // As `version_text` writes it, it may be several.
-        let failed_on = |version: &str| rejected.version.split(" or ").any(|one| one == version);
-        let may_start = match target {
-            TargetVersion::Known(version) => failed_on(&version.to_string()),
-            TargetVersion::OneOf(versions) => versions
-                .iter()
-                .any(|version| failed_on(&version.to_string())),
-            TargetVersion::Unknown => true,
-        };
-        if !may_start {
+        if !may_be_one_of(target, &rejected.version) {
             return;
         }
         let (out, written): (Vec<GateRequest>, Vec<GateRequest>) =

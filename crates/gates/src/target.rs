@@ -200,9 +200,12 @@ fn versions(texts: &[String]) -> Vec<Version> {
     versions
 }
 
+/// Between versions of a list.
+pub(crate) const OR: &str = " or ";
+
 pub(crate) fn list(versions: &[Version]) -> String {
     let texts: Vec<String> = versions.iter().map(Version::to_string).collect();
-    texts.join(" or ")
+    texts.join(OR)
 }
 
 #[cfg(test)]
