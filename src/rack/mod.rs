@@ -69,20 +69,12 @@ pub(crate) struct Hub {
     store: Option<Store>,
     changed: watch::Sender<u64>,
     view: Mutex<Option<(u64, Arc<RackView>)>>,
-    documents: Mutex<Documents>,
+    /// Whole status documents as they came, the oldest first: as values they would be ten times as large.
+    documents: Mutex<Vec<(NodeIdentity, Arc<[u8]>)>>,
     /// What a person should know, by what it is about.
     notices: Mutex<BTreeMap<String, String>>,
     recent: Mutex<HashSet<ReportKey>>,
     now: fn() -> Timestamp,
-}
-
-/// Status documents as they came: as values they would be ten times as large.
-#[derive(Default)]
-struct Documents {
-    /// With the number of the last one that came before it.
-    by_node: BTreeMap<NodeIdentity, (u64, Arc<[u8]>)>,
-    came: u64,
-    bytes: usize,
 }
 
 impl Hub {
@@ -241,19 +233,11 @@ impl Hub {
     /// Keeps a node's whole status document, in memory; the oldest are dropped where there is no room.
     pub(crate) fn put_document(&self, node: &NodeIdentity, document: Vec<u8>) {
         let mut documents = lock(&self.documents);
-        documents.came += 1;
-        documents.bytes += document.len();
-        let document = (documents.came, document.into());
-        let before = documents.by_node.insert(node.clone(), document);
-        documents.bytes -= before.map_or(0, |(_, before)| before.len());
-        while documents.bytes > MOST_DOCUMENTS {
-            let all = documents.by_node.iter();
-            let oldest = all.min_by_key(|(_, (came, _))| *came);
-            let Some(oldest) = oldest.map(|(node, _)| node.clone()) else {
-                break;
-            };
-            let (_, dropped) = documents.by_node.remove(&oldest).unwrap_or_default();
-            documents.bytes -= dropped.len();
+        documents.retain(|(other, _)| other != node);
+        documents.push((node.clone(), document.into()));
+        let mut bytes: usize = documents.iter().map(|(_, document)| document.len()).sum();
+        while bytes > MOST_DOCUMENTS {
+            bytes -= documents.remove(0).1.len();
         }
     }
 
@@ -266,9 +250,8 @@ impl Hub {
             (true, false) => node.serial == row.serial,
             (true, true) => same(&node.host, &row.host),
         };
-        let of_it = documents.by_node.iter().filter(|(node, _)| is_it(node));
-        let newest = of_it.max_by_key(|(_, (came, _))| *came);
-        newest.map(|(_, (_, document))| document.clone())
+        let newest = documents.iter().rev().find(|(node, _)| is_it(node));
+        newest.map(|(_, document)| document.clone())
     }
 
     /// With the list of who is expected.

@@ -422,6 +422,21 @@ async fn a_document_that_grows_when_it_is_read_is_refused() {
     }
 }
 
+#[test]
+fn the_oldest_documents_make_room_for_new_ones() {
+    let hub = Hub::new(Inventory::default(), None, Timestamp::now).unwrap();
+    let put = |name: &str, bytes| {
+        hub.put_document(&NodeIdentity::new("", "", name), vec![b'x'; bytes]);
+    };
+    put("n0", 1);
+    for name in ["n1", "n2", "n3", "n1", "n4", "n5"] {
+        put(name, MOST_DOCUMENTS / 4);
+    }
+    let kept = lock(&hub.documents);
+    let hosts: Vec<&str> = kept.iter().map(|(node, _)| node.host.as_str()).collect();
+    assert_eq!(hosts, ["n3", "n1", "n4", "n5"]);
+}
+
 #[tokio::test]
 async fn the_page_of_a_node_stays_small_whatever_its_document_says() {
     let rack = Served::new(false).await;
