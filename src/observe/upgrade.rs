@@ -15,6 +15,7 @@ use std::time::Duration;
 use kube::Client;
 use serde_json::Value;
 use windrow_gates::Upgrade;
+use windrow_harvester::objects::is_true;
 use windrow_harvester::upgrade::{plans_under_way, under_way};
 use windrow_model::manifest::yaml;
 use windrow_plan::version::Version;
@@ -96,7 +97,8 @@ fn kubernetes(release: &str) -> Option<String> {
 fn of_plans(list: &Value) -> Option<Upgrade> {
     list["items"].as_array()?.iter().find_map(|plan| {
         let image = plan["spec"]["upgrade"]["image"].as_str()?;
-        if !image.contains("rke2-upgrade") || is_complete(plan) {
+        // Has it been carried out on every node that it selects? Older controllers do not report that.
+        if !image.contains("rke2-upgrade") || is_true(plan, "Complete") {
             return None;
         }
         // The image's own tag is the version that runs; an image without one gets the plan's version as its tag.
@@ -112,17 +114,6 @@ fn of_plans(list: &Value) -> Option<Upgrade> {
             .find(|text| !text.is_empty())?;
         Some(Upgrade::Rke2(version.to_owned()))
     })
-}
-
-/// Has it been carried out on every node that it selects? Older controllers do not report that.
-fn is_complete(plan: &Value) -> bool {
-    plan["status"]["conditions"]
-        .as_array()
-        .is_some_and(|conditions| {
-            conditions
-                .iter()
-                .any(|condition| condition["type"] == "Complete" && condition["status"] == "True")
-        })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use windrow_decide::Detail;
-use windrow_rack::{Heartbeat, read_node};
+use windrow_rack::{ANNOTATION, Heartbeat, own_condition, read_node};
 
 use super::Hub;
 use crate::apiserver::{ApiServer, Connection, Followed, WatchChange, WatchSink, name_of};
@@ -85,7 +85,7 @@ impl<'h> Nodes<'h> {
     }
 
     async fn hear(&mut self, node: &Value, is_watched: bool) {
-        let now = said(node);
+        let now = reported(node);
         let name = name_of(node);
         let before = self.known.get(name);
         if before == Some(&now) {
@@ -154,15 +154,10 @@ impl WatchSink for First<'_> {
 }
 
 /// What of a Node is Windrow's, or is shown beside it.
-fn said(node: &Value) -> Value {
-    let conditions = node["status"]["conditions"].as_array();
-    let own = conditions.and_then(|all| {
-        all.iter()
-            .find(|one| one["type"] == windrow_rack::CONDITION)
-    });
+fn reported(node: &Value) -> Value {
     json!({
-        "condition": own,
-        "annotation": node["metadata"]["annotations"][windrow_rack::ANNOTATION],
+        "condition": own_condition(node),
+        "annotation": node["metadata"]["annotations"][ANNOTATION],
         "labels": node["metadata"]["labels"],
         "boot": node["status"]["nodeInfo"]["bootID"],
         "version": node["status"]["nodeInfo"]["kubeletVersion"],

@@ -7,13 +7,10 @@ use windrow_plan::readiness::node::Readiness;
 use crate::event;
 use crate::fields::Fields;
 use crate::identity::NodeIdentity;
+use crate::node_condition::{ANNOTATION, own_condition, parts, phase, readiness};
 use crate::report::{MOST_ADDRESSES, NodeReport, NodeState, ReportSource};
 use crate::text::{MESSAGE, NAME, WORD, clean};
 
-/// The condition's type (`docs/outlets.md`).
-pub const CONDITION: &str = "WindrowBootstrap";
-/// The annotation's name.
-pub const ANNOTATION: &str = "windrow.dev/bootstrap";
 /// Largest annotation that is read: twice what Windrow writes.
 const LARGEST: usize = 4096;
 /// A condition is written again every ten minutes. One that is older is no longer kept true.
@@ -31,8 +28,7 @@ pub enum Heartbeat {
 /// Reads a Node that came at this time; `None` where it has no name or no condition of Windrow.
 pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Option<NodeReport> {
     let name = node["metadata"]["name"].as_str()?;
-    let conditions = node["status"]["conditions"].as_array()?;
-    let own = conditions.iter().find(|one| one["type"] == CONDITION)?;
+    let own = own_condition(node)?;
     let time = |key: &str| own[key].as_str()?.parse::<Timestamp>().ok();
     let text = |value: &Value, longest| clean(value.as_str().unwrap_or_default(), longest);
     // A clock that is ahead makes no condition stale.
@@ -40,17 +36,10 @@ pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Opt
         && time("lastHeartbeatTime")
             .is_some_and(|beat| received.duration_since(beat).as_secs() > STALE);
     let message = text(&own["message"], MESSAGE);
-    let (headline, blocker) = message.split_once(": ").unwrap_or((&message, ""));
-    let readiness = match own["status"].as_str() {
-        _ if is_stale => Readiness::Unknown,
-        // `Degraded` is True as well; the headline says which.
-        Some("True") if headline.contains("degraded") => Readiness::Degraded,
-        Some("True") => Readiness::Ready,
-        Some("False") if headline.starts_with("Failed") || headline.starts_with("NotReady") => {
-            Readiness::Failed
-        }
-        Some("False") => Readiness::SettingUp,
-        _ => Readiness::Unknown,
+    let (headline, blocker) = parts(&message);
+    let readiness = match is_stale {
+        true => Readiness::Unknown,
+        false => readiness(own["status"].as_str(), headline),
     };
     let info = &node["status"]["nodeInfo"];
     let labels = &node["metadata"]["labels"];
@@ -84,7 +73,7 @@ pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Opt
         addresses: addresses.collect(),
         rke2_version: text(&info["kubeletVersion"], WORD),
         ..more.unwrap_or_else(|| NodeState {
-            phase: phase(headline),
+            phase: phase(headline).to_owned(),
             since: time("lastTransitionTime"),
             ..NodeState::unknown()
         })
@@ -118,17 +107,4 @@ fn own_host(node: &Value) -> &str {
     node["metadata"]["labels"]["kubernetes.io/hostname"]
         .as_str()
         .unwrap_or_default()
-}
-
-/// The phase that stands in a headline: `Setting up (api, 20+ min, stalled)`.
-fn phase(headline: &str) -> String {
-    let inside = headline.split_once('(').map_or("", |(_, inside)| inside);
-    let inside = inside.trim_end_matches(')');
-    let mut words = inside.split(", ");
-    let known = |word: &&str| {
-        windrow_plan::readiness::node::Phase::ALL
-            .iter()
-            .any(|phase| phase.as_str() == *word)
-    };
-    words.find(known).unwrap_or_default().to_owned()
 }

@@ -9,8 +9,6 @@ use windrow_decide::{Holder, Pace, Phase, Readiness, Status};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 
-/// Its name. Not one of Kubernetes' own (`*.kubernetes.io`), which NodeRestriction keeps for others.
-pub(super) const ANNOTATION: &str = "windrow.dev/bootstrap";
 /// Largest text, in bytes.
 const LARGEST: usize = 2048;
 /// Most findings that are named, the worst first.
@@ -75,8 +73,8 @@ pub(super) fn annotation(status: &Status) -> String {
         pace: status.pace,
         since: whole_second(status.since),
         first_blocker: first.map(|held| Blocker {
-            file: cut(held.file.as_str()),
-            why: cut(&held.why),
+            file: line(held.file.as_str(), LONGEST),
+            why: line(&held.why, LONGEST),
         }),
         staging: Counts {
             total: staging.total,
@@ -117,12 +115,13 @@ fn named(finding: &Finding) -> NamedFinding {
     NamedFinding {
         code: finding.code,
         severity: finding.severity,
-        subject: cut(&subject),
+        subject: line(&subject, LONGEST),
     }
 }
 
-fn cut(text: &str) -> String {
-    crate::render::fit(&text.replace(crate::printable::is_hidden, " "), LONGEST)
+/// A text for people who look at the Node: in one line, and not too long.
+pub(super) fn line(text: &str, most: usize) -> String {
+    crate::render::fit(&text.replace(crate::printable::is_hidden, " "), most)
 }
 
 fn whole_second(at: Timestamp) -> Timestamp {

@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 use windrow_decide::{Pace, Readiness, Status};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
+use windrow_rack::{ANNOTATION, CONDITION, condition_message, condition_status, own_condition};
 
-use super::annotation::{ANNOTATION, annotation};
+use super::annotation::{annotation, line};
 
-/// The condition's type.
-pub(super) const CONDITION: &str = "WindrowBootstrap";
 /// Longest message, in characters: a core/v1 Event takes 1024 bytes at most, and people read it as one line of `kubectl
 /// describe`.
 const LONGEST: usize = 256;
@@ -28,14 +27,12 @@ pub(super) struct NodeCondition {
 impl NodeCondition {
     pub(super) fn from_status(status: &Status) -> Self {
         Self {
-            status: match status.readiness {
-                // It works; the reason names what else is wrong.
-                Readiness::Ready | Readiness::Degraded => "True",
-                Readiness::SettingUp | Readiness::Failed => "False",
-                Readiness::Unknown => "Unknown",
-            },
+            status: condition_status(status.readiness),
             reason: camel(status.reason.code),
-            message: line(&format!("{}: {}", status.headline, status.reason.message)),
+            message: line(
+                &condition_message(&status.headline, &status.reason.message),
+                LONGEST,
+            ),
             annotation: Some(annotation(status)),
         }
     }
@@ -71,8 +68,7 @@ impl NodeCondition {
 
 /// The condition on a Node: its status, and since when.
 pub(super) fn condition_on_node(node: &Value) -> Option<(String, Timestamp)> {
-    let conditions = node["status"]["conditions"].as_array()?;
-    let own = conditions.iter().find(|one| one["type"] == CONDITION)?;
+    let own = own_condition(node)?;
     let since = own["lastTransitionTime"].as_str()?.parse().ok()?;
     Some((own["status"].as_str()?.to_owned(), since))
 }
@@ -89,7 +85,7 @@ impl Notice {
     fn new(code: Code, message: &str, warning: bool) -> Self {
         Self {
             reason: camel(code),
-            message: line(message),
+            message: line(message, LONGEST),
             warning,
         }
     }
@@ -189,10 +185,6 @@ fn camel(code: Code) -> String {
         .collect()
 }
 
-fn line(text: &str) -> String {
-    crate::render::fit(&text.replace(crate::printable::is_hidden, " "), LONGEST)
-}
-
 /// `metav1.Time` has no fractions.
 fn seconds(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -202,6 +194,7 @@ fn seconds(at: Timestamp) -> String {
 mod tests {
     use windrow_decide::{FailedFile, PhaseStatus, StatusReason};
     use windrow_model::reasons::REASONS;
+    use windrow_rack::{Heartbeat, read_node};
 
     use super::*;
     use crate::report::publish::sample;
@@ -235,17 +228,34 @@ mod tests {
     }
 
     #[test]
-    fn the_condition_is_true_where_the_node_works_and_unknown_is_never_false() {
-        for (readiness, expected) in [
-            (Readiness::Ready, "True"),
-            (Readiness::Degraded, "True"),
-            (Readiness::SettingUp, "False"),
-            (Readiness::Failed, "False"),
-            (Readiness::Unknown, "Unknown"),
+    fn the_condition_is_true_where_the_node_works_and_a_rack_reads_from_it_what_was_meant() {
+        for (readiness, pace, expected) in [
+            (Readiness::Ready, None, "True"),
+            (Readiness::Degraded, None, "True"),
+            (Readiness::SettingUp, Some(Pace::Stalled), "False"),
+            (Readiness::Failed, None, "False"),
+            (Readiness::Failed, Some(Pace::Stuck), "False"),
+            (Readiness::Unknown, None, "Unknown"),
         ] {
-            let condition = NodeCondition::from_status(&status(readiness, Code::ProbeUnknown));
+            let mut status = status(readiness, Code::ProbeUnknown);
+            status.pace = pace;
+            status.phases = vec![PhaseStatus::current(status.phase)];
+            let now = status.since;
+            status.headline = windrow_decide::sentence::headline(&status, now);
+            let mut condition = NodeCondition::from_status(&status);
             assert_eq!(condition.status, expected);
             assert_eq!(condition.reason, "ProbeUnknown");
+            // The annotation says most of it once more.
+            condition.annotation = None;
+            let mut node = condition.patch(now, now);
+            node["metadata"]["name"] = json!("n1");
+            let state = read_node(&node, now, Heartbeat::ByItsClock).unwrap().state;
+            assert_eq!(state.readiness, readiness);
+            assert_eq!(state.headline, status.headline);
+            assert_eq!(state.message, status.reason.message);
+            let is_there = status.headline.contains('(');
+            let phase = if is_there { status.phase.as_str() } else { "" };
+            assert_eq!(state.phase, phase, "{}", status.headline);
         }
         assert_eq!(NodeCondition::stopped().status, "Unknown");
     }
