@@ -9,7 +9,7 @@ use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
 use super::{
     addons, certificates, cluster, components, custom, hardware, harvester, host, longhorn,
-    own_node, platform, rancherd, unit, upgrade, webhooks,
+    platform, rancherd, unit, upgrade, webhooks,
 };
 
 /// What the probes depend on. When it changes, other probes run.
@@ -20,14 +20,21 @@ pub(super) struct ProbedNode {
     pub(super) name: String,
 }
 
+/// The probe whose question answers this one.
+pub(super) fn question_of(probe: &str) -> &str {
+    match probe {
+        "etcd-member" | "node-conditions" | "virt-handler" => "node",
+        "longhorn-disks" => "longhorn-node",
+        own => own,
+    }
+}
+
 /// Asks probes, and keeps what they remember between questions.
 pub(super) struct Prober {
     context: Arc<ProbeContext>,
     vip: harvester::VipMemory,
     unit: unit::RestartMemory,
     upgrade: upgrade::SignMemory,
-    own_node: own_node::OwnNodeMemory,
-    longhorn: longhorn::LonghornMemory,
     webhooks: webhooks::WebhookMemory,
     links: hardware::LinkMemory,
     files: custom::PendingFiles,
@@ -40,15 +47,13 @@ impl Prober {
             vip: harvester::VipMemory::default(),
             unit: unit::RestartMemory::default(),
             upgrade: upgrade::SignMemory::default(),
-            own_node: own_node::OwnNodeMemory::default(),
-            longhorn: longhorn::LonghornMemory::default(),
             webhooks: webhooks::WebhookMemory::default(),
             links: hardware::LinkMemory::default(),
             files: custom::PendingFiles::default(),
         }
     }
 
-    /// Asks a probe by its name.
+    /// Asks the question of a probe ([`question_of`]).
     pub(super) async fn ask(&self, probed: &ProbedNode, probe: &str) -> ProbeAnswer {
         let ProbedNode {
             interest,
@@ -79,20 +84,13 @@ impl Prober {
             "etcd" => components::etcd(context).await.into(),
             "apiserver" => cluster::apiserver(context, role, node).await.into(),
             "kubelet" => components::kubelet(context).await.into(),
-            "node" => {
-                let memories = (&self.upgrade, &self.own_node);
-                cluster::own_node(context, memories, role, node, kind).await
-            }
-            "etcd-member" => self.own_node.etcd_votes((context.now)()).into(),
-            "node-conditions" => self.own_node.conditions().into(),
-            "virt-handler" => self.own_node.virt_handler().into(),
+            "node" => cluster::own_node(context, &self.upgrade, role, node, kind).await,
             "rancherd" => rancherd::bootstrapped(context).await.into(),
             "system-upgrade-controller" => platform::upgrade_controller(context, node).await.into(),
             "cluster-provisioned" => platform::local_cluster(context, node).await.into(),
             "charts" => platform::charts(context, node).await.into(),
             "kubevirt" => platform::kubevirt(context, node).await.into(),
-            "longhorn-node" => self.longhorn.node(context, node).await.into(),
-            "longhorn-disks" => self.longhorn.disks(context, node).await.into(),
+            "longhorn-node" => longhorn::node(context, node).await,
             "rancher" => cluster::rancher(context, node).await.into(),
             "managed-chart" => cluster::managed_chart(context, node).await.into(),
             "harvester" => harvester::ready(context, vip, role, node).await.into(),

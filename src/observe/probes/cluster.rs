@@ -12,7 +12,7 @@ use windrow_plan::rules::Platform;
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
 use super::kubernetes::{Ask, Credential, asked, object};
-use super::own_node::OwnNodeMemory;
+use super::own_node;
 use super::upgrade::{self, Sign, SignMemory};
 use crate::apiserver::RequestFailure;
 
@@ -48,10 +48,10 @@ fn failed_checks(body: &[u8]) -> Option<String> {
     (!failed.is_empty()).then(|| format!("{} failed", failed.join(", ")))
 }
 
-/// The node's own Node: its Ready condition. Its upgrades show there too.
+/// The node's own Node: its Ready condition, and what else it says. Its upgrades show there too.
 pub(super) async fn own_node(
     context: &ProbeContext,
-    (upgrade, memory): (&SignMemory, &OwnNodeMemory),
+    upgrade: &SignMemory,
     role: NodeRole,
     node: &str,
     platform: Option<Platform>,
@@ -78,11 +78,17 @@ pub(super) async fn own_node(
             Sign::Job(plan_at_work(&jobs)),
         ));
     }
+    let others = own_node::others(found.as_ref().ok(), (context.now)());
     let value = match found {
         Ok(value) => value,
-        Err(outcome) => return ProbeAnswer { outcome, events },
+        Err(outcome) => {
+            return ProbeAnswer {
+                outcome,
+                events,
+                others,
+            };
+        }
     };
-    memory.remember(&value);
     if upgrades {
         let sign = Sign::Node {
             cordoned: value["spec"]["unschedulable"] == true,
@@ -101,6 +107,7 @@ pub(super) async fn own_node(
         outcome: condition(&value, "Ready")
             .unwrap_or_else(|| ProbeOutcome::failed("its kubelet has not reported yet")),
         events,
+        others,
     }
 }
 
@@ -164,7 +171,10 @@ pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer 
         // Unknown: the last known answer stands.
         _ => Vec::new(),
     };
-    ProbeAnswer { outcome, events }
+    ProbeAnswer {
+        events,
+        ..outcome.into()
+    }
 }
 
 /// The UpgradePlan that is under way, in a line. Up to v1.8 the kind is not served.

@@ -58,8 +58,8 @@ pub(super) async fn vip_answers(
                 }
             }
             ProbeAnswer {
-                outcome,
                 events: vec![NodeEvent::Vip(vip)],
+                ..outcome.into()
             }
         }
         Err(outcome) => outcome.into(),

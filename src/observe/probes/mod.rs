@@ -1,11 +1,11 @@
-//! Probes the node: each probe on its own clock, independent of the others, all answers as events.
+//! Probes the node: each question on its own clock, independent of the others, all answers as events.
 //!
 //! ```text
 //!   Interests (on? platform? day 0 over?) ─┐
-//!   role, node name (read again) ──────────┴─> one task per probe ──> ClusterEvent::Node
+//!   role, node name (read again) ──────────┴─> one task per question ──> ClusterEvent::Node
 //! ```
 //!
-//! `schedule` says when a probe is asked, `ask` finds the one that can answer. A probe looks through a
+//! `schedule` says when a question is asked, which may answer several probes; `ask` finds who can answer it. A probe looks through a
 //! [`ProbeContext`]; what it remembers is its own type, and `ask` keeps it. `requests` lists every request to
 //! kube-apiserver.
 

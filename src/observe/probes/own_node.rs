@@ -1,17 +1,10 @@
-//! What else the own Node says, beside being ready: its other conditions, etcd's membership and KubeVirt's label. The probe `node` reads it
-//! anyway; nothing is asked for a second time.
-
-use std::sync::Mutex;
-use std::time::Duration;
+//! What else the own Node says, beside being ready: its other conditions, etcd's membership and KubeVirt's label.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use tokio::time::Instant;
 use windrow_harvester::etcd_member::{self, Vote};
 use windrow_harvester::objects::condition;
 use windrow_plan::readiness::node::ProbeOutcome;
-
-use crate::locked::lock;
 
 /// The conditions that are False on a healthy node: three of the kubelet's, and one of the network plug-in's.
 const BAD: [&str; 4] = [
@@ -20,106 +13,66 @@ const BAD: [&str; 4] = [
     "MemoryPressure",
     "PIDPressure",
 ];
-/// What was read longer ago tells nothing. The probe `node` rests less than a minute.
-const FRESH: Duration = Duration::from_secs(120);
 /// A member stays a learner until it has etcd's log. RKE2 promotes one at a time, within minutes.
 const LEARNS: SignedDuration = SignedDuration::from_mins(10);
 
-/// The own Node as it was last read.
-#[derive(Default)]
-pub(super) struct OwnNodeMemory(Mutex<Option<(Instant, OwnNodeSigns)>>);
-
-/// What of it is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct OwnNodeSigns {
-    /// Does its etcd vote?
-    vote: Vote,
-    /// Label `kubevirt.io/schedulable`.
-    schedulable: Option<String>,
-    /// Those of [`BAD`] that are True, with the reason.
-    bad: Vec<String>,
+/// What the own Node, if it could be read, says of the probes that the question `node` answers too.
+pub(super) fn others(node: Option<&Value>, now: Timestamp) -> Vec<(&'static str, ProbeOutcome)> {
+    let judge = |judged: &dyn Fn(&Value) -> ProbeOutcome| {
+        let none = || ProbeOutcome::unknown("the own Node", "it could not be read");
+        node.map_or_else(none, judged)
+    };
+    vec![
+        ("etcd-member", judge(&|node| etcd_votes(node, now))),
+        ("node-conditions", judge(&conditions)),
+        ("virt-handler", judge(&virt_handler)),
+    ]
 }
 
-impl OwnNodeMemory {
-    pub(super) fn remember(&self, node: &Value) {
-        *lock(&self.0) = Some((Instant::now(), OwnNodeSigns::read(node)));
-    }
-
-    fn recall(&self) -> Result<OwnNodeSigns, ProbeOutcome> {
-        let known = lock(&self.0).clone();
-        known
-            .filter(|(at, _)| at.elapsed() < FRESH)
-            .map(|(_, signs)| signs)
-            .ok_or_else(|| ProbeOutcome::unknown("the own Node", "it has not been read lately"))
-    }
-
-    /// Is this node's etcd a voting member?
-    pub(super) fn etcd_votes(&self, now: Timestamp) -> ProbeOutcome {
-        self.recall()
-            .map_or_else(|none| none, |signs| signs.votes(now))
-    }
-
-    /// Is a condition True that has to be False?
-    pub(super) fn conditions(&self) -> ProbeOutcome {
-        match self.recall() {
-            Err(none) => none,
-            Ok(signs) if signs.bad.is_empty() => ProbeOutcome::Passed,
-            Ok(signs) => ProbeOutcome::failed(signs.bad.join("; ")),
-        }
-    }
-
-    /// Has virt-handler reported from this node?
-    pub(super) fn virt_handler(&self) -> ProbeOutcome {
-        self.recall()
-            .map_or_else(|none| none, |signs| signs.handles_machines())
+/// Is this node's etcd a voting member?
+fn etcd_votes(node: &Value, now: Timestamp) -> ProbeOutcome {
+    let unknown = |why: &str| ProbeOutcome::unknown("the own Node's EtcdIsVoter", why);
+    let vote = etcd_member::vote(node);
+    match &vote {
+        Vote::Votes => ProbeOutcome::Passed,
+        Vote::Learns { since: None } => unknown("MemberIsLearner, and since when is not said"),
+        Vote::Learns { since: Some(since) } => match vote.learns_for(LEARNS, now) {
+            true => ProbeOutcome::failed(format!("MemberIsLearner since {since}")),
+            false => ProbeOutcome::Passed,
+        },
+        Vote::Without { reason, .. } => ProbeOutcome::failed(reason.as_str()),
+        Vote::Unknown(why) => unknown(why),
     }
 }
 
-impl OwnNodeSigns {
-    fn read(node: &Value) -> Self {
-        let labels = &node["metadata"]["labels"];
-        let bad = BAD.iter().filter_map(|kind| {
-            let is_true = condition(node, kind).filter(|one| one["status"] == "True")?;
-            let text = |key: &str| is_true[key].as_str().unwrap_or_default().trim();
-            Some(match (text("reason"), text("message")) {
-                ("", "") => (*kind).to_owned(),
-                ("", said) | (said, "") => format!("{kind} ({said})"),
-                (reason, message) => format!("{kind} ({reason}: {message})"),
-            })
-        });
-        Self {
-            bad: bad.collect(),
-            vote: etcd_member::vote(node),
-            schedulable: labels["kubevirt.io/schedulable"]
-                .as_str()
-                .map(str::to_owned),
-        }
+/// Is a condition True that has to be False?
+fn conditions(node: &Value) -> ProbeOutcome {
+    let bad = BAD.iter().filter_map(|kind| {
+        let is_true = condition(node, kind).filter(|one| one["status"] == "True")?;
+        let text = |key: &str| is_true[key].as_str().unwrap_or_default().trim();
+        Some(match (text("reason"), text("message")) {
+            ("", "") => (*kind).to_owned(),
+            ("", said) | (said, "") => format!("{kind} ({said})"),
+            (reason, message) => format!("{kind} ({reason}: {message})"),
+        })
+    });
+    let bad: Vec<String> = bad.collect();
+    match bad.is_empty() {
+        true => ProbeOutcome::Passed,
+        false => ProbeOutcome::failed(bad.join("; ")),
     }
+}
 
-    fn votes(&self, now: Timestamp) -> ProbeOutcome {
-        let unknown = |why: &str| ProbeOutcome::unknown("the own Node's EtcdIsVoter", why);
-        match &self.vote {
-            Vote::Votes => ProbeOutcome::Passed,
-            Vote::Learns { since: None } => unknown("MemberIsLearner, and since when is not said"),
-            Vote::Learns { since: Some(since) } => match self.vote.learns_for(LEARNS, now) {
-                true => ProbeOutcome::failed(format!("MemberIsLearner since {since}")),
-                false => ProbeOutcome::Passed,
-            },
-            Vote::Without { reason, .. } => ProbeOutcome::failed(reason.as_str()),
-            Vote::Unknown(why) => unknown(why),
-        }
-    }
-
-    /// virt-handler sets the label to true as long as it runs, and virt-controller sets it to false when it is silent.
-    fn handles_machines(&self) -> ProbeOutcome {
-        match self.schedulable.as_deref() {
-            Some("true") => ProbeOutcome::Passed,
-            Some(other) => ProbeOutcome::failed(format!(
-                "label kubevirt.io/schedulable={}",
-                windrow_model::redact::quoted(other)
-            )),
-            None => ProbeOutcome::failed("the Node has no label kubevirt.io/schedulable yet"),
-        }
+/// Has virt-handler reported from this node? It sets the label to true as long as it runs, and virt-controller sets it to
+/// false when it is silent.
+fn virt_handler(node: &Value) -> ProbeOutcome {
+    match node["metadata"]["labels"]["kubevirt.io/schedulable"].as_str() {
+        Some("true") => ProbeOutcome::Passed,
+        Some(other) => ProbeOutcome::failed(format!(
+            "label kubevirt.io/schedulable={}",
+            windrow_model::redact::quoted(other)
+        )),
+        None => ProbeOutcome::failed("the Node has no label kubevirt.io/schedulable yet"),
     }
 }
 
@@ -129,15 +82,15 @@ mod tests {
 
     use super::*;
 
-    fn signs(status: &str, reason: &str, etcd: bool) -> OwnNodeSigns {
-        OwnNodeSigns::read(&json!({
+    fn etcd(status: &str, reason: &str, etcd: bool) -> Value {
+        json!({
             "metadata": {"labels": {"node-role.kubernetes.io/etcd": etcd.to_string()}},
             "status": {"conditions": [
                 {"type": "MemoryPressure", "status": "False"},
                 {"type": "EtcdIsVoter", "status": status, "reason": reason,
                  "lastTransitionTime": "2026-11-22T10:00:00Z"},
             ]},
-        }))
+        })
     }
 
     fn at(time: &str) -> Timestamp {
@@ -146,47 +99,44 @@ mod tests {
 
     #[test]
     fn a_learner_is_believed_to_learn_for_ten_minutes() {
-        let learner = signs("False", "MemberIsLearner", true);
-        assert_eq!(learner.votes(at("10:09:59")), ProbeOutcome::Passed);
+        let learner = etcd("False", "MemberIsLearner", true);
+        assert_eq!(etcd_votes(&learner, at("10:09:59")), ProbeOutcome::Passed);
         assert_eq!(
-            learner.votes(at("10:10:00")),
+            etcd_votes(&learner, at("10:10:00")),
             ProbeOutcome::failed("MemberIsLearner since 2026-11-22T10:00:00Z")
         );
-        let voter = signs("True", "MemberNotLearner", true);
-        assert_eq!(voter.votes(at("23:00:00")), ProbeOutcome::Passed);
+        let voter = etcd("True", "MemberNotLearner", true);
+        assert_eq!(etcd_votes(&voter, at("23:00:00")), ProbeOutcome::Passed);
     }
 
     #[test]
     fn a_node_without_the_condition_or_without_etcd_is_not_said_to_be_at_fault() {
-        let unknown = |signs: OwnNodeSigns| {
-            let outcome = signs.votes(at("23:00:00"));
+        let unknown = |node: Value| {
+            let outcome = etcd_votes(&node, at("23:00:00"));
             matches!(outcome, ProbeOutcome::Unknown { .. })
         };
-        assert!(unknown(OwnNodeSigns::read(&json!({}))));
-        assert!(unknown(signs("False", "NotAMember", false)));
-        assert!(unknown(signs("Unknown", "NodeStatusUnknown", true)));
+        assert!(unknown(json!({})));
+        assert!(unknown(etcd("False", "NotAMember", false)));
+        assert!(unknown(etcd("Unknown", "NodeStatusUnknown", true)));
         assert_eq!(
-            signs("False", "NotAMember", true).votes(at("10:00:00")),
+            etcd_votes(&etcd("False", "NotAMember", true), at("10:00:00")),
             ProbeOutcome::failed("NotAMember")
         );
         assert_eq!(
-            signs("False", "Unhealthy", true).votes(at("10:00:00")),
+            etcd_votes(&etcd("False", "Unhealthy", true), at("10:00:00")),
             ProbeOutcome::failed("Unhealthy")
         );
     }
 
     #[test]
     fn a_condition_that_has_to_be_false_is_told_with_the_kubelets_reason() {
-        let memory = OwnNodeMemory::default();
-        assert!(matches!(memory.conditions(), ProbeOutcome::Unknown { .. }));
         let with = |network: &str, disk: &str| {
-            memory.remember(&json!({"status": {"conditions": [
+            conditions(&json!({"status": {"conditions": [
                 {"type": "Ready", "status": "True", "reason": "KubeletReady"},
                 {"type": "NetworkUnavailable", "status": network},
                 {"type": "DiskPressure", "status": disk, "reason": "KubeletHasDiskPressure",
                  "message": "kubelet has disk pressure"},
-            ]}}));
-            memory.conditions()
+            ]}}))
         };
         assert_eq!(with("False", "False"), ProbeOutcome::Passed);
         // The kubelet is silent: condition Ready says so.
@@ -201,25 +151,22 @@ mod tests {
     fn virt_handler_is_there_as_long_as_it_keeps_its_label() {
         let node = |label: &str| {
             let labels = json!({"metadata": {"labels": {"kubevirt.io/schedulable": label}}});
-            OwnNodeSigns::read(&labels).handles_machines()
+            virt_handler(&labels)
         };
         assert_eq!(node("true"), ProbeOutcome::Passed);
         assert_eq!(
             node("false"),
             ProbeOutcome::failed("label kubevirt.io/schedulable=`false`")
         );
-        let none = OwnNodeSigns::read(&json!({})).handles_machines();
+        let none = virt_handler(&json!({}));
         assert!(matches!(none, ProbeOutcome::Failed { .. }));
     }
 
     #[test]
-    fn a_node_that_was_not_read_tells_nothing() {
-        let memory = OwnNodeMemory::default();
-        assert!(matches!(
-            memory.virt_handler(),
-            ProbeOutcome::Unknown { .. }
-        ));
-        memory.remember(&json!({"metadata": {"labels": {"kubevirt.io/schedulable": "true"}}}));
-        assert_eq!(memory.virt_handler(), ProbeOutcome::Passed);
+    fn a_node_that_could_not_be_read_tells_nothing() {
+        for (probe, outcome) in others(None, at("10:00:00")) {
+            let is_unknown = matches!(outcome, ProbeOutcome::Unknown { .. });
+            assert!(is_unknown, "{probe}");
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! When each probe is asked.
 //!
-//! A probe that hangs is given up after its timeout and is Unknown. The next question comes when its period is over; a
+//! One question may answer several probes: it is asked when the first of them is due, and answers every one whose period
+//! is over. A probe that hangs is given up after its timeout and is Unknown. The next question comes when its period is over; a
 //! probe is never asked twice at a time. A probe that keeps passing is asked less and less often, down to its rest.
 //! When one stops passing, all of them are asked at once, and as often as in the beginning, so that the trouble is seen
 //! as soon and as fully as if no probe had ever rested.
 //!
 //! Probes are asked on a common beat: what is due within a few seconds is asked together, and wakes the machine once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +20,7 @@ use windrow_plan::readiness::node::{
     NodeEvent, ProbeOutcome, ProbeSpec, custom_specs, tuned_specs,
 };
 
-use super::ask::{ProbedNode, Prober};
+use super::ask::{ProbedNode, Prober, question_of};
 use super::context::ProbeContext;
 use super::role::role_and_name;
 use crate::backoff::spread;
@@ -72,11 +74,17 @@ pub async fn probe(
                 return;
             }
             if let Some(node) = &now {
+                let mut questions = BTreeMap::<String, Vec<AskedProbe>>::new();
                 for spec in wanted.into_iter().filter(|spec| spec.off.is_none()) {
+                    let question = question_of(spec.id.as_str()).to_owned();
                     let pace = ProbePace::for_spec(&spec, beat);
+                    let probes = questions.entry(question).or_default();
+                    probes.push(AskedProbe::new(spec, pace));
+                }
+                for asked in questions {
                     let (prober, node) = (prober.clone(), node.clone());
                     let (unrest, events) = (unrest.clone(), events.clone());
-                    tasks.spawn(repeat_probe(prober, node, (spec, pace), unrest, events));
+                    tasks.spawn(repeat_question(prober, node, asked, unrest, events));
                 }
             }
             probed = now;
@@ -182,49 +190,97 @@ impl ProbePace {
     }
 }
 
-/// Asks one probe again and again, forever.
-pub(super) async fn repeat_probe(
+/// A probe, and when it is asked.
+pub(super) struct AskedProbe {
+    spec: ProbeSpec,
+    pace: ProbePace,
+    passed: bool,
+    /// When its period is over.
+    earliest: Instant,
+    /// When its pause is over.
+    due: Instant,
+}
+
+impl AskedProbe {
+    pub(super) fn new(spec: ProbeSpec, pace: ProbePace) -> Self {
+        let now = Instant::now();
+        Self {
+            spec,
+            pace,
+            passed: false,
+            earliest: now,
+            due: now,
+        }
+    }
+
+    /// Takes an answer. Does the probe pass no longer?
+    fn answered(&mut self, passes: bool) -> bool {
+        let before = std::mem::replace(&mut self.passed, passes);
+        self.earliest = self.pace.beat.after(self.pace.period);
+        match passes {
+            // One pause, not a period and then the rest of it: each timer wakes the daemon up to three times.
+            true => {
+                let pause = self.pace.period + self.pace.extra_pause();
+                self.due = self.pace.beat.after(pause);
+            }
+            false => self.hurry(),
+        }
+        before && !passes
+    }
+
+    /// Something has changed.
+    fn hurry(&mut self) {
+        self.pace.hurry();
+        self.due = self.earliest;
+    }
+}
+
+/// Asks a question again and again, forever, for the probes that it answers.
+pub(super) async fn repeat_question(
     prober: Arc<Prober>,
     node: ProbedNode,
-    (spec, mut pace): (ProbeSpec, ProbePace),
+    (question, mut probes): (String, Vec<AskedProbe>),
     unrest: Unrest,
     events: mpsc::Sender<ClusterEvent>,
 ) {
     let mut disturbed = unrest.subscribe();
-    let mut passed = false;
-    loop {
-        // Count from here: a change while it is asked may be missing from its answer.
-        disturbed.mark_unchanged();
-        let answer = prober.ask(&node, spec.id.as_str());
-        let answer = tokio::time::timeout(spec.timeout, answer)
-            .await
-            .unwrap_or_else(|_| {
-                let why = format!("no answer within {} s", spec.timeout.as_secs());
-                ProbeOutcome::unknown("the probe", why).into()
-            });
-        let before = std::mem::replace(&mut passed, answer.outcome == ProbeOutcome::Passed);
-        if before && !passed {
-            unrest.send_replace(());
-        }
-        let outcome = NodeEvent::Probed(spec.id.clone(), in_plain_words(answer.outcome));
-        for event in answer.events.into_iter().chain([outcome]) {
-            if events.send(ClusterEvent::Node(event)).await.is_err() {
-                return;
-            }
-        }
-        let earliest = pace.beat.after(pace.period);
-        if !passed {
-            pace.hurry();
-            sleep_until(earliest).await;
-            continue;
-        }
-        // One pause, not a period and then the rest of it: each timer wakes the daemon up to three times.
+    while let Some(due) = probes.iter().map(|probe| probe.due).min() {
         tokio::select! {
-            () = sleep_until(pace.beat.after(pace.period + pace.extra_pause())) => {}
+            () = sleep_until(due) => {}
             // Its sender lives as long as this.
             _ = disturbed.changed() => {
-                pace.hurry();
-                sleep_until(earliest).await;
+                probes.iter_mut().for_each(AskedProbe::hurry);
+                continue;
+            }
+        }
+        let now = Instant::now();
+        let asked = probes.iter().filter(|probe| probe.earliest <= now);
+        let timeout = asked.map(|probe| probe.spec.timeout).min();
+        let timeout = timeout.unwrap_or_default();
+        // Count from here: a change while it is asked may be missing from its answer.
+        disturbed.mark_unchanged();
+        let answer = prober.ask(&node, &question);
+        let answer = tokio::time::timeout(timeout, answer)
+            .await
+            .unwrap_or_else(|_| {
+                let why = format!("no answer within {} s", timeout.as_secs());
+                ProbeOutcome::unknown("the probe", why).into()
+            });
+        let mut found = answer.events.clone();
+        for probe in probes.iter_mut().filter(|probe| probe.earliest <= now) {
+            let id = &probe.spec.id;
+            let outcome = answer.outcome_of(id.as_str());
+            found.push(NodeEvent::Probed(
+                id.clone(),
+                in_plain_words(outcome.clone()),
+            ));
+            if probe.answered(outcome == ProbeOutcome::Passed) {
+                unrest.send_replace(());
+            }
+        }
+        for event in found {
+            if events.send(ClusterEvent::Node(event)).await.is_err() {
+                return;
             }
         }
     }

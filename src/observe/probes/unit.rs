@@ -117,7 +117,10 @@ pub(super) async fn service(
             stopping.then(|| "systemd stops its units".to_owned()),
         ));
     }
-    ProbeAnswer { outcome, events }
+    ProbeAnswer {
+        events,
+        ..outcome.into()
+    }
 }
 
 /// Judges a unit, with what was seen of its restarts before.

@@ -4,7 +4,6 @@ use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::answer::ProbeAnswer;
 use crate::observe::probes::kubernetes::{Ask, Credential};
-use crate::observe::probes::own_node::OwnNodeMemory;
 use crate::observe::probes::upgrade::SignMemory;
 use crate::observe::probes::{cluster, components};
 use windrow_model::reasons::Code;
@@ -20,8 +19,7 @@ fn ready_node(status: &str) -> String {
 }
 
 async fn own_node(place: &TestNode, role: NodeRole) -> ProbeAnswer {
-    let memories = (&SignMemory::default(), &OwnNodeMemory::default());
-    cluster::own_node(&place.context(), memories, role, "n1", None).await
+    cluster::own_node(&place.context(), &SignMemory::default(), role, "n1", None).await
 }
 
 fn in_words(outcome: ProbeOutcome) -> String {

@@ -2,8 +2,7 @@
 
 use super::servers::{ServerReply, TestServer};
 use super::*;
-use crate::observe::probes::longhorn::LonghornMemory;
-use crate::observe::probes::platform;
+use crate::observe::probes::{longhorn, platform};
 
 const CHARTS: &str = "/apis/management.cattle.io/v3/namespaces/fleet-local/managedcharts";
 const BUNDLES: &str = "/apis/fleet.cattle.io/v1alpha1/namespaces/fleet-local/bundles";
@@ -19,13 +18,14 @@ async fn server(
 
 async fn all(place: &TestNode) -> Vec<ProbeOutcome> {
     let context = place.context();
+    let longhorn = longhorn::node(&context, "n1").await;
     vec![
         platform::kubevirt(&context, "n1").await,
         platform::local_cluster(&context, "n1").await,
         platform::charts(&context, "n1").await,
         platform::upgrade_controller(&context, "n1").await,
-        LonghornMemory::default().node(&context, "n1").await,
-        LonghornMemory::default().disks(&context, "n1").await,
+        longhorn.outcome_of("longhorn-node"),
+        longhorn.outcome_of("longhorn-disks"),
     ]
 }
 
@@ -70,8 +70,11 @@ async fn a_kind_that_is_not_served_is_not_known_and_an_empty_list_is_an_answer()
         failed(&none),
         "there is no KubeVirt in harvester-system yet"
     );
-    let none = LonghornMemory::default().node(&context, "n1").await;
-    assert_eq!(failed(&none), "Longhorn does not know this node yet");
+    let none = longhorn::node(&context, "n1").await;
+    assert_eq!(
+        failed(&none.outcome),
+        "Longhorn does not know this node yet"
+    );
     assert_eq!(platform::charts(&context, "n1").await, ProbeOutcome::Passed);
 }
 
@@ -87,10 +90,12 @@ async fn longhorns_node_is_asked_for_once_and_answers_both_probes() {
         )
     })
     .await;
-    let (context, memory) = (place.context(), LonghornMemory::default());
-    let (node, disks) = tokio::join!(memory.node(&context, "n1"), memory.disks(&context, "n1"));
-    assert_eq!(failed(&node), "ManagerPodDown: no pod");
-    assert_eq!(disks, ProbeOutcome::Passed);
+    let answer = longhorn::node(&place.context(), "n1").await;
+    assert_eq!(
+        failed(&answer.outcome_of("longhorn-node")),
+        "ManagerPodDown: no pod"
+    );
+    assert_eq!(answer.outcome_of("longhorn-disks"), ProbeOutcome::Passed);
     let asked = server.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert!(asked[0].contains("/longhorn-system/nodes?fieldSelector=metadata.name%3Dn1 "));

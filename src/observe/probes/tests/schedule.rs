@@ -9,7 +9,9 @@ use windrow_plan::rules::Platform;
 use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::ask::{ProbedNode, Prober};
-use crate::observe::probes::schedule::{Beat, ProbePace, Unrest, probe, repeat_probe};
+use crate::observe::probes::schedule::{
+    AskedProbe, Beat, ProbePace, Unrest, probe, repeat_question,
+};
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -148,9 +150,10 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
             .unwrap();
         spec.period = Duration::from_millis(5);
         spec.timeout = timeout;
-        let paced = (spec.clone(), ProbePace::for_spec(&spec, Beat::new()));
+        let pace = ProbePace::for_spec(&spec, Beat::new());
+        let asked = (name.to_owned(), vec![AskedProbe::new(spec, pace)]);
         let (prober, probed) = (prober.clone(), probed.clone());
-        let repeated = repeat_probe(prober, probed, paced, Unrest::default(), events.clone());
+        let repeated = repeat_question(prober, probed, asked, Unrest::default(), events.clone());
         tokio::spawn(repeated)
     };
     // This one outlasts the test: every answer comes from the other.
@@ -175,6 +178,70 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
             break;
         }
     }
+}
+
+#[tokio::test]
+async fn a_question_answers_each_of_its_probes_as_often_as_its_own_period_says() {
+    let place = TestNode::new();
+    let node = r#"{"metadata": {"labels": {"kubevirt.io/schedulable": "true"}}, "status": {}}"#;
+    let server = TestServer::http(move |_| ServerReply::ok(node)).await;
+    place.admin(&server);
+    let probed = ProbedNode {
+        interest: ProbeInterest {
+            platform: Some(Platform::Harvester),
+            ..ProbeInterest::default()
+        },
+        role: NodeRole::FirstServer,
+        name: "n1".to_owned(),
+    };
+    let specs = specs(probed.role, probed.interest.platform);
+    let periods = [
+        ("node", Duration::from_millis(5)),
+        ("virt-handler", PATIENCE),
+    ];
+    let probes = periods.map(|(name, period)| {
+        let mut spec = specs
+            .iter()
+            .find(|spec| spec.id.as_str() == name)
+            .unwrap()
+            .clone();
+        spec.period = period;
+        let pace = ProbePace::for_spec(&spec, Beat::new());
+        AskedProbe::new(spec, pace)
+    });
+    let (events, mut told) = mpsc::channel(64);
+    let prober = Arc::new(Prober::new(Arc::new(place.context())));
+    let asked = ("node".to_owned(), Vec::from(probes));
+    tokio::spawn(repeat_question(
+        prober,
+        probed,
+        asked,
+        Unrest::default(),
+        events,
+    ));
+    let mut answers = Vec::new();
+    while answers.iter().filter(|(name, _)| name == "node").count() < 4 {
+        if let NodeEvent::Probed(id, outcome) = next(&mut told).await {
+            answers.push((id.to_string(), outcome));
+        }
+    }
+    let (of_node, of_handler): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|(name, _)| name == "node");
+    let not_ready = "its kubelet has not reported yet";
+    assert!(
+        of_node
+            .iter()
+            .all(|(_, outcome)| failed(outcome) == not_ready)
+    );
+    assert_eq!(
+        of_handler,
+        [("virt-handler".to_owned(), ProbeOutcome::Passed)]
+    );
+    let heads = server.asked();
+    assert!(
+        heads.iter().all(|head| head.contains("/nodes/n1 ")),
+        "{heads:?}"
+    );
 }
 
 #[test]
@@ -242,13 +309,9 @@ async fn a_probe_that_rests_is_asked_at_once_when_another_one_stops_passing() {
             beat: Beat::new(),
         };
         let (prober, probed) = (prober.clone(), probed.clone());
-        tokio::spawn(repeat_probe(
-            prober,
-            probed,
-            (spec, pace),
-            unrest.clone(),
-            events.clone(),
-        ));
+        let asked = (spec.id.to_string(), vec![AskedProbe::new(spec, pace)]);
+        let (unrest, events) = (unrest.clone(), events.clone());
+        tokio::spawn(repeat_question(prober, probed, asked, unrest, events));
     }
     let mut answers = std::collections::BTreeMap::<String, Vec<ProbeOutcome>>::new();
     let mut take = async |answers: &mut std::collections::BTreeMap<_, Vec<_>>| {

@@ -6,7 +6,6 @@ use windrow_plan::rules::Platform;
 use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::cluster;
-use crate::observe::probes::own_node::OwnNodeMemory;
 use crate::observe::probes::upgrade::{Sign, SignMemory, is_seen_by_signs, take_sign};
 
 fn upgrading(events: &[NodeEvent]) -> Option<String> {
@@ -60,7 +59,7 @@ async fn a_plans_job_on_the_node_is_an_upgrade_until_it_has_ended() {
         let plain = Some(Platform::Rke2);
         let asked = cluster::own_node(
             &context,
-            (&SignMemory::default(), &OwnNodeMemory::default()),
+            &SignMemory::default(),
             NodeRole::FirstServer,
             "n1",
             plain,
@@ -84,7 +83,7 @@ async fn jobs_are_not_asked_for_by_an_agent_nor_where_harvester_upgrades() {
         place.identity(&server);
         let asked = cluster::own_node(
             &place.context(),
-            (&SignMemory::default(), &OwnNodeMemory::default()),
+            &SignMemory::default(),
             role,
             "n1",
             Some(platform),
