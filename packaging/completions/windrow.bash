@@ -1979,7 +1979,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__replay)
-            opts="-o -h --number --step --until --why --with --save-test --output --root --help"
+            opts="-o -h --number --step --until --why --with --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1998,10 +1998,6 @@ _windrow() {
                     return 0
                     ;;
                 --with)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --save-test)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

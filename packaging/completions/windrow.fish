@@ -265,7 +265,6 @@ complete -c windrow -n "__fish_windrow_using_subcommand replay" -l number -d 'On
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l until -d 'Stop before the first decision after this time, or after this long from the flight\'s beginning (`2026-01-01T00:05:00Z`, `4m30s`), and show how things stood' -r
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l why -d 'Explain this file or object as it stood at the end, or where --until stops' -r
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l with -d 'Tell what would have been held and released instead with these rule packs (a file or directory; can be repeated); a pack takes the place of a recorded one of its name. Or a version (of Harvester, on a node without it of RKE2): the recorded files are rehearsed with it' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l save-test -d 'Keep the flight as a regression test in this file or directory (the project\'s own: tests/flights)' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"

@@ -5,9 +5,8 @@ mod with_version;
 
 use std::fs;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use windrow_decide::Status;
@@ -21,7 +20,6 @@ use super::inputs::{is_standard_input, rule_files, standard_input};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, complain, why};
-use crate::files::{Durability, replace};
 
 /// Make recorded decisions again, and compare
 #[derive(Debug, clap::Args)]
@@ -46,12 +44,8 @@ pub(super) struct Args {
     /// Tell what would have been held and released instead with these rule packs (a file or
     /// directory; can be repeated); a pack takes the place of a recorded one of its name. Or a version
     /// (of Harvester, on a node without it of RKE2): the recorded files are rehearsed with it
-    #[arg(long, value_name = "RULES|VERSION",
-          conflicts_with_all = ["step", "save_test"])]
+    #[arg(long, value_name = "RULES|VERSION", conflicts_with = "step")]
     with: Vec<PathBuf>,
-    /// Keep the flight as a regression test in this file or directory (the project's own: tests/flights)
-    #[arg(long, value_name = "PATH")]
-    save_test: Option<PathBuf>,
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
@@ -171,9 +165,6 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         };
         print_whole(&args.output.render(&report, String::new)?)?;
         return Ok(verdict(&report.flights));
-    }
-    if let Some(place) = &args.save_test {
-        save(place, &args.flight, segments)?;
     }
     Ok(verdict(&flown))
 }
@@ -439,27 +430,4 @@ impl Show<'_> {
         let read = std::io::stdin().lock().read_line(&mut line)?;
         Ok(read > 0 && line.trim() != "q")
     }
-}
-
-/// Writes the undamaged flights to where tests find them.
-fn save(place: &Path, flight: &Path, segments: &[Segment]) -> anyhow::Result<()> {
-    let name = flight
-        .file_name()
-        .filter(|_| !is_standard_input(flight))
-        .map_or_else(|| "flight.jsonl".into(), PathBuf::from);
-    let path = match place.is_dir() {
-        true => place.join(name),
-        false => place.to_owned(),
-    };
-    let mut text = String::new();
-    for segment in segments {
-        for line in segment.as_lines() {
-            text.push_str(&serde_json::to_string(&line)?);
-            text.push('\n');
-        }
-    }
-    replace(&path, text.as_bytes(), 0o644, Durability::Durable)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    eprintln!("windrow: kept as {}", path.display());
-    Ok(())
 }

@@ -50,7 +50,6 @@ fn lay_out(place: &Path) {
         ("conf.d/10.yaml", "staging: {overdueAfter: 10m}\n"),
         ("rules.d/site.yaml", pack),
         ("my-rules.yaml", pack),
-        ("tests/flights/none", ""),
     ] {
         fs::create_dir_all(place.join(name).parent().unwrap()).unwrap();
         fs::write(place.join(name), text).unwrap();

@@ -182,7 +182,6 @@ const NOT_READ: &[(&str, &str)] = &[
     ("check", "write"),
     ("report", "output"),
     ("learn", "output"),
-    ("replay", "save_test"),
     ("run", "sandbox"),
     // Directories of the installer image.
     ("installer", "host"),

@@ -22,14 +22,6 @@ pub struct Segment {
     pub lines: Vec<(usize, FlightLine)>,
 }
 
-impl Segment {
-    /// Its lines, the beginning included.
-    pub fn as_lines(&self) -> impl Iterator<Item = FlightLine> {
-        std::iter::once(FlightLine::Flight(self.head.clone()))
-            .chain(self.lines.iter().map(|(_, line)| line.clone()))
-    }
-}
-
 impl Flights {
     /// One flight, of lines that were never in a file. `None` where they do not begin one.
     pub fn from_lines(lines: Vec<FlightLine>) -> Option<Self> {
