@@ -71,7 +71,9 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             after,
             output,
         } => diff(&before, &after, output),
-        KnowledgeVerb::Explain { what, from, output } => tell(&what, &from, output, context),
+        KnowledgeVerb::Explain { what, from, output } => {
+            print_explanation(&what, &from, output, context)
+        }
     }
 }
 
@@ -86,7 +88,12 @@ fn show(from: &From, output: Output, context: &Context) -> anyhow::Result<Exit> 
     Ok(Exit::Ok)
 }
 
-fn tell(what: &str, from: &From, output: Output, context: &Context) -> anyhow::Result<Exit> {
+fn print_explanation(
+    what: &str,
+    from: &From,
+    output: Output,
+    context: &Context,
+) -> anyhow::Result<Exit> {
     let (rules, boots) = match loaded(from, context) {
         Ok(loaded) => loaded,
         Err(exit) => return Ok(exit),

@@ -279,7 +279,7 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     let shown_to = layout.clone();
     let node = Sandbox::new(setup, args.seed, layout.manifests(), clock)
         .with_pauses(pauses)
-        .with_time(move |clock| NodeTime::tell(clock, &shown_to))
+        .with_time(move |clock| NodeTime::write(clock, &shown_to))
         .with_hints(move |held| hints(&root, held));
     let mut driver = tokio::spawn(daemon.run(signals, stopped));
     let mut out = std::io::stdout();

@@ -133,7 +133,7 @@ impl Backtest {
 
 impl BacktestRound {
     fn compare(&mut self, held: &ObservedBoot, known: &Summary) {
-        let before = self.said();
+        let before = self.counts();
         self.compare_phases(held, known);
         let boot = attribute(&[held]);
         let boot = [&*boot[0]];
@@ -151,11 +151,11 @@ impl BacktestRound {
             self.came += said;
             self.not_predicted += unsaid;
         }
-        self.predicted += usize::from(before != self.said());
+        self.predicted += usize::from(before != self.counts());
     }
 
     /// How much was predicted so far.
-    fn said(&self) -> [usize; 4] {
+    fn counts(&self) -> [usize; 4] {
         let (others, missing) = (self.wrong_providers.len(), self.did_not_come.len());
         [self.coverage.len(), self.came, others, missing]
     }

@@ -276,7 +276,7 @@ impl NodeRow {
             && let Some(newest) = record.newest()
         {
             row.boot = boot.to_owned();
-            row.tell(machine, record, newest, now);
+            row.add_state(machine, record, newest, now);
         }
         row.boots = machine.record.boots.len();
         row.heard = machine.record.heard();
@@ -288,7 +288,7 @@ impl NodeRow {
         row
     }
 
-    fn tell(
+    fn add_state(
         &mut self,
         machine: &Machine<'_>,
         boot: &BootRecord,

@@ -63,7 +63,7 @@ impl Repair<'_> {
             let request = match way_back {
                 WayBack::Request(request) => request,
                 WayBack::None { why } => {
-                    tell(step, &UndoneStep::NoWayBack(why.clone()));
+                    print_undone(step, &UndoneStep::NoWayBack(why.clone()));
                     continue;
                 }
             };
@@ -71,8 +71,8 @@ impl Repair<'_> {
             print_whole(&format!("undo: {}\n{}", step.say, request_text(request)))?;
             match try_out(&self.client, request).await {
                 RequestOutcome::Taken(_) => {}
-                RequestOutcome::Applied => tell(step, &UndoneStep::AsBefore),
-                RequestOutcome::Outdated(why) => tell(step, &UndoneStep::ChangedSince(why)),
+                RequestOutcome::Applied => print_undone(step, &UndoneStep::AsBefore),
+                RequestOutcome::Outdated(why) => print_undone(step, &UndoneStep::ChangedSince(why)),
                 RequestOutcome::Refused(why) => {
                     eprintln!("windrow: it would be refused: {why}");
                     return Ok(Exit::Refused);
@@ -105,7 +105,7 @@ impl Repair<'_> {
             let undone = undo(&client, &self.records, record, now, |step, undone| {
                 left += usize::from(matches!(undone, UndoneStep::ChangedSince(_)));
                 lost += usize::from(matches!(undone, UndoneStep::NoWayBack(_)));
-                tell(step, undone);
+                print_undone(step, undone);
             });
             undone.await.map_err(|error| error.to_string())
         };
@@ -132,7 +132,7 @@ impl Repair<'_> {
 }
 
 /// Says what came of a step, or what would.
-fn tell(step: &CureStep, undone: &UndoneStep) {
+fn print_undone(step: &CureStep, undone: &UndoneStep) {
     let say = &step.say;
     match undone {
         UndoneStep::Restored => println!("undone: {say}"),

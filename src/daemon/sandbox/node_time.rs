@@ -33,8 +33,8 @@ impl NodeTime {
         }
     }
 
-    /// Says it below the sandbox's root. Only shown ages depend on it, so that an error is none.
-    pub fn tell(clock: &Clock, layout: &Layout) {
+    /// Writes it below the sandbox's root. Only shown ages depend on it, so that an error is none.
+    pub fn write(clock: &Clock, layout: &Layout) {
         if let Ok(text) = serde_json::to_vec(&Self::of(clock)) {
             let _ = replace(&layout.sandbox_time(), &text, 0o644, Durability::Volatile);
         }
@@ -68,13 +68,13 @@ mod tests {
         assert_eq!(NodeTime::read(&layout), None);
         fs::create_dir_all(layout.run_dir()).unwrap();
         let clock = Clock::sped_up(60);
-        NodeTime::tell(&clock, &layout);
+        NodeTime::write(&clock, &layout);
         let time = NodeTime::read(&layout).unwrap();
         let minute = SignedDuration::from_mins(1);
         assert_eq!(time.at(time.machine), time.node);
         assert_eq!(time.at(time.machine + minute), time.node + minute * 60);
         clock.stop();
-        NodeTime::tell(&clock, &layout);
+        NodeTime::write(&clock, &layout);
         let time = NodeTime::read(&layout).unwrap();
         assert_eq!(time.at(time.machine + minute), clock.now());
     }

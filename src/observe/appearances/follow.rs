@@ -132,7 +132,7 @@ impl FollowedKind {
             let began = Instant::now();
             match self.round(source, definitions, &mut listed).await {
                 Ok(()) => return,
-                Err(failure) => self.tell(&failure),
+                Err(failure) => self.log_failure(&failure),
             }
             if began.elapsed() > Duration::from_secs(10) {
                 pauses.reset();
@@ -270,7 +270,7 @@ impl FollowedKind {
     }
 
     /// Reports a refusal once. That there is no answer, or that the kind is not served yet, is normal while RKE2 starts.
-    fn tell(&mut self, failure: &RequestFailure) {
+    fn log_failure(&mut self, failure: &RequestFailure) {
         let kind = self.watched.kind;
         let is_refused = !failure.is_unanswered() && !failure.is_not_found();
         if failure.is_gone() {

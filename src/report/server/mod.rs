@@ -226,7 +226,7 @@ impl StatusService {
             Err(_) => ServerState::NotServed,
         };
         self.state.send_replace(state);
-        tell("HTTPS status", &told);
+        log_outlet("HTTPS status", &told);
         *reported = Some(told);
     }
 
@@ -236,14 +236,14 @@ impl StatusService {
         let told = token.map(|_| format!("https://{listen}/metrics"));
         let mut reported = lock(&self.metrics_reported);
         if reported.as_ref() != Some(&told) {
-            tell("metrics", &told);
+            log_outlet("metrics", &told);
             *reported = Some(told);
         }
     }
 }
 
 /// Writes to the journal that an outlet is served, or why it is not.
-fn tell(outlet: &str, told: &Result<String, String>) {
+fn log_outlet(outlet: &str, told: &Result<String, String>) {
     let (code, what, why) = match told {
         Ok(what) => (Code::OutletServed, what.as_str(), ""),
         Err(why) => (Code::OutletDown, "", why.as_str()),

@@ -30,9 +30,9 @@ pub(super) fn install_disk(judged: &Judged<'_>) -> Looked {
         without_choice(judged, disks, system, &mut seen);
         return Ok(seen);
     };
-    one(judged, disks, device, system, &mut seen);
+    judge_disk(judged, disks, device, system, &mut seen);
     if let Some(data) = &choice.data {
-        one(judged, disks, data, Figure::DataDiskGib, &mut seen);
+        judge_disk(judged, disks, data, Figure::DataDiskGib, &mut seen);
     }
     Ok(seen)
 }
@@ -47,7 +47,7 @@ fn figure_of_system(judged: &Judged<'_>) -> Figure {
     }
 }
 
-fn one(
+fn judge_disk(
     judged: &Judged<'_>,
     disks: &[BlockDevice],
     device: &ConfiguredValue,

@@ -39,7 +39,7 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Option<Vec<Expect
     }
     let expected = objects
         .iter()
-        .map(|object| one(object, names[&name_of(object)] == 1, complaints));
+        .map(|object| expected_node(object, names[&name_of(object)] == 1, complaints));
     Some(expected.collect())
 }
 
@@ -55,7 +55,7 @@ fn is_inventory(object: &Node) -> bool {
 /// The Node of a machine that is in the cluster already (`metal.harvesterhci.io/local-inventory`).
 const LOCAL_NODE: &str = "metal.harvesterhci.io/local-node-name";
 
-fn one(object: &Node, is_only: bool, complaints: &mut Complaints) -> ExpectedNode {
+fn expected_node(object: &Node, is_only: bool, complaints: &mut Complaints) -> ExpectedNode {
     let at = |path: &[&str]| {
         let line = object.at(path).map_or(object.line, |found| found.line);
         let text = object.str_at(path).unwrap_or_default();

@@ -50,11 +50,11 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode>
     let items = list.items().iter().take(MOST + 1);
     let lines: Vec<&str> = text.lines().collect();
     items
-        .filter_map(|item| one(&lines, item, complaints))
+        .filter_map(|item| expected_node(&lines, item, complaints))
         .collect()
 }
 
-fn one(lines: &[&str], item: &Node, complaints: &mut Complaints) -> Option<ExpectedNode> {
+fn expected_node(lines: &[&str], item: &Node, complaints: &mut Complaints) -> Option<ExpectedNode> {
     if let Some(name) = item.as_str() {
         let field = |key: &str| match key {
             "name" => (item.line, name.to_owned()),
