@@ -10,6 +10,7 @@
 //! the program's own tables and the names of configured probes: no file, object or message is one.
 
 mod families;
+mod page;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod textfile;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::DescriptorEncoder;
 use serde::Serialize;
 use windrow_decide::{
     Cause, DeliveryState, Holder, Pace, Phase, PhaseState, PhaseStatus, ProbeStatus, Readiness,
@@ -17,6 +16,7 @@ use windrow_gates::trial::TrialState;
 use windrow_gates::{GatesStatus, TrialOutcome};
 use windrow_plan::readiness::node::{ProbeSeverity, ProbeState};
 
+use super::page::{Page, Row};
 use super::{DaemonCounters, ProcessFacts};
 
 /// Most probes of the configuration that are shown: those of the table come first, then these by name.
@@ -73,7 +73,7 @@ pub(super) struct Families {
 
 impl Collector for Families {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut page = Page { encoder };
+        let mut page = Page::new(encoder);
         program(&mut page, self)?;
         match &self.status {
             Some(status) => node(&mut page, status),
@@ -82,74 +82,7 @@ impl Collector for Families {
     }
 }
 
-/// A label and its value.
-type Label = (&'static str, String);
-/// The labels of a sample, and its value.
-type Row = (Vec<Label>, f64);
-
-/// The text that is being written.
-struct Page<'e> {
-    encoder: DescriptorEncoder<'e>,
-}
-
-impl Page<'_> {
-    /// A family of gauges; without rows there is none.
-    fn gauges(
-        &mut self,
-        name: &str,
-        help: &str,
-        rows: impl IntoIterator<Item = Row>,
-    ) -> fmt::Result {
-        let mut rows = rows.into_iter().peekable();
-        if rows.peek().is_none() {
-            return Ok(());
-        }
-        let kind = MetricType::Gauge;
-        let mut family = self.encoder.encode_descriptor(name, help, None, kind)?;
-        for (labels, value) in rows {
-            match labels.is_empty() {
-                true => family.encode_gauge(&value)?,
-                false => family.encode_family(&labels)?.encode_gauge(&value)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// One gauge, if its value is known.
-    fn gauge(&mut self, name: &str, help: &str, value: Option<f64>) -> fmt::Result {
-        self.gauges(name, help, value.map(|value| (Vec::new(), value)))
-    }
-
-    /// One point in time, if it is known.
-    fn time(&mut self, name: &str, help: &str, at: Option<Timestamp>) -> fmt::Result {
-        self.gauge(name, help, at.map(seconds))
-    }
-
-    /// What is told by labels alone. A label without a value is left out.
-    fn info(&mut self, name: &str, help: &str, labels: Vec<Label>) -> fmt::Result {
-        let labels = labels.into_iter().filter(|(_, value)| !value.is_empty());
-        let labels: Vec<Label> = labels.collect();
-        if labels.is_empty() {
-            return Ok(());
-        }
-        let kind = MetricType::Info;
-        let mut family = self.encoder.encode_descriptor(name, help, None, kind)?;
-        family.encode_info(&labels)
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        let kind = MetricType::Counter;
-        let mut family = self.encoder.encode_descriptor(name, help, None, kind)?;
-        family.encode_counter::<Vec<Label>, f64, f64>(&value, None)
-    }
-
-    fn metric(&mut self, name: &str, help: &str, metric: &impl EncodeMetric) -> fmt::Result {
-        let kind = metric.metric_type();
-        metric.encode(self.encoder.encode_descriptor(name, help, None, kind)?)
-    }
-}
-
-fn seconds(at: Timestamp) -> f64 {
+pub(super) fn seconds(at: Timestamp) -> f64 {
     at.as_millisecond() as f64 / 1000.0
 }
 

@@ -2,17 +2,20 @@
 
 mod anchor;
 mod anchors;
+mod escapes;
+mod merge;
 
 use std::collections::HashMap;
 
 use libyaml_safer::{EventData, MappingStyle, ScalarStyle, SequenceStyle};
 
 use self::anchor::Anchor;
+use self::merge::merge;
 use super::aliases::Aliases;
 use super::{ReadKey, RepeatedKey};
 use crate::manifest::budget::{self, BudgetSpent, MOST_PROBLEMS, MemoryBudget};
 use crate::manifest::scalar::{self, Scalar};
-use crate::manifest::{MapEntry, Node, NodeValue, Problem, ReadLimits, node};
+use crate::manifest::{MapEntry, Node, NodeValue, Problem, ReadLimits};
 use crate::reasons::Code;
 
 /// Most keys of a document that are remembered because they are read as something else than what is written.
@@ -187,28 +190,6 @@ impl<'l> NodeBuilder<'l> {
             ),
             EventData::SequenceEnd | EventData::MappingEnd => self.close(),
             _ => Ok(()),
-        }
-    }
-
-    /// RKE2's reader does not know `\\/`, which YAML has since 1.2, and the parser does.
-    pub(super) fn look_at_escapes(&mut self, event: &EventData, at: (u64, u64), line: u32) {
-        let EventData::Scalar { value, style, .. } = event else {
-            return;
-        };
-        let is_rke2s = !self.unique && !self.written_binary;
-        if !is_rke2s || *style != ScalarStyle::DoubleQuoted || !value.contains('/') {
-            return;
-        }
-        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let written = self.text.get(index(at.0)..index(at.1)).unwrap_or_default();
-        let mut escaped = false;
-        let mut above = 0;
-        for ch in written.chars() {
-            above += u32::from(ch == '\n');
-            if escaped && ch == '/' {
-                return self.problem(line + above, ESCAPED_SLASH.to_owned());
-            }
-            escaped = ch == '\\' && !escaped;
         }
     }
 
@@ -485,50 +466,6 @@ impl<'l> NodeBuilder<'l> {
         }
         Ok(())
     }
-
-    /// Keeps the last of the entries that share a key; in configuration that is an error.
-    fn unique(&mut self, entries: Vec<MapEntry>, merged: bool) -> Vec<MapEntry> {
-        let (entries, repeated) = node::keep_last(entries);
-        if merged {
-            return entries;
-        }
-        for (key, line, earlier) in repeated {
-            if self.unique {
-                self.problem(
-                    line,
-                    format!(
-                        "the key `{key}` appears twice in this map, first in line {earlier}; keep one"
-                    ),
-                );
-            } else if self.repeated.len() < MOST_KEYS {
-                self.repeated.push(RepeatedKey { key, line, earlier });
-            }
-        }
-        entries
-    }
-}
-
-/// `<<`: the merged entries take their place among the written ones, and the last of one key wins;
-/// of a list of maps the first wins.
-fn merge(entries: &mut Vec<MapEntry>, node: Node, by_alias: bool) -> Result<(), DocumentRefusal> {
-    let no_map = || {
-        refuse(
-            "`<<` takes a map, an alias of a map, or a list of them; write the keys out".to_owned(),
-        )
-    };
-    match node.value {
-        NodeValue::Mapping(merged) => entries.extend(merged),
-        NodeValue::Sequence(maps) if !by_alias => {
-            for map in maps.into_iter().rev() {
-                let NodeValue::Mapping(merged) = map.value else {
-                    return Err(no_map());
-                };
-                entries.extend(merged);
-            }
-        }
-        _ => return Err(no_map()),
-    }
-    Ok(())
 }
 
 /// Could a plain scalar be read as a truth or a number? Quick, and for most keys a no.
@@ -541,9 +478,6 @@ fn may_be_no_text(text: &str) -> bool {
 /// RKE2's reader takes a question mark for the beginning of a key there, wherever in a text it stands.
 const QUESTION_MARK: &str =
     "not valid YAML: between brackets or braces a text with a question mark must be quoted";
-
-const ESCAPED_SLASH: &str =
-    "not valid YAML as RKE2 reads it: a slash cannot be escaped there; write `/` alone";
 
 fn key_is_no_scalar() -> String {
     "a list or map cannot be a key; quote the key if it is text like `{{ name }}`".to_owned()
