@@ -63,13 +63,13 @@ impl<'c> Turn<'c> {
         state_dir: &Path,
         client: &'c Client,
         now: fn() -> Timestamp,
-    ) -> Result<Self, NoTurn> {
+    ) -> Result<Self, Box<NoTurn>> {
         let no = |lease, why, may_come| {
-            Err(NoTurn {
+            Err(Box::new(NoTurn {
                 lease,
                 why,
                 may_come,
-            })
+            }))
         };
         let path = state_dir.join("repairs.lock");
         let lock = match Lock::take(&path) {

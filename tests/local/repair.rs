@@ -1,5 +1,7 @@
 //! Level 3: `windrow repair` where nothing can be judged, and where there is no cure. Cures are carried out at level 4.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
 use std::process::{Command, Output};
 
 use windrow::act::repair::{Record, Records};
