@@ -149,9 +149,40 @@ impl Checker<'_> {
     }
 
     pub(super) fn ingress_class(&mut self, node: &Node) {
-        if self.whole(node, "spec").is_none() {
-            let spec = Path::ROOT.field("spec");
-            self.add(node.line, &spec.field("controller"), Reason::Required, "");
+        let path = Path::ROOT.field("spec");
+        let Some(spec) = self.whole(node, "spec") else {
+            self.add(node.line, &path.field("controller"), Reason::Required, "");
+            return;
+        };
+        let Some(parameters) = self.whole(spec, "parameters") else {
+            return;
+        };
+        let path = path.field("parameters");
+        let namespace = self.whole(parameters, "namespace");
+        match (parameters.get("scope").and_then(Node::as_str), namespace) {
+            (Some("Namespace"), None) => {
+                let why = "`scope` is 'Namespace'";
+                self.add(
+                    parameters.line,
+                    &path.field("namespace"),
+                    Reason::Required,
+                    why,
+                );
+            }
+            (None | Some("Cluster"), Some(namespace)) => {
+                let why = "`scope` is 'Cluster'; write `scope: Namespace` or remove it";
+                let at = path.field("namespace");
+                self.add(namespace.line, &at, Reason::Forbidden, why);
+            }
+            (None | Some("Cluster" | "Namespace"), _) => {}
+            (Some(scope), _) => {
+                let line = parameters
+                    .get("scope")
+                    .map_or(parameters.line, |node| node.line);
+                let at = path.field("scope");
+                let why = "write `Cluster` or `Namespace`";
+                self.add(line, &at, Reason::Unsupported(scope), why);
+            }
         }
     }
 

@@ -210,6 +210,27 @@ fn an_ingress_names_one_class() {
 }
 
 #[test]
+fn a_class_of_ingresses_has_parameters_of_a_group_and_a_scope() {
+    let class = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: a}\nspec:\n  controller: a.b/c\n  parameters:\n";
+    hold(
+        &format!("{class}    {{apiGroup: a.b, kind: C, name: d, scope: Cluster}}\n"),
+        &[
+            ("a.b, kind", "a.b/v1, kind", "spec.parameters.apiGroup"),
+            ("Cluster", "cluster", "spec.parameters.scope"),
+            ("Cluster", "Namespace", "spec.parameters.namespace"),
+            ("Cluster", "Cluster, namespace: e", "spec.parameters.namespace"),
+        ],
+    );
+    hold(
+        &format!("{class}    {{kind: C, name: d, scope: Namespace, namespace: e}}\n"),
+        &[
+            (", scope: Namespace", "", "spec.parameters.namespace"),
+            ("namespace: e", "namespace: E", "spec.parameters.namespace"),
+        ],
+    );
+}
+
+#[test]
 fn names_that_were_not_filled_in_are_none() {
     hold(
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nroleRef: {kind: ClusterRole, name: a}\n\
