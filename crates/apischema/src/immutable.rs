@@ -12,7 +12,7 @@ use serde_json::Value;
 use windrow_model::manifest::GroupKind;
 
 pub(crate) use comparable::{NAMES_OF_ITEMS, REMEMBERED};
-use comparable::{claim_templates, containers, remembered, resources, without_empty};
+use comparable::{claim_templates, containers, remembered, resources, volumes, without_empty};
 
 /// When two values of a field differ.
 #[derive(Clone, Copy)]
@@ -25,13 +25,17 @@ enum Differs {
     WhereFirst,
     /// Where the second is written, also as what kube-apiserver makes of the first that is not.
     WhereSecond,
+    /// Where an item of the first is not in the second: more may be added.
+    WhereLost,
     /// In anything of what the deploy controller remembers: texts are cut off there.
     Remembered,
     /// Where the object, or the other one, says that it never changes.
     WhereFrozen,
 }
 
-use Differs::{FromDefault, Remembered, WhereBoth, WhereFirst, WhereFrozen, WhereSecond};
+use Differs::{
+    FromDefault, Remembered, WhereBoth, WhereFirst, WhereFrozen, WhereLost, WhereSecond,
+};
 
 const NOTHING: Differs = FromDefault("null");
 
@@ -41,15 +45,30 @@ type Rule = (&'static str, &'static str, &'static str, Differs, bool);
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 #[rustfmt::skip]
-const RULES: [Rule; 49] = [
+const RULES: [Rule; 64] = [
     ("apps", "DaemonSet", "spec.selector", NOTHING, true),
     ("apps", "Deployment", "spec.selector", NOTHING, true),
     ("", "Secret", "type", WhereSecond, true),
     ("", "Service", "spec.type", WhereSecond, true),
     ("batch", "Job", "spec.template", Remembered, true),
+    ("batch", "Job", "spec.completionMode", FromDefault("\"NonIndexed\""), false),
+    ("batch", "Job", "spec.completions", FromDefault("1"), false),
     ("", "Pod", "spec.containers", NOTHING, false),
+    ("", "Pod", "spec.initContainers", NOTHING, false),
+    ("", "Pod", "spec.volumes", NOTHING, false),
+    ("", "Pod", "spec.nodeSelector", NOTHING, false),
+    ("", "Pod", "spec.affinity", NOTHING, false),
+    ("", "Pod", "spec.tolerations", WhereLost, false),
+    ("", "Pod", "spec.serviceAccountName", WhereBoth, false),
+    ("", "Pod", "spec.securityContext", NOTHING, false),
     ("", "Pod", "spec.restartPolicy", FromDefault("\"Always\""), false),
+    ("", "Pod", "spec.dnsPolicy", FromDefault("\"ClusterFirst\""), false),
+    ("", "Pod", "spec.schedulerName", FromDefault("\"default-scheduler\""), false),
+    ("", "Pod", "spec.hostname", NOTHING, false),
     ("", "Pod", "spec.hostNetwork", FromDefault("false"), false),
+    ("", "Pod", "spec.hostPID", FromDefault("false"), false),
+    ("", "Pod", "spec.hostIPC", FromDefault("false"), false),
+    ("", "Pod", "spec.shareProcessNamespace", FromDefault("false"), false),
     ("apps", "ReplicaSet", "spec.selector", NOTHING, false),
     ("apps", "StatefulSet", "spec.selector", NOTHING, false),
     ("apps", "StatefulSet", "spec.serviceName", FromDefault("\"\""), false),
@@ -113,13 +132,24 @@ pub struct FixedDifference {
 impl FixedFields {
     /// Those of an object of this kind; `None` where all may be changed. `value` gives what stands in a field.
     pub fn read(kind: &GroupKind, value: impl Fn(&[&str]) -> Option<Value>) -> Option<Self> {
+        let get = |field: &str| {
+            let keys: Vec<&str> = field.split('.').collect();
+            without_empty(value(&keys).unwrap_or_default())
+        };
+        let is_gated = !get("spec.schedulingGates").is_null();
         let values: Vec<_> = rules(kind)
             .map(|(_, _, field, differs, _)| {
-                let keys: Vec<&str> = field.split('.').collect();
-                let value = without_empty(value(&keys).unwrap_or_default());
+                let value = get(field);
                 let value = match (differs, *field) {
                     (Remembered, _) => remembered(value, false),
-                    (_, "spec.containers") => containers(value),
+                    (_, "spec.containers" | "spec.initContainers") => containers(value),
+                    (_, "spec.volumes") => volumes(value),
+                    // Those of an indexed Job may grow with its parallelism.
+                    (_, "spec.completions") if get("spec.completionMode") == "Indexed" => {
+                        Value::Null
+                    }
+                    // While a gate holds a pod back, they may be narrowed down.
+                    (_, "spec.nodeSelector" | "spec.affinity") if is_gated => Value::Null,
                     (_, "spec.resources") => resources(value),
                     (_, "spec.volumeClaimTemplates") => claim_templates(value),
                     _ => value,
@@ -150,6 +180,9 @@ impl FixedFields {
                     FromDefault(default) => or(default, first) != or(default, second),
                     WhereBoth => !first.is_null() && !second.is_null() && first != second,
                     WhereFirst => !first.is_null() && first != second,
+                    WhereLost => items(first)
+                        .iter()
+                        .any(|item| !items(second).contains(item)),
                     WhereSecond => !second.is_null() && first != second,
                     Remembered => first != second,
                     WhereFrozen => frozen && first != second,
@@ -186,224 +219,14 @@ impl FixedDifference {
     }
 }
 
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
 fn rules(kind: &GroupKind) -> impl Iterator<Item = &'static Rule> {
     let known = |rule: &&Rule| rule.0 == kind.group && rule.1 == kind.kind;
     RULES.iter().filter(known)
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn difference(group: &str, kind: &str, first: Value, second: Value) -> Option<&'static str> {
-        let kind = GroupKind::new(group, kind);
-        let read = |json: &Value| {
-            let get = |keys: &[&str]| {
-                keys.iter()
-                    .try_fold(json, |node, key| node.get(key))
-                    .cloned()
-            };
-            FixedFields::read(&kind, get)
-        };
-        let (first, second) = (read(&first)?, read(&second)?);
-        first.refuse(&second).map(|found| found.field)
-    }
-
-    #[test]
-    fn what_cannot_be_changed_is_told_by_its_field() {
-        let job = |image: &str| json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "image": image}]}}}});
-        let class = |value: Value| json!({"provisioner": "a", "parameters": value});
-        let map = |frozen: bool, value: &str| json!({"immutable": frozen, "data": {"a": value}});
-        let kind = |text: Value| json!({"type": text, "spec": {"type": text}});
-        let claim = |class: Value| json!({"spec": {"storageClassName": class}});
-        let asks = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
-        let claims = |list: Value| json!({"spec": {"volumeClaimTemplates": list}});
-        let pod = |container: Value| json!({"spec": {"containers": [container]}});
-        for (group, kind, first, second, field) in [
-            ("batch", "Job", job("a"), job("b"), Some("spec.template")),
-            ("batch", "Job", job("a"), job("a"), None),
-            // Only so much of it is remembered.
-            (
-                "batch",
-                "Job",
-                job(&"a".repeat(65)),
-                job(&"a".repeat(66)),
-                None,
-            ),
-            (
-                "storage.k8s.io",
-                "StorageClass",
-                class(json!({"a": "b"})),
-                class(Value::Null),
-                Some("parameters"),
-            ),
-            (
-                "storage.k8s.io",
-                "StorageClass",
-                class(json!({})),
-                class(Value::Null),
-                None,
-            ),
-            (
-                "storage.k8s.io",
-                "StorageClass",
-                json!({"reclaimPolicy": "Delete"}),
-                json!({}),
-                None,
-            ),
-            (
-                "storage.k8s.io",
-                "StorageClass",
-                json!({"reclaimPolicy": "Retain"}),
-                json!({}),
-                Some("reclaimPolicy"),
-            ),
-            ("", "ConfigMap", map(false, "a"), map(false, "b"), None),
-            (
-                "",
-                "ConfigMap",
-                map(true, "a"),
-                map(true, "b"),
-                Some("data"),
-            ),
-            ("", "ConfigMap", map(true, "a"), map(true, "a"), None),
-            (
-                "",
-                "ConfigMap",
-                map(false, "a"),
-                map(true, "a"),
-                Some("immutable"),
-            ),
-            (
-                "",
-                "Secret",
-                kind(json!("a")),
-                kind(json!("b")),
-                Some("type"),
-            ),
-            ("", "Secret", kind(json!("a")), kind(Value::Null), None),
-            // As the deploy controller was seen to take it (1.36).
-            (
-                "",
-                "Secret",
-                kind(Value::Null),
-                kind(json!("Opaque")),
-                Some("type"),
-            ),
-            (
-                "",
-                "Service",
-                kind(Value::Null),
-                kind(json!("NodePort")),
-                Some("spec.type"),
-            ),
-            (
-                "",
-                "PersistentVolumeClaim",
-                claim(json!("a")),
-                claim(json!("b")),
-                Some("spec.storageClassName"),
-            ),
-            // What is not written may become anything, and is not taken away again.
-            (
-                "",
-                "PersistentVolumeClaim",
-                claim(Value::Null),
-                claim(json!("a")),
-                None,
-            ),
-            (
-                "",
-                "PersistentVolumeClaim",
-                claim(json!("a")),
-                claim(Value::Null),
-                Some("spec.storageClassName"),
-            ),
-            (
-                "",
-                "PersistentVolumeClaim",
-                asks("1Gi"),
-                asks("2Gi"),
-                Some("spec.resources"),
-            ),
-            (
-                "",
-                "PersistentVolumeClaim",
-                asks("1Gi"),
-                asks("1024Mi"),
-                None,
-            ),
-            (
-                "apps",
-                "StatefulSet",
-                claims(json!([asks("1Gi")])),
-                claims(json!([asks("2Gi")])),
-                Some("spec.volumeClaimTemplates"),
-            ),
-            (
-                "apps",
-                "StatefulSet",
-                claims(json!([asks("1Gi")])),
-                json!({}),
-                Some("spec.volumeClaimTemplates"),
-            ),
-            // As kube-apiserver completes it.
-            (
-                "apps",
-                "StatefulSet",
-                claims(json!([asks("1Gi")])),
-                claims(json!([{"kind": "PersistentVolumeClaim", "status": {},
-                    "spec": {"volumeMode": "Filesystem", "resources": {"requests": {"storage": "1024Mi"}}}}])),
-                None,
-            ),
-            (
-                "",
-                "Pod",
-                pod(json!({"image": "a", "command": ["a"]})),
-                pod(json!({"image": "a", "command": ["b"]})),
-                Some("spec.containers"),
-            ),
-            (
-                "",
-                "Pod",
-                pod(json!({"image": "a", "env": [{"name": "A"}, {"name": "B", "value": "b"}]})),
-                pod(json!({"image": "b", "imagePullPolicy": "Always",
-                    "env": [{"name": "B", "value": "b"}, {"name": "A", "value": ""}]})),
-                None,
-            ),
-            (
-                "",
-                "Pod",
-                json!({"spec": {"restartPolicy": "Always"}}),
-                json!({"spec": {"hostNetwork": false}}),
-                None,
-            ),
-            (
-                "",
-                "Pod",
-                json!({"spec": {}}),
-                json!({"spec": {"restartPolicy": "Never"}}),
-                Some("spec.restartPolicy"),
-            ),
-            ("example.com", "Job", job("a"), job("b"), None),
-        ] {
-            let said = difference(group, kind, first.clone(), second.clone());
-            assert_eq!(said, field, "{kind}: {first}, {second}");
-        }
-    }
-
-    #[test]
-    fn each_field_stands_in_one_place() {
-        for (number, rule) in RULES.iter().enumerate() {
-            let again = RULES[..number]
-                .iter()
-                .any(|other| other.0 == rule.0 && other.1 == rule.1 && other.2 == rule.2);
-            assert!(!again, "{} {}", rule.1, rule.2);
-            if let FromDefault(text) = rule.3 {
-                assert!(serde_json::from_str::<Value>(text).is_ok(), "{text}");
-            }
-        }
-    }
-}
+mod tests;

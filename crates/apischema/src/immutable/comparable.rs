@@ -25,6 +25,34 @@ pub(super) fn containers(value: Value) -> Value {
     Value::Array(items)
 }
 
+/// What certainly are other volumes: of each its name, and what it is made from by name or path. The rest is completed.
+pub(super) fn volumes(value: Value) -> Value {
+    const FROM: [(&str, &str); 5] = [
+        ("configMap", "name"),
+        ("hostPath", "path"),
+        ("nfs", "path"),
+        ("persistentVolumeClaim", "claimName"),
+        ("secret", "secretName"),
+    ];
+    let mut items = match value {
+        Value::Array(items) => items,
+        _ => Vec::new(),
+    };
+    for item in items.iter_mut().filter_map(Value::as_object_mut) {
+        let known: Map<_, _> = FROM
+            .iter()
+            .filter_map(|(source, field)| {
+                let from = item.get(*source)?.get(field)?.clone();
+                Some(((*source).to_owned(), from))
+            })
+            .collect();
+        item.retain(|key, _| key == "name");
+        item.extend(known);
+    }
+    items.sort_by_key(|item| item["name"].to_string());
+    Value::Array(items)
+}
+
 /// What a claim asks for, in numbers: `1Gi` is `1024Mi`.
 pub(super) fn resources(mut value: Value) -> Value {
     for amounts in value.as_object_mut().into_iter().flat_map(Map::values_mut) {

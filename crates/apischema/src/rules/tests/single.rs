@@ -218,7 +218,11 @@ fn a_class_of_ingresses_has_parameters_of_a_group_and_a_scope() {
             ("a.b, kind", "a.b/v1, kind", "spec.parameters.apiGroup"),
             ("Cluster", "cluster", "spec.parameters.scope"),
             ("Cluster", "Namespace", "spec.parameters.namespace"),
-            ("Cluster", "Cluster, namespace: e", "spec.parameters.namespace"),
+            (
+                "Cluster",
+                "Cluster, namespace: e",
+                "spec.parameters.namespace",
+            ),
         ],
     );
     hold(
