@@ -126,6 +126,35 @@ fn inherit(item: &mut Node, version: &str, kind: &str) {
     }
 }
 
+/// What lacks more than one of the keys that every object has, as a chart's values do, is no object: said once.
+fn no_object(node: &Node, without_kind: Code) -> Option<Problem> {
+    let named = |key: &str| node.at(&["metadata", key]).is_some();
+    let has_name = match node.get("metadata").map(|metadata| &metadata.value) {
+        None => false,
+        Some(NodeValue::Mapping(_)) => named("name") || named("generateName"),
+        Some(_) => true,
+    };
+    let keys = [
+        ("apiVersion", node.entry("apiVersion").is_some()),
+        ("kind", node.entry("kind").is_some()),
+        ("metadata.name", has_name),
+    ];
+    let missing = keys.iter().filter(|(_, there)| !there);
+    let missing: Vec<String> = missing.map(|(key, _)| format!("`{key}`")).collect();
+    let (last, others) = missing.split_last().filter(|(_, few)| !few.is_empty())?;
+    let missing = format!("{} and {last}", others.join(", "));
+    let mut problem = refused(
+        node.line,
+        &format!(
+            "no Kubernetes object: {missing} are missing; write them, or keep the file in another directory"
+        ),
+    );
+    if node.entry("kind").is_none() {
+        problem.code = without_kind;
+    }
+    Some(problem)
+}
+
 /// `apiVersion` and `kind`, when both are there and can be used.
 fn type_of(
     node: &Node,
@@ -212,6 +241,10 @@ fn object(
     without_kind: Code,
     problems: &mut Vec<Problem>,
 ) -> Option<Object> {
+    if let Some(problem) = no_object(&node, without_kind) {
+        problems.push(problem);
+        return None;
+    }
     let typed = type_of(&node, without_kind, problems);
     let named = names(&node, keys, problems);
     let (api_version, kind) = typed?;

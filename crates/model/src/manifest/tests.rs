@@ -237,11 +237,7 @@ fn lists_are_flattened_by_one_level() {
     );
     assert_eq!(
         lines("apiVersion: v1\nkind: List\nitems: [1, {kind: A}]\n"),
-        [
-            (Code::FileRefused, 3),
-            (Code::ObjectRefused, 3),
-            (Code::ObjectRefused, 3)
-        ]
+        [(Code::FileRefused, 3), (Code::ObjectRefused, 3)]
     );
 }
 
@@ -324,7 +320,33 @@ fn objects_that_rke2_refuses_are_refused_with_a_line() {
     }
     let all =
         "kind: 1\nmetadata:\n  name: yes\n  namespace: 5\n  annotations: text\n---\nkind: A\n";
-    assert_eq!(lines(all).len(), 7);
+    assert_eq!(lines(all).len(), 6);
+}
+
+#[test]
+fn what_lacks_most_of_an_object_is_said_once() {
+    for (text, code, words) in [
+        (
+            "replicaCount: 1\nimage: {tag: a}\n",
+            Code::FileRefused,
+            "`apiVersion`, `kind` and `metadata.name` are missing",
+        ),
+        (
+            "apiVersion: v1\nmetadata: {labels: {a: b}}\n",
+            Code::FileRefused,
+            "`kind` and `metadata.name` are missing",
+        ),
+        (
+            "kind: A\nmetadata: {}\n",
+            Code::ObjectRefused,
+            "`apiVersion` and `metadata.name` are missing",
+        ),
+    ] {
+        let told = located_problems(text);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!((told[0].0, told[0].1), (code, 1), "{told:?}");
+        assert!(told[0].2.contains(words), "{told:?}");
+    }
 }
 
 #[test]
