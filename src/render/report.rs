@@ -24,7 +24,7 @@ pub struct PlanReport {
     /// The version of Windrow that planned.
     #[serde(default)]
     pub windrow: String,
-    /// What its findings come to; `windrow check` also rehearses.
+    /// What its findings come to, and what its files need; `windrow check` also rehearses.
     pub verdict: CheckVerdict,
     /// The files, in the order in which RKE2 would read them.
     pub files: Vec<FileReport>,
@@ -134,7 +134,7 @@ impl PlanReport {
             api_version: "windrow.dev/v1".to_owned(),
             kind: "Plan".to_owned(),
             windrow: env!("CARGO_PKG_VERSION").to_owned(),
-            verdict: CheckVerdict::from_findings(&plan.findings),
+            verdict: CheckVerdict::from_plan(plan),
             files: (0..plan.files.len())
                 .map(|file| file_report(plan, file))
                 .collect(),
@@ -145,7 +145,7 @@ impl PlanReport {
                 .map(|file| plan.files[*file].path.clone())
                 .collect(),
             learned: Some(plan.learned_share()).filter(|share| !share.things.is_empty()),
-            findings: plan.findings.clone(),
+            findings: plan.findings_ahead(),
         }
     }
 }

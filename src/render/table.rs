@@ -98,7 +98,7 @@ pub fn table(plan: &Plan, style: Style) -> String {
             paragraph(&mut out, style, "name", &text);
         }
     }
-    out.push_str(&findings(&plan.findings, style));
+    out.push_str(&findings(&plan.findings_ahead(), style));
     verdict(&mut out, plan, style);
     out
 }

@@ -64,14 +64,14 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Does it say that something is not known? What objects lack is only a notice where something else may bring it, and what the
-    /// installer still needs where it may be asked for by hand.
+    /// Does it say that something is not known? What objects lack is only a notice where something else may bring it, what the
+    /// installer still needs where it may be asked for by hand; what may be brought is a warning where a file cannot do without it.
     pub fn is_unknown(&self) -> bool {
         match self.code {
             Code::RoleWithoutProvider | Code::ClaimWithoutClass => {
                 self.severity == Severity::Notice
             }
-            Code::InstallerDepends => self.severity == Severity::Warning,
+            Code::InstallerDepends | Code::MayBeBrought => self.severity == Severity::Warning,
             _ => false,
         }
     }
@@ -207,6 +207,8 @@ mod tests {
             assert!(!is_unknown(code, Severity::Error));
         }
         assert!(is_unknown(Code::InstallerDepends, Severity::Warning));
+        assert!(is_unknown(Code::MayBeBrought, Severity::Warning));
+        assert!(!is_unknown(Code::MayBeBrought, Severity::Notice));
         assert!(!is_unknown(Code::InstallerDepends, Severity::Error));
         assert!(!is_unknown(Code::FileRefused, Severity::Notice));
     }

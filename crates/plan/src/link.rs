@@ -14,6 +14,7 @@ use self::declarations::DeclarationIndex;
 pub(super) use self::declarations::DocumentId;
 pub(super) use self::linker::Linker;
 use self::problems::RequirementFindings;
+pub(super) use self::problems::{may_be_brought, without_provider};
 use super::examine::{ChartConfigs, Examined, UnresolvedRequirement};
 use super::installer::HelmObject;
 use super::{FileId, Need, NeedId, Plan, PlanDocument, Requirement, SatisfiedBy};

@@ -1,10 +1,12 @@
 //! Whether the files of a plan can all be applied, as far as the plan knows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 
 use crate::knowledge::{LearnedShare, LearnedThing};
+use crate::link::{may_be_brought, without_provider};
 use crate::rules::Tier;
 use crate::{Plan, PlanFile, Requirement, SatisfiedBy, rke2};
 
@@ -80,6 +82,32 @@ impl Plan {
                 unless: unless.into_iter().collect(),
             },
         }
+    }
+
+    /// What was found, for who looks ahead. On a node what nothing here brings may still come from elsewhere, and is only a
+    /// warning. Ahead of it nothing else is known: it is an error where a file cannot do without it, and where an installer of
+    /// these files may bring it, it is not known.
+    pub fn findings_ahead(&self) -> Vec<Finding> {
+        let mut needed = BTreeMap::new();
+        for requirement in self.needed(|_| true) {
+            let target = &self.needs[requirement.need].target;
+            match requirement.satisfied_by {
+                SatisfiedBy::Nobody => {
+                    needed.insert(without_provider(target), Severity::Error);
+                }
+                SatisfiedBy::Installer { file, .. } => {
+                    let said = may_be_brought(target, &self.files[file].path);
+                    needed.insert(said, Severity::Warning);
+                }
+                _ => {}
+            }
+        }
+        let ahead = self.findings.iter().cloned().map(|mut finding| {
+            let said = (finding.code, finding.message.clone());
+            finding.severity = needed.get(&said).copied().unwrap_or(finding.severity);
+            finding
+        });
+        ahead.collect()
     }
 
     /// How much of what the files cannot do without is known from earlier boots.

@@ -114,6 +114,11 @@ fn a_kind_that_nobody_brings_is_a_finding_with_every_place() {
         plan.findings[0].at,
         [Location::line("a.yaml", 1), Location::line("b.yaml", 1)]
     );
+    // On a node it may come from elsewhere; ahead of it nothing is known to bring it.
+    assert_eq!(plan.findings[0].severity, Severity::Warning);
+    let ahead = plan.findings_ahead();
+    assert_eq!(ahead[0].severity, Severity::Error);
+    assert_eq!(ahead[0].at, plan.findings[0].at);
 }
 
 #[test]

@@ -104,7 +104,7 @@ pub(super) fn read_node(
     };
     findings.extend(proofs(&given));
     findings.extend(api.findings);
-    findings.extend(plan.findings.iter().cloned());
+    findings.extend(plan.findings_ahead());
     let gates = gate_findings(&inputs, &loaded.settings, versions.named_rke2);
     let mut accepted = Acceptances::default();
     for (shown, text) in &inputs.accepted {

@@ -23,6 +23,22 @@ fn and_list(things: &BTreeSet<String>) -> String {
     }
 }
 
+/// What is said of something that nothing known brings.
+pub(crate) fn without_provider(target: &NeedTarget) -> (Code, String) {
+    let (code, key, value) = match target {
+        NeedTarget::Kind(kind) => (Code::KindWithoutProvider, "kind", kind.to_string()),
+        NeedTarget::Object(object) => (Code::ObjectWithoutProvider, "what", object.to_string()),
+    };
+    (code, code.say(&[(key, &value)]))
+}
+
+/// What is said of something that nothing known brings, and that an installer in a file may.
+pub(crate) fn may_be_brought(target: &NeedTarget, installer: &str) -> (Code, String) {
+    let what = target.to_string();
+    let words = [("what", &*what), ("file", installer)];
+    (Code::MayBeBrought, Code::MayBeBrought.say(&words))
+}
+
 /// Findings on requirements: each message once, with every place that it is true of.
 #[derive(Default)]
 pub(super) struct RequirementFindings {
@@ -198,23 +214,10 @@ impl Linker<'_> {
         match requirement.satisfied_by {
             // What is wrong there is the file, and is said of it.
             SatisfiedBy::Nobody if self.is_lost(target) => None,
-            SatisfiedBy::Nobody => {
-                let (code, key, value) = match target {
-                    NeedTarget::Kind(kind) => (Code::KindWithoutProvider, "kind", kind.to_string()),
-                    NeedTarget::Object(object) => {
-                        (Code::ObjectWithoutProvider, "what", object.to_string())
-                    }
-                };
-                Some((code, code.say(&[(key, &value)])))
-            }
+            SatisfiedBy::Nobody => Some(without_provider(target)),
             SatisfiedBy::Installer {
                 file: installer, ..
-            } => {
-                let what = target.to_string();
-                let installer = &self.examined[installer].path;
-                let words = [("what", &*what), ("file", installer)];
-                Some((Code::MayBeBrought, Code::MayBeBrought.say(&words)))
-            }
+            } => Some(may_be_brought(target, &self.examined[installer].path)),
             _ => None,
         }
     }

@@ -96,6 +96,8 @@ fn a_file_without_an_installer_comes_after_the_one_with_it_and_waits() {
     assert_eq!(waits(&plan, "b.yaml"), [""; 0]);
     assert_eq!(order(&plan), ["b.yaml", "a.yaml"]);
     assert_eq!(codes(&plan), [Code::MayBeBrought]);
+    assert!(!plan.findings[0].is_unknown());
+    assert!(plan.findings_ahead()[0].is_unknown());
     assert_eq!(
         plan.files[0].requirements().next().unwrap().satisfied_by,
         SatisfiedBy::Installer { file: 1, line: 1 }

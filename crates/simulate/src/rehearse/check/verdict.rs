@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
+use windrow_plan::{Outlook, Plan};
 
 /// What a check comes to. The worse, the greater: of several parts the worst one counts.
 #[derive(
@@ -52,6 +53,16 @@ impl CheckVerdict {
             (_, Severity::Warning) => Self::Slower,
             (_, Severity::Notice | Severity::Info) => Self::Fine,
         }
+    }
+
+    /// What a plan comes to, with what its files need and nothing brings.
+    pub fn from_plan(plan: &Plan) -> Self {
+        let outlook = match plan.outlook() {
+            Outlook::Works => Self::Fine,
+            Outlook::Unknown { .. } => Self::Unknown,
+            Outlook::CannotWork { .. } => Self::CannotWork,
+        };
+        outlook.max(Self::from_findings(&plan.findings))
     }
 
     /// What findings come to: the worst of them counts.
