@@ -6,15 +6,20 @@ use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome};
 pub(super) struct ProbeAnswer {
     pub(super) outcome: ProbeOutcome,
     pub(super) events: Vec<NodeEvent>,
-    /// The outcomes of other probes that the same question answers. One that is not here has the same outcome.
+    /// The outcomes of the other probes that the same question answers.
     pub(super) others: Vec<(&'static str, ProbeOutcome)>,
 }
 
 impl ProbeAnswer {
-    /// What it says of a probe.
-    pub(super) fn outcome_of(&self, probe: &str) -> ProbeOutcome {
+    /// What the answer to a question says of a probe. What kept the question from being answered is so for all its probes.
+    pub(super) fn outcome_of(&self, question: &str, probe: &str) -> ProbeOutcome {
         let other = self.others.iter().find(|(name, _)| *name == probe);
-        other.map_or(&self.outcome, |(_, outcome)| outcome).clone()
+        match other {
+            Some((_, outcome)) => outcome.clone(),
+            None if probe == question => self.outcome.clone(),
+            None if matches!(self.outcome, ProbeOutcome::Unknown { .. }) => self.outcome.clone(),
+            None => ProbeOutcome::unknown(probe, "this version cannot ask it"),
+        }
     }
 }
 

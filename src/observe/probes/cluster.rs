@@ -78,7 +78,7 @@ pub(super) async fn own_node(
             Sign::Job(plan_at_work(&jobs)),
         ));
     }
-    let others = own_node::others(found.as_ref().ok(), (context.now)());
+    let others = own_node::others(found.as_ref(), (context.now)());
     let value = match found {
         Ok(value) => value,
         Err(outcome) => {

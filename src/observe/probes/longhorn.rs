@@ -18,7 +18,14 @@ pub(super) async fn node(context: &ProbeContext, node: &str) -> ProbeAnswer {
             events: Vec::new(),
             others: vec![("longhorn-disks", usable_disks(&found["status"]))],
         },
-        Ok([]) => ProbeOutcome::failed("Longhorn does not know this node yet").into(),
+        Ok([]) => {
+            let absent = ProbeOutcome::failed("Longhorn does not know this node yet");
+            ProbeAnswer {
+                outcome: absent.clone(),
+                events: Vec::new(),
+                others: vec![("longhorn-disks", absent)],
+            }
+        }
         Err(unknown) => unknown.clone().into(),
     }
 }

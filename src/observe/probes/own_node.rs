@@ -16,11 +16,16 @@ const BAD: [&str; 4] = [
 /// A member stays a learner until it has etcd's log. RKE2 promotes one at a time, within minutes.
 const LEARNS: SignedDuration = SignedDuration::from_mins(10);
 
-/// What the own Node, if it could be read, says of the probes that the question `node` answers too.
-pub(super) fn others(node: Option<&Value>, now: Timestamp) -> Vec<(&'static str, ProbeOutcome)> {
-    let judge = |judged: &dyn Fn(&Value) -> ProbeOutcome| {
-        let none = || ProbeOutcome::unknown("the own Node", "it could not be read");
-        node.map_or_else(none, judged)
+/// What the own Node, or why there is none, says of the probes that the question `node` answers too.
+pub(super) fn others(
+    found: Result<&Value, &ProbeOutcome>,
+    now: Timestamp,
+) -> Vec<(&'static str, ProbeOutcome)> {
+    let judge = |judged: &dyn Fn(&Value) -> ProbeOutcome| match found {
+        Ok(node) => judged(node),
+        // That there is no Node yet says nothing of what it would say.
+        Err(ProbeOutcome::Failed { why, .. }) => ProbeOutcome::unknown("the own Node", why),
+        Err(unknown) => unknown.clone(),
     };
     vec![
         ("etcd-member", judge(&|node| etcd_votes(node, now))),
@@ -79,6 +84,7 @@ fn virt_handler(node: &Value) -> ProbeOutcome {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use windrow_model::reasons::Code;
 
     use super::*;
 
@@ -163,10 +169,23 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_could_not_be_read_tells_nothing() {
-        for (probe, outcome) in others(None, at("10:00:00")) {
-            let is_unknown = matches!(outcome, ProbeOutcome::Unknown { .. });
-            assert!(is_unknown, "{probe}");
+    fn a_node_that_could_not_be_read_says_why_of_each_probe() {
+        let refused = ProbeOutcome::Unknown {
+            asked: "the own Node".to_owned(),
+            why: "forbidden".to_owned(),
+            code: Some(Code::ProbeRefused),
+        };
+        let absent = ProbeOutcome::failed("there is no Node n1 yet");
+        let unknown = ProbeOutcome::unknown("the own Node", "there is no Node n1 yet");
+        for (found, said) in [(&refused, &refused), (&absent, &unknown)] {
+            let names: Vec<&str> = others(Err(found), at("10:00:00"))
+                .into_iter()
+                .map(|(probe, outcome)| {
+                    assert_eq!(outcome, *said, "{probe}");
+                    probe
+                })
+                .collect();
+            assert_eq!(names, ["etcd-member", "node-conditions", "virt-handler"]);
         }
     }
 }

@@ -253,6 +253,10 @@ pub(super) async fn repeat_question(
                 continue;
             }
         }
+        // Both may have happened: then all are due.
+        if disturbed.has_changed().unwrap_or(false) {
+            probes.iter_mut().for_each(AskedProbe::hurry);
+        }
         let now = Instant::now();
         let asked = probes.iter().filter(|probe| probe.earliest <= now);
         let timeout = asked.map(|probe| probe.spec.timeout).min();
@@ -269,7 +273,7 @@ pub(super) async fn repeat_question(
         let mut found = answer.events.clone();
         for probe in probes.iter_mut().filter(|probe| probe.earliest <= now) {
             let id = &probe.spec.id;
-            let outcome = answer.outcome_of(id.as_str());
+            let outcome = answer.outcome_of(&question, id.as_str());
             found.push(NodeEvent::Probed(
                 id.clone(),
                 in_plain_words(outcome.clone()),

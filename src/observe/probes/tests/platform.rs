@@ -24,8 +24,8 @@ async fn all(place: &TestNode) -> Vec<ProbeOutcome> {
         platform::local_cluster(&context, "n1").await,
         platform::charts(&context, "n1").await,
         platform::upgrade_controller(&context, "n1").await,
-        longhorn.outcome_of("longhorn-node"),
-        longhorn.outcome_of("longhorn-disks"),
+        longhorn.outcome_of("longhorn-node", "longhorn-node"),
+        longhorn.outcome_of("longhorn-node", "longhorn-disks"),
     ]
 }
 
@@ -92,10 +92,13 @@ async fn longhorns_node_is_asked_for_once_and_answers_both_probes() {
     .await;
     let answer = longhorn::node(&place.context(), "n1").await;
     assert_eq!(
-        failed(&answer.outcome_of("longhorn-node")),
+        failed(&answer.outcome_of("longhorn-node", "longhorn-node")),
         "ManagerPodDown: no pod"
     );
-    assert_eq!(answer.outcome_of("longhorn-disks"), ProbeOutcome::Passed);
+    assert_eq!(
+        answer.outcome_of("longhorn-node", "longhorn-disks"),
+        ProbeOutcome::Passed
+    );
     let asked = server.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert!(asked[0].contains("/longhorn-system/nodes?fieldSelector=metadata.name%3Dn1 "));

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use windrow_model::findings::Location;
+use windrow_plan::readiness::node::ProbeTuning;
 use windrow_plan::rules::Platform;
 
 use super::servers::{ServerReply, TestServer};
@@ -242,6 +244,47 @@ async fn a_question_answers_each_of_its_probes_as_often_as_its_own_period_says()
         heads.iter().all(|head| head.contains("/nodes/n1 ")),
         "{heads:?}"
     );
+}
+
+#[tokio::test]
+async fn a_question_whose_own_probe_is_off_is_asked_for_the_others() {
+    let place = TestNode::new();
+    place.write("/var/lib/rancher/rke2/server/tls/server-ca.crt", "");
+    let node = r#"{"metadata": {"labels": {"kubevirt.io/schedulable": "true"}}, "status": {"conditions": [
+        {"type": "EtcdIsVoter", "status": "True"}, {"type": "DiskPressure", "status": "True"}]}}"#;
+    let server = TestServer::http(move |_| ServerReply::ok(node)).await;
+    place.admin(&server);
+    let mut wanted = wants(Platform::Harvester);
+    if let Some(probes) = &mut wanted.probes {
+        probes.tunings = Arc::new([ProbeTuning {
+            name: "node".to_owned(),
+            off: Some(Location::file("windrow.yaml")),
+            period: None,
+            fall: None,
+            only_wanted: false,
+            limit: None,
+        }]);
+    }
+    let (_interests, wanted) = watch::channel(wanted);
+    let (events, mut told) = mpsc::channel(64);
+    let task = tokio::spawn(probe(Arc::new(place.context()), wanted, events));
+    let expected = [
+        ("etcd-member", ProbeOutcome::Passed),
+        ("node-conditions", ProbeOutcome::failed("DiskPressure")),
+        ("virt-handler", ProbeOutcome::Passed),
+    ];
+    let mut answered = 0;
+    while answered < expected.len() {
+        if let NodeEvent::Probed(id, outcome) = next(&mut told).await {
+            assert_ne!(id.as_str(), "node");
+            if let Some((_, expected)) = expected.iter().find(|(name, _)| *name == id.as_str()) {
+                assert_eq!(outcome, *expected, "{id}");
+                answered += 1;
+            }
+        }
+    }
+    drop(told);
+    task.await.unwrap();
 }
 
 #[test]
