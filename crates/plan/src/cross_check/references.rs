@@ -1,4 +1,4 @@
-//! What workloads, Services, Ingresses, autoscalers, webhooks and budgets name: objects, keys, labels and ports.
+//! What workloads, Services, Ingresses, autoscalers and budgets name: objects, keys, labels and ports.
 //!
 //! A name that nothing here creates is said only where nothing else is at work that may: no chart or operator, no object of a kind of its
 //! own, no role that may write Secrets. A key or a port that an object of the files does not have is wrong in any case.
@@ -107,13 +107,6 @@ impl References {
                 }
             }
             ("networking.k8s.io", "Ingress") => self.add_ingress(object, namespace, shown),
-            (_, "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration") => {
-                let hooks = node.get("webhooks").map_or(&[][..], Node::items).iter();
-                for service in hooks.filter_map(|hook| hook.at(&["clientConfig", "service"])) {
-                    let namespace = service.str_at(&["namespace"]).unwrap_or_default();
-                    self.name(object, "Service", namespace, service.get("name"), shown);
-                }
-            }
             ("autoscaling", "HorizontalPodAutoscaler") => {
                 let target = node.at(&["spec", "scaleTargetRef"]);
                 let kind = target
@@ -433,7 +426,6 @@ impl References {
             "ServiceAccount" => name == "default",
             "ConfigMap" => name == "kube-root-ca.crt",
             "PriorityClass" => name.starts_with("system-"),
-            "Service" => name == "kubernetes",
             _ => false,
         };
         // Of the platform's own namespaces much is not here.

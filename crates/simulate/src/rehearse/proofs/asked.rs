@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
-use windrow_plan::knowledge::{
-    GuardingWebhook, NodeFacts, is_platforms_namespace, kubernetes_scope,
-};
+use windrow_plan::knowledge::{GuardingWebhook, NodeFacts, kubernetes_scope};
 use windrow_plan::rules::NeedTarget;
 use windrow_plan::{Plan, SourceMap};
 
@@ -45,14 +43,10 @@ fn questions(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQ
         return found;
     }
     let pods = DeclaredPods::from_objects(all().map(|(_, object, shown)| (object, shown)));
-    let nothing_else = !all().any(|(_, object, _)| may_make_services(object));
     let plurals = plurals(all().map(|(_, object, _)| object));
     for (_, webhook, _) in all().filter(|(_, object, _)| is_webhook(object)) {
         for hook in webhook.node.get("webhooks").map_or(&[][..], Node::items) {
-            let nobody = || nothing_else.then(|| answered_by_nothing(webhook, hook, &pods));
-            let Some((service, asked)) =
-                answers(webhook, hook, &pods).or_else(|| nobody().flatten())
-            else {
+            let Some((service, asked)) = answers(webhook, hook, &pods) else {
                 continue;
             };
             let brings = |file: &ManifestFile| file.objects().any(|one| one.id == asked.backend);
@@ -71,7 +65,7 @@ fn questions(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQ
                     object: object.id.clone(),
                     metadata: shown.at(Some(metadata.line)),
                     name: service.clone(),
-                    can_wait: asked.backend.kind != "Service" && can_wait(object, &asked.backend),
+                    can_wait: can_wait(object, &asked.backend),
                     asked: asked.clone(),
                 });
             }
@@ -127,18 +121,16 @@ fn gate(webhook: &GuardingWebhook) -> WebhookGate {
     WebhookGate {
         webhook: webhook.configuration.clone(),
         backend: webhook.backend.clone(),
-        refusal: refusal(&webhook.name, &webhook.service, namespace, "", NO_POD),
+        refusal: refusal(&webhook.name, &webhook.service, namespace, ""),
     }
 }
 
-/// What kube-apiserver says of a Service, before its name, that has no pod.
-const NO_POD: &str = "no endpoints available for service ";
-
-/// What kube-apiserver says while nothing answers, for the reason that it gives before the name of the Service.
-fn refusal(name: &str, service: &str, namespace: &str, path: &str, why: &str) -> String {
+/// What kube-apiserver says while no pod answers.
+fn refusal(name: &str, service: &str, namespace: &str, path: &str) -> String {
     format!(
         "Internal error occurred: failed calling webhook \"{name}\": failed to call webhook: Post \
-         \"https://{service}.{namespace}.svc:443{path}?timeout=10s\": {why}\"{service}\""
+         \"https://{service}.{namespace}.svc:443{path}?timeout=10s\": no endpoints available for \
+         service \"{service}\""
     )
 }
 
@@ -173,7 +165,7 @@ fn answers(
     let name = hook.str_at(&["name"]).unwrap_or(&webhook.id.name);
     let path = of("path").unwrap_or_default();
     runs.then(|| {
-        let refusal = refusal(name, service, namespace, path, NO_POD);
+        let refusal = refusal(name, service, namespace, path);
         let asked = WebhookGate {
             webhook: webhook.id.clone(),
             backend: pod.owner.clone(),
@@ -181,60 +173,6 @@ fn answers(
         };
         (name.to_owned(), asked)
     })
-}
-
-/// A hook that fails closed, and whose Service is not among these files, nor one that the platform may bring.
-fn answered_by_nothing(
-    webhook: &Object,
-    hook: &Node,
-    pods: &DeclaredPods<'_>,
-) -> Option<(String, WebhookGate)> {
-    let of = |key: &str| hook.str_at(&["clientConfig", "service", key]);
-    let (namespace, service) = (of("namespace")?, of("name")?);
-    let may_be_there = namespace == "default" || is_platforms_namespace(namespace);
-    if !fails_closed(hook) || may_be_there || pods.has_service(namespace, service) {
-        return None;
-    }
-    let name = hook.str_at(&["name"]).unwrap_or(&webhook.id.name);
-    let path = of("path").unwrap_or_default();
-    let refusal = refusal(name, service, namespace, path, "service ") + " not found";
-    let backend = ObjectRef {
-        group: "".into(),
-        kind: "Service".into(),
-        namespace: Some(namespace.into()),
-        name: service.into(),
-    };
-    let asked = WebhookGate {
-        webhook: webhook.id.clone(),
-        backend,
-        refusal,
-    };
-    Some((name.to_owned(), asked))
-}
-
-/// May a Service come of this that is not among the files? Of an object of a kind of its own, of whoever defines one, and of pods
-/// with the right to make it.
-fn may_make_services(object: &Object) -> bool {
-    let has = |rule: &Node, field: &str, words: &[&str]| {
-        let items = rule.get(field).map_or(&[][..], Node::items).iter();
-        items
-            .filter_map(Node::as_str)
-            .any(|word| words.contains(&word))
-    };
-    match object.id.kind.as_str() {
-        "Role" | "ClusterRole" => {
-            let rules = object.node.get("rules").map_or(&[][..], Node::items);
-            rules.iter().any(|rule| {
-                has(rule, "resources", &["*", "services"]) && has(rule, "verbs", &["*", "create"])
-            })
-        }
-        "RoleBinding" | "ClusterRoleBinding" => {
-            let role = object.node.str_at(&["roleRef", "name"]);
-            role.is_some_and(|role| ["admin", "cluster-admin", "edit"].contains(&role))
-        }
-        "CustomResourceDefinition" => true,
-        _ => built_in_scope(&object.id).is_none(),
-    }
 }
 
 /// The plural names that definitions of these files give their kinds.

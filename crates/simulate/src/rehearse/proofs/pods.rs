@@ -53,19 +53,12 @@ impl<'a> DeclaredPods<'a> {
         all
     }
 
-    fn service(&self, namespace: &str, name: &str) -> Option<&'a Object> {
-        let mut services = self.services.iter().copied();
-        services.find(|one| one.id.name == name && one.id.namespace_or_default() == namespace)
-    }
-
-    /// Is there such a Service?
-    pub(super) fn has_service(&self, namespace: &str, name: &str) -> bool {
-        self.service(namespace, name).is_some()
-    }
-
     /// A pod that answers for a Service.
     pub(super) fn behind(&self, namespace: &str, service: &str) -> Option<&DeclaredPod<'a>> {
-        let service = self.service(namespace, service)?;
+        let service = self
+            .services
+            .iter()
+            .find(|one| one.id.name == service && one.id.namespace_or_default() == namespace)?;
         let selector = labels(service.node.at(&["spec", "selector"])?);
         if selector.is_empty() {
             return None;

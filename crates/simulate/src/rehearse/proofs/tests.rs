@@ -344,57 +344,6 @@ fn an_object_that_does_not_wait_for_the_webhook_of_a_known_chart_is_found() {
     assert_eq!(with(&kyverno, policy), []);
 }
 
-const UNANSWERED: &str = "\
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingWebhookConfiguration
-metadata: {name: guard}
-webhooks:
-- name: services.example.com
-  clientConfig: {service: {name: guard, namespace: system, path: /m}}
-  rules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [services]}]
-";
-const WEB: &str = "\
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-";
-
-#[test]
-fn what_a_webhook_is_asked_about_whose_service_nothing_creates_is_refused_for_good() {
-    let refused = |files: &[&str]| {
-        let rules = RuleSet::shipped();
-        let read = files.iter().map(|text| {
-            let content = FileContent::Bytes(text.as_bytes().to_vec());
-            read("a.yaml", &content, &ReadLimits::default())
-        });
-        let read: Vec<ManifestFile> = read.collect();
-        let shown = SourceMap::itself("a.yaml");
-        let files: Vec<_> = read.iter().map(|file| (file, &shown)).collect();
-        let plan = link(&[], &rules, Some(Platform::Rke2));
-        let asked = asked(&files, &plan).into_iter();
-        let said = asked.map(|(object, gate)| (object.name.to_string(), gate.refusal));
-        said.collect::<Vec<_>>()
-    };
-    let said = refused(&[UNANSWERED, WEB]);
-    assert_eq!(said.len(), 1);
-    assert_eq!(said[0].0, "web");
-    assert!(
-        said[0].1.ends_with("service \"guard\" not found"),
-        "{said:?}"
-    );
-    // It lets through what it cannot be asked, or is answered by somebody else.
-    let ignores = UNANSWERED.replace("- name", "- failurePolicy: Ignore\n  name");
-    assert_eq!(refused(&[&ignores, WEB]), []);
-    let of_platform = UNANSWERED.replace("system", "kube-system");
-    assert_eq!(refused(&[&of_platform, WEB]), []);
-    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: guard, namespace: system}\n";
-    assert_eq!(refused(&[UNANSWERED, WEB, service]), []);
-    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n\
-                rules: [{apiGroups: [''], resources: [services], verbs: [create]}]\n";
-    assert_eq!(refused(&[UNANSWERED, WEB, role]), []);
-    assert_eq!(refused(&[UNANSWERED, WEB, POOL]), []);
-}
-
 const KUBEVIRT: &str = "\
 apiVersion: kubevirt.io/v1
 kind: KubeVirt
