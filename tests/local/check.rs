@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use windrow_model::reasons::Code;
+use windrow_model::reasons::{Code, Severity};
 use windrow_simulate::rehearse::check::{CheckReport, CheckVerdict};
 
 const FIRST_VM: &str = "examples/first-vm/harvester-config.yaml";
@@ -495,4 +495,37 @@ fn a_configuration_that_says_that_the_node_runs_harvester_is_checked_as_harveste
         let output = windrow(&[text(&files.path().join("user-data"))]);
         assert_eq!(output.status.code(), Some(exit), "{platform}: {output:?}");
     }
+}
+
+#[test]
+fn what_one_node_lacks_another_may_bring() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, rke2: &str, manifest: &str| {
+        let text = format!(
+            "#cloud-config\nwrite_files:\n- path: /etc/rancher/rke2/config.yaml\n  content: '{rke2}'\n- path: \
+             /var/lib/rancher/rke2/server/manifests/{name}.yaml\n  content: '{manifest}'\n"
+        );
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        format!("{name}={}", path.display())
+    };
+    let first = write(
+        "n1",
+        "token: a",
+        r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "apps"}}"#,
+    );
+    let second = write(
+        "n2",
+        "{server: \"https://n1:9345\", token: a}",
+        r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "apps"}}"#,
+    );
+    let errors = |arguments: &[&str]| {
+        let (report, _) = report(arguments);
+        let findings = report.findings.into_iter();
+        let errors = findings.filter(|one| one.finding.severity == Severity::Error);
+        errors.map(|one| one.finding.code).collect::<Vec<_>>()
+    };
+    let missing = Code::ObjectWithoutProvider;
+    assert!(!errors(&["--node", &first, "--node", &second]).contains(&missing));
+    assert!(errors(&["--node", &second]).contains(&missing));
 }

@@ -8,7 +8,7 @@
 
 mod comparable;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use windrow_model::manifest::GroupKind;
 
 pub(crate) use comparable::{NAMES_OF_ITEMS, REMEMBERED};
@@ -56,8 +56,8 @@ const RULES: [Rule; 64] = [
     ("", "Pod", "spec.containers", NOTHING, false),
     ("", "Pod", "spec.initContainers", NOTHING, false),
     ("", "Pod", "spec.volumes", NOTHING, false),
-    ("", "Pod", "spec.nodeSelector", NOTHING, false),
-    ("", "Pod", "spec.affinity", NOTHING, false),
+    ("", "Pod", "spec.nodeSelector", WhereBoth, false),
+    ("", "Pod", "spec.affinity", WhereBoth, false),
     ("", "Pod", "spec.tolerations", WhereLost, false),
     ("", "Pod", "spec.serviceAccountName", WhereBoth, false),
     ("", "Pod", "spec.securityContext", NOTHING, false),
@@ -149,7 +149,12 @@ impl FixedFields {
                         Value::Null
                     }
                     // While a gate holds a pod back, they may be narrowed down.
-                    (_, "spec.nodeSelector" | "spec.affinity") if is_gated => Value::Null,
+                    (_, "spec.nodeSelector" | "spec.affinity") => match (is_gated, value) {
+                        (true, _) => Value::Null,
+                        (false, Value::Null) if kind.kind == "Pod" => json!({}),
+                        (false, value) => value,
+                    },
+                    (_, "spec.tolerations") => without_seconds(value),
                     (_, "spec.resources") => resources(value),
                     (_, "spec.volumeClaimTemplates") => claim_templates(value),
                     _ => value,
@@ -217,6 +222,16 @@ impl FixedDifference {
             ),
         }
     }
+}
+
+/// Tolerations, of which the seconds may change (`ValidatePodUpdate`).
+fn without_seconds(mut tolerations: Value) -> Value {
+    for one in tolerations.as_array_mut().into_iter().flatten() {
+        if let Some(fields) = one.as_object_mut() {
+            fields.remove("tolerationSeconds");
+        }
+    }
+    tolerations
 }
 
 fn items(value: &Value) -> &[Value] {

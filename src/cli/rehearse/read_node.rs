@@ -38,11 +38,11 @@ use crate::cli::gates::judge_files;
 /// What cloud-init and yip write when units have started already: the earliest delay, and how much later it can be. Modelled.
 const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(50));
 
-/// Reads the files of one node.
+/// Reads the files of one node. `is_alone`: no other node is given.
 pub(super) fn read_node(
     args: &SetupArgs,
-    name: &str,
-    paths: &[PathBuf],
+    (name, paths): (&str, &[PathBuf]),
+    is_alone: bool,
 ) -> Result<ReadNode, UnusableInput> {
     // What is on this machine has nothing to do with the node: only what its own files say counts.
     let limits = settings::Settings::default().staging.limits;
@@ -104,7 +104,11 @@ pub(super) fn read_node(
     };
     findings.extend(proofs(&given));
     findings.extend(api.findings);
-    findings.extend(plan.findings_ahead());
+    // What is missing here another node's files may bring.
+    findings.extend(match is_alone {
+        true => plan.findings_ahead(),
+        false => plan.findings.clone(),
+    });
     let gates = gate_findings(&inputs, &loaded.settings, versions.named_rke2);
     let mut accepted = Acceptances::default();
     for (shown, text) in &inputs.accepted {

@@ -46,8 +46,9 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
     let began = Instant::now();
     let left = || args.timeout.saturating_sub(began.elapsed());
     let mut read = Vec::new();
-    for (name, paths) in named_nodes(args) {
-        read.push(read_node(args, &name, &paths)?);
+    let named = named_nodes(args);
+    for (name, paths) in &named {
+        read.push(read_node(args, (name, paths), named.len() == 1)?);
     }
     let mut fleet = join_nodes(read, &args.reboot).map_err(|error| (Exit::Usage, vec![error]))?;
     let known = PreparedSetup::read(&fleet.setup);

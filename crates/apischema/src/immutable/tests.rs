@@ -246,6 +246,20 @@ fn what_cannot_be_changed_is_told_by_its_field() {
         (
             "",
             "Pod",
+            json!({"spec": {"schedulingGates": [{"name": "a"}], "nodeSelector": {"a": "b"}}}),
+            json!({"spec": {"nodeSelector": {"a": "b"}}}),
+            None,
+        ),
+        (
+            "",
+            "Pod",
+            json!({"spec": {"tolerations": [{"key": "a", "tolerationSeconds": 60}]}}),
+            json!({"spec": {"tolerations": [{"key": "a", "tolerationSeconds": 120}]}}),
+            None,
+        ),
+        (
+            "",
+            "Pod",
             json!({"spec": {"tolerations": [{"key": "a"}]}}),
             json!({"spec": {"tolerations": [{"key": "b"}]}}),
             Some("spec.tolerations"),

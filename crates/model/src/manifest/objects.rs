@@ -128,6 +128,10 @@ fn inherit(item: &mut Node, version: &str, kind: &str) {
 
 /// What lacks more than one of the keys that every object has, as a chart's values do, is no object: said once.
 fn no_object(node: &Node, without_kind: Code) -> Option<Problem> {
+    // A kind that is there and is none has an error of its own.
+    if node.entry("kind").is_some() && node.str_at(&["kind"]).is_none_or(str::is_empty) {
+        return None;
+    }
     let named = |key: &str| node.at(&["metadata", key]).is_some();
     let has_name = match node.get("metadata").map(|metadata| &metadata.value) {
         None => false,
@@ -143,11 +147,13 @@ fn no_object(node: &Node, without_kind: Code) -> Option<Problem> {
     let missing: Vec<String> = missing.map(|(key, _)| format!("`{key}`")).collect();
     let (last, others) = missing.split_last().filter(|(_, few)| !few.is_empty())?;
     let missing = format!("{} and {last}", others.join(", "));
+    let or = match without_kind {
+        Code::FileRefused => ", or keep the file in another directory",
+        _ => "",
+    };
     let mut problem = refused(
         node.line,
-        &format!(
-            "no Kubernetes object: {missing} are missing; write them, or keep the file in another directory"
-        ),
+        &format!("no Kubernetes object: {missing} are missing; write them{or}"),
     );
     if node.entry("kind").is_none() {
         problem.code = without_kind;

@@ -347,6 +347,19 @@ fn what_lacks_most_of_an_object_is_said_once() {
         assert_eq!((told[0].0, told[0].1), (code, 1), "{told:?}");
         assert!(told[0].2.contains(words), "{told:?}");
     }
+    // A kind that is there and is none has RKE2 refuse the file, and is named.
+    for text in [
+        "kind: ''\nreplicaCount: 1\n",
+        "kind:\nreplicaCount: 1\n",
+        "kind: {a: b}\nreplicaCount: 1\n",
+    ] {
+        let told = located_problems(text);
+        assert!(
+            told.iter()
+                .any(|(code, line, _)| (*code, *line) == (Code::FileRefused, 1)),
+            "{told:?}"
+        );
+    }
 }
 
 #[test]
