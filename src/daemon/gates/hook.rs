@@ -21,11 +21,14 @@ use crate::configuration::Configuration;
 use crate::layout::Layout;
 use crate::observe::effect;
 
+/// In the run-time directory: RKE2 was started in this boot.
+pub(super) const STARTED: &str = "rke2-started";
+
 /// Settles the gates; returns what to report.
 pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
     // The first start of a boot applies what the configuration asks for. Later ones are restarts of a server that
     // worked, and only remove gates that would stop it.
-    let started = root.run_dir().join("rke2-started");
+    let started = root.run_dir().join(STARTED);
     let rke2 = match started.exists() {
         true => Rke2State::Running,
         false => Rke2State::Stopped,

@@ -86,11 +86,20 @@ impl DropInInputs {
             Some(trial) if trial.in_force() => (Rke2State::Running, self.current.clone()),
             _ => (rke2, self.current.clone()),
         };
+        self.settled_from(current.as_deref(), rke2)
+    }
+
+    /// What of an earlier drop-in the version takes that may start now.
+    pub(super) fn fit(&self, earlier: Option<&str>) -> Option<String> {
+        self.settled_from(earlier, Rke2State::Running).content
+    }
+
+    fn settled_from(&self, current: Option<&str>, rke2: Rke2State) -> Settled {
         windrow_gates::settle(
             &self.settings.feature_gates,
             &self.resolved.target,
             &merge(&self.files),
-            current.as_deref().map(|text| (self.own.as_str(), text)),
+            current.map(|text| (self.own.as_str(), text)),
             rke2,
             &self.history,
         )

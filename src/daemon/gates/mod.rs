@@ -87,6 +87,7 @@ impl GateController {
 
     /// Looks again whenever it is nudged, drives a trial, and watches RKE2's starts, until the daemon ends.
     pub async fn run(mut self) {
+        self.mark_start().await;
         // Gates that others set are worth a finding too, but nothing waits for it.
         if self.base.is_none() {
             self.settle().await;
@@ -117,6 +118,18 @@ impl GateController {
                     }
                 }
             }
+        }
+    }
+
+    /// RKE2 may run already when Windrow comes: then its next start is a restart to the hook too, and not the boot's first, which
+    /// writes what the configuration asks for.
+    async fn mark_start(&self) {
+        if !is_up().await {
+            return;
+        }
+        let started = self.configuration().root().run_dir().join(hook::STARTED);
+        if let Err(error) = fs::write(&started, "") {
+            tracing::warn!("{}: {error}", started.display());
         }
     }
 
@@ -246,6 +259,19 @@ impl GateController {
             changed
         });
     }
+}
+
+/// Is it known that RKE2 runs?
+async fn is_up() -> bool {
+    let Ok(systemd) = Systemd::connect().await else {
+        return false;
+    };
+    for unit in RKE2_UNITS {
+        if systemd.unit(unit).await.is_ok_and(|unit| !unit.is_down()) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Does RKE2 run? Unless it is known to be down, it is assumed to run.

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use windrow_gates::DropInSnapshot;
+use windrow_gates::trial::TrialStep;
 
 use super::*;
 use crate::act::put_drop_in;
@@ -36,6 +38,34 @@ fn what_cannot_be_remembered_stops_a_trial_but_not_its_way_back() {
     driver.restore(&mut back, &site).unwrap();
     assert_eq!(read_drop_in(&layout).unwrap(), None);
     assert_eq!(driver.trial.map(|trial| trial.state), Some(back.state));
+}
+
+#[tokio::test]
+async fn what_goes_back_is_what_the_version_takes_that_starts() {
+    let saved = "kube-apiserver-arg+:\n- feature-gates+=AuthorizeNodeWithSelectors=false\n";
+    for (version, goes_back) in [("v1.33.3+rke2r1", Some(saved)), ("v1.34.2+rke2r1", None)] {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        std::fs::create_dir_all(root.path().join("usr/local/bin")).unwrap();
+        let binary = root.path().join("usr/local/bin/rke2");
+        std::fs::write(binary, format!("\0{version}\0")).unwrap();
+        let mut driver = driver(&layout);
+        let mut back = trial(TrialState::RollingBack);
+        back.saved = Some(DropInSnapshot {
+            content: Some(saved.to_owned()),
+        });
+        put_drop_in(&layout, back.asked.content.as_deref()).unwrap();
+        let site = driver.site();
+        let step = TrialStep::Restore;
+        driver
+            .take_step(step, &mut back, None, &site)
+            .await
+            .unwrap();
+        let there = read_drop_in(&layout).unwrap();
+        assert_eq!(there.as_deref(), goes_back, "{version}");
+        // The hook leaves it, and so it counts as gone back.
+        assert_eq!(back.on_disk(there.as_deref()), OnDisk::Saved);
+    }
 }
 
 #[test]

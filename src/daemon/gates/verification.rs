@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use windrow_gates::trial::InEffect;
-use windrow_gates::{Component, GateRequest, ObservedGates, list};
+use windrow_gates::{Component, ComponentRefusal, GateRequest, ObservedGates, list};
 
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
@@ -77,7 +77,7 @@ impl Verification<'_> {
             if component == Component::KubeApiserver || gates.is_empty() {
                 continue;
             }
-            if let Some((said, _)) = effect::refusal(self.layout, component, self.since) {
+            if let Some(said) = self.refusal(component) {
                 return VerificationResult::otherwise(format!("{component} says: {}", said.line));
             }
             match self.component(component, &gates).await {
@@ -106,6 +106,15 @@ impl Verification<'_> {
         gates
     }
 
+    /// What a component says of gates since the trial's were written. The kubelet's lines have no date and stay in its log over
+    /// restarts: of those only what names a gate of the trial counts.
+    fn refusal(&self, component: Component) -> Option<ComponentRefusal> {
+        let (said, _) = effect::refusal(self.layout, component, self.since)?;
+        let tried = |name: &String| self.gates.iter().any(|gate| gate.gate == *name);
+        let counts = component != Component::Kubelet || said.gates.iter().any(tried);
+        counts.then_some(said)
+    }
+
     fn with_refusal(&self, result: VerificationResult) -> VerificationResult {
         if result.ready {
             return result;
@@ -113,7 +122,7 @@ impl Verification<'_> {
         let said = [Component::KubeApiserver, Component::Kubelet]
             .into_iter()
             .find_map(|component| {
-                let (said, _) = effect::refusal(self.layout, component, self.since)?;
+                let said = self.refusal(component)?;
                 Some(format!("{component} says: {}", said.line))
             });
         match said {

@@ -124,7 +124,8 @@ impl TrialDriver {
             .recall(&node.layout)
             .unwrap_or_default();
         let before = match (known.and_then(|known| known.previous), &node.current) {
-            (Some(previous), _) => previous.content,
+            // It may be from before an upgrade.
+            (Some(previous), _) => node.fit(previous.content.as_deref()),
             // What was written at a boot was never tried: without it no gate of ours is left.
             (None, Some(_)) => None,
             (None, None) => {

@@ -1,9 +1,11 @@
 //! Does what the next step of a trial is.
 
+use std::sync::Arc;
+
 use windrow_gates::trial::{TrialState, TrialStep};
 use windrow_gates::{DropInSnapshot, Trial};
 
-use super::{TrialDriver, TrialSite};
+use super::{DropInInputs, TrialDriver, TrialSite};
 use crate::act::{TakenOut, put_drop_in, take_out_of_drop_in, units};
 use crate::observe::systemd::RKE2_SERVER;
 
@@ -25,7 +27,10 @@ impl TrialDriver {
                 let content = trial.asked.content.clone();
                 self.write(trial, content, site)
             }
-            TrialStep::Restore => self.restore(trial, site),
+            TrialStep::Restore => {
+                self.fit_to_version(trial).await;
+                self.restore(trial, site)
+            }
             TrialStep::Restart => {
                 if trial.state == TrialState::Restarting && !self.may_restart(trial) {
                     trial.state = TrialState::Written;
@@ -52,6 +57,20 @@ impl TrialDriver {
         put_drop_in(&site.layout, content.as_deref())
             .map(|_| ())
             .map_err(|error| format!("{}: {error}", site.own))
+    }
+
+    /// RKE2 may have been upgraded meanwhile: of what was saved only what the version takes that starts goes back. Otherwise the hook
+    /// would take it out before the start, and it would be put back and rke2-server restarted without an end.
+    async fn fit_to_version(&self, trial: &mut Trial) {
+        let configuration = Arc::clone(&self.configured.borrow());
+        let saved = trial.saved.clone().unwrap_or_default();
+        let fit = tokio::task::spawn_blocking(move || {
+            let inputs = DropInInputs::read_for(&configuration, false);
+            inputs.fit(saved.content.as_deref())
+        });
+        if let Ok(content) = fit.await {
+            trial.saved = Some(DropInSnapshot { content });
+        }
     }
 
     /// Puts back what was saved. Where it cannot be written, the drop-in goes, and it is tried again.
