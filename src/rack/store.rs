@@ -148,7 +148,8 @@ impl Store {
         }
         let opened = Opened {
             held: read.held,
-            database,
+            database: Some(database),
+            path,
             _lock: lock,
         };
         let restored = Restored {
@@ -182,7 +183,9 @@ struct Held {
 
 /// An open store that does not write yet.
 pub(crate) struct Opened {
-    database: Database,
+    /// None after an error of the disk: the library takes nothing from then on, until the file is opened again.
+    database: Option<Database>,
+    path: PathBuf,
     held: std::collections::VecDeque<Held>,
     _lock: Lock,
 }
@@ -209,7 +212,7 @@ impl Opened {
                     if self.held.len() > most || self.held_bytes() > bytes {
                         // What could not be folded now is folded after the next batch.
                         let folded = self.fold(&(owner.records)());
-                        (owner.folded)(folded.map_err(|error| error.to_string()));
+                        (owner.folded)(self.or_opened_again(folded));
                     }
                 }
             })?;
@@ -227,17 +230,39 @@ impl Opened {
             reports.push(kept.report);
             waiting.push(kept.done);
         }
-        let written = self.append(&reports).map_err(|error| error.to_string());
+        let written = self.append(&reports);
+        let written = self.or_opened_again(written);
         for done in waiting {
             // Whoever waited may be gone.
             let _ = done.send(written.clone());
         }
     }
 
+    /// The database. A full disk may have room again: then what came before the error is there.
+    fn database(&mut self) -> Result<&Database, redb::Error> {
+        let database = match self.database.take() {
+            Some(database) => database,
+            None => catch_unwind(AssertUnwindSafe(|| open(&self.path)))
+                .unwrap_or_else(|_| Err(Broken::File("it is not a database".to_owned())))
+                .map_err(|broken| redb::Error::Io(broken.into_io()))?,
+        };
+        Ok(self.database.insert(database))
+    }
+
+    /// After an error the file is closed, and opened again for what comes next.
+    fn or_opened_again<T>(&mut self, done: Result<T, redb::Error>) -> Result<T, String> {
+        done.map_err(|error| {
+            let database = self.database.take();
+            // The library may panic on what it could not write.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(database)));
+            error.to_string()
+        })
+    }
+
     fn append(&mut self, reports: &[NodeReport]) -> Result<(), redb::Error> {
         let mut number = self.held.back().map_or(0, |held| held.number + 1);
         let mut held = Vec::new();
-        let transaction = self.database.begin_write()?;
+        let transaction = self.database()?.begin_write()?;
         {
             let mut table = transaction.open_table(REPORTS)?;
             for report in reports {
@@ -260,7 +285,7 @@ impl Opened {
     fn fold(&mut self, records: &[(NodeIdentity, NodeRecord)]) -> Result<(), redb::Error> {
         let invalid = |error: serde_json::Error| redb::Error::Io(io::Error::other(error));
         let older = self.held.len().div_ceil(2);
-        let transaction = self.database.begin_write()?;
+        let transaction = self.database()?.begin_write()?;
         {
             let mut table = transaction.open_table(RECORDS)?;
             table.retain(|_, _| false)?;
@@ -285,6 +310,16 @@ enum Broken {
     InUse,
     Io(io::Error),
     File(String),
+}
+
+impl Broken {
+    fn into_io(self) -> io::Error {
+        match self {
+            Self::InUse => io::Error::other("another process has it"),
+            Self::Io(error) => error,
+            Self::File(why) => io::Error::other(why),
+        }
+    }
 }
 
 impl From<redb::Error> for Broken {
@@ -355,7 +390,7 @@ fn read_within(
         transaction.open_table(RECORDS)?;
         transaction.commit()?;
         let transaction = database.begin_read()?;
-        all.read_reports(&transaction.open_table(REPORTS)?, 2 * most, bytes)?;
+        all.read_reports(&transaction.open_table(REPORTS)?, now, 2 * most, bytes)?;
         all.read_records(&transaction.open_table(RECORDS)?, now, bytes)?;
         Ok(all)
     };
@@ -367,6 +402,7 @@ impl ReadFile {
     fn read_reports(
         &mut self,
         table: &impl ReadableTable<u64, &'static [u8]>,
+        now: Timestamp,
         most: usize,
         bytes: usize,
     ) -> Result<(), redb::Error> {
@@ -384,7 +420,8 @@ impl ReadFile {
                 continue;
             }
             room -= report.len();
-            match serde_json::from_slice(report) {
+            match serde_json::from_slice::<NodeReport>(report) {
+                Ok(report) if now.duration_since(report.received) >= KEPT => {}
                 Ok(report) => self.reports.push(report),
                 Err(_) => self.unreadable += 1,
             }

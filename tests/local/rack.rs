@@ -429,3 +429,37 @@ fn a_state_that_was_cut_off_in_a_write_is_set_aside_and_said() {
     assert!(text(&second.stderr).contains("in use by another windrow rack"));
     drop(first);
 }
+
+#[tokio::test]
+async fn a_disk_that_was_full_for_a_moment_keeps_what_comes_after() {
+    let site = Site::new();
+    let rack = site.rack("--listen 127.0.0.1:0 --state state");
+    // A write beyond the limit fails then, and does not end the process.
+    let mut with_limits = Command::new("sh");
+    with_limits
+        .args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#, WINDROW])
+        .args(rack.get_args())
+        .current_dir(site.path(""))
+        .stdin(Stdio::null());
+    let mut rack = Serving::start(with_limits);
+    let limit = |size: &str| {
+        let pid = rack.child.id().to_string();
+        let done = Command::new("prlimit")
+            .args(["--pid", &pid, &format!("--fsize={size}")])
+            .status();
+        assert!(done.unwrap().success());
+    };
+    assert_eq!(post(rack.port, event("n1", 1, json!({}))).await, 202);
+    limit("0:unlimited");
+    assert_eq!(post(rack.port, event("n1", 2, json!({}))).await, 503);
+    limit("unlimited:unlimited");
+    for number in 3..6 {
+        assert_eq!(post(rack.port, event("n1", number, json!({}))).await, 202);
+    }
+    rack.end(Signal::SIGTERM);
+    let again = Serving::start(site.rack("--listen 127.0.0.1:0 --state state"));
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let page = client.get(format!("http://127.0.0.1:{}/", again.port));
+    let page = page.send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("n1"), "{page}");
+}

@@ -116,6 +116,8 @@ fn a_report_of_a_booted_machine_has_its_journal_and_its_units() {
     }
     let machine = Builder::node().file(MANIFEST, WIDGET).boot();
     machine.wait_unit("windrow.service", "active");
+    // journald keeps a line some time after it was written.
+    machine.wait_journal(&["-u", "windrow.service"], "widget.yaml held");
     let output = machine.run(&["windrow", "report", "-o", "-"]);
     assert!(output.status.success(), "{output:?}");
     let archive = Archive::read(&output.stdout[..]).unwrap();

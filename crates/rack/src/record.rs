@@ -80,18 +80,18 @@ fn newer(one: Option<NodeReport>, other: Option<NodeReport>) -> Option<NodeRepor
 }
 
 fn is_newer(one: &NodeReport, other: &NodeReport) -> bool {
+    // Within a boot the machine's uptime goes on where the numbers begin again: what they were lies on its disk.
+    let uptime = |report: &NodeReport| report.uptime.filter(|_| !report.boot.is_empty());
     let key = |report: &NodeReport| match report.sequence {
         // Of one event that came twice, the earlier receipt is the truer one.
         Some(sequence) => (
-            Some(sequence),
-            report.uptime,
+            (uptime(report), Some(sequence), report.uptime),
             report.generation,
             None,
             Some(Reverse(report.received)),
         ),
         None => (
-            None,
-            None,
+            (None, None, None),
             None,
             Some((report.received, report.generation)),
             None,

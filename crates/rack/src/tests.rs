@@ -336,6 +336,17 @@ fn a_node_that_was_installed_again_counts_from_the_beginning() {
 }
 
 #[test]
+fn a_node_that_lost_its_numbers_within_a_boot_is_not_shown_as_it_was() {
+    let mut rack = rack("");
+    let sender = Sender::new(1);
+    take(&mut rack, &sender.event(5000, 1000, "ready", 900), 1000);
+    take(&mut rack, &sender.event(1, 2000, "api", 1990), 2000);
+    // One that came late is still the older one.
+    take(&mut rack, &sender.event(4999, 950, "network", 900), 2001);
+    assert_eq!(rack.view(at(2010)).nodes[0].phase, "api");
+}
+
+#[test]
 fn two_machines_of_one_address_are_told() {
     let mut rack = rack("");
     let (one, mut two) = (Sender::new(1), Sender::new(1));

@@ -114,7 +114,7 @@ async fn what_there_is_too_much_of_is_folded_and_nothing_is_lost() {
 fn what_another_version_wrote_is_counted() {
     let directory = tempfile::tempdir().unwrap();
     let (opened, _) = Store::open(directory.path(), start()).unwrap();
-    let transaction = opened.database.begin_write().unwrap();
+    let transaction = opened.database.as_ref().unwrap().begin_write().unwrap();
     {
         let mut reports = transaction.open_table(REPORTS).unwrap();
         let known = serde_json::to_vec(&report(1, 1)).unwrap();
@@ -148,7 +148,7 @@ fn of_a_file_with_more_than_is_kept_the_newest_is_read_and_the_rest_counted() {
     opened.fold(&records).unwrap();
     opened.append(&reports).unwrap();
     let now = start() + SignedDuration::from_secs(10);
-    let all = read_within(&opened.database, now, 100, 1 << 20)
+    let all = read_within(opened.database.as_ref().unwrap(), now, 100, 1 << 20)
         .ok()
         .unwrap();
     assert_eq!(
@@ -156,10 +156,12 @@ fn of_a_file_with_more_than_is_kept_the_newest_is_read_and_the_rest_counted() {
         (8, 8, 0)
     );
     let half = all.held.iter().take(4).map(|held| held.bytes).sum();
-    let some = read_within(&opened.database, now, 100, half).ok().unwrap();
+    let some = read_within(opened.database.as_ref().unwrap(), now, 100, half)
+        .ok()
+        .unwrap();
     assert_eq!(some.reports, reports[4..]);
     let record = serde_json::to_vec(&records[7].1).unwrap().len();
-    let some = read_within(&opened.database, now, 2, 2 * record + 10)
+    let some = read_within(opened.database.as_ref().unwrap(), now, 2, 2 * record + 10)
         .ok()
         .unwrap();
     let kept: Vec<&str> = some
@@ -179,7 +181,7 @@ async fn that_reports_cannot_be_folded_is_said() {
     let directory = tempfile::tempdir().unwrap();
     let (opened, _) = Store::open(directory.path(), start()).unwrap();
     // Another table has the name, and another type.
-    let transaction = opened.database.begin_write().unwrap();
+    let transaction = opened.database.as_ref().unwrap().begin_write().unwrap();
     transaction.delete_table(RECORDS).unwrap();
     let other: TableDefinition<'_, u64, u64> = TableDefinition::new("records");
     transaction.open_table(other).unwrap();
