@@ -2,6 +2,7 @@
 //! start.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -87,16 +88,20 @@ pub fn refusal(
     component: Component,
     since: Option<Timestamp>,
 ) -> Option<(ComponentRefusal, PathBuf)> {
-    logs(layout, component).into_iter().find_map(|path| {
+    logs(layout, component, since).into_iter().find_map(|path| {
         let said = last_refusal(&pod_logs::tail(&path)?, since)?;
         Some((said, path))
     })
 }
 
-/// A component's logs, the newest first.
-fn logs(layout: &Layout, component: Component) -> Vec<PathBuf> {
+/// A component's logs that were written to at `since` or later, the newest first.
+fn logs(layout: &Layout, component: Component, since: Option<Timestamp>) -> Vec<PathBuf> {
     if component == Component::Kubelet {
-        return vec![layout.data_dir().join("agent/logs/kubelet.log")];
+        // Its lines have neither year nor zone: the file's own time has.
+        let log = layout.data_dir().join("agent/logs/kubelet.log");
+        let written = fs::metadata(&log).and_then(|found| found.modified());
+        let written = written.ok().and_then(|at| Timestamp::try_from(at).ok());
+        return Vec::from_iter((written >= since).then_some(log));
     }
     let pods = format!("kube-system_{component}-");
     let mut found = pod_logs::logs(layout, &pods, component.as_str());
@@ -106,8 +111,6 @@ fn logs(layout: &Layout, component: Component) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -139,6 +142,26 @@ mod tests {
         assert!(path.ends_with("kube-apiserver/0.log"));
         let later = "2026-11-21T20:00:01Z".parse().ok();
         assert_eq!(refusal(&layout, component, later), None);
+    }
+
+    #[test]
+    fn the_kubelets_log_counts_where_it_was_written_to_since() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let component = Component::Kubelet;
+        assert_eq!(refusal(&layout, component, None), None);
+        let logs = layout.data_dir().join("agent/logs");
+        fs::create_dir_all(&logs).unwrap();
+        let line = "E1121 20:00:00.1 9 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: X\"\n";
+        fs::write(logs.join("kubelet.log"), line).unwrap();
+        let at = |second| Timestamp::from_second(second).ok();
+        let log = fs::File::options()
+            .append(true)
+            .open(logs.join("kubelet.log"))
+            .unwrap();
+        log.set_modified(at(1000).unwrap().into()).unwrap();
+        assert!(refusal(&layout, component, at(999)).is_some());
+        assert_eq!(refusal(&layout, component, at(1001)), None);
     }
 
     #[test]

@@ -13,6 +13,8 @@ const DESTINATION: &str = "org.freedesktop.systemd1";
 pub const RKE2_UNITS: [&str; 2] = ["rke2-server.service", "rke2-agent.service"];
 /// The unit with kube-apiserver.
 pub const RKE2_SERVER: &str = RKE2_UNITS[0];
+/// The agent's.
+pub const RKE2_AGENT: &str = RKE2_UNITS[1];
 
 /// The state of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -34,16 +34,22 @@ const ONE_BETWEEN: [&str; 2] = [
     " feature gate can only be enabled if the ",
 ];
 
-/// The last refusal in a log, as far as it was written at `since` or later. Lines without a time of
-/// the container runtime have none to go by and count.
+/// What the kubelet says first once it has taken its gates (`cmd/kubelet/app/server.go`, `Run`). Its log stays over restarts.
+const KUBELET_TOOK_GATES: &str = "\"Kubelet version\" ";
+
+/// The last refusal in a log, as far as it was written at `since` or later and no kubelet has taken its gates after it. Lines
+/// without a time of the container runtime have none to go by and count.
 pub fn last(log: &str, since: Option<Timestamp>) -> Option<ComponentRefusal> {
-    log.lines().rev().find_map(|line| {
-        let (at, text) = runtime(line);
-        match (at, since) {
-            (Some(at), Some(since)) if at < since => None,
-            _ => refusal(text),
-        }
-    })
+    log.lines()
+        .rev()
+        .take_while(|line| !line.contains(KUBELET_TOOK_GATES))
+        .find_map(|line| {
+            let (at, text) = runtime(line);
+            match (at, since) {
+                (Some(at), Some(since)) if at < since => None,
+                _ => refusal(text),
+            }
+        })
 }
 
 /// What the container runtime puts before each line: `<RFC 3339> <stream> <F|P> `.
@@ -213,5 +219,14 @@ mod tests {
         // What is written in the very moment of the start is of this start.
         let said = last(log, since("2026-11-21T20:01:00.5Z")).unwrap();
         assert_eq!(said.gates, ["New"]);
+    }
+
+    #[test]
+    fn what_a_kubelet_refused_before_one_took_its_gates_is_over() {
+        let refused = "E1121 20:00:00.1 1 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: X\"\n";
+        let took = "I1121 20:00:05.1 1 server.go:525] \"Kubelet version\" kubeletVersion=\"v1.33.3+rke2r1\"\nI1121 20:00:06.1 1 a.go:1] \"Started\"\n";
+        let gates = |log: &str| last(log, None).map(|said| said.gates.join(" "));
+        assert_eq!(gates(&format!("{refused}{took}")), None);
+        assert_eq!(gates(&format!("{took}{refused}")).as_deref(), Some("X"));
     }
 }

@@ -2,8 +2,8 @@
 //! settle`, by `50-windrow-gates.conf` and `before-rke2`). It reads and writes local files and waits for nothing.
 //!
 //! It is also the last safety. If the daemon is gone and cannot judge a trial, its gates are put back after
-//! [`TrialStarts::ALLOWED`] starts, or at once where the starts cannot be counted. A gate of ours that a component has refused in its
-//! log is taken out.
+//! [`TrialStarts::ALLOWED`] starts, or at once where the starts cannot be counted. A gate of ours that kube-apiserver or the kubelet has
+//! refused in its log is taken out.
 
 use std::time::Duration;
 use std::{fs, io};
@@ -22,7 +22,15 @@ use crate::layout::Layout;
 use crate::observe::effect;
 
 /// In the run-time directory: RKE2 was started in this boot.
-pub(super) const STARTED: &str = "rke2-started";
+const STARTED: &str = "rke2-started";
+
+/// RKE2 was started in this boot, or runs already where Windrow comes later.
+pub(super) fn mark_started(root: &Layout) {
+    let started = root.run_dir().join(STARTED);
+    if let Err(error) = fs::write(&started, "") {
+        tracing::warn!("{}: {error}", started.display());
+    }
+}
 
 /// Settles the gates; returns what to report.
 pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
@@ -45,7 +53,7 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
                     .map(|why| failed("count the starts of a trial", &why)),
             );
         }
-        Ok(_) => startup_watch::own_refusal(&configuration),
+        Ok(_) => startup_watch::own_refusals(&configuration),
         // Settling ignores a trial that cannot be read.
         Err(why) => events.push(failed("read the trial of feature gates", &why)),
     }
@@ -93,4 +101,60 @@ fn failed(what: &str, error: &str) -> Event {
         Code::ActionFailed,
         Code::ActionFailed.say(&[("what", what), ("error", error)]),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_start_of_a_boot_writes_what_is_asked_for() {
+        for runs_already in [false, true] {
+            let place = tempfile::tempdir().unwrap();
+            let root = Layout::new(place.path());
+            let write = |path: &str, text: &str| {
+                let path = place.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            };
+            write("usr/local/bin/rke2", "\0v1.34.2+rke2r1\0");
+            write(
+                "etc/windrow/windrow.yaml",
+                "featureGates: {kubeApiserver: {APIResponseCompression: false}}\n",
+            );
+            fs::create_dir_all(root.run_dir()).unwrap();
+            if runs_already {
+                mark_started(&root);
+            }
+            before_start(&root, Timestamp::now());
+            assert_eq!(read_drop_in(&root).unwrap().is_none(), runs_already);
+        }
+    }
+
+    #[test]
+    fn a_gate_that_the_kubelet_refused_since_it_was_written_goes_before_the_next_start() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Layout::new(place.path());
+        let write = |path: &str, text: &str| {
+            let path = place.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("usr/local/bin/rke2", "\0v1.34.2+rke2r1\0");
+        write(
+            "etc/windrow/windrow.yaml",
+            "featureGates: {kubelet: {ImageVolume: true}}\n",
+        );
+        before_start(&root, Timestamp::now());
+        assert!(read_drop_in(&root).unwrap().is_some());
+        let log = "var/lib/rancher/rke2/agent/logs/kubelet.log";
+        let took = "I1126 20:00:00.1 9 server.go:525] \"Kubelet version\" kubeletVersion=\"v1.34.2+rke2r1\"\n";
+        let refused = "E1126 20:00:00.1 9 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: ImageVolume\"\n";
+        write(log, &format!("{refused}{took}"));
+        before_start(&root, Timestamp::now());
+        assert!(read_drop_in(&root).unwrap().is_some());
+        write(log, &format!("{took}{refused}"));
+        before_start(&root, Timestamp::now());
+        assert_eq!(read_drop_in(&root).unwrap(), None);
+    }
 }

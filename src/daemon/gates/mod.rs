@@ -87,7 +87,10 @@ impl GateController {
 
     /// Looks again whenever it is nudged, drives a trial, and watches RKE2's starts, until the daemon ends.
     pub async fn run(mut self) {
-        self.mark_start().await;
+        if rke2_runs().await == Some(true) {
+            // Its next start is a restart to the hook, and not the boot's first, which writes what the configuration asks for.
+            hook::mark_started(self.configuration().root());
+        }
         // Gates that others set are worth a finding too, but nothing waits for it.
         if self.base.is_none() {
             self.settle().await;
@@ -118,18 +121,6 @@ impl GateController {
                     }
                 }
             }
-        }
-    }
-
-    /// RKE2 may run already when Windrow comes: then its next start is a restart to the hook too, and not the boot's first, which
-    /// writes what the configuration asks for.
-    async fn mark_start(&self) {
-        if !is_up().await {
-            return;
-        }
-        let started = self.configuration().root().run_dir().join(hook::STARTED);
-        if let Err(error) = fs::write(&started, "") {
-            tracing::warn!("{}: {error}", started.display());
         }
     }
 
@@ -220,7 +211,10 @@ impl GateController {
     }
 
     async fn settle(&mut self) {
-        let rke2 = rke2_state().await;
+        let rke2 = match rke2_runs().await {
+            Some(false) => Rke2State::Stopped,
+            Some(true) | None => Rke2State::Running,
+        };
         let configuration = self.configuration();
         let settled = tokio::task::spawn_blocking(move || settle(&configuration, rke2)).await;
         let Ok(outcome) = settled else { return };
@@ -261,31 +255,18 @@ impl GateController {
     }
 }
 
-/// Is it known that RKE2 runs?
-async fn is_up() -> bool {
-    let Ok(systemd) = Systemd::connect().await else {
-        return false;
-    };
-    for unit in RKE2_UNITS {
-        if systemd.unit(unit).await.is_ok_and(|unit| !unit.is_down()) {
-            return true;
-        }
-    }
-    false
-}
-
-/// Does RKE2 run? Unless it is known to be down, it is assumed to run.
-async fn rke2_state() -> Rke2State {
-    let Ok(systemd) = Systemd::connect().await else {
-        return Rke2State::Running;
-    };
+/// Does RKE2 run? `None` where that is not known.
+async fn rke2_runs() -> Option<bool> {
+    let systemd = Systemd::connect().await.ok()?;
+    let mut runs = Some(false);
     for unit in RKE2_UNITS {
         match systemd.unit(unit).await {
             Ok(unit) if unit.is_down() => {}
-            _ => return Rke2State::Running,
+            Ok(_) => return Some(true),
+            Err(_) => runs = None,
         }
     }
-    Rke2State::Stopped
+    runs
 }
 
 #[cfg(test)]

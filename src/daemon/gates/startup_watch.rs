@@ -22,7 +22,7 @@ use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
 use crate::observe::rke2::candidates_on_disk;
-use crate::observe::systemd::{RKE2_SERVER, Systemd};
+use crate::observe::systemd::{RKE2_AGENT, RKE2_SERVER, Systemd};
 use crate::report::journal;
 
 /// How often to look at RKE2 while it is not ready.
@@ -80,7 +80,11 @@ impl StartupWatch {
         };
         // One that has failed may have failed because of a gate.
         if unit.active == "inactive" {
-            self.findings.clear();
+            match systemd.unit(RKE2_AGENT).await {
+                // kube-apiserver says nothing of it, and systemd calls it active while its kubelet is started again and again.
+                Ok(agent) if agent.active != "inactive" => self.look_at_logs().await,
+                _ => self.findings.clear(),
+            }
             return AT_REST;
         }
         if unit.is_active() && unit.invocation == self.ready {
@@ -98,6 +102,13 @@ impl StartupWatch {
             self.findings.clear();
             return AT_REST;
         }
+        self.look_at_logs().await;
+        WHILE_STARTING
+    }
+
+    /// Which gates do the components refuse, by their logs?
+    async fn look_at_logs(&mut self) {
+        let configuration = Arc::clone(&self.configured.borrow());
         let since = self.now_or_older();
         let fatal = tokio::task::spawn_blocking(move || fatal(&configuration, since)).await;
         let (findings, ours) = fatal.unwrap_or_default();
@@ -108,7 +119,6 @@ impl StartupWatch {
         }
         self.findings = findings;
         self.changed = ours;
-        WHILE_STARTING
     }
 
     fn now_or_older(&self) -> Option<Timestamp> {
@@ -178,9 +188,9 @@ fn own_gates(
     gates
 }
 
-/// Before a start: a gate of ours that kube-apiserver has refused since it was written is remembered,
-/// so that settling takes it out.
-pub(super) fn own_refusal(configuration: &Configuration) {
+/// Before a start: gates of ours that kube-apiserver or the kubelet has refused since they were written are remembered, so that
+/// settling takes them out.
+pub(super) fn own_refusals(configuration: &Configuration) {
     let layout = configuration.layout();
     let Ok(Some(text)) = read_drop_in(layout) else {
         return;
@@ -190,27 +200,29 @@ pub(super) fn own_refusal(configuration: &Configuration) {
         .and_then(|found| found.modified())
         .ok()
         .and_then(|at| Timestamp::try_from(at).ok());
-    let Some((said, _)) = effect::refusal(layout, Component::KubeApiserver, written) else {
-        return;
-    };
-    let mine = own_gates(&own, Some(&text), Component::KubeApiserver, &said);
-    if mine.is_empty() {
-        return;
-    }
-    let data_dir = &configuration.settings().data_dir;
-    let resolved = resolve(&candidates_on_disk(layout, data_dir));
-    let version = version_text(&resolved.target);
-    let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();
-    let told = known.is_some_and(|known| {
-        let known_gates = known.gates(&own);
-        known.version == version
-            && mine
-                .iter()
-                .all(|mine| known_gates.iter().any(|gate| gate.sets_as(mine)))
-    });
-    if !told {
-        let why = format!("kube-apiserver says: {}", said.line);
-        // What cannot be remembered is found again at the next start.
-        let _ = remember_refused(layout, &version, &mine, &why, &own);
+    for component in [Component::KubeApiserver, Component::Kubelet] {
+        let Some((said, _)) = effect::refusal(layout, component, written) else {
+            continue;
+        };
+        let mine = own_gates(&own, Some(&text), component, &said);
+        if mine.is_empty() {
+            continue;
+        }
+        let data_dir = &configuration.settings().data_dir;
+        let resolved = resolve(&candidates_on_disk(layout, data_dir));
+        let version = version_text(&resolved.target);
+        let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();
+        let told = known.is_some_and(|known| {
+            let known_gates = known.gates(&own);
+            known.version == version
+                && mine
+                    .iter()
+                    .all(|mine| known_gates.iter().any(|gate| gate.sets_as(mine)))
+        });
+        if !told {
+            let why = format!("{component} says: {}", said.line);
+            // What cannot be remembered is found again at the next start.
+            let _ = remember_refused(layout, &version, &mine, &why, &own);
+        }
     }
 }
