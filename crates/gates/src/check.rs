@@ -56,6 +56,17 @@ pub(crate) fn may_be_one_of(target: &TargetVersion, text: &str) -> bool {
     }
 }
 
+/// Did a person who asked for a version of this text of [`version_text`] mean each that may start now?
+pub(crate) fn was_asked_for(target: &TargetVersion, text: &str) -> bool {
+    let asked = |it: &Version| text.split(target::OR).any(|one| one == it.to_string());
+    text == version_text(&TargetVersion::Unknown)
+        || match target {
+            TargetVersion::Known(version) => asked(version),
+            TargetVersion::OneOf(versions) => versions.iter().all(asked),
+            TargetVersion::Unknown => false,
+        }
+}
+
 /// Judges requests against the version that will start; against each plausible one when it is not
 /// known. An error means that a component would not start, or that the request is refused. `config` is what RKE2 gives the
 /// components besides.

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use windrow_plan::rke2::config::MergedConfig;
 
-use super::check::{may_be_one_of, version_text};
+use super::check::{may_be_one_of, was_asked_for};
 use super::dropin::{DropInSnapshot, drop_in_trusting, read_gates, text};
 use super::{DropIn, GateRequest, LeftOut, TargetVersion};
 
@@ -135,8 +135,9 @@ impl TrialHistory {
             _ => &[],
         };
         let tried = match &self.tried {
-            // Tried although nothing, or not enough, is known of the version: a person asked for it.
-            Some(tried) if tried.version == version_text(target) => tried.gates.as_slice(),
+            // Tried although nothing, or not enough, is known of the version: a person asked for it. The trial may have begun when
+            // more than one version might have started.
+            Some(tried) if was_asked_for(target, &tried.version) => tried.gates.as_slice(),
             _ => &[],
         };
         proven.iter().chain(tried).cloned().collect()

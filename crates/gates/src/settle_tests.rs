@@ -213,6 +213,33 @@ fn what_is_tried_is_trusted_on_its_version_until_the_trial_is_over() {
 }
 
 #[test]
+fn what_is_tried_during_an_upgrade_is_trusted_on_each_version_that_was_asked_for() {
+    let asked = [api("NotInAnyCatalogue", true)];
+    let current = written(&asked);
+    let after = |tried_on: &str, version: &str| {
+        let history = TrialHistory {
+            tried: Some(Proven {
+                version: tried_on.to_owned(),
+                gates: asked.to_vec(),
+            }),
+            ..TrialHistory::default()
+        };
+        let running = Rke2State::Running;
+        settled(&asked, version, Some(&current), running, &history).content
+    };
+    // Right before the start, it is known which of them starts.
+    for (tried_on, version, stays) in [
+        ("1.35.2 or 1.36.3", "1.35.2", true),
+        ("1.35.2 or 1.36.3", "1.36.3", true),
+        ("1.35.2 or 1.36.3", "1.36.4", false),
+        ("a version that is not known", "1.36.4", true),
+    ] {
+        let left = after(tried_on, version).is_some();
+        assert_eq!(left, stays, "{tried_on}, then {version}");
+    }
+}
+
+#[test]
 fn what_was_rolled_back_does_not_come_back_while_the_version_is_not_certain() {
     let good = [api("ImageVolume", true)];
     let history = TrialHistory {
