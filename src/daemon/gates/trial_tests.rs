@@ -5,7 +5,7 @@ use windrow_gates::DropInSnapshot;
 use windrow_gates::trial::TrialStep;
 
 use super::*;
-use crate::act::put_drop_in;
+use crate::act::{TakenOut, put_drop_in};
 
 fn trial(state: TrialState) -> Trial {
     let asked = serde_json::json!({"content": "kube-apiserver-arg+:\n- feature-gates+=A=true\n"});
@@ -66,6 +66,27 @@ async fn what_goes_back_is_what_the_version_takes_that_starts() {
         // The hook leaves it, and so it counts as gone back.
         assert_eq!(back.on_disk(there.as_deref()), OnDisk::Saved);
     }
+}
+
+#[test]
+fn rke2_is_restarted_without_gates_where_what_was_saved_cannot_be_written() {
+    let root = tempfile::tempdir().unwrap();
+    let mut driver = driver(&Layout::new(root.path()));
+    let site = driver.site();
+    let full = || Ok(TakenOut::Removed(std::io::ErrorKind::StorageFull.into()));
+    let mut back = trial(TrialState::RollingBack);
+    let saved = "kube-apiserver-arg+:\n- feature-gates+=B=true\n".to_owned();
+    back.saved = Some(DropInSnapshot {
+        content: Some(saved),
+    });
+    let mut without = back.clone();
+    driver.restored(full(), &mut back, &site).unwrap();
+    assert_eq!(back.on_disk(None), OnDisk::Saved);
+    assert_eq!(driver.trial.as_ref(), Some(&back));
+    // No drop-in is what was tried: this would not be a way back.
+    without.asked.content = None;
+    assert!(driver.restored(full(), &mut without, &site).is_err());
+    assert_eq!(without.on_disk(None), OnDisk::Asked);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Does what the next step of a trial is.
 
+use std::io;
 use std::sync::Arc;
 
 use windrow_gates::trial::{TrialState, TrialStep};
@@ -73,17 +74,35 @@ impl TrialDriver {
         }
     }
 
-    /// Puts back what was saved. Where it cannot be written, the drop-in goes, and it is tried again.
+    /// Puts back what was saved, and tries that again where it fails.
     pub(super) fn restore(&mut self, trial: &mut Trial, site: &TrialSite) -> Result<(), String> {
         trial.baseline = None;
         self.remember(&site.layout, trial)?;
         let saved = trial.saved.clone().unwrap_or_default();
-        match take_out_of_drop_in(&site.layout, saved.content.as_deref()) {
+        let done = take_out_of_drop_in(&site.layout, saved.content.as_deref());
+        self.restored(done, trial, site)
+    }
+
+    /// Where it cannot be written, as on a full disk, the drop-in is gone: RKE2 is restarted without any of its gates, and not left
+    /// with those that failed until there is room.
+    pub(super) fn restored(
+        &mut self,
+        done: io::Result<TakenOut>,
+        trial: &mut Trial,
+        site: &TrialSite,
+    ) -> Result<(), String> {
+        match done {
             Ok(TakenOut::Put(_)) => Ok(()),
-            Ok(TakenOut::Removed(error)) => {
-                Err(format!("{}: {error}; it was removed meanwhile", site.own))
+            Ok(TakenOut::Removed(error)) if trial.asked.content.is_some() => {
+                self.tell(format!(
+                    "{}: {error}; all of it was removed, and the next boot writes what the configuration asks for",
+                    site.own
+                ));
+                trial.saved = Some(DropInSnapshot { content: None });
+                self.remember(&site.layout, trial)
             }
-            Err(error) => Err(format!("{}: {error}", site.own)),
+            // Without a drop-in is how it was tried.
+            Ok(TakenOut::Removed(error)) | Err(error) => Err(format!("{}: {error}", site.own)),
         }
     }
 }
