@@ -20,6 +20,7 @@ pub mod probes;
 pub mod process;
 pub mod requests;
 pub mod rke2;
+pub mod rke2_binary;
 pub mod scan;
 pub mod system_image;
 pub mod systemd;

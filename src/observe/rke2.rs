@@ -1,7 +1,7 @@
 //! RKE2 on the disk: its configuration files, and the version that will start.
 
 use std::fs;
-use std::io::{self, BufRead};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,13 +10,12 @@ use windrow_model::manifest::yaml;
 use windrow_plan::rke2::KubeletFiles;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read, merge};
 
-use crate::files::{FileStamp, read_text};
+use super::rke2_binary::{binary, version_inside};
+use crate::files::read_text;
 use crate::layout::Layout;
 
 /// `rke2 --version` only prints.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Where installers put the binary.
-const BINARIES: &[&str] = &["/usr/local/bin/rke2", "/opt/rke2/bin/rke2", "/usr/bin/rke2"];
 
 /// Configuration files, and those that cannot be read: each with its path and why.
 #[derive(Debug, Default)]
@@ -153,62 +152,6 @@ pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> VersionCandidates 
     }
 }
 
-/// The installed binary's stamp; `None` when there is none.
-pub fn stamp(layout: &Layout) -> Option<FileStamp> {
-    let found = fs::metadata(binary(layout)?).ok()?;
-    Some(FileStamp::from(&found))
-}
-
-/// The Kubernetes version of the installed binary, if it shows without running it.
-pub fn installed_on_disk(layout: &Layout) -> Option<String> {
-    version_inside(&binary(layout)?)
-}
-
-fn binary(layout: &Layout) -> Option<PathBuf> {
-    BINARIES
-        .iter()
-        .map(|path| layout.path(path))
-        .find(|path| path.is_file())
-}
-
-/// The Kubernetes version that is linked into a binary (`v1.35.6+rke2r1`), if there is only one. Reading a hundred
-/// megabytes takes some 50 ms, and RKE2 reads them next anyway; running the binary takes many times that.
-fn version_inside(path: &Path) -> Option<String> {
-    const PIECE: usize = 1 << 20;
-    /// A version that spans two pieces is found in the second.
-    const OVERLAP: usize = 64;
-    let mut file = io::BufReader::with_capacity(PIECE, fs::File::open(path).ok()?);
-    let mut found: Option<String> = None;
-    let mut piece: Vec<u8> = Vec::with_capacity(PIECE + OVERLAP);
-    loop {
-        let more = file.fill_buf().ok()?;
-        if more.is_empty() {
-            return found;
-        }
-        piece.extend_from_slice(more);
-        let length = more.len();
-        file.consume(length);
-        for at in memchr::memmem::find_iter(&piece, b"+rke2r") {
-            let before = &piece[at.saturating_sub(24)..at];
-            let Some(start) = memchr::memmem::rfind(before, b"v1.") else {
-                continue;
-            };
-            let Ok(version) = std::str::from_utf8(&before[start..]) else {
-                continue;
-            };
-            if version.parse::<windrow_plan::version::Version>().is_err() {
-                continue;
-            }
-            match &found {
-                Some(known) if known != version => return None,
-                _ => found = Some(version.to_owned()),
-            }
-        }
-        let keep = piece.len().saturating_sub(OVERLAP);
-        piece.drain(..keep);
-    }
-}
-
 /// The version that the installed binary prints.
 async fn installed(layout: &Layout) -> Option<String> {
     let binary = binary(layout)?;
@@ -294,29 +237,6 @@ mod tests {
         let programs = "/var/lib/rancher/rke2/data/v1.35.6-rke2r1-0a1b2c3d/bin";
         std::os::unix::fs::symlink(programs, layout.data_dir().join("bin")).unwrap();
         assert_eq!(unpacked(&layout), Some("v1.35.6-rke2r1".to_owned()));
-    }
-
-    #[test]
-    fn a_binary_shows_its_version_when_it_holds_only_one() {
-        let root = tempfile::tempdir().unwrap();
-        let path = root.path().join("rke2");
-        let padding = vec![b'x'; (1 << 20) - 8];
-        let with = |texts: &[&str]| {
-            let mut content = padding.clone();
-            for text in texts {
-                content.extend_from_slice(text.as_bytes());
-                content.extend_from_slice(&padding);
-            }
-            fs::write(&path, content).unwrap();
-            version_inside(&path)
-        };
-        // Strings in a binary have nothing between them.
-        let one = "rke2-runtime:v1.35.6-rke2r1vv1.35.6+rke2r12006-01-02";
-        assert_eq!(with(&[one]).as_deref(), Some("v1.35.6"));
-        assert_eq!(with(&[one, one]).as_deref(), Some("v1.35.6"));
-        assert_eq!(with(&[one, "v1.34.2+rke2r1"]), None);
-        assert_eq!(with(&["no version"]), None);
-        assert_eq!(version_inside(&root.path().join("nowhere")), None);
     }
 
     #[test]

@@ -27,11 +27,12 @@ pub(super) struct DropInInputs {
 }
 
 impl DropInInputs {
-    /// As if an upgrade were under way: the version that starts may be another.
+    /// As while RKE2 runs: where an upgrade is under way, the version that starts next may be another.
     pub(super) fn read(configuration: &Configuration) -> Self {
         Self::read_for(configuration, true)
     }
 
+    /// Right before a start (without `upgrades`) what is installed is what starts.
     pub(super) fn read_for(configuration: &Configuration, upgrades: bool) -> Self {
         let settings = configuration.settings().clone();
         let layout = configuration.layout().clone();
@@ -39,8 +40,10 @@ impl DropInInputs {
         let mut files = config_and_kubelet_files(&layout).files;
         files.retain(|file| file.path != own);
         let mut candidates = candidates_on_disk(&layout, &settings.data_dir);
-        if upgrades {
-            candidates.upgrade = StateFile::Upgrade.recall(&layout).unwrap_or_default();
+        match upgrades {
+            true => candidates.upgrade = StateFile::Upgrade.recall(&layout).unwrap_or_default(),
+            // One starts now. Where it does not show, what ran here before says nothing about it.
+            false => candidates.data.clear(),
         }
         let resolved = resolve(&candidates);
         // A record that cannot be read shows nothing; the next trial writes it again.

@@ -13,7 +13,7 @@ use windrow_plan::version::Version;
 use super::context::ProbeContext;
 use crate::files::FileStamp;
 use crate::locked::lock;
-use crate::observe::rke2;
+use crate::observe::rke2_binary;
 
 /// The signs that were seen, for the probes that see one each.
 #[derive(Default)]
@@ -79,13 +79,13 @@ fn newer(context: &ProbeContext, signs: &mut Signs, matters: bool) -> Option<Str
     let running = signs.running.as_deref().filter(|_| matters)?;
     let (running, _) = running.split_once('+').unwrap_or((running, ""));
     let layout = context.layout();
-    let stamp = rke2::stamp(&layout)?;
+    let stamp = rke2_binary::stamp(&layout)?;
     if signs
         .installed
         .as_ref()
         .is_none_or(|(known, _)| *known != stamp)
     {
-        signs.installed = Some((stamp, rke2::installed_on_disk(&layout)));
+        signs.installed = Some((stamp, rke2_binary::installed_on_disk(&layout)));
     }
     let installed = signs.installed.as_ref()?.1.as_deref()?;
     let (before, after): (Version, Version) = (running.parse().ok()?, installed.parse().ok()?);
