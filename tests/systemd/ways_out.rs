@@ -261,6 +261,14 @@ fn a_program_that_hangs_and_ignores_sigterm_costs_rke2_fifteen_seconds_and_no_ho
         "its gates were checked for the version that was there"
     );
     assert_ways_out(&machine);
+
+    // An upgrade: what lies there was checked for another RKE2. Its own time is that of its build.
+    machine.sh("sleep 1; cp -p /usr/local/bin/rke2 /usr/local/bin/rke2.new; mv /usr/local/bin/rke2.new /usr/local/bin/rke2");
+    machine.ok(&["systemctl", "restart", "rke2-server.service"]);
+    machine.wait_unit("rke2-server.service", "active");
+    assert!(!machine.exists(DROP_IN));
+    let said = messages(&machine, &["--boot"], WARNING).join("\n");
+    assert!(said.contains("hung or failed: removed"), "{said}");
 }
 
 #[test]
