@@ -254,6 +254,7 @@ async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Resu
         format!("{source}, SHA-256 {}{}", with.fingerprint, with.note)
     });
     let mut tasks = Background::default();
+    hub.listen();
     tasks.start("rack server", server.run(listener));
     for server in &prepared.asked {
         let with = prepared.with.clone();

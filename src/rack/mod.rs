@@ -147,6 +147,12 @@ impl Hub {
         Ok(hub)
     }
 
+    /// Reports come in from now on.
+    pub(crate) fn listen(&self) {
+        lock(&self.rack).listen(self.now());
+        self.touch();
+    }
+
     /// The time.
     pub(crate) fn now(&self) -> Timestamp {
         (self.now)()

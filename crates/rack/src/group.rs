@@ -2,7 +2,10 @@
 //! address before serial number before host name. What contradicts is told.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
 
 use crate::identity::NodeIdentity;
 use crate::inventory::{ExpectedNode, Inventory};
@@ -196,14 +199,17 @@ fn match_inventory(inventory: &Inventory, machines: &mut [Machine<'_>]) {
             }
         }
     }
-    let mut taken: BTreeMap<usize, (MatchedBy, usize)> = BTreeMap::new();
+    // The surer match; of two alike the machine that was heard of last, as after a network card was replaced.
+    type Strength = (MatchedBy, Reverse<Option<Timestamp>>);
+    let mut taken: BTreeMap<usize, (Strength, usize)> = BTreeMap::new();
     for (number, machine) in machines.iter_mut().enumerate() {
         let Some((by, at)) = matched(inventory, &index, machine) else {
             continue;
         };
-        let better = taken.get(&at).is_none_or(|(known, _)| by < *known);
+        let strength = (by, Reverse(machine.record.heard()));
+        let better = taken.get(&at).is_none_or(|(known, _)| strength < *known);
         if better {
-            taken.insert(at, (by, number));
+            taken.insert(at, (strength, number));
         }
         machine.expected = Some(at);
     }

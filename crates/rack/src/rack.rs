@@ -8,6 +8,7 @@ use crate::identity::NodeIdentity;
 use crate::inventory::Inventory;
 use crate::record::NodeRecord;
 use crate::report::NodeReport;
+use crate::row::ViewTime;
 use crate::view::{self, RackNotice, RackView};
 
 /// Most identities that the inventory does not know.
@@ -33,6 +34,8 @@ pub struct Rack {
     most_bytes: usize,
     /// Was anything left out because there is more than is kept?
     left_out: bool,
+    /// Since when reports come in.
+    listening: Option<Timestamp>,
 }
 
 /// A report that is not taken.
@@ -82,7 +85,13 @@ impl Rack {
             bytes: 0,
             most_bytes,
             left_out: false,
+            listening: None,
         }
+    }
+
+    /// Reports come in from now on: of a node that had nothing to tell until then it is not known whether it is silent.
+    pub fn listen(&mut self, now: Timestamp) {
+        self.listening = Some(now);
     }
 
     /// Who is expected.
@@ -237,7 +246,10 @@ impl Rack {
         view::view(
             &self.inventory,
             &self.records,
-            now,
+            ViewTime {
+                now,
+                listening: self.listening,
+            },
             notices.into_iter().collect(),
         )
     }

@@ -25,6 +25,9 @@ const MOST_NAMES: usize = 8;
 /// ones have. Older boots go first.
 const MOST_BYTES: usize = 384 << 10;
 
+/// So many periodic events show how often they come, even where one came between.
+const MOST_PERIODIC: usize = 4;
+
 /// What an entry takes beside its text.
 const ENTRY: usize = 64;
 
@@ -52,7 +55,7 @@ pub(crate) struct BootRecord {
     pub(crate) document: Option<NodeReport>,
     pub(crate) condition: Option<NodeReport>,
     pub(crate) phases: BTreeMap<String, PhaseRecord>,
-    /// The last two periodic events: sequence number and uptime.
+    /// The last events by which the node says that it is there: sequence number and uptime.
     pub(crate) periodic: BTreeMap<u64, u64>,
 }
 
@@ -176,7 +179,7 @@ impl BootRecord {
             let known = periodic.entry(sequence).or_insert(uptime);
             *known = uptime.min(*known);
         }
-        while periodic.len() > 2 {
+        while periodic.len() > MOST_PERIODIC {
             periodic.pop_first();
         }
         Self {
@@ -249,11 +252,20 @@ impl BootRecord {
         Some(sent.duration_since(self.sent_at(report)).as_secs())
     }
 
-    /// How often the node reports by itself, in seconds, where it does.
+    /// How often the node reports by itself, in seconds, where it does. Once in every boot, and with another certificate, each node
+    /// says that it is there: only two intervals that are alike show that it does so again and again. Each is up to a quarter
+    /// shorter than what is set (`docs/outlets.md`).
     pub(crate) fn period(&self) -> Option<u64> {
-        let mut uptimes = self.periodic.values();
-        let (first, second) = (uptimes.next()?, uptimes.next()?);
-        second.checked_sub(*first).filter(|period| *period > 0)
+        let uptimes: Vec<u64> = self.periodic.values().copied().collect();
+        let intervals = uptimes
+            .windows(2)
+            .filter_map(|pair| pair[1].checked_sub(pair[0]));
+        let mut intervals: Vec<u64> = intervals.filter(|interval| *interval > 0).collect();
+        intervals.sort_unstable();
+        let alike = intervals
+            .windows(2)
+            .filter(|pair| pair[1] * 2 <= pair[0] * 3);
+        alike.map(|pair| pair[1]).next_back()
     }
 }
 

@@ -269,14 +269,14 @@ impl NodeRow {
     pub(crate) fn of_machine(
         machine: &Machine<'_>,
         expected: Option<&ExpectedNode>,
-        now: Timestamp,
+        at: ViewTime,
     ) -> Self {
         let mut row = Self::empty(machine.key.text().to_owned());
         if let Some((boot, record)) = machine.record.current()
             && let Some(newest) = record.newest()
         {
             row.boot = boot.to_owned();
-            row.add_state(machine, record, newest, now);
+            row.add_state(machine, record, newest, at);
         }
         row.boots = machine.record.boots.len();
         row.heard = machine.record.heard();
@@ -293,7 +293,7 @@ impl NodeRow {
         machine: &Machine<'_>,
         boot: &BootRecord,
         newest: &NodeReport,
-        now: Timestamp,
+        at: ViewTime,
     ) {
         let state = &newest.state;
         self.mac.clone_from(&newest.identity.mac);
@@ -357,8 +357,14 @@ impl NodeRow {
             .cloned()
             .unwrap_or_default();
         self.server = all.iter().find_map(|report| report.state.server.clone());
-        if is_silent(boot, newest, now) {
-            self.word = RackWord::Silent;
+        match at.is_silent(boot, newest) {
+            Some(true) => self.word = RackWord::Silent,
+            Some(false) => {}
+            None => {
+                self.word = RackWord::Unknown;
+                self.notes
+                    .push("not heard of since this rack was started".to_owned());
+            }
         }
     }
 
@@ -437,25 +443,42 @@ fn since(report: &NodeReport) -> Option<Timestamp> {
     by_node.map(|at| report.by_receiver(at).unwrap_or(report.received))
 }
 
-fn is_silent(boot: &BootRecord, newest: &NodeReport, now: Timestamp) -> bool {
-    let for_seconds = now.duration_since(boot.heard).as_secs();
-    let Ok(for_seconds) = u64::try_from(for_seconds) else {
-        return false;
-    };
-    let hangs = matches!(newest.state.pace, Some(Pace::Stalled | Pace::Stuck));
-    let on_its_way = matches!(
-        newest.state.readiness,
-        Readiness::SettingUp | Readiness::Unknown
-    );
-    let longest = match (boot.period(), newest.source) {
-        (Some(period), _) => 3 * period + 30,
-        (None, ReportSource::Document) => SILENT_ASKED_SECONDS,
-        (None, ReportSource::Condition) => SILENT_CONDITION_SECONDS,
-        // What hangs has said so, and a node that is Ready has nothing more to say.
-        (None, ReportSource::Event { .. }) if on_its_way && !hangs => SILENT_SECONDS,
-        (None, ReportSource::Event { .. }) => return false,
-    };
-    for_seconds > longest
+/// When it is looked at what is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ViewTime {
+    pub(crate) now: Timestamp,
+    /// Since when reports come in, where that is known.
+    pub(crate) listening: Option<Timestamp>,
+}
+
+impl ViewTime {
+    /// Should it have reported, and has not? `None` where nobody has listened for long enough.
+    fn is_silent(self, boot: &BootRecord, newest: &NodeReport) -> Option<bool> {
+        let hangs = matches!(newest.state.pace, Some(Pace::Stalled | Pace::Stuck));
+        let on_its_way = matches!(
+            newest.state.readiness,
+            Readiness::SettingUp | Readiness::Unknown
+        );
+        let longest = match (boot.period(), newest.source) {
+            (Some(period), _) => 3 * period + 30,
+            (None, ReportSource::Document) => SILENT_ASKED_SECONDS,
+            (None, ReportSource::Condition) => SILENT_CONDITION_SECONDS,
+            // What hangs has said so, and a node that is Ready has nothing more to say.
+            (None, ReportSource::Event { .. }) if on_its_way && !hangs => SILENT_SECONDS,
+            (None, ReportSource::Event { .. }) => return Some(false),
+        };
+        let is_longer = |since: Timestamp| {
+            let seconds = u64::try_from(self.now.duration_since(since).as_secs());
+            seconds.is_ok_and(|seconds| seconds > longest)
+        };
+        // A condition is dated by whoever wrote it.
+        let missed = newest.source != ReportSource::Condition
+            && self.listening.is_some_and(|since| !is_longer(since));
+        match is_longer(boot.heard) {
+            true if missed => None,
+            is_silent => Some(is_silent),
+        }
+    }
 }
 
 /// The phases in their order, each until the next.

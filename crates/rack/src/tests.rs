@@ -402,6 +402,22 @@ fn who_should_have_reported_and_has_not_is_silent() {
 }
 
 #[test]
+fn of_two_machines_with_one_serial_the_expected_node_is_the_one_heard_of_last() {
+    let mut rack = rack("- {name: first, serial: S1}\n");
+    let mut send = |number: u8, second: i64| {
+        let mut event = Sender::new(number).event(1, second, "ready", 5);
+        event["data"]["serial"] = json!("S1");
+        take(&mut rack, &event, second);
+        let rows = rack.view(at(second)).nodes;
+        let expected = rows.iter().find(|row| row.expected).unwrap();
+        expected.mac.clone()
+    };
+    // Its network card was replaced, by one with a greater address.
+    assert_eq!(send(1, 100), "52:54:00:00:00:01");
+    assert_eq!(send(2, 2000), "52:54:00:00:00:02");
+}
+
+#[test]
 fn who_needs_a_person_first_stands_first() {
     let mut rack = rack("- {name: absent, mac: '52:54:00:00:00:0f'}\n");
     let mut send = |number: u8, readiness: &str, pace: &str| {

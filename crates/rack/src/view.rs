@@ -10,7 +10,7 @@ use crate::group::machines;
 use crate::identity::NodeIdentity;
 use crate::inventory::Inventory;
 use crate::record::NodeRecord;
-use crate::row::{NodeRow, RackWord};
+use crate::row::{NodeRow, RackWord, ViewTime};
 
 /// All nodes, `apiVersion: windrow.dev/v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -85,18 +85,19 @@ impl RackView {
 pub(crate) fn view(
     inventory: &Inventory,
     records: &BTreeMap<NodeIdentity, NodeRecord>,
-    now: Timestamp,
+    at: ViewTime,
     notices: Vec<RackNotice>,
 ) -> RackView {
+    let now = at.now;
     let machines = machines(inventory, records);
     let mut came = vec![false; inventory.nodes.len()];
     let mut rows: Vec<(String, NodeRow)> = Vec::new();
     for machine in &machines {
-        if let Some(at) = machine.expected {
-            came[at] = true;
+        if let Some(number) = machine.expected {
+            came[number] = true;
         }
-        let expected = machine.expected.map(|at| &inventory.nodes[at]);
-        let row = NodeRow::of_machine(machine, expected, now);
+        let expected = machine.expected.map(|number| &inventory.nodes[number]);
+        let row = NodeRow::of_machine(machine, expected, at);
         rows.push((machine.key.text().to_owned(), row));
     }
     let missing = inventory

@@ -190,3 +190,57 @@ fn a_node_that_is_known_by_its_certificate_is_nobody_else_whatever_its_document_
     assert_eq!(read(2, "n1", "b").report.identity.host, "");
     assert_eq!(read(2, "n1", "b").report.state.node_name, "");
 }
+
+/// The event by which a node says that it is there.
+fn seen(sender: &Sender, sequence: u64, second: i64) -> Value {
+    let mut event = sender.event(sequence, second, "ready", 5);
+    event["type"] = json!("dev.windrow.node.seen");
+    event
+}
+
+#[test]
+fn who_says_twice_that_it_is_there_does_not_say_so_again_and_again() {
+    let mut rack = rack("");
+    let node = Sender::new(1);
+    // At the start of the boot, and when RKE2 has made its certificate.
+    take(&mut rack, &seen(&node, 1, 60), 60);
+    take(&mut rack, &seen(&node, 2, 240), 240);
+    assert_eq!(rack.view(at(90_000)).nodes[0].word, RackWord::Ready);
+    // Months later with another certificate.
+    take(&mut rack, &seen(&node, 3, 90_000), 90_000);
+    assert_eq!(rack.view(at(990_000)).nodes[0].word, RackWord::Ready);
+    // With `every`, and once started again in between.
+    let node = Sender::new(2);
+    for (sequence, second) in [(1, 90_050), (2, 90_100), (3, 90_195), (4, 90_250)] {
+        take(&mut rack, &seen(&node, sequence, second), second);
+    }
+    let word = |rack: &Rack, second| {
+        rack.view(at(second))
+            .nodes
+            .iter()
+            .find(|row| row.name == "n2")
+            .unwrap()
+            .word
+    };
+    assert_eq!(word(&rack, 90_250 + 3 * 55 + 30), RackWord::Ready);
+    assert_eq!(word(&rack, 90_250 + 3 * 55 + 31), RackWord::Silent);
+}
+
+#[test]
+fn what_a_rack_did_not_hear_while_it_was_away_makes_nobody_silent() {
+    let mut rack = rack("");
+    for (sequence, second) in [(1, 60), (2, 120), (3, 180)] {
+        take(&mut rack, &seen(&Sender::new(1), sequence, second), second);
+    }
+    let word = |rack: &Rack, second| {
+        let row = rack.view(at(second)).nodes[0].clone();
+        (row.word, row.notes)
+    };
+    assert_eq!(word(&rack, 7200).0, RackWord::Silent);
+    rack.listen(at(7200));
+    let not_heard = vec!["not heard of since this rack was started".to_owned()];
+    assert_eq!(word(&rack, 7200 + 210), (RackWord::Unknown, not_heard));
+    assert_eq!(word(&rack, 7200 + 211).0, RackWord::Silent);
+    take(&mut rack, &seen(&Sender::new(1), 4, 7230), 7230);
+    assert_eq!(word(&rack, 7240), (RackWord::Ready, vec![]));
+}
