@@ -29,7 +29,7 @@ pub(super) async fn send(
         .map_err(|_| "the method is not one of HTTP".to_owned())?;
     // A client for each try: tries are rare, and keeping the trusted certificates would take a megabyte.
     let describe = |error: reqwest::Error| describe(&error, patience);
-    let client = client(hook, redirects(&method), patience)?;
+    let client = client(hook, redirects(&method, has_password(hook)), patience)?;
     let client = client.map_err(describe)?;
     let url: Url = message
         .url
@@ -82,8 +82,18 @@ fn client(
     Ok(builder.build())
 }
 
+/// Does it say who it is? That goes along to no other address, be it the same console's over HTTPS.
+fn has_password(hook: &Webhook) -> bool {
+    let sensitive = |name: &str| {
+        ["authorization", "proxy-authorization", "cookie"]
+            .iter()
+            .any(|one| name.eq_ignore_ascii_case(one))
+    };
+    hook.basic_auth.is_some() || hook.headers.iter().any(|(name, _)| sensitive(name))
+}
+
 /// Only to the same console, or from http to https there, and only where the request stays the same.
-fn redirects(method: &Method) -> Policy {
+fn redirects(method: &Method, has_password: bool) -> Policy {
     let bodiless = matches!(*method, Method::GET | Method::HEAD);
     Policy::custom(move |attempt: Attempt<'_>| {
         let keeps = bodiless
@@ -102,7 +112,12 @@ fn redirects(method: &Method) -> Policy {
         }
         let (from, to) = (place(first), place(attempt.url()));
         let safer = first.scheme() == "http" && attempt.url().scheme() == "https";
-        if from == to || (safer && first.host_str() == attempt.url().host_str()) {
+        let safer = safer && first.host_str() == attempt.url().host_str();
+        if safer && has_password {
+            attempt.error(format!(
+                "redirected to {to}, where the password would not go along: write that URL, so that it is not sent in the clear"
+            ))
+        } else if from == to || safer {
             attempt.follow()
         } else {
             // Headers and password are for the console that is configured.

@@ -274,6 +274,21 @@ async fn a_redirect_within_the_console_keeps_method_body_and_password() {
     assert!(last.header("authorization").unwrap().starts_with("Basic "));
 }
 
+#[tokio::test]
+async fn a_password_does_not_go_along_from_http_to_https() {
+    let console = Console::new(Says::Http(308, "location: https://127.0.0.1:1/\r\n")).await;
+    let mut hook = hook(WebhookEvent::NodeReady, &console.url);
+    let why = tried(&hook, "/").await.unwrap_err();
+    assert!(why.contains("refused"), "it is followed: {why}");
+    hook.headers = vec![("authorization".to_owned(), "Bearer secret".to_owned())];
+    let why = tried(&hook, "/").await.unwrap_err();
+    assert!(
+        why.contains("https://127.0.0.1:1, where the password would not go along"),
+        "{why}"
+    );
+    assert!(!why.contains("secret"), "{why}");
+}
+
 fn numbered(number: u64) -> DeliveryMemory {
     serde_json::from_value(json!({"occurrences": {}, "delivered": {}, "sequence": number})).unwrap()
 }
