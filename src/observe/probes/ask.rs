@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use windrow_decide::ProbeInterest;
-use windrow_plan::readiness::node::{NodeRole, ProbeOutcome, limit_of};
+use windrow_plan::readiness::node::{NodeRole, ProbeLimit, ProbeOutcome, limit_of};
 
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
+use super::looks::Looks;
 use super::{
     addons, certificates, cluster, components, custom, hardware, harvester, host, longhorn,
     platform, rancherd, unit, upgrade, webhooks,
@@ -36,8 +37,8 @@ pub(super) struct Prober {
     unit: unit::RestartMemory,
     upgrade: upgrade::SignMemory,
     webhooks: webhooks::WebhookMemory,
-    links: hardware::LinkMemory,
-    files: custom::PendingFiles,
+    links: Arc<hardware::LinkMemory>,
+    looks: Looks,
 }
 
 impl Prober {
@@ -48,8 +49,8 @@ impl Prober {
             unit: unit::RestartMemory::default(),
             upgrade: upgrade::SignMemory::default(),
             webhooks: webhooks::WebhookMemory::default(),
-            links: hardware::LinkMemory::default(),
-            files: custom::PendingFiles::default(),
+            links: Arc::default(),
+            looks: Looks::default(),
         }
     }
 
@@ -64,13 +65,10 @@ impl Prober {
         let (context, vip) = (&*self.context, &self.vip);
         let mut custom = interest.custom.iter();
         if let Some(custom) = custom.find(|custom| custom.id().as_str() == probe) {
-            let outcome = custom::ask(context, &self.files, role, node, custom).await;
+            let outcome = custom::ask(context, &self.looks, role, node, custom).await;
             return outcome.into();
         }
-        let limit = || limit_of(probe, &interest.tunings);
         match probe {
-            "default-route" => host::default_route(context).into(),
-            "nic-carrier" => host::carrier(context).into(),
             "vip" => harvester::vip_answers(context, vip, role, node).await,
             "vip-join" => {
                 let port = context.endpoints.vip_join;
@@ -98,16 +96,39 @@ impl Prober {
             "settings" => cluster::settings(context, node).await,
             "storage-network" => cluster::storage_network(context, node).await.into(),
             "addons" => addons::settled(context, node).await.into(),
-            "certificates" => certificates::expiry(context, limit()).into(),
             "clock" => host::clock(context).await.into(),
-            "disk-space" => host::disk(context, host::Scarce::Space, limit()).into(),
-            "disk-inodes" => host::disk(context, host::Scarce::Inodes, limit()).into(),
-            "memory" => host::memory(context, limit()).into(),
-            "load" => host::load(context, limit()).into(),
-            "temperature" => hardware::temperature(context, limit()).into(),
-            "link-errors" => hardware::link_errors(context, &self.links, limit()).into(),
-            "hardware" => hardware::hardware(context).into(),
-            other => ProbeOutcome::unknown(other, "this version cannot ask it").into(),
+            other => self.look(interest, other).await.into(),
         }
+    }
+
+    /// Looks at the machine's own files.
+    async fn look(&self, interest: &ProbeInterest, probe: &str) -> ProbeOutcome {
+        let limit = limit_of(probe, &interest.tunings);
+        let (context, links) = (self.context.clone(), self.links.clone());
+        let look: fn(&ProbeContext, &hardware::LinkMemory, Option<ProbeLimit>) -> ProbeOutcome =
+            match probe {
+                "default-route" => |context, _, _| host::default_route(context),
+                "nic-carrier" => |context, _, _| host::carrier(context),
+                "certificates" => |context, _, limit| certificates::expiry(context, limit),
+                "disk-space" => |context, _, limit| host::disk(context, host::Scarce::Space, limit),
+                "disk-inodes" => {
+                    |context, _, limit| host::disk(context, host::Scarce::Inodes, limit)
+                }
+                "memory" => |context, _, limit| host::memory(context, limit),
+                "load" => |context, _, limit| host::load(context, limit),
+                "temperature" => |context, _, limit| hardware::temperature(context, limit),
+                "link-errors" => hardware::link_errors,
+                "hardware" => |context, _, _| hardware::hardware(context),
+                other => return ProbeOutcome::unknown(other, "this version cannot ask it"),
+            };
+        self.looks
+            .look(probe, move || look(&context, &links, limit))
+            .await
+    }
+
+    /// Is a look under way?
+    #[cfg(test)]
+    pub(super) fn is_looking(&self, probe: &str) -> bool {
+        self.looks.is_under_way(probe)
     }
 }

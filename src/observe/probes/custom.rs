@@ -1,9 +1,7 @@
 //! Configured probes: HTTP, TCP, units, files, objects.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -19,19 +17,16 @@ use windrow_plan::rules::EvaluationError;
 use super::context::ProbeContext;
 use super::http::{self, NoAnswer};
 use super::kubernetes::{Ask, Credential, NamespacedName, asked, object, object_path};
+use super::looks::Looks;
 use crate::files::{is_missing, read_beginning, read_text};
-use crate::locked::lock;
 
 /// How much of a file is read.
 const LOOKED_AT: u64 = 256 * 1024;
 
-/// Paths of the files that are being read.
-pub(super) type PendingFiles = Arc<Mutex<BTreeSet<String>>>;
-
 /// Asks a configured probe.
 pub(super) async fn ask(
     context: &ProbeContext,
-    pending: &PendingFiles,
+    looks: &Looks,
     role: NodeRole,
     node: &str,
     probe: &CustomProbe,
@@ -42,7 +37,7 @@ pub(super) async fn ask(
         CustomQuestion::Http(question) => over_http(context, question, patience).await,
         CustomQuestion::Tcp { host, port } => tcp(host, *port, patience).await,
         CustomQuestion::Unit { name, states } => unit(context, name, states).await,
-        CustomQuestion::File(question) => file(context, pending, question).await,
+        CustomQuestion::File(question) => file(context, looks, question).await,
         CustomQuestion::Object(question) => an_object(context, role, node, question).await,
     };
     match (outcome, &probe.message) {
@@ -169,37 +164,12 @@ async fn unit(context: &ProbeContext, name: &str, states: &[String]) -> ProbeOut
     }
 }
 
-async fn file(
-    context: &ProbeContext,
-    pending: &PendingFiles,
-    question: &FileQuestion,
-) -> ProbeOutcome {
-    let path = &question.path;
-    // If a file system hangs, it blocks one thread of its own, and never a second one.
-    if !lock(pending).insert(path.clone()) {
-        return ProbeOutcome::unknown(path, "the file system does not answer");
-    }
-    let (send, answer) = tokio::sync::oneshot::channel();
-    let (place, asked, now) = (
-        context.layout().path(path),
-        question.clone(),
-        (context.now)(),
-    );
-    let still_pending = pending.clone();
-    let started = std::thread::Builder::new()
-        .name("file".to_owned())
-        .spawn(move || {
-            let outcome = look_at(&place, &asked, now);
-            lock(&still_pending).remove(&asked.path);
-            // It fails when the probe was given up.
-            let _ = send.send(outcome);
-        });
-    if let Err(error) = started {
-        lock(pending).remove(path);
-        return ProbeOutcome::unknown(path, error.to_string());
-    }
-    let lost = |_| ProbeOutcome::unknown(path, "it could not be looked at");
-    answer.await.unwrap_or_else(lost)
+async fn file(context: &ProbeContext, looks: &Looks, question: &FileQuestion) -> ProbeOutcome {
+    let place = context.layout().path(&question.path);
+    let (asked, now) = (question.clone(), (context.now)());
+    looks
+        .look(&question.path, move || look_at(&place, &asked, now))
+        .await
 }
 
 fn look_at(place: &Path, question: &FileQuestion, now: Timestamp) -> ProbeOutcome {

@@ -25,6 +25,7 @@ mod host;
 mod http;
 mod kubernetes;
 mod longhorn;
+mod looks;
 mod own_node;
 mod platform;
 mod rancherd;

@@ -4,7 +4,7 @@ use tokio::process::Child;
 use windrow_plan::readiness::node::{CustomQuestion, Transition};
 
 use super::*;
-use crate::observe::probes::custom::PendingFiles;
+use crate::observe::probes::looks::Looks;
 use crate::observe::probes::unit::{self, RestartMemory};
 use crate::observe::probes::upgrade::SignMemory;
 use crate::observe::probes::{custom, host, rancherd};
@@ -149,8 +149,8 @@ async fn custom_unit(context: &ProbeContext, name: &str, state: &str) -> ProbeOu
         states: vec![state.to_owned()],
     };
     let probe = super::custom::probe(question);
-    let pending = PendingFiles::default();
-    custom::ask(context, &pending, NodeRole::FirstServer, "n1", &probe).await
+    let looks = Looks::default();
+    custom::ask(context, &looks, NodeRole::FirstServer, "n1", &probe).await
 }
 
 #[tokio::test]

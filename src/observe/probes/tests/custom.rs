@@ -10,7 +10,8 @@ use windrow_plan::rules::Expression;
 
 use super::servers::{ServerReply, TestServer};
 use super::*;
-use crate::observe::probes::custom::{self, PendingFiles};
+use crate::observe::probes::custom;
+use crate::observe::probes::looks::Looks;
 
 pub(super) fn probe(question: CustomQuestion) -> CustomProbe {
     CustomProbe {
@@ -30,7 +31,7 @@ pub(super) fn probe(question: CustomQuestion) -> CustomProbe {
 async fn ask(place: &TestNode, question: CustomQuestion) -> ProbeOutcome {
     custom::ask(
         &place.context(),
-        &PendingFiles::default(),
+        &Looks::default(),
         NodeRole::FirstServer,
         "n1",
         &probe(question),
@@ -152,7 +153,7 @@ async fn a_server_that_is_silent_has_failed_and_one_that_talks_nonsense_is_not_k
     late.timeout = Duration::from_secs(1);
     let outcome = custom::ask(
         &place.context(),
-        &PendingFiles::default(),
+        &Looks::default(),
         NodeRole::FirstServer,
         "n1",
         &late,
@@ -177,7 +178,7 @@ async fn a_port_has_to_be_listened_at_and_the_message_is_the_authors() {
     unreachable.message = Some("the SAN is gone, call storage".to_owned());
     let outcome = custom::ask(
         &place.context(),
-        &PendingFiles::default(),
+        &Looks::default(),
         NodeRole::FirstServer,
         "n1",
         &unreachable,
@@ -286,7 +287,7 @@ async fn a_node_asks_with_its_identity_what_it_may_and_nothing_else() {
     let ask = async |question| {
         custom::ask(
             &context,
-            &PendingFiles::default(),
+            &Looks::default(),
             NodeRole::Agent,
             "n1",
             &probe(question),

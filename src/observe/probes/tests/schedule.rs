@@ -182,6 +182,46 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
     }
 }
 
+/// On the one thread that the daemon has.
+#[tokio::test]
+async fn a_look_at_the_machine_that_hangs_keeps_nothing_else_waiting() {
+    let mut place = TestNode::new();
+    // Opening it waits for a writer.
+    let fifo = place.write("/proc/loadavg", "");
+    fs::remove_file(&fifo).unwrap();
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let healthy = TestServer::http(|_| ServerReply::ok("ok")).await;
+    place.endpoints.kubelet.clone_from(&healthy.url);
+    let prober = Arc::new(Prober::new(Arc::new(place.context())));
+    let probed = ProbedNode {
+        interest: ProbeInterest {
+            platform: Some(Platform::Rke2),
+            ..ProbeInterest::default()
+        },
+        role: NodeRole::FirstServer,
+        name: "n1".to_owned(),
+    };
+    let hangs = {
+        let (prober, probed) = (prober.clone(), probed.clone());
+        tokio::spawn(async move { prober.ask(&probed, "load").await })
+    };
+    while !prober.is_looking("load") {
+        tokio::task::yield_now().await;
+    }
+    let outcome = |answer: crate::observe::probes::answer::ProbeAnswer, probe: &str| {
+        answer.outcome_of(probe, probe)
+    };
+    let kubelet = prober.ask(&probed, "kubelet").await;
+    assert_eq!(outcome(kubelet, "kubelet"), ProbeOutcome::Passed);
+    let again = outcome(prober.ask(&probed, "load").await, "load");
+    assert!(unknown(&again).contains("has no answer yet"), "{again:?}");
+    // A writer comes: the look ends, and the next one is made.
+    fs::write(&fifo, "0.1 0.1 0.1 1/1 1\n").unwrap();
+    let first = outcome(hangs.await.unwrap(), "load");
+    assert!(!unknown(&first).contains("has no answer yet"), "{first:?}");
+    assert!(!prober.is_looking("load"));
+}
+
 #[tokio::test]
 async fn a_question_answers_each_of_its_probes_as_often_as_its_own_period_says() {
     let place = TestNode::new();
