@@ -143,15 +143,19 @@ impl WebhookQueue {
     /// Sets the configured webhooks. Those that stay keep their pauses.
     pub(super) fn configure(&mut self, hooks: Vec<Webhook>, now: Timestamp) {
         let mut before = std::mem::take(&mut self.lanes);
-        for hook in hooks {
+        let keys = keys(&hooks);
+        for (hook, key) in hooks.into_iter().zip(keys) {
             let known = before.iter().position(|lane| lane.hook == hook);
             let lane = match known {
-                Some(position) => before.swap_remove(position),
+                Some(position) => Lane {
+                    key,
+                    ..before.swap_remove(position)
+                },
                 None => {
                     self.next_id += 1;
                     Lane {
                         id: self.next_id,
-                        key: key(&hook),
+                        key,
                         console: hook.console(),
                         hook,
                         tries: 0,
@@ -430,12 +434,34 @@ impl WebhookQueue {
     }
 }
 
-fn key(hook: &Webhook) -> String {
-    let url = hook.url.render(|field| field.name());
-    let what = format!("{}\n{}\n{url}", hook.event.name(), hook.method);
-    let mut key = sha256_hex(what.as_bytes());
-    key.truncate(32);
-    key
+/// The names of webhooks in the record: what is sent where. Those that differ in nothing of that but in body, headers or user, as
+/// for two channels of one gateway, have names of their own. A password is in none: another one is no reason to send again.
+fn keys(hooks: &[Webhook]) -> Vec<String> {
+    let digest = |what: &str| {
+        let mut key = sha256_hex(what.as_bytes());
+        key.truncate(32);
+        key
+    };
+    let request = |hook: &Webhook| {
+        let url = hook.url.render(|field| field.name());
+        format!("{}\n{}\n{url}", hook.event.name(), hook.method)
+    };
+    let content = |hook: &Webhook| {
+        let payload = hook.payload.as_ref();
+        let payload = payload.map(|payload| payload.render(|field| field.name()));
+        let user = hook.basic_auth.as_ref().map(|(user, _)| user);
+        let headers = hook.headers.iter();
+        let headers = headers.filter(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
+        format!("{payload:?}\n{user:?}\n{:?}", headers.collect::<Vec<_>>())
+    };
+    let named = |hook: &Webhook| {
+        let mut same = hooks.iter().filter(|other| request(other) == request(hook));
+        match same.any(|other| content(other) != content(hook)) {
+            true => digest(&format!("{}\n{}", request(hook), content(hook))),
+            false => digest(&request(hook)),
+        }
+    };
+    hooks.iter().map(named).collect()
 }
 
 #[cfg(test)]

@@ -104,6 +104,39 @@ const ALL: [(WebhookEvent, &str); 7] = [
 ];
 
 #[test]
+fn webhooks_of_one_event_and_url_are_each_sent_where_they_differ_in_what_they_send() {
+    let payload = |text: &str| Webhook {
+        payload: Some(WebhookTemplate::parse(text).unwrap()),
+        ..hook(WebhookEvent::NodeReady, "http://c/hook")
+    };
+    let tenant = Webhook {
+        headers: vec![("X-Tenant".to_owned(), "b".to_owned())],
+        ..hook(WebhookEvent::NodeReady, "http://c/hook")
+    };
+    let hooks = [
+        payload("#rack"),
+        payload("#on-call"),
+        tenant,
+        payload("#rack"),
+    ];
+    let mut queue = WebhookQueue::default();
+    queue.configure(hooks.to_vec(), at(0));
+    observe(&mut queue, &node(Readiness::Ready, "b1"), 1);
+    let mut tries = Vec::new();
+    while let Some(tried) = queue.start(seconds(1)).pop() {
+        end(&mut queue, &tried, Ok(()), 1);
+        tries.push(tried.hook);
+    }
+    // The last one is the first one once more.
+    assert_eq!(tries, hooks[..3]);
+    // Not again over a restart.
+    let mut queue = WebhookQueue::new(queue.memory().clone());
+    queue.configure(hooks.to_vec(), at(2));
+    observe(&mut queue, &node(Readiness::Ready, "b1"), 2);
+    assert!(queue.start(seconds(2)).is_empty());
+}
+
+#[test]
 fn a_delivery_that_failed_until_its_event_was_over_is_shown_until_another_one_arrives() {
     let mut queue = queue(&[ALL[1]]);
     observe(&mut queue, &node(Readiness::Degraded, "b1"), 1);
