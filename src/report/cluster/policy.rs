@@ -123,6 +123,8 @@ pub struct NodeOutletPolicy {
     first_write: Instant,
     /// Nothing is written before this time, after a failure.
     pause: Option<Instant>,
+    /// No event is, after one was refused: who may not write events may write the Node.
+    events_pause: Option<Instant>,
     next_pause: Duration,
 }
 
@@ -142,6 +144,7 @@ impl NodeOutletPolicy {
             heartbeat: spread(HEARTBEAT),
             first_write: now + up_to(FIRST),
             pause: None,
+            events_pause: None,
             next_pause: PAUSES.0,
         }
     }
@@ -175,14 +178,17 @@ impl NodeOutletPolicy {
         if !self.switches.events {
             self.waiting.clear();
         }
-        self.pause = None;
+        (self.pause, self.events_pause) = (None, None);
     }
 
     /// When something has to be written, if nothing changes until then.
     pub fn due(&self, now: Instant) -> Option<Instant> {
-        let events = (!self.waiting.is_empty()).then(|| match self.tokens {
-            0 => self.refill + ONE_EVENT,
-            _ => now,
+        let events = (!self.waiting.is_empty()).then(|| {
+            let due = match self.tokens {
+                0 => self.refill + ONE_EVENT,
+                _ => now,
+            };
+            self.events_pause.map_or(due, |pause| due.max(pause))
         });
         let due = [self.condition_due(now), events]
             .into_iter()
@@ -224,7 +230,7 @@ impl NodeOutletPolicy {
             return None;
         }
         self.condition_work(now, time)
-            .or_else(|| self.event_work(time))
+            .or_else(|| self.event_work(now, time))
             .map(OutletRequest)
     }
 
@@ -258,7 +264,10 @@ impl NodeOutletPolicy {
         }
     }
 
-    fn event_work(&self, time: Timestamp) -> Option<Work> {
+    fn event_work(&self, now: Instant, time: Timestamp) -> Option<Work> {
+        if self.events_pause.is_some_and(|pause| pause > now) {
+            return None;
+        }
         let (notice, at) = self.waiting.front().filter(|_| self.tokens > 0)?;
         let known = self.sent.iter().find(|sent| sent.notice == *notice);
         Some(match known {
@@ -325,6 +334,9 @@ impl NodeOutletPolicy {
             }
             (Work::CreateEvent { .. } | Work::CountEvent { .. }, Err(WriteError::Invalid)) => {
                 self.event_is_done();
+            }
+            (Work::CreateEvent { .. } | Work::CountEvent { .. }, Err(WriteError::Refused(_))) => {
+                self.events_pause = Some(now + spread(REFUSED));
             }
             (_, Err(WriteError::Refused(_))) => {
                 self.standing = None;

@@ -237,6 +237,47 @@ fn a_refusal_is_left_alone_for_half_an_hour_or_until_the_configuration_is_read_a
 }
 
 #[test]
+fn a_refused_event_keeps_no_condition_from_being_written() {
+    let mut node = Node::new();
+    let answer = |node: &mut Node, at: u64, status: &Arc<Status>| {
+        let now = node.began + seconds(at);
+        node.policy.observe(status, Node::time(seconds(at)));
+        let mut works = Vec::new();
+        while let Some(request) = node.policy.next(now, Node::time(seconds(at))) {
+            works.push(request.0.clone());
+            let refused = matches!(request.0, Work::CreateEvent { .. });
+            let answer = match refused {
+                true => Err(WriteError::Refused("POST /events: no".to_owned())),
+                false => Ok(json!({})),
+            };
+            node.policy.answered(request, &answer, now);
+        }
+        works
+    };
+    let is_condition = |work: &Work| matches!(work, Work::WriteCondition { .. });
+    let on_its_way = status(Readiness::SettingUp, Code::Staging, "x");
+    answer(&mut node, 0, &on_its_way);
+    let first = answer(&mut node, 0, &ready());
+    assert!(
+        matches!(first.last(), Some(Work::CreateEvent { .. })),
+        "{first:?}"
+    );
+    let failed = status(Readiness::Failed, Code::NodeNotReady, "gone");
+    let then = answer(&mut node, 1, &failed);
+    assert!(then.len() == 1 && is_condition(&then[0]), "{then:?}");
+    // The event is tried again in half an hour.
+    let due = node.policy.due(node.began + seconds(2)).unwrap();
+    assert!(due > node.began + seconds(2));
+    let later = answer(&mut node, 1900, &failed);
+    assert!(
+        later
+            .iter()
+            .any(|work| matches!(work, Work::CreateEvent { .. })),
+        "{later:?}"
+    );
+}
+
+#[test]
 fn what_stood_there_keeps_its_time_and_switched_off_it_is_taken_away_once() {
     let since: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
     let condition = NodeCondition::from_status(&ready());
