@@ -16,17 +16,9 @@ use super::{Context, Exit};
 use crate::daemon::NodeTime;
 use crate::layout::Layout;
 use crate::observe::process;
+use crate::observe::systemd::UNIT_DIRECTORIES;
 
 const UNIT: &str = "windrow.service";
-/// Where systemd looks for a unit, in its order (systemd.unit(5)).
-const UNIT_DIRECTORIES: [&str; 5] = [
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-];
-
 /// Largest document that is read from standard input, in bytes.
 const LARGEST: u64 = 64 << 20;
 
@@ -142,7 +134,6 @@ fn unknown(why: &str, last: Option<&Status>) -> Status {
         message: Code::StateUnknown.say(&[("why", why)]),
     };
     let phase = last.map_or(Phase::WaitingForApi, |last| last.phase);
-    let since = last.map_or_else(now, |last| last.since);
     Status {
         generation: last.map_or(0, |last| last.generation),
         host: last.map(|last| last.host.clone()).unwrap_or_default(),
@@ -150,7 +141,7 @@ fn unknown(why: &str, last: Option<&Status>) -> Status {
         summary: "Unknown: Windrow's daemon does not run".to_owned(),
         platform: last.and_then(|last| last.platform),
         role: last.map_or(NodeRole::Unknown, |last| last.role),
-        ..Status::new(Readiness::Unknown, phase, reason, since)
+        ..Status::new(Readiness::Unknown, phase, reason, now())
     }
 }
 

@@ -133,9 +133,9 @@ fn table(status: &Status, found: &FoundStatus, verbose: bool, now: Timestamp) ->
     {
         let _ = writeln!(
             text,
-            "\nLast known, {} ago: {}",
-            age(last.since, now),
-            last.summary
+            "\nLast known: {} (so since {} ago)",
+            last.summary,
+            age(last.since, now)
         );
     }
     text

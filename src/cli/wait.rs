@@ -61,8 +61,10 @@ impl fmt::Display for What {
 }
 
 impl What {
-    fn not_so(&self) -> String {
+    /// `is_known`: does the document say?
+    fn not_so(&self, is_known: bool) -> String {
         match self {
+            what if !is_known => format!("it is not known whether {what}"),
             Self::Ready => "the node is not ready".to_owned(),
             Self::Staged => "not every manifest is applied".to_owned(),
             Self::Released(file) => format!("{file} is not released"),
@@ -100,7 +102,13 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         follow.writer_of(&found);
         if !follow.wait(until) {
             let why = why_not(&args.what, &status, &manifests);
-            println!("gave up, {}: {why}", args.what.not_so());
+            let is_known = match (&found, &args.what) {
+                (FoundStatus::Stale { .. }, _) => false,
+                (FoundStatus::Current(_), What::Ready) => exit != Exit::Unknown,
+                // The document has the files, whatever else is not known.
+                (FoundStatus::Current(_), _) => true,
+            };
+            println!("gave up, {}: {why}", args.what.not_so(is_known));
             return Ok(exit);
         }
     }

@@ -113,14 +113,10 @@ fn exit_of(answer: &WhyAnswer) -> Exit {
             ProbeState::Unknown => Exit::Unknown,
         };
     }
-    let stays = |state: PhaseState| state != PhaseState::Done;
     if let Some(step) = &answer.step
         && answer.findings.is_empty()
     {
-        return match step.state.is_some_and(stays) {
-            true => Exit::NotYet,
-            false => Exit::Ok,
-        };
+        return exit_of_step(step);
     }
     let asked = &answer.files[..answer.asked];
     let has = |state: &str| asked.iter().any(|file| file.state == state);
@@ -130,10 +126,25 @@ fn exit_of(answer: &WhyAnswer) -> Exit {
     };
     if has("failed") || wrong(windrow_model::reasons::Severity::Error) {
         Exit::Failed
-    } else if wrong(windrow_model::reasons::Severity::Warning) || has("held") || has("released") {
+    } else if wrong(windrow_model::reasons::Severity::Warning)
+        || has("held")
+        || has("released")
+        || has("not held")
+    {
         Exit::NotYet
     } else {
         Exit::Ok
+    }
+}
+
+fn exit_of_step(step: &ExplainedStep) -> Exit {
+    let has = |state| step.probes.iter().any(|probe| probe.state == state);
+    match step.state {
+        // A node that has no such step lacks nothing of it.
+        None | Some(PhaseState::Done) => Exit::Ok,
+        Some(PhaseState::Unknown) => Exit::Unknown,
+        Some(_) if has(ProbeState::Unknown) && !has(ProbeState::Failing) => Exit::Unknown,
+        Some(_) => Exit::NotYet,
     }
 }
 

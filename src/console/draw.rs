@@ -182,9 +182,9 @@ impl Canvas<'_> {
         }
         if let Some(last) = &scene.last {
             let text = format!(
-                "Last known, {} ago: {}",
-                self.ages.since(last.since),
-                last.summary
+                "Last known: {} (so since {} ago)",
+                last.summary,
+                self.ages.since(last.since)
             );
             lines.extend(pen.paragraph(0, &text, Style::new(), 2));
         }

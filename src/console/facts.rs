@@ -72,7 +72,8 @@ impl Canvas<'_> {
         if total == 0 {
             return None;
         }
-        let mut counts = format!("{done}/{total} applied");
+        let was = if scene.last.is_some() { "was " } else { "" };
+        let mut counts = format!("{was}{done}/{total} applied");
         let foreign = |held: &&HeldFile| held.by == Holder::Other;
         let others = staging.held.iter().filter(foreign).count();
         for (count, what) in [

@@ -6,21 +6,12 @@ use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use super::systemd::RKE2_UNITS;
+use super::systemd::{RKE2_UNITS, UNIT_DIRECTORIES};
 use crate::files::{FileStamp, read_text};
 use crate::layout::Layout;
 
 /// Where installers put the binary: the archive, on a read-only system, and packages.
 const BINARIES: &[&str] = &["/usr/local/bin/rke2", "/opt/rke2/bin/rke2", "/usr/bin/rke2"];
-/// Where systemd looks for units, the first that counts first (systemd.unit(5)).
-const UNIT_DIRECTORIES: [&str; 5] = [
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-];
-
 /// The installed binary's stamp; `None` when there is none.
 pub fn stamp(layout: &Layout) -> Option<FileStamp> {
     let found = fs::metadata(binary(layout)?).ok()?;

@@ -9,6 +9,15 @@ use zbus::{Connection, Message, OwnedObjectPath, OwnedVariant};
 const ANSWER: Duration = Duration::from_secs(2);
 const DESTINATION: &str = "org.freedesktop.systemd1";
 
+/// Where systemd looks for units, the first that counts first (systemd.unit(5)).
+pub const UNIT_DIRECTORIES: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+
 /// RKE2's units: a node runs one of them.
 pub const RKE2_UNITS: [&str; 2] = ["rke2-server.service", "rke2-agent.service"];
 /// The unit with kube-apiserver.

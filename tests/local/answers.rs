@@ -42,10 +42,10 @@ fn why_answers_for_every_word_that_an_outlet_shows() {
         ("supervisor", 5, "HTTP 403"),
         ("probe-refused", 0, "the probe supervisor: HTTP 403"),
         ("probe-refused", 0, "rights"),
-        ("api", 3, "supervisor is unknown: HTTP 403"),
+        ("api", 5, "supervisor is unknown: HTTP 403"),
         (
             "kube-apiserver",
-            3,
+            5,
             "The node is at the step kube-apiserver",
         ),
         ("network", 0, "is done"),
@@ -119,6 +119,23 @@ fn wait_says_what_it_waited_for_and_refuses_a_file_that_is_not_there() {
     assert_eq!(ran.code, 3, "{ran:?}");
     let expected = "gave up, vm.yaml is not released: PersistentVolumeClaim shop/root";
     assert!(ran.out.starts_with(expected), "{ran:?}");
+    // Whoever kept the document is gone.
+    let gone = kept_by_this_test(STATUS).replace("\"startTicks\":", "\"startTicks\":1");
+    node.write("run/windrow/status.json", &gone);
+    for (what, expected) in [
+        (
+            "applied=ns.yaml",
+            "gave up, it is not known whether ns.yaml is applied: nothing is known",
+        ),
+        (
+            "ready",
+            "gave up, it is not known whether the node is ready: nothing is known",
+        ),
+    ] {
+        let ran = wait(what);
+        assert!(ran.code == 5 && ran.out.starts_with(expected), "{ran:?}");
+    }
+    node.write("run/windrow/status.json", &kept_by_this_test(STATUS));
     let ran = wait("applied=vn.yaml");
     assert_eq!(ran.code, 64, "{ran:?}");
     assert!(ran.err.contains("did you mean vm.yaml?"), "{ran:?}");

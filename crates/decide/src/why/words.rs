@@ -4,7 +4,7 @@ use windrow_model::reasons::{Code, REASONS, Reason};
 use windrow_plan::readiness::node::{BUILTIN, ProbeState};
 
 use super::{ExplainedStep, ExplainedWord, until_applied};
-use crate::{Pace, Phase, ProbeStatus, Status, sentence};
+use crate::{Pace, Phase, PhaseState, ProbeStatus, Status, sentence};
 
 /// The states that outlets show, and what each says. The first word of each is how outlets write it.
 const STATES: &[(&[&str], &str)] = &[
@@ -171,7 +171,11 @@ pub(super) fn step(status: &Status, asked: &str) -> Option<ExplainedStep> {
     let known = status.phases.iter().find(|step| step.name == name);
     Some(ExplainedStep {
         name,
-        state: known.map(|step| step.state),
+        state: match status.phases.is_empty() {
+            // Nobody looks.
+            true => Some(PhaseState::Unknown),
+            false => known.map(|step| step.state),
+        },
         probes: status.probes.iter().filter(of_step).cloned().collect(),
     })
 }
