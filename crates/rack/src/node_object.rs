@@ -15,6 +15,8 @@ use crate::text::{MESSAGE, NAME, WORD, clean};
 const LARGEST: usize = 4096;
 /// A condition is written again every ten minutes. One that is older is no longer kept true.
 const STALE: i64 = 15 * 60;
+/// What is said of such a one.
+pub(crate) const STALE_HEADLINE: &str = "Unknown (the condition is stale)";
 
 /// How it is known whether a condition is kept true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +65,7 @@ pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Opt
     let state = NodeState {
         readiness,
         headline: match is_stale {
-            true => "Unknown (the condition is stale)".to_owned(),
+            true => STALE_HEADLINE.to_owned(),
             false => headline.to_owned(),
         },
         reason: text(&own["reason"], WORD),

@@ -11,10 +11,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use windrow_plan::readiness::node::Readiness;
+
 use crate::identity::{host_of, is_own_host};
+use crate::node_object::STALE_HEADLINE;
 use crate::report::{MOST_PHASES, NodeReport, ReportSource};
 
 /// Most boots of a machine that are kept: those that began last.
@@ -27,6 +30,9 @@ const MOST_BYTES: usize = 384 << 10;
 
 /// So many periodic events show how often they come, even where one came between.
 const MOST_PERIODIC: usize = 4;
+
+/// For so long a condition is true, unless it is written again.
+const KEPT: SignedDuration = SignedDuration::from_mins(10);
 
 /// What an entry takes beside its text.
 const ENTRY: usize = 64;
@@ -221,28 +227,38 @@ impl BootRecord {
     /// When a report was sent, by the receiver's clock: one that came late is dated by the machine's uptime.
     pub(crate) fn sent_at(&self, report: &NodeReport) -> Timestamp {
         let uptime = report.uptime.and_then(|uptime| i64::try_from(uptime).ok());
-        let dated = self.began.zip(uptime).and_then(|(began, uptime)| {
-            began
-                .checked_add(jiff::SignedDuration::from_secs(uptime))
-                .ok()
-        });
+        let dated = self
+            .began
+            .zip(uptime)
+            .and_then(|(began, uptime)| began.checked_add(SignedDuration::from_secs(uptime)).ok());
         dated.map_or(report.received, |dated| dated.min(report.received))
     }
 
     /// The newest report, whatever it came by.
     pub(crate) fn newest(&self) -> Option<&NodeReport> {
-        let all = [&self.condition, &self.document, &self.event];
-        let all = all.into_iter().flatten();
-        // A condition says less than the others: it counts where nothing else has come for as long as it is kept.
-        all.max_by_key(|report| {
-            let at = self.sent_at(report);
-            match report.source {
-                ReportSource::Condition => at
-                    .checked_sub(jiff::SignedDuration::from_mins(10))
-                    .unwrap_or(at),
-                ReportSource::Document | ReportSource::Event { .. } => at,
-            }
-        })
+        let told = [&self.document, &self.event].into_iter().flatten();
+        let told = told.max_by_key(|report| self.sent_at(report));
+        let (Some(condition), Some(told)) = (&self.condition, told) else {
+            return told.or(self.condition.as_ref());
+        };
+        let ahead = self.sent_at(condition).duration_since(self.sent_at(told));
+        match ahead > Self::most_ahead(condition, told) {
+            true => Some(condition),
+            false => Some(told),
+        }
+    }
+
+    /// A condition says less than what was told otherwise: for how long after that it does not count.
+    fn most_ahead(condition: &NodeReport, told: &NodeReport) -> SignedDuration {
+        match condition.state.readiness {
+            // Nobody keeps it true.
+            Readiness::Unknown if condition.state.headline == STALE_HEADLINE => KEPT,
+            // The node does not know its state, or its Windrow has stopped: there is no more to say.
+            Readiness::Unknown => SignedDuration::ZERO,
+            readiness if readiness == told.state.readiness => KEPT,
+            // What tells of the same change comes within moments.
+            _ => SignedDuration::from_mins(1),
+        }
     }
 
     /// How far the node's clock is ahead of the receiver's, in seconds; negative where it is behind.

@@ -244,3 +244,27 @@ fn what_a_rack_did_not_hear_while_it_was_away_makes_nobody_silent() {
     take(&mut rack, &seen(&Sender::new(1), 4, 7230), 7230);
     assert_eq!(word(&rack, 7240), (RackWord::Ready, vec![]));
 }
+
+#[test]
+fn a_condition_that_says_unknown_counts_before_an_older_event() {
+    let condition = |status: &str, heartbeat: i64| {
+        let mut node = annotated("", heartbeat);
+        node["metadata"]["labels"] = json!({"kubernetes.io/hostname": "n1"});
+        node["status"]["conditions"][0]["status"] = json!(status);
+        node["status"]["conditions"][0]["message"] = json!("Unknown: Windrow has stopped");
+        node
+    };
+    let mut rack = rack("");
+    take(&mut rack, &Sender::new(1).event(1, 900, "ready", 5), 900);
+    let mut word = |node: &Value, second| {
+        let report = read_node(node, at(second), Heartbeat::ByItsClock).unwrap();
+        rack.take(&report).unwrap();
+        rack.view(at(second)).nodes[0].word
+    };
+    // One that nobody keeps true says nothing of now.
+    assert_eq!(word(&condition("Unknown", -10), 910), RackWord::Ready);
+    assert_eq!(word(&condition("Unknown", 915), 920), RackWord::Unknown);
+    // Of one change it says less than the event, which comes within moments.
+    assert_eq!(word(&condition("False", 925), 930), RackWord::Ready);
+    assert_eq!(word(&condition("False", 961), 961), RackWord::SettingUp);
+}
