@@ -12,6 +12,8 @@ use super::context::ProbeContext;
 use super::upgrade::{self, SignMemory};
 use crate::locked::lock;
 
+/// A unit that ends so often while nobody sees it run crashes again and again.
+const AGAIN: u32 = 2;
 /// A unit that systemd has restarted this often and that does not run is in a crash loop, even if we never saw the
 /// count rise.
 const MANY: u32 = 3;
@@ -129,7 +131,10 @@ fn runs(
     unit: &UnitState,
     before: RestartHistory,
 ) -> (ProbeOutcome, RestartHistory) {
-    let rose = before.last.is_some_and(|last| unit.restarts > last);
+    let more = before
+        .last
+        .map_or(0, |last| unit.restarts.saturating_sub(last));
+    let rose = more > 0;
     // A unit that systemd restarts by itself first waits in auto-restart, and is counted.
     let in_between = matches!(unit.active.as_str(), "activating" | "deactivating");
     let by_hand = in_between
@@ -139,7 +144,7 @@ fn runs(
     let mut restarts = RestartHistory {
         unit: name,
         last: Some(unit.restarts),
-        rises: before.rises + u32::from(rose),
+        rises: before.rises.saturating_add(more),
         ran: false,
         by_hand,
     };
@@ -152,7 +157,7 @@ fn runs(
             ProbeOutcome::Passed
         }
         ("loaded", state) => {
-            let looping = restarts.rises > 0 || unit.restarts >= MANY;
+            let looping = !by_hand && (restarts.rises >= AGAIN || unit.restarts >= MANY);
             if looping && state != "inactive" {
                 let why = format!("{short} crashes again and again ({})", unit.result);
                 ProbeOutcome::failed_as(Code::RkeCrashLoop, why)
@@ -206,14 +211,16 @@ mod tests {
             RestartHistory::default(),
         );
         assert_eq!(code(&starting), None, "a start may last half an hour");
-        let (looping, seen) = runs(name, &unit("activating", "auto-restart", 1), seen);
+        let (once, seen) = runs(name, &unit("activating", "auto-restart", 1), seen);
+        assert_eq!(code(&once), None, "once is not again and again");
+        let (looping, seen) = runs(name, &unit("activating", "auto-restart", 2), seen);
         assert_eq!(code(&looping), Some(Code::RkeCrashLoop));
-        let (looping, seen) = runs(name, &unit("activating", "start", 1), seen);
+        let (looping, seen) = runs(name, &unit("activating", "start", 2), seen);
         assert_eq!(code(&looping), Some(Code::RkeCrashLoop), "it did rise");
-        let (running, seen) = runs(name, &unit("active", "running", 1), seen);
+        let (running, seen) = runs(name, &unit("active", "running", 40), seen);
         assert_eq!(running, ProbeOutcome::Passed);
-        let (starting, _) = runs(name, &unit("activating", "start", 1), seen);
-        assert_eq!(code(&starting), None, "a restart by hand counts nothing");
+        let (stopping, _) = runs(name, &unit("deactivating", "stop-sigterm", 40), seen);
+        assert_eq!(code(&stopping), None, "a restart by hand counts nothing");
     }
 
     #[test]
