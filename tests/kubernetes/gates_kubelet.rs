@@ -10,6 +10,7 @@ use assets::Minor;
 use windrow::layout::Layout;
 use windrow::observe::kubelet::Kubelet;
 use windrow_gates::catalogue::{Catalogue, GateStanding};
+use windrow_gates::last_refusal;
 
 use crate::support::cluster::assets;
 
@@ -121,6 +122,48 @@ fn a_kubelet_judges_its_gates_before_it_reads_its_configuration_and_leaves_nothi
         }
         let left = fs::read_dir(empty.path()).expect("the directory").count();
         assert_eq!(left, 0);
+    }
+}
+
+#[test]
+fn a_kubelet_that_takes_its_gates_says_its_version_after_what_one_before_it_refused() {
+    for minor in [Minor::V1_33, Minor::V1_36] {
+        let Some(kubelet) = kubelet(minor) else {
+            return;
+        };
+        let place = tempfile::tempdir().expect("a directory");
+        let config = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+        write(place.path(), "config.yaml", config);
+        // It ends at the kubeconfig that is not there.
+        let says = |gates: &str| {
+            let output = Command::new(&kubelet)
+                .arg(format!("--feature-gates={gates}"))
+                .args([
+                    "--config=config.yaml",
+                    "--kubeconfig=/nonexistent",
+                    "--root-dir=.",
+                ])
+                .args(["--cert-dir=."])
+                .current_dir(place.path())
+                .env_clear()
+                .output()
+                .expect("the kubelet");
+            assert!(!output.status.success());
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        };
+        let (refused, taken) = (says("NotAGate=true"), says("ImageVolume=true"));
+        let gates = |log: &str| last_refusal(log, None).map(|said| said.gates);
+        let expected = Some(vec!["NotAGate".to_owned()]);
+        assert_eq!(
+            gates(&format!("{taken}{refused}")),
+            expected,
+            "{minor:?}: {refused}"
+        );
+        assert_eq!(
+            gates(&format!("{refused}{taken}")),
+            None,
+            "{minor:?}: {taken}"
+        );
     }
 }
 
