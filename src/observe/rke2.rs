@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windrow_gates::VersionCandidates;
+use windrow_gates::{ResolvedVersion, VersionCandidates, resolve};
+use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::yaml;
 use windrow_plan::rke2::KubeletFiles;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read, merge};
@@ -122,6 +123,14 @@ pub fn config_and_kubelet_files(layout: &Layout) -> FoundConfigFiles {
         }
     }
     found
+}
+
+/// Which version will start, by what was found.
+pub fn resolved(found: &VersionCandidates) -> ResolvedVersion {
+    resolve(found, |release| {
+        let release = release.parse::<HarvesterVersion>();
+        release.map_or_else(|_| Vec::new(), HarvesterVersion::may_ship)
+    })
 }
 
 /// The version that will start. A binary that does not show its version is run to print it.

@@ -35,7 +35,7 @@ pub use record::{GateChange, RefusedGates, Trial, TrialOutcome, TrialStarts};
 pub use refusal::{ComponentRefusal, last as last_refusal};
 pub use settle::{KnownGood, Proven, Rejected, Rke2State, Settled, TrialHistory, same, settle};
 pub use status::{AskedGate, GateSet, GatesStatus, LeftOutGate, RequestAnswer, TrialStatus, list};
-pub use target::{ResolvedVersion, Upgrade, VersionCandidates, harvester, resolve};
+pub use target::{ResolvedVersion, Upgrade, VersionCandidates, resolve};
 
 use std::fmt;
 

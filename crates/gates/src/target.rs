@@ -4,7 +4,7 @@
 //! without a binary (a first boot) the images that lie ready decide, then the Harvester release.
 
 use serde::{Deserialize, Serialize};
-use windrow_plan::version::{Minor, Version};
+use windrow_plan::version::Version;
 
 use super::TargetVersion;
 
@@ -47,60 +47,15 @@ pub struct ResolvedVersion {
     pub because: String,
 }
 
-/// Harvester releases and the Kubernetes they bring.
-const HARVESTER: [(u16, u16, u16, u16, u16); 8] = [
-    // release, Kubernetes minor and patch
-    (1, 4, 0, 29, 9),
-    (1, 4, 1, 30, 7),
-    (1, 4, 2, 31, 4),
-    (1, 5, 0, 32, 3),
-    (1, 6, 0, 33, 3),
-    (1, 7, 0, 34, 2),
-    (1, 8, 0, 35, 2),
-    (1, 8, 1, 35, 6),
-];
-
-/// The Kubernetes versions that a Harvester release may bring: the one it brings where that is known,
-/// and what lies between its neighbours otherwise. Nothing is claimed beyond the newest known.
-pub fn harvester(release: &str) -> Vec<Version> {
-    let Ok(Version {
-        minor: Minor { major, minor },
-        patch,
-    }) = release.parse::<Version>()
-    else {
-        return Vec::new();
-    };
-    let release = |row: &(u16, u16, u16, u16, u16)| (row.0, row.1, row.2);
-    let asked = (major, minor, patch.unwrap_or(0));
-    if let Some(row) = HARVESTER
-        .iter()
-        .find(|row| patch.is_some() && release(row) == asked)
-    {
-        return vec![Version {
-            minor: Minor::v1(row.3),
-            patch: Some(row.4),
-        }];
-    }
-    let below = HARVESTER.iter().rev().find(|row| release(row) <= asked);
-    let above = HARVESTER.iter().find(|row| match patch {
-        Some(_) => release(row) > asked,
-        // A release line without a patch may be any of its patches.
-        None => (row.0, row.1) > (major, minor),
-    });
-    match (below, above) {
-        (Some(below), Some(above)) => (below.3..=above.3)
-            .map(|minor| Minor::v1(minor).into())
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Finds out which version will start.
-pub fn resolve(found: &VersionCandidates) -> ResolvedVersion {
+/// Finds out which version will start. `brings` says which Kubernetes a release of Harvester may bring; none where that is not known.
+pub fn resolve(
+    found: &VersionCandidates,
+    brings: impl Fn(&str) -> Vec<Version>,
+) -> ResolvedVersion {
     let installed = found.installed.as_deref().and_then(version);
     let images = versions(&found.images);
     if let Some(upgrade) = &found.upgrade {
-        return upgrading(installed, &images, upgrade);
+        return upgrading(installed, &images, upgrade, brings);
     }
     if let Some(installed) = installed {
         // A newer version that lies ready can be the next one at any moment.
@@ -132,7 +87,7 @@ pub fn resolve(found: &VersionCandidates) -> ResolvedVersion {
         return among(images, because);
     }
     if let Some(release) = &found.harvester {
-        let versions = harvester(release);
+        let versions = brings(release);
         let because = match versions.is_empty() {
             true => format!("it is not known which Kubernetes Harvester {release} brings"),
             false => format!(
@@ -156,10 +111,15 @@ pub fn resolve(found: &VersionCandidates) -> ResolvedVersion {
     }
 }
 
-fn upgrading(installed: Option<Version>, images: &[Version], upgrade: &Upgrade) -> ResolvedVersion {
+fn upgrading(
+    installed: Option<Version>,
+    images: &[Version],
+    upgrade: &Upgrade,
+    brings: impl Fn(&str) -> Vec<Version>,
+) -> ResolvedVersion {
     let (to, name) = match upgrade {
         Upgrade::Rke2(text) => (version(text).into_iter().collect(), text.as_str()),
-        Upgrade::Harvester(release) => (harvester(release), release.as_str()),
+        Upgrade::Harvester(release) => (brings(release), release.as_str()),
         Upgrade::Somewhere => (images.to_vec(), "a version that is not named"),
     };
     if to.is_empty() {
@@ -216,8 +176,16 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn brings(release: &str) -> Vec<Version> {
+        match release {
+            "v1.7.0" => vec![v("1.34.2")],
+            "v1.8.1" => vec![v("1.35.6")],
+            _ => Vec::new(),
+        }
+    }
+
     fn target(found: VersionCandidates) -> TargetVersion {
-        resolve(&found).target
+        resolve(&found, brings).target
     }
 
     #[test]
@@ -292,7 +260,7 @@ mod tests {
 
     #[test]
     fn why_it_is_this_version_names_each_version_that_may_start() {
-        let because = |found: &VersionCandidates| resolve(found).because;
+        let because = |found: &VersionCandidates| resolve(found, brings).because;
         let mut found = VersionCandidates {
             installed: Some("v1.33.3+rke2r1".into()),
             images: vec!["v1.33.3-rke2r1".into()],
@@ -303,18 +271,5 @@ mod tests {
         assert!(because(&found).ends_with("images of 1.34.2 lie ready"));
         found.installed = None;
         assert!(because(&found).ends_with("images of 1.33.3 or 1.34.2 lie ready"));
-    }
-
-    #[test]
-    fn a_harvester_release_between_two_known_ones_is_not_guessed() {
-        assert_eq!(harvester("v1.6.0"), [v("1.33.3")]);
-        assert_eq!(harvester("v1.5.1"), [v("1.32"), v("1.33")]);
-        assert_eq!(
-            harvester("v1.4"),
-            [v("1.29"), v("1.30"), v("1.31"), v("1.32")]
-        );
-        assert_eq!(harvester("v1.9.0"), []);
-        assert_eq!(harvester("v1.3.2"), []);
-        assert_eq!(harvester("master"), []);
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Deserialize;
-use windrow_plan::version::Version;
+use windrow_plan::version::{Minor, Version};
 
-use crate::versions::{Fact, HarvesterVersions};
+use crate::versions::{Fact, HarvesterRelease, HarvesterVersions};
 
 /// A Harvester version: what it does at its start depends on it. A candidate comes before its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -63,6 +63,31 @@ impl HarvesterVersion {
         let before = known.before(self, |release| release.rke2.as_deref())?;
         let version: Version = before.parse().ok()?;
         Some(version.minor.into())
+    }
+
+    /// The Kubernetes versions that it may ship: the one that was read, or else each minor from that of the release before it to that
+    /// of the one after it. Nothing is claimed of what is older or newer than all.
+    pub fn may_ship(self) -> Vec<Version> {
+        let known = HarvesterVersions::shipped();
+        let shipped = |release: &HarvesterRelease| release.rke2.as_deref()?.parse::<Version>().ok();
+        if let Some(read) = known.release(self) {
+            return Vec::from_iter(shipped(read));
+        }
+        let mut older = known.releases.iter().rev();
+        let older = older.by_ref().filter(|release| release.version < self);
+        let newer = known
+            .releases
+            .iter()
+            .filter(|release| release.version > self);
+        match (
+            older.filter_map(shipped).next(),
+            newer.filter_map(shipped).next(),
+        ) {
+            (Some(before), Some(after)) => (before.minor.minor..=after.minor.minor)
+                .map(|minor| Minor::v1(minor).into())
+                .collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// The Rancher that is in it; of a version that is not known, the nearest one's.
@@ -167,6 +192,27 @@ mod tests {
             let release = version(release);
             assert_eq!(release.rke2().unwrap().to_string(), rke2, "{release}");
             assert_eq!(release.rancher(), rancher, "{release}");
+        }
+    }
+
+    #[test]
+    fn what_a_release_may_ship_is_not_guessed_beyond_its_neighbours() {
+        let may = |text: &str| {
+            let shipped = version(text).may_ship();
+            let shipped = shipped.iter().map(Version::to_string);
+            shipped.collect::<Vec<_>>().join(" ")
+        };
+        for (release, kubernetes) in [
+            ("v1.6.0", "1.33.3"),
+            ("v1.7.1", "1.34.3"),
+            ("v1.8.2", "1.35"),
+            // Not in the data.
+            ("v1.5.9", "1.32 1.33"),
+            ("v1.8.0-rc2", "1.34 1.35"),
+            ("v1.9.0", ""),
+            ("v1.3.2", ""),
+        ] {
+            assert_eq!(may(release), kubernetes, "{release}");
         }
     }
 

@@ -3,7 +3,6 @@
 
 use windrow_gates::{
     Component, DROP_IN, GateRequest, ResolvedVersion, Trial, TrialStatus, assess, check, drop_in,
-    resolve,
 };
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
@@ -12,7 +11,7 @@ use crate::apiserver::ApiServer;
 use crate::cli::{Context, Exit};
 use crate::layout::Layout;
 use crate::observe::effect;
-use crate::observe::rke2::candidates;
+use crate::observe::rke2::{candidates, resolved};
 use crate::render::GatesReport;
 
 use super::inputs::GateInputs;
@@ -25,7 +24,7 @@ pub(super) fn found_out(layout: &Layout, data_dir: &str) -> anyhow::Result<Resol
     let mut found = runtime.block_on(candidates(layout, data_dir));
     // As the daemon last saw it.
     found.upgrade = StateFile::Upgrade.recall(layout).unwrap_or_default();
-    Ok(resolve(&found))
+    Ok(resolved(&found))
 }
 
 /// Adds what the running components report, as far as the caller's rights go.

@@ -3,14 +3,14 @@
 use windrow_decide::settings::Settings;
 use windrow_gates::{
     GateRequest, KnownGood, RefusedGates, Rejected, ResolvedVersion, Rke2State, Settled, Trial,
-    TrialHistory, read_gates, resolve,
+    TrialHistory, read_gates,
 };
 use windrow_plan::rke2::config::{Rke2ConfigFile, merge};
 
 use crate::act::{StateFile, read_drop_in};
 use crate::configuration::Configuration;
 use crate::layout::Layout;
-use crate::observe::rke2::{candidates_on_disk, config_and_kubelet_files};
+use crate::observe::rke2::{candidates_on_disk, config_and_kubelet_files, resolved};
 
 /// Everything that the drop-in depends on, as it is on the disk.
 pub(super) struct DropInInputs {
@@ -45,7 +45,7 @@ impl DropInInputs {
             // One starts now. Where it does not show, what ran here before says nothing about it.
             false => candidates.data.clear(),
         }
-        let resolved = resolve(&candidates);
+        let resolved = resolved(&candidates);
         // A record that cannot be read shows nothing; the next trial writes it again.
         let known = StateFile::KnownGood.recall::<KnownGood>(&layout);
         let refused = StateFile::Refused.recall::<RefusedGates>(&layout);

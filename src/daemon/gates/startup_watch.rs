@@ -9,8 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use windrow_decide::Event;
 use windrow_gates::{
-    Component, ComponentRefusal, GateRequest, RefusedGates, read_gates, resolve, set_last_at,
-    version_text,
+    Component, ComponentRefusal, GateRequest, RefusedGates, read_gates, set_last_at, version_text,
 };
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
@@ -21,7 +20,7 @@ use crate::act::{StateFile, read_drop_in, remember_refused};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
-use crate::observe::rke2::candidates_on_disk;
+use crate::observe::rke2::{candidates_on_disk, resolved};
 use crate::observe::systemd::{RKE2_AGENT, RKE2_SERVER, Systemd};
 use crate::report::journal;
 
@@ -209,7 +208,7 @@ pub(super) fn own_refusals(configuration: &Configuration) {
             continue;
         }
         let data_dir = &configuration.settings().data_dir;
-        let resolved = resolve(&candidates_on_disk(layout, data_dir));
+        let resolved = resolved(&candidates_on_disk(layout, data_dir));
         let version = version_text(&resolved.target);
         let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();
         let told = known.is_some_and(|known| {
