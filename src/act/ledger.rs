@@ -14,14 +14,16 @@ use crate::files::{Durability, make_private, replace};
 const LARGEST: u64 = 64 << 20;
 /// How many unreadable ledgers are kept; the last place is used again.
 const KEPT: u32 = 9;
+/// How many entries that could not be read are named.
+const NAMED: usize = 3;
 
 /// What an earlier run left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerRead {
     /// The ledger, or an empty one.
     pub ledger: Ledger,
-    /// Why the ledger on disk could not be used and where it was moved, in a line. The new one is filled from markers
-    /// and Addons.
+    /// Why the ledger on disk, or a part of it, could not be used, and where the old one is, in a line. What is missing is filled from
+    /// markers and Addons.
     pub rebuilt: Option<String>,
 }
 
@@ -29,10 +31,10 @@ pub struct LedgerRead {
 /// at all is a first start.
 pub fn read_ledger(path: &Path) -> LedgerRead {
     let unusable = match read(path) {
-        Ok(Some(ledger)) => {
+        Ok(Some((ledger, lost))) => {
             return LedgerRead {
                 ledger,
-                rebuilt: None,
+                rebuilt: (!lost.is_empty()).then(|| only_in_part(path, &lost)),
             };
         }
         Ok(None) => None,
@@ -61,7 +63,28 @@ pub fn save_ledger(path: &Path, ledger: &Ledger) -> io::Result<()> {
     replace(path, &content, 0o600, Durability::Durable)
 }
 
-fn read(path: &Path) -> Result<Option<Ledger>, String> {
+/// What of it was left out. The rest is written again, without it.
+fn only_in_part(path: &Path, lost: &[String]) -> String {
+    let more = match lost.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named = lost.iter().take(NAMED).map(String::as_str);
+    let named = named.collect::<Vec<_>>().join("; ");
+    let what = format!("{}: {named}{more}", path.display());
+    let aside = free_name(path);
+    match fs::copy(path, &aside) {
+        Ok(_) => format!(
+            "{what}; the rest counts, and the old one is {}",
+            aside.display()
+        ),
+        Err(error) => {
+            format!("{what}; the rest counts, and the old one could not be kept: {error}")
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Option<(Ledger, Vec<String>)>, String> {
     let opened = fs::OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
@@ -75,8 +98,8 @@ fn read(path: &Path) -> Result<Option<Ledger>, String> {
     file.take(LARGEST)
         .read_to_end(&mut content)
         .map_err(|error| error.to_string())?;
-    let ledger: Ledger =
-        serde_json::from_slice(&content).map_err(|error| format!("{}: {error}", path.display()))?;
+    let (ledger, lost) =
+        Ledger::read(&content).map_err(|error| format!("{}: {error}", path.display()))?;
     if ledger.version != Ledger::VERSION {
         return Err(format!(
             "{} has format version {}, this program writes {}",
@@ -85,21 +108,26 @@ fn read(path: &Path) -> Result<Option<Ledger>, String> {
             Ledger::VERSION
         ));
     }
-    Ok(Some(ledger))
+    Ok(Some((ledger, lost)))
 }
 
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let free = free_name(path);
+    fs::rename(path, &free)?;
+    Ok(free)
+}
+
+/// A name beside it for what cannot be used; the last one is used again.
+fn free_name(path: &Path) -> PathBuf {
     let name = |number: u32| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".corrupt-{number}"));
         PathBuf::from(name)
     };
-    let free = (NonZeroU32::MIN.get()..KEPT)
+    (NonZeroU32::MIN.get()..KEPT)
         .map(name)
         .find(|aside| fs::symlink_metadata(aside).is_err())
-        .unwrap_or_else(|| name(KEPT));
-    fs::rename(path, &free)?;
-    Ok(free)
+        .unwrap_or_else(|| name(KEPT))
 }
 
 #[cfg(test)]
@@ -145,6 +173,41 @@ mod tests {
             assert_eq!(fs::read_to_string(aside).unwrap(), content);
             assert!(!path.exists());
         }
+    }
+
+    #[test]
+    fn of_a_ledger_of_a_newer_version_what_can_be_read_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ledger.json");
+        let at = "2026-11-27T00:00:00Z";
+        let entry = |cause: &str| {
+            serde_json::json!({
+                "digest": "d", "firstSeen": at, "since": at, "state": {"is": "released", "cause": cause}, "newField": 1,
+            })
+        };
+        let mut files = serde_json::json!({"app.yaml": entry("byHand")});
+        let mut whole = serde_json::json!({"version": 1, "files": files, "newInNextRelease": {}});
+        fs::write(&path, whole.to_string()).unwrap();
+        let read = read_ledger(&path);
+        assert_eq!((read.ledger.files.len(), read.rebuilt), (1, None));
+
+        files["other.yaml"] = entry("aNewCause");
+        whole["files"] = files;
+        whole["node"] = serde_json::json!({"lastReady": 7});
+        fs::write(&path, whole.to_string()).unwrap();
+        let read = read_ledger(&path);
+        let names: Vec<String> = read.ledger.files.keys().map(ToString::to_string).collect();
+        assert_eq!(names, ["app.yaml"]);
+        let why = read.rebuilt.unwrap();
+        for part in [
+            "other.yaml: unknown variant `aNewCause`",
+            "the rest counts",
+            "corrupt-1",
+        ] {
+            assert!(why.contains(part), "{why}");
+        }
+        let old = fs::read_to_string(directory.path().join("ledger.json.corrupt-1"));
+        assert_eq!(old.unwrap(), whole.to_string());
     }
 
     #[test]

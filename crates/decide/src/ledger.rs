@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use smol_str::SmolStr;
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
@@ -16,7 +17,7 @@ use windrow_plan::readiness::node::NodeMemory;
 
 /// Everything that was decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Ledger {
     /// Format version.
     pub version: u32,
@@ -31,8 +32,54 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The format that this program writes.
+    /// The format that this program writes. Another one is for what this program would misread: a field more is none.
     pub const VERSION: u32 = 1;
+
+    /// Reads one, whichever version of Windrow wrote it: after a rollback there may be more in it than this version knows. What cannot
+    /// be read is left out, and said in a line each.
+    ///
+    /// # Errors
+    ///
+    /// When it is no ledger at all.
+    pub fn read(text: &[u8]) -> Result<(Self, Vec<String>), serde_json::Error> {
+        if let Ok(ledger) = serde_json::from_slice(text) {
+            return Ok((ledger, Vec::new()));
+        }
+        let parts: LedgerParts = serde_json::from_slice(text)?;
+        let mut lost = Vec::new();
+        let mut ledger = Self {
+            version: parts.version,
+            cluster: parts.cluster,
+            ..Self::default()
+        };
+        for (name, entry) in parts.files {
+            let path = ManifestPath::deserialize(Value::from(name.as_str()));
+            match path.and_then(|path| Ok((path, LedgerEntry::deserialize(entry)?))) {
+                Ok((path, entry)) => {
+                    ledger.files.insert(path, Arc::new(entry));
+                }
+                Err(error) => lost.push(format!("{name}: {error}")),
+            }
+        }
+        if let Some(node) = parts.node {
+            match NodeMemory::deserialize(node) {
+                Ok(node) => ledger.node = node,
+                Err(error) => lost.push(format!("node: {error}")),
+            }
+        }
+        Ok((ledger, lost))
+    }
+}
+
+/// A ledger whose entries were not read yet.
+#[derive(Deserialize)]
+struct LedgerParts {
+    version: u32,
+    #[serde(default)]
+    cluster: Option<String>,
+    files: BTreeMap<String, Value>,
+    #[serde(default)]
+    node: Option<Value>,
 }
 
 impl Default for Ledger {
@@ -48,7 +95,7 @@ impl Default for Ledger {
 
 /// What was decided about one content of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct LedgerEntry {
     /// Digest of the objects that this is about.
     pub digest: SmolStr,
@@ -117,7 +164,7 @@ pub enum Cause {
 
 /// What a person ordered for a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Manual {
     /// Hold it, or release it.
     pub hold: bool,
@@ -158,7 +205,7 @@ impl Manual {
 
 /// What was already reported about a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct AlreadyReported {
     /// That it waits longer than its deadline.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

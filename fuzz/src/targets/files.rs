@@ -144,7 +144,7 @@ pub(super) fn marker(bytes: &[u8]) {
 
 /// What Windrow remembers.
 pub(super) fn ledger(bytes: &[u8]) {
-    let Ok(ledger) = serde_json::from_slice::<Ledger>(bytes) else {
+    let Ok((ledger, _)) = Ledger::read(bytes) else {
         return;
     };
     let written = serde_json::to_vec(&ledger).unwrap_or_default();

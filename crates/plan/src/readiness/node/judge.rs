@@ -34,7 +34,7 @@ use crate::rules::Platform;
 
 /// What has to be known of a node over restarts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct NodeMemory {
     /// Harvester's chart was installed once: what Fleet says of it later ("Modified", after an edit
     /// by hand) does not make a healthy cluster unready.

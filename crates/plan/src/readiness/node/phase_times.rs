@@ -31,7 +31,7 @@ const MOST_DEFAULTS: u64 = 4;
 
 /// The bootstrap of one boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct BootTimes {
     /// Which boot.
     pub boot: String,
@@ -58,7 +58,7 @@ pub struct BootTimes {
 
 /// When a node came to a phase, and how long it was in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct PhaseTime {
     /// When it came to it first.
     pub began: Timestamp,
@@ -68,7 +68,7 @@ pub struct PhaseTime {
 
 /// What an earlier boot teaches: how long each phase took, in seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct EarlierBoot {
     /// Which boot.
     pub boot: String,
