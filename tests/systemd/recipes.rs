@@ -181,8 +181,18 @@ fn the_combustion_script_installs_configures_and_enables_before_the_first_boot()
     ]);
     assert!(held(&machine, "vm.yaml").is_some());
     assert!(settings(&machine).contains("/etc/windrow/conf.d/20-site.yaml:1"));
-    // Once more is no error.
-    machine.sh("WINDROW_RPM_OPTIONS=--nodeps sh /root/combustion/script");
+    // Once more is no error, nor is a directory without a file of its kind; and no file is passed over without a word.
+    machine.sh("cd /root/combustion && mkdir rules.d && touch rules.d/.gitkeep conf.d/30-site.yml");
+    machine.write(
+        "/root/combustion/manifests/map.yml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map, namespace: default}\n",
+    );
+    let said = machine.sh("WINDROW_RPM_OPTIONS=--nodeps sh /root/combustion/script");
+    assert!(
+        said.contains("FAILED: conf.d/30-site.yml is not read"),
+        "{said}"
+    );
+    assert!(machine.exists("/var/lib/rancher/rke2/server/manifests/map.yml"));
 }
 
 /// The program without its debug information.
@@ -336,6 +346,22 @@ fn everything_that_the_boot_script_names_is_served_and_a_configuration_that_cann
             "{path}: {answer:?}"
         );
     }
+
+    // A chart may bring the kind: not known is no reason to lay nothing out.
+    let chart = place.path().join("chart.yaml");
+    std::fs::write(
+        &chart,
+        "schemeVersion: 1\nos:\n  writeFiles:\n    - path: /var/lib/rancher/rke2/server/manifests/a.yaml\n      content: |\n        \
+         apiVersion: helm.cattle.io/v1\n        kind: HelmChart\n        metadata: {name: widgets, namespace: kube-system}\n        \
+         spec: {chart: widgets, repo: https://charts.example, version: 1.0.0, targetNamespace: default}\n    \
+         - path: /var/lib/rancher/rke2/server/manifests/b.yaml\n      content: |\n        apiVersion: example.com/v1\n        \
+         kind: Widget\n        metadata: {name: w, namespace: default}\n",
+    )
+    .expect("a file");
+    let unknown = lay_out(&[format!("join={}", chart.display())]);
+    let said = String::from_utf8_lossy(&unknown.stderr);
+    assert!(unknown.status.success(), "{unknown:?}");
+    assert!(said.contains("it is not known whether"), "{said}");
 
     let bad = place.path().join("bad.yaml");
     std::fs::write(
