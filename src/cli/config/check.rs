@@ -129,12 +129,17 @@ impl NamedConfigurations {
         match listed {
             Ok(mut paths) => {
                 paths.sort();
-                let read = paths.iter().filter(|path| {
+                for path in paths {
                     let name = path.file_name().unwrap_or_default();
-                    NodeReads::of_name(&name.to_string_lossy()) == NodeReads::Yes
-                });
-                for path in read {
-                    self.file(path, role, node);
+                    match NodeReads::of_name(&name.to_string_lossy()) {
+                        NodeReads::Yes => self.file(&path, role, node),
+                        // In a directory that is no node's it may be anything.
+                        NodeReads::No(why) if role.is_some() => self.wrong.push(ConfigError {
+                            at: Location::file(path.display().to_string()),
+                            message: why.to_owned(),
+                        }),
+                        NodeReads::No(_) | NodeReads::NotMeant => {}
+                    }
                 }
             }
             Err(error) => self.unusable(directory, &error),
