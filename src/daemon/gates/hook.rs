@@ -14,7 +14,7 @@ use windrow_gates::trial::OnDisk;
 use windrow_gates::{Component, Rke2State, Trial, TrialStarts};
 use windrow_model::reasons::Code;
 
-use super::settle::settle_for_start;
+use super::settle::{concerns, settle_for_start};
 use super::startup_watch;
 use crate::act::{StateFile, read_drop_in, remember_refused, take_out_of_drop_in};
 use crate::configuration::Configuration;
@@ -57,7 +57,10 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
         // Settling ignores a trial that cannot be read.
         Err(why) => events.push(failed("read the trial of feature gates", &why)),
     }
-    events.extend(settle_for_start(&configuration, rke2).events);
+    // RKE2's binary is read for it, a hundred megabytes.
+    if concerns(&configuration) {
+        events.extend(settle_for_start(&configuration, rke2).events);
+    }
     let marked = fs::create_dir_all(root.run_dir()).and_then(|()| fs::write(started, ""));
     if let Err(error) = marked {
         let what = format!("write to {}", root.run_dir().display());
