@@ -225,6 +225,19 @@ fn heat_fails_and_a_placeholder_for_a_serial_number_is_worth_a_look() {
 }
 
 #[test]
+fn where_no_sensor_tells_its_critical_temperature_nothing_is_judged() {
+    let mut host = machine();
+    let mut untold = sensor(99.0);
+    untold.critical = Reading::unknown("it tells none");
+    host.temperatures = Reading::Known(vec![untold.clone()]);
+    let (outcome, said) = row("temperature", &host, &around(), &wanted());
+    assert_eq!(outcome, NotAsked);
+    assert!(said.contains("no sensor tells"), "{said}");
+    host.temperatures = Reading::Known(vec![untold, sensor(60.0)]);
+    assert_eq!(row("temperature", &host, &around(), &wanted()).0, Fine);
+}
+
+#[test]
 fn little_room_fails_where_the_file_systems_are_there_already() {
     let mut host = machine();
     host.directories[0].free = 9 * GIB;
