@@ -211,10 +211,14 @@ pub(super) fn ports(judged: &Judged<'_>) -> Looked {
                     Some(process) => format!("taken by {process}"),
                     None => "taken".to_owned(),
                 };
-                seen.wrong.push(format!(
+                let why = format!(
                     "{} {} ({}) is {by} on {}",
                     needed.protocol, needed.port, needed.listener, holder.address
-                ));
+                );
+                match needed.packaged {
+                    true => seen.look.push(format!("{why}; RKE2 can do without")),
+                    false => seen.wrong.push(why),
+                }
             }
         }
     }

@@ -137,6 +137,32 @@ fn an_address_in_use_and_a_port_in_use_are_named_with_who_has_them() {
 }
 
 #[test]
+fn what_rke2_can_do_without_may_find_its_port_taken() {
+    let with = |port| Surroundings {
+        ports: Reading::Known(vec![PortHolder {
+            port,
+            protocol: Protocol::Tcp,
+            address: "0.0.0.0".parse().unwrap(),
+            process: Some("haproxy (pid 7)".to_owned()),
+        }]),
+        ..around()
+    };
+    for port in [80, 443, 9099] {
+        let (outcome, said) = row("ports-free", &machine(), &with(port), &rke2());
+        assert_eq!(outcome, Look, "{said}");
+        assert!(said.contains("haproxy (pid 7)"), "{said}");
+        assert_eq!(
+            row("ports-free", &machine(), &with(port), &wanted()).0,
+            Fails
+        );
+    }
+    assert_eq!(
+        row("ports-free", &machine(), &with(10250), &rke2()).0,
+        Fails
+    );
+}
+
+#[test]
 fn one_name_server_that_answers_is_enough_and_none_fails() {
     let server = |server: &str, answer: Reading<Vec<std::net::IpAddr>>| DnsReading {
         server: server.to_owned(),
