@@ -226,18 +226,25 @@ fn names_that_kubernetes_refuses_are_refused() {
     for (name, expected) in [
         ("node1", Fine),
         ("node-1.rack.example", Fine),
-        ("Node1", Fails),
+        ("RACK1-Node3", Fine),
         ("node_1", Fails),
         ("-node", Fails),
         ("node-", Fails),
-        ("localhost", Fails),
-        ("localhost.localdomain", Fails),
+        ("localhost", Look),
+        ("localhost.localdomain", Look),
         ("a..b", Fails),
         ("", Fails),
     ] {
         let mut host = machine();
         host.machine.hostname = known(name);
         assert_eq!(outcome("hostname", &host, &rke2()), expected, "{name:?}");
+    }
+    for name in ["Node1", "localhost"] {
+        let mut named = wanted();
+        if let Some(hostname) = &mut named.hostname {
+            hostname.text = name.to_owned();
+        }
+        assert_eq!(outcome("hostname", &machine(), &named), Fails, "{name}");
     }
     let mut nameless = wanted();
     nameless.hostname = None;
