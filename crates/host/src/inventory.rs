@@ -3,6 +3,8 @@
 //! What is new is taken in, what was not known is filled in, and nothing is ever taken out by itself: a module that is lost once
 //! is said until a person says that it was meant.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use windrow_harvester::network::MacAddress;
@@ -96,9 +98,11 @@ impl HardwareInventory {
         }
         if let Some(memory) = host.memory.known() {
             self.memory = self.memory.max(Some(memory.total));
-            for module in memory.modules.known().into_iter().flatten() {
-                if self.modules.iter().all(|one| one.slot != module.slot) {
-                    self.modules.push(module.clone());
+            for (slot, now) in by_slot(memory.modules.known().into_iter().flatten()) {
+                // Some boards call every slot the same.
+                if self.modules.iter().filter(|one| one.slot == slot).count() < now.len() {
+                    self.modules.retain(|one| one.slot != slot);
+                    self.modules.extend(now.into_iter().cloned());
                 }
             }
         }
@@ -111,7 +115,8 @@ impl HardwareInventory {
                 });
             }
         }
-        for nic in host.nics() {
+        self.links.retain(|one| !one.is_of_no_nic(host));
+        for nic in own_nics(host) {
             let speed = nic.speed.known().copied();
             match self.links.iter_mut().find(|one| one.mac == nic.mac) {
                 Some(known) => known.speed = known.speed.max(speed),
@@ -158,8 +163,8 @@ impl HardwareInventory {
             }));
         }
         if host.links.known().is_some() {
-            let links = self.links.iter();
-            lost.extend(links.filter_map(|one| one.change(host.nics())));
+            let links = self.links.iter().filter(|one| !one.is_of_no_nic(host));
+            lost.extend(links.filter_map(|one| one.change(own_nics(host))));
         }
         Ok(lost)
     }
@@ -171,21 +176,10 @@ impl HardwareInventory {
         };
         match memory.modules.known() {
             Some(modules) if !self.modules.is_empty() => {
-                for one in &self.modules {
-                    match modules.iter().find(|module| module.slot == one.slot) {
-                        None => lost.push(format!(
-                            "memory module {}, {} GiB, is gone",
-                            one.slot,
-                            one.size / GIB
-                        )),
-                        Some(now) if now.size < one.size => lost.push(format!(
-                            "memory module {} has {} GiB, {} before",
-                            one.slot,
-                            now.size / GIB,
-                            one.size / GIB
-                        )),
-                        Some(_) => {}
-                    }
+                let now = by_slot(modules);
+                for (slot, before) in by_slot(&self.modules) {
+                    let now = now.get(slot).map_or(&[][..], Vec::as_slice);
+                    lost.extend(change_of_slot(slot, &before, now));
                 }
             }
             _ => {
@@ -203,7 +197,55 @@ impl HardwareInventory {
     }
 }
 
+/// The modules of each name.
+fn by_slot<'m>(
+    modules: impl IntoIterator<Item = &'m MemoryModule>,
+) -> BTreeMap<&'m str, Vec<&'m MemoryModule>> {
+    let mut found: BTreeMap<&str, Vec<&MemoryModule>> = BTreeMap::new();
+    for module in modules {
+        found.entry(&module.slot).or_default().push(module);
+    }
+    found
+}
+
+/// What is missing of the modules of one name.
+fn change_of_slot(slot: &str, before: &[&MemoryModule], now: &[&MemoryModule]) -> Option<String> {
+    let gib = |modules: &[&MemoryModule]| {
+        let bytes = modules.iter().map(|one| one.size);
+        bytes.fold(0, u64::saturating_add) / GIB
+    };
+    let (had, has) = (gib(before), gib(now));
+    let (count, left) = (before.len(), now.len());
+    match count {
+        1 if left == 0 => Some(format!("memory module {slot}, {had} GiB, is gone")),
+        1 if has < had => Some(format!("memory module {slot} has {has} GiB, {had} before")),
+        2.. if left < count => Some(format!(
+            "{left} memory modules {slot} with {has} GiB, {count} with {had} before"
+        )),
+        2.. if has < had => Some(format!(
+            "memory modules {slot} have {has} GiB, {had} before"
+        )),
+        _ => None,
+    }
+}
+
+/// The NICs that are known again after a boot: a virtual function may have another address each time.
+fn own_nics(host: &HostFacts) -> impl Iterator<Item = &HostLink> {
+    host.nics().filter(|nic| !nic.virtual_function)
+}
+
 impl KnownLink {
+    /// Was it written down by an address that is none of a NIC's own: a virtual function's, or that of the bond that the NIC was in?
+    fn is_of_no_nic(&self, host: &HostFacts) -> bool {
+        let links = || host.links.known().into_iter().flatten();
+        let is_virtual = links()
+            .any(|link| link.virtual_function && (link.mac == self.mac || link.name == self.name));
+        let is_bond = links().any(|link| !link.physical && link.mac == self.mac);
+        let of_another = host.nics().any(|nic| nic.mac == self.mac);
+        let is_there = host.nics().any(|nic| nic.name == self.name);
+        is_virtual || (is_bond && !of_another && is_there)
+    }
+
     fn change<'h>(&self, mut nics: impl Iterator<Item = &'h HostLink>) -> Option<String> {
         let Some(nic) = nics.find(|nic| nic.mac == self.mac) else {
             return Some(format!("link {} ({}) is gone", self.name, self.mac));
@@ -238,6 +280,8 @@ mod tests {
             name: name.to_owned(),
             mac: mac.parse().unwrap(),
             physical: true,
+            virtual_function: false,
+            vlan: None,
             state: Reading::Known(LinkState::Up),
             speed: Reading::Known(10_000),
             mtu: 1500,
@@ -326,6 +370,91 @@ mod tests {
                 "link ens3 has 1000 Mb/s, 10000 before",
                 "link ens4 (52:54:00:00:00:02) is gone",
             ]
+        );
+    }
+
+    #[test]
+    fn modules_that_a_board_calls_by_one_name_are_counted() {
+        let with = |count: usize, gib: u64| {
+            let module = MemoryModule {
+                slot: "DIMM 0".to_owned(),
+                size: gib * GIB,
+            };
+            let mut host = host();
+            of(&mut host.memory).modules = Reading::Known(vec![module; count]);
+            host
+        };
+        let begun = HardwareInventory::begun(Timestamp::UNIX_EPOCH);
+        let known = begun.clone().with(&with(8, 32));
+        assert_eq!(known.modules.len(), 8);
+        assert_eq!(known.changes(&with(8, 32)), Ok(Vec::new()));
+        assert_eq!(known.clone().with(&with(1, 32)), known);
+        for (now, said) in [
+            (
+                with(1, 32),
+                "1 memory modules DIMM 0 with 32 GiB, 8 with 256 before",
+            ),
+            (
+                with(8, 16),
+                "memory modules DIMM 0 have 128 GiB, 256 before",
+            ),
+        ] {
+            assert_eq!(known.changes(&now), Ok(vec![said.to_owned()]));
+        }
+        // An inventory of before has one of them.
+        let old = HardwareInventory {
+            modules: vec![known.modules[0].clone()],
+            ..begun
+        };
+        assert_eq!(old.changes(&with(8, 32)), Ok(Vec::new()));
+        assert_eq!(old.with(&with(8, 32)).modules, known.modules);
+    }
+
+    #[test]
+    fn a_virtual_function_may_have_another_address_after_each_boot() {
+        let with = |mac: &str| {
+            let mut host = host();
+            let mut function = of(&mut host.links)[0].clone();
+            (function.name, function.virtual_function) = ("ens3v0".to_owned(), true);
+            function.mac = mac.parse().unwrap();
+            of(&mut host.links).push(function);
+            host
+        };
+        let (first, second) = (with("a2:11:00:00:00:01"), with("a2:11:00:00:00:02"));
+        let mut known = HardwareInventory::begun(Timestamp::UNIX_EPOCH).with(&first);
+        assert_eq!(known.links.len(), 2);
+        assert_eq!(known.changes(&second), Ok(Vec::new()));
+        // An inventory of before has it.
+        known.links.push(KnownLink {
+            name: "ens3v0".to_owned(),
+            mac: "a2:11:00:00:00:01".parse().unwrap(),
+            speed: None,
+        });
+        assert_eq!(known.changes(&second), Ok(Vec::new()));
+        assert_eq!(known.with(&second).links.len(), 2);
+    }
+
+    #[test]
+    fn a_nic_that_was_written_down_by_the_address_of_its_bond_is_not_gone() {
+        let mut bonded = host();
+        let mut bond = of(&mut bonded.links)[0].clone();
+        (bond.name, bond.physical) = ("mgmt-bo".to_owned(), false);
+        bond.mac = "02:00:00:00:00:09".parse().unwrap();
+        let of_bond = KnownLink {
+            name: "ens3".to_owned(),
+            mac: bond.mac,
+            speed: Some(10_000),
+        };
+        of(&mut bonded.links).push(bond);
+        let mut old = HardwareInventory::begun(known().since);
+        old.links.push(of_bond);
+        assert_eq!(old.changes(&bonded), Ok(Vec::new()));
+        assert_eq!(old.clone().with(&bonded), known());
+        // The NIC itself is out, and the bond still has its address.
+        of(&mut bonded.links).remove(0);
+        assert_eq!(
+            old.changes(&bonded),
+            Ok(vec!["link ens3 (02:00:00:00:00:09) is gone".to_owned()])
         );
     }
 
