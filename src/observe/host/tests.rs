@@ -8,8 +8,9 @@ use std::sync::mpsc;
 use std::thread;
 
 use tempfile::TempDir;
+use windrow_host::dns::ROOT;
 use windrow_host::sockets::Protocol;
-use windrow_host::{DiskKind, LinkState};
+use windrow_host::{DiskKind, LinkState, NoAnswer};
 
 use super::*;
 
@@ -72,6 +73,7 @@ fn links_are_those_that_ip_lists_with_address_and_mtu() {
                     .is_some_and(|name| name.split('@').next() == Some(&link.name))
             })
             .unwrap_or_else(|| panic!("{} is not in {text}", link.name));
+        // That of a bond's port stands at the end of its line (`permaddr`).
         assert!(line.contains(&link.mac.to_string()), "{line}");
         assert!(line.contains(&format!("mtu {} ", link.mtu)), "{line}");
         let is_up = line.contains("LOWER_UP");
@@ -194,6 +196,93 @@ fn disks_are_told_from_sticks_volumes_and_what_is_made_of_others() {
 }
 
 #[test]
+fn a_disk_over_a_network_is_none_of_the_machine() {
+    let (_root, layout) = machine(&[
+        ("/sys/block/nvme0n1/size", "2000\n"),
+        ("/sys/block/nvme0n1/device/transport", "pcie\n"),
+        ("/sys/block/nvme1n1/size", "2000\n"),
+        ("/sys/block/nvme1n1/device/transport", "tcp\n"),
+        ("/sys/block/nvme2n1/size", "2000\n"),
+        ("/sys/block/nvme2n1/device/nvme2/transport", "tcp\n"),
+        ("/sys/block/nvme3n1/size", "2000\n"),
+        ("/sys/block/nvme3n1/device/nvme3/transport", "pcie\n"),
+        ("/sys/block/ublkb0/size", "2000\n"),
+    ]);
+    let disks = disks::disks(&layout);
+    let shown: Vec<_> = disks
+        .known()
+        .unwrap()
+        .iter()
+        .map(|disk| &disk.name)
+        .collect();
+    assert_eq!(shown, ["nvme0n1", "nvme3n1"]);
+}
+
+#[test]
+fn the_name_of_a_disk_is_followed_through_every_link() {
+    let (_root, layout) = machine(&[
+        ("/sys/block/sda/size", "2000\n"),
+        ("/dev/sda", ""),
+        ("/dev/sda1", ""),
+        ("/dev/disk/by-label/.keep", ""),
+    ]);
+    symlink("sda", layout.path("/dev/rootdisk")).unwrap();
+    symlink("../../rootdisk", layout.path("/dev/disk/by-label/OS")).unwrap();
+    for device in ["/dev/sda", "/dev/rootdisk", "/dev/disk/by-label/OS"] {
+        let behind = device_behind(&layout, device);
+        assert_eq!(behind.known().map(String::as_str), Some("sda"), "{device}");
+    }
+    for device in ["/dev/sda1", "/dev/sdb"] {
+        assert!(device_behind(&layout, device).known().is_none(), "{device}");
+    }
+}
+
+#[test]
+fn a_port_of_a_bond_keeps_its_own_address() {
+    let (_root, layout) = machine(&[
+        ("/sys/class/net/ens3/device/vendor", ""),
+        ("/sys/class/net/ens3/address", "52:54:00:00:00:05\n"),
+        (
+            "/sys/class/net/ens3/bonding_slave/perm_hwaddr",
+            "52:54:00:00:00:05\n",
+        ),
+        ("/sys/class/net/ens4/device/vendor", ""),
+        ("/sys/class/net/ens4/address", "52:54:00:00:00:05\n"),
+        (
+            "/sys/class/net/ens4/bonding_slave/perm_hwaddr",
+            "52:54:00:00:00:06\n",
+        ),
+        ("/sys/class/net/ens5/device/physfn/x", ""),
+        ("/sys/class/net/ens5/address", "a2:11:00:00:00:01\n"),
+        ("/sys/class/net/mgmt-bo/bonding/x", ""),
+        ("/sys/class/net/mgmt-bo/address", "52:54:00:00:00:05\n"),
+    ]);
+    let links = links::links(&layout);
+    let shown: Vec<_> = links
+        .known()
+        .unwrap()
+        .iter()
+        .map(|link| {
+            (
+                link.name.as_str(),
+                link.mac.to_string(),
+                link.virtual_function,
+            )
+        })
+        .collect();
+    let mac = |last: &str| format!("52:54:00:00:00:{last}");
+    assert_eq!(
+        shown,
+        [
+            ("ens3", mac("05"), false),
+            ("ens4", mac("06"), false),
+            ("ens5", "a2:11:00:00:00:01".to_owned(), true),
+            ("mgmt-bo", mac("05"), false),
+        ]
+    );
+}
+
+#[test]
 fn a_link_that_is_down_has_no_speed_and_pods_links_are_left_out() {
     let (_root, layout) = machine(&[
         ("/sys/class/net/ens3/device/vendor", ""),
@@ -213,6 +302,11 @@ fn a_link_that_is_down_has_no_speed_and_pods_links_are_left_out() {
         ("/sys/class/net/mgmt-br/flags", "0x1003\n"),
         ("/sys/class/net/mgmt-br/carrier", "0\n"),
         ("/sys/class/net/cali1/address", "ee:ee:ee:ee:ee:ee\n"),
+        ("/sys/class/net/mgmt-br.100/address", "52:54:00:00:00:03\n"),
+        (
+            "/proc/net/vlan/config",
+            "VLAN Dev name\t | VLAN ID\nName-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\nmgmt-br.100    | 100  | mgmt-br\n",
+        ),
     ]);
     let links = links::links(&layout);
     let shown: Vec<_> = links
@@ -234,8 +328,11 @@ fn a_link_that_is_down_has_no_speed_and_pods_links_are_left_out() {
             ("ens3", true, Some(LinkState::Up), Some(25_000)),
             ("ens4", true, Some(LinkState::Down), None),
             ("mgmt-br", false, Some(LinkState::NoCarrier), None),
+            ("mgmt-br.100", false, None, None),
         ]
     );
+    let vlans = links.known().unwrap().iter().map(|link| link.vlan);
+    assert_eq!(vlans.collect::<Vec<_>>(), [None, None, None, Some(100)]);
     assert_eq!(links.known().unwrap()[0].errors, 7);
 }
 
@@ -341,11 +438,15 @@ fn a_time_server_tells_how_far_the_clock_is_off_and_a_wrong_one_does_not() {
         "{behind}"
     );
     let unset = server(|question| Some(answer(question, 16)));
-    let why = wait(ask_for_time(unset, Timestamp::now)).unwrap_err();
-    assert!(why.contains("not synchronised"), "{why}");
+    let no_answer = wait(ask_for_time(unset, Timestamp::now)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::Refused);
+    assert!(no_answer.why.contains("not synchronised"), "{no_answer:?}");
     let silent = server(|_| None);
-    let why = wait(ask_for_time(silent, Timestamp::now)).unwrap_err();
-    assert!(why.contains("does not answer within"), "{why}");
+    let no_answer = wait(ask_for_time(silent, Timestamp::now)).unwrap_err();
+    assert!(
+        no_answer.why.contains("does not answer within"),
+        "{no_answer:?}"
+    );
 }
 
 #[test]
@@ -377,17 +478,49 @@ fn a_name_server_answers_refuses_or_stays_silent() {
         wait(ask_name_server(of_ipv6, "time.example", 7)),
         Ok(vec![Ipv6Addr::LOCALHOST.into()])
     );
-    let refusing = server(|question| Some(answer(question, 5)));
-    let why = wait(ask_name_server(refusing, ".", 7)).unwrap_err();
-    assert!(why.contains("REFUSED"), "{why}");
+    // Without the internet it finds no root; it refuses it where it answers for its own names alone.
+    for code in [2, 5] {
+        let closed = server(move |question| Some(answer(question, code)));
+        assert_eq!(wait(ask_name_server(closed, ROOT, 7)), Ok(Vec::new()));
+        let no_answer = wait(ask_name_server(closed, "time.example", 7)).unwrap_err();
+        assert_eq!(no_answer.kind, NoAnswer::Refused, "{no_answer:?}");
+    }
+    let broken = server(|question| Some(question.to_vec()));
+    let no_answer = wait(ask_name_server(broken, ROOT, 7)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::Silent, "{no_answer:?}");
     let silent = server(|_| None);
-    let why = wait(ask_name_server(silent, ".", 7)).unwrap_err();
-    assert!(why.contains("does not answer within"), "{why}");
+    let no_answer = wait(ask_name_server(silent, ROOT, 7)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::Silent);
+    assert!(
+        no_answer.why.contains("does not answer within"),
+        "{no_answer:?}"
+    );
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = gone.local_addr().unwrap();
     drop(gone);
-    let why = wait(ask_name_server(address, ".", 7)).unwrap_err();
-    assert!(why.contains("nothing listens there"), "{why}");
+    let no_answer = wait(ask_name_server(address, ROOT, 7)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::Silent);
+    assert!(
+        no_answer.why.contains("nothing listens there"),
+        "{no_answer:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_sent_from_here_is_not_the_silence_of_a_server() {
+    // The kernel lets no socket broadcast that did not ask to.
+    let nowhere = "255.255.255.255:9".parse().unwrap();
+    let no_answer = wait(ask_name_server(nowhere, ROOT, 7)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::NotAsked, "{no_answer:?}");
+    let no_answer = wait(takes_connections(nowhere)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::NotAsked, "{no_answer:?}");
+    let no_answer = wait(look_up("name.invalid", 443)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::NotAsked, "{no_answer:?}");
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = gone.local_addr().unwrap();
+    drop(gone);
+    let no_answer = wait(takes_connections(address)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::Silent, "{no_answer:?}");
 }
 
 #[test]

@@ -168,6 +168,7 @@ fn one_name_server_that_answers_is_enough_and_none_fails() {
         server: server.to_owned(),
         name: "time.example".to_owned(),
         answer,
+        no_answer: None,
     };
     let right = || Reading::Known(vec!["10.0.0.3".parse().unwrap()]);
     let silent = || Reading::unknown("does not answer within 6 s");
@@ -202,6 +203,7 @@ fn a_clock_that_is_off_is_worth_a_look_and_silent_time_servers_fail() {
             .map(|behind_millis| NtpReading {
                 server: "t".to_owned(),
                 behind_millis,
+                no_answer: None,
             })
             .collect(),
         ..around()
@@ -284,6 +286,7 @@ fn a_cluster_that_does_not_answer_cannot_be_joined() {
         join: Some(JoinReading {
             server: "vip.example port 443".to_owned(),
             answers,
+            no_answer: None,
         }),
         ..around()
     };
