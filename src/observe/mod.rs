@@ -11,6 +11,7 @@ pub mod harvester_console;
 pub mod host;
 pub mod kube_vip;
 pub mod kubelet;
+mod link_masters;
 pub mod management;
 pub mod network;
 pub mod objects;

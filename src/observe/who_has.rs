@@ -13,6 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, eth, socket_with};
 use windrow_harvester::network::{MacAddress, NetworkLink, link_for};
 use windrow_harvester::who_has::{Claim, PROBES, claim, groups, probe};
 
+use super::link_masters::LinkMasters;
 use super::network::links;
 
 /// Longer than any ARP frame, and than what is read of a neighbour's message.
@@ -27,7 +28,8 @@ pub struct Claims {
     pub others: BTreeSet<Claim>,
 }
 
-/// Asks on a link who has an address. Blocks for as long as `waits` say.
+/// Asks on a link who has an address; instead of a port on its bridge or bond, where the kernel hands up what comes in. Blocks for as long
+/// as `waits` say.
 ///
 /// # Errors
 ///
@@ -78,13 +80,19 @@ struct Target {
 fn target(address: IpAddr, named: Option<&str>) -> Result<Target, String> {
     let links = links().map_err(|error| format!("the kernel does not list its links: {error}"))?;
     let (links, names): (Vec<NetworkLink>, Vec<LinkAddr>) = links.into_iter().unzip();
-    let link = link_for(&links, address, named)?;
-    let mut all = links.iter().zip(names);
-    let found = all.find(|(one, _)| one.name == link.name);
-    let (link, at) = found.ok_or_else(|| format!("{} is gone", link.name))?;
+    let named = link_for(&links, address, named)?;
+    let masters = LinkMasters::read().map_err(|error| {
+        format!("the kernel does not tell of which bridge or bond a link is a port: {error}")
+    })?;
+    let all = || links.iter().zip(&names);
+    let index = |wanted: usize| all().find(|(_, at)| at.ifindex() == wanted);
+    let found = all().find(|(one, _)| one.name == named.name);
+    let found = found
+        .and_then(|(_, at)| index(masters.top(at.ifindex(), |master| index(master).is_some())));
+    let (link, at) = found.ok_or_else(|| format!("{} is gone", named.name))?;
     Ok(Target {
-        link: link.clone(),
-        at,
+        link: link_for(&links, address, Some(&link.name))?.clone(),
+        at: *at,
         own: links.iter().map(|link| link.mac).collect(),
     })
 }

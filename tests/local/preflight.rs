@@ -235,8 +235,36 @@ fn a_name_server_that_is_no_address_fails() {
     assert_eq!((code, names.as_str()), (4, "fails"), "{row}");
 }
 
-/// Runs the script that stands before Harvester's installer, with stand-ins for `windrow` and `curl`.
+#[test]
+fn of_another_machines_disk_no_server_is_said_to_be_missing_or_silent() {
+    let files = Files::new();
+    files.write(
+        "oem/harvester.config",
+        "os: {hostname: node1, dnsNameservers: [192.0.2.53], ntpServers: [0.suse.pool.ntp.org]}\n\
+         serverUrl: https://192.0.2.10:443\ninstall: {mode: join, device: /dev/sda}\n",
+    );
+    for check in ["name-servers", "time-servers", "join"] {
+        let (_, outcome, row) = files.row(check, &[]);
+        assert_eq!(outcome, "unknown", "{row}");
+        assert_eq!(
+            row["unknown"][0],
+            "it is asked of the machine itself, not below another root"
+        );
+    }
+}
+
+/// Runs the script that stands before Harvester's installer, with stand-ins for `windrow`, `timeout` and `curl`.
 fn before_installer(cmdline: &str, verdict: i32, curl_works: bool) -> (Output, String) {
+    let timeout = "shift 4; exec \"$@\"";
+    before_installer_with(timeout, cmdline, verdict, curl_works)
+}
+
+fn before_installer_with(
+    timeout: &str,
+    cmdline: &str,
+    verdict: i32,
+    curl_works: bool,
+) -> (Output, String) {
     use std::os::unix::fs::PermissionsExt as _;
     let files = Files::new();
     let asked = files.0.path().join("asked");
@@ -248,6 +276,7 @@ fn before_installer(cmdline: &str, verdict: i32, curl_works: bool) -> (Output, S
         "windrow",
         format!("echo \"$*\" >{}; exit {verdict}", asked.display()),
     );
+    program("timeout", timeout.to_owned());
     let curl = match curl_works {
         true => "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo os: {} >\"$2\"; shift; done",
         false => "exit 6",
@@ -283,6 +312,20 @@ fn before_the_installer_only_a_machine_that_fails_waits_for_a_person() {
     }
     let warn = format!("{} windrow.preflight=warn\n", live.trim());
     assert!(before_installer(&warn, 4, true).0.status.success());
+}
+
+#[test]
+fn before_the_installer_a_preflight_that_hangs_is_given_up() {
+    let live = "root=live:CDLABEL=COS_LIVE\n";
+    let given_up = "echo \"$*\" >&2; exit 124";
+    let (done, asked) = before_installer_with(given_up, live, 4, true);
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(asked, "");
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(
+        said,
+        "--foreground -k 10 120 windrow preflight --platform harvester\n"
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::process::{Child, Output, Stdio};
 
 use serde_json::{Value, json};
-use wire::{Namespace, PEER, PEER_MAC, PEER_V6, VIP, VIP_V6, until, wire};
+use wire::{Namespace, OURS, PEER, PEER_MAC, PEER_V6, VIP, VIP_V6, until, wire};
 
 use crate::support::wire;
 
@@ -44,6 +44,34 @@ fn an_address_that_nobody_has_is_free_and_one_that_the_other_machine_has_is_not(
     assert!(
         said.starts_with(&format!(
             "{PEER} is used by another on eth0:\n  {PEER_MAC} has it\n"
+        )),
+        "{said}"
+    );
+    assert_eq!(code, 4);
+}
+
+#[test]
+fn on_a_port_of_a_bridge_the_bridge_is_asked() {
+    let Some((here, _there)) = wire() else { return };
+    here.sh(&format!(
+        "ip link add mgmt-br type bridge; ip address flush dev eth0; ip link set eth0 master mgmt-br
+         ip address add {OURS}/24 dev mgmt-br; ip link set mgmt-br up"
+    ));
+    here.sh(&until("mgmt-br", "state UP"));
+    let (free, used) = (
+        look(&here, &[VIP, "-i", "eth0"]),
+        look(&here, &[PEER, "-i", "eth0"]),
+    );
+    let (code, said) = end(free);
+    assert_eq!(
+        said,
+        format!("{VIP} is free: no answer to 3 ARP probes on mgmt-br\n")
+    );
+    assert_eq!(code, 0);
+    let (code, said) = end(used);
+    assert!(
+        said.starts_with(&format!(
+            "{PEER} is used by another on mgmt-br:\n  {PEER_MAC} has it\n"
         )),
         "{said}"
     );

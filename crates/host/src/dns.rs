@@ -8,6 +8,9 @@ use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE
 /// The port of name servers.
 pub const PORT: u16 = 53;
 
+/// What is asked for where no name is wanted. Without the internet many servers refuse it, or find nothing: [`any_answer`].
+pub const ROOT: &str = ".";
+
 /// Which of a name's addresses are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressFamily {
@@ -17,14 +20,14 @@ pub enum AddressFamily {
     Ipv6,
 }
 
-/// The packet that asks for a name's addresses. The name `.` asks for the root's servers, which every resolver knows.
+/// The packet that asks for a name's addresses. The name [`ROOT`] asks for the root's servers: it only shows whether a server answers.
 ///
 /// # Errors
 ///
 /// Why the name cannot be asked for.
 pub fn request(id: u16, name: &str, family: AddressFamily) -> Result<Vec<u8>, String> {
     let (name, kind) = match (name, family) {
-        (".", _) => ("", TYPE::NS),
+        (ROOT, _) => ("", TYPE::NS),
         (name, AddressFamily::Ipv4) => (name.trim_end_matches('.'), TYPE::A),
         (name, AddressFamily::Ipv6) => (name.trim_end_matches('.'), TYPE::AAAA),
     };
@@ -45,14 +48,7 @@ pub fn request(id: u16, name: &str, family: AddressFamily) -> Result<Vec<u8>, St
 ///
 /// What is wrong with the answer, as the end of a sentence that begins with the server.
 pub fn addresses(answer: &[u8], id: u16) -> Result<Vec<IpAddr>, String> {
-    let packet = Packet::parse(answer)
-        .map_err(|error| format!("does not answer as a name server does: {error}"))?;
-    if packet.id() != id || !packet.has_flags(PacketFlag::RESPONSE) {
-        return Err(
-            "does not answer as a name server does: the answer belongs to another question"
-                .to_owned(),
-        );
-    }
+    let packet = reply(answer, id)?;
     match packet.rcode() {
         RCODE::NoError | RCODE::NameError => {}
         RCODE::Refused => return Err("refuses to answer (REFUSED)".to_owned()),
@@ -68,6 +64,28 @@ pub fn addresses(answer: &[u8], id: u16) -> Result<Vec<IpAddr>, String> {
     };
     let answers = packet.answers.iter();
     Ok(answers.filter_map(|one| address(&one.rdata)).collect())
+}
+
+/// Is it an answer at all? Its code does not matter: a server without the internet refuses to name the root's servers, or does not find
+/// them, and works.
+///
+/// # Errors
+///
+/// As those of [`addresses`].
+pub fn any_answer(answer: &[u8], id: u16) -> Result<(), String> {
+    reply(answer, id).map(drop)
+}
+
+fn reply(answer: &[u8], id: u16) -> Result<Packet<'_>, String> {
+    let packet = Packet::parse(answer)
+        .map_err(|error| format!("does not answer as a name server does: {error}"))?;
+    match packet.id() == id && packet.has_flags(PacketFlag::RESPONSE) {
+        true => Ok(packet),
+        false => Err(
+            "does not answer as a name server does: the answer belongs to another question"
+                .to_owned(),
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -105,11 +123,16 @@ mod tests {
         }
         let unknown = answer(&question, RCODE::NameError, None);
         assert_eq!(addresses(&unknown, 7), Ok(Vec::new()));
-        let root = request(8, ".", Ipv4).unwrap();
-        assert_eq!(
-            addresses(&answer(&root, RCODE::NoError, None), 8),
-            Ok(Vec::new())
-        );
+    }
+
+    #[test]
+    fn a_server_that_refuses_the_root_or_does_not_find_it_answers_all_the_same() {
+        let root = request(8, ROOT, Ipv4).unwrap();
+        for code in [RCODE::NoError, RCODE::Refused, RCODE::ServerFailure] {
+            assert_eq!(any_answer(&answer(&root, code, None), 8), Ok(()));
+        }
+        assert!(any_answer(&root, 8).is_err(), "an echo is no answer");
+        assert!(any_answer(&answer(&root, RCODE::NoError, None), 9).is_err());
     }
 
     #[test]

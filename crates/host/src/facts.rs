@@ -226,10 +226,16 @@ pub enum LinkState {
 pub struct HostLink {
     /// Its name.
     pub name: String,
-    /// Its hardware address.
+    /// Its own hardware address, also where it lends itself the one of a bond.
     pub mac: MacAddress,
     /// Is there a device behind it? A bond, a bridge or a VLAN has none.
     pub physical: bool,
+    /// Is it a virtual function of another link (SR-IOV)? Its address may be another one after each boot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub virtual_function: bool,
+    /// The VLAN whose packets it carries; absent where it is no VLAN's link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
     /// Is it up?
     pub state: Reading<LinkState>,
     /// Mb/s.
@@ -262,6 +268,12 @@ impl HostFacts {
     pub fn link(&self, name: &str) -> Option<&HostLink> {
         let links = self.links.known()?;
         links.iter().find(|link| link.name == name)
+    }
+
+    /// The first link of a VLAN.
+    pub fn vlan_link(&self, vlan: u16) -> Option<&HostLink> {
+        let links = self.links.known()?;
+        links.iter().find(|link| link.vlan == Some(vlan))
     }
 
     /// The links with a device behind them.

@@ -3,6 +3,8 @@
 //! What is new is taken in, what was not known is filled in, and nothing is ever taken out by itself: a module that is lost once
 //! is said until a person says that it was meant.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use windrow_harvester::network::MacAddress;
@@ -96,9 +98,11 @@ impl HardwareInventory {
         }
         if let Some(memory) = host.memory.known() {
             self.memory = self.memory.max(Some(memory.total));
-            for module in memory.modules.known().into_iter().flatten() {
-                if self.modules.iter().all(|one| one.slot != module.slot) {
-                    self.modules.push(module.clone());
+            for (slot, now) in by_slot(memory.modules.known().into_iter().flatten()) {
+                // Some boards call every slot the same.
+                if self.modules.iter().filter(|one| one.slot == slot).count() < now.len() {
+                    self.modules.retain(|one| one.slot != slot);
+                    self.modules.extend(now.into_iter().cloned());
                 }
             }
         }
@@ -111,7 +115,8 @@ impl HardwareInventory {
                 });
             }
         }
-        for nic in host.nics() {
+        self.links.retain(|one| !one.is_of_no_nic(host));
+        for nic in own_nics(host) {
             let speed = nic.speed.known().copied();
             match self.links.iter_mut().find(|one| one.mac == nic.mac) {
                 Some(known) => known.speed = known.speed.max(speed),
@@ -158,8 +163,8 @@ impl HardwareInventory {
             }));
         }
         if host.links.known().is_some() {
-            let links = self.links.iter();
-            lost.extend(links.filter_map(|one| one.change(host.nics())));
+            let links = self.links.iter().filter(|one| !one.is_of_no_nic(host));
+            lost.extend(links.filter_map(|one| one.change(own_nics(host))));
         }
         Ok(lost)
     }
@@ -171,21 +176,10 @@ impl HardwareInventory {
         };
         match memory.modules.known() {
             Some(modules) if !self.modules.is_empty() => {
-                for one in &self.modules {
-                    match modules.iter().find(|module| module.slot == one.slot) {
-                        None => lost.push(format!(
-                            "memory module {}, {} GiB, is gone",
-                            one.slot,
-                            one.size / GIB
-                        )),
-                        Some(now) if now.size < one.size => lost.push(format!(
-                            "memory module {} has {} GiB, {} before",
-                            one.slot,
-                            now.size / GIB,
-                            one.size / GIB
-                        )),
-                        Some(_) => {}
-                    }
+                let now = by_slot(modules);
+                for (slot, before) in by_slot(&self.modules) {
+                    let now = now.get(slot).map_or(&[][..], Vec::as_slice);
+                    lost.extend(change_of_slot(slot, &before, now));
                 }
             }
             _ => {
@@ -203,7 +197,55 @@ impl HardwareInventory {
     }
 }
 
+/// The modules of each name.
+fn by_slot<'m>(
+    modules: impl IntoIterator<Item = &'m MemoryModule>,
+) -> BTreeMap<&'m str, Vec<&'m MemoryModule>> {
+    let mut found: BTreeMap<&str, Vec<&MemoryModule>> = BTreeMap::new();
+    for module in modules {
+        found.entry(&module.slot).or_default().push(module);
+    }
+    found
+}
+
+/// What is missing of the modules of one name.
+fn change_of_slot(slot: &str, before: &[&MemoryModule], now: &[&MemoryModule]) -> Option<String> {
+    let gib = |modules: &[&MemoryModule]| {
+        let bytes = modules.iter().map(|one| one.size);
+        bytes.fold(0, u64::saturating_add) / GIB
+    };
+    let (had, has) = (gib(before), gib(now));
+    let (count, left) = (before.len(), now.len());
+    match count {
+        1 if left == 0 => Some(format!("memory module {slot}, {had} GiB, is gone")),
+        1 if has < had => Some(format!("memory module {slot} has {has} GiB, {had} before")),
+        2.. if left < count => Some(format!(
+            "memory modules {slot}: {left} with {has} GiB, {count} with {had} before"
+        )),
+        2.. if has < had => Some(format!(
+            "memory modules {slot} have {has} GiB, {had} before"
+        )),
+        _ => None,
+    }
+}
+
+/// The NICs that are known again after a boot: a virtual function may have another address each time.
+fn own_nics(host: &HostFacts) -> impl Iterator<Item = &HostLink> {
+    host.nics().filter(|nic| !nic.virtual_function)
+}
+
 impl KnownLink {
+    /// Was it written down by an address that is none of a NIC's own: a virtual function's, or that of the bond that the NIC was in?
+    fn is_of_no_nic(&self, host: &HostFacts) -> bool {
+        let links = || host.links.known().into_iter().flatten();
+        let is_virtual = links()
+            .any(|link| link.virtual_function && (link.mac == self.mac || link.name == self.name));
+        let is_bond = links().any(|link| !link.physical && link.mac == self.mac);
+        let of_another = host.nics().any(|nic| nic.mac == self.mac);
+        let is_there = host.nics().any(|nic| nic.name == self.name);
+        is_virtual || (is_bond && !of_another && is_there)
+    }
+
     fn change<'h>(&self, mut nics: impl Iterator<Item = &'h HostLink>) -> Option<String> {
         let Some(nic) = nics.find(|nic| nic.mac == self.mac) else {
             return Some(format!("link {} ({}) is gone", self.name, self.mac));
@@ -220,165 +262,5 @@ fn fixed(host: &HostFacts) -> impl Iterator<Item = &BlockDevice> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Cpus, DiskKind, LinkState, Memory, Reading};
-
-    fn host() -> HostFacts {
-        let disk = |name: &str, serial: &str| BlockDevice {
-            name: name.to_owned(),
-            size: 900 * GIB,
-            kind: Reading::Known(DiskKind::Nvme),
-            model: String::new(),
-            serial: serial.to_owned(),
-            links: Vec::new(),
-            removable: false,
-        };
-        let link = |name: &str, mac: &str| HostLink {
-            name: name.to_owned(),
-            mac: mac.parse().unwrap(),
-            physical: true,
-            state: Reading::Known(LinkState::Up),
-            speed: Reading::Known(10_000),
-            mtu: 1500,
-            addresses: Vec::new(),
-            packets: 0,
-            errors: 0,
-        };
-        let module = |slot: &str| MemoryModule {
-            slot: slot.to_owned(),
-            size: 32 * GIB,
-        };
-        HostFacts {
-            cpus: Reading::Known(Cpus {
-                model: String::new(),
-                logical: 32,
-                cores: Reading::Known(16),
-                virtualisation: Reading::default(),
-            }),
-            memory: Reading::Known(Memory {
-                total: 62 * GIB,
-                available: GIB,
-                installed: Reading::Known(64 * GIB),
-                modules: Reading::Known(vec![module("A1"), module("B1")]),
-            }),
-            disks: Reading::Known(vec![disk("nvme0n1", "S1"), disk("sda", "")]),
-            links: Reading::Known(vec![
-                link("ens3", "52:54:00:00:00:01"),
-                link("ens4", "52:54:00:00:00:02"),
-            ]),
-            ..HostFacts::default()
-        }
-    }
-
-    fn known() -> HardwareInventory {
-        HardwareInventory::begun("2026-11-23T10:00:00Z".parse().unwrap()).with(&host())
-    }
-
-    fn changes(change: impl FnOnce(&mut HostFacts)) -> Vec<String> {
-        let mut now = host();
-        change(&mut now);
-        known().changes(&now).unwrap()
-    }
-
-    fn of<T>(reading: &mut Reading<T>) -> &mut T {
-        match reading {
-            Reading::Known(value) => value,
-            Reading::Unknown { unknown } => panic!("{unknown}"),
-        }
-    }
-
-    #[test]
-    fn what_is_as_it_was_is_no_change_and_neither_is_what_came_or_what_cannot_be_read() {
-        assert_eq!(changes(|_| {}), Vec::<String>::new());
-        let grown = changes(|now| {
-            of(&mut now.cpus).logical = 64;
-            let mut more = of(&mut now.disks)[0].clone();
-            more.serial = "S2".to_owned();
-            of(&mut now.disks).push(more);
-        });
-        assert_eq!(grown, Vec::<String>::new());
-        let unread = changes(|now| {
-            now.cpus = Reading::default();
-            now.memory = Reading::default();
-            now.disks = Reading::default();
-            of(&mut now.links)[0].speed = Reading::unknown("the cable is out");
-        });
-        assert_eq!(unread, Vec::<String>::new());
-        assert!(known().changes(&HostFacts::default()).is_err());
-    }
-
-    #[test]
-    fn a_lost_module_a_slower_link_and_a_disk_that_is_gone_are_named() {
-        let lost = changes(|now| {
-            of(&mut now.cpus).logical = 16;
-            of(&mut of(&mut now.memory).modules).remove(0);
-            of(&mut now.disks).remove(0);
-            of(&mut now.links)[0].speed = Reading::Known(1_000);
-            of(&mut now.links).remove(1);
-        });
-        assert_eq!(
-            lost,
-            [
-                "16 processors, 32 before",
-                "memory module A1, 32 GiB, is gone",
-                "disk nvme0n1 (S1), 900 GiB, is gone",
-                "link ens3 has 1000 Mb/s, 10000 before",
-                "link ens4 (52:54:00:00:00:02) is gone",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_disk_with_a_serial_number_may_change_its_name_and_a_stick_may_go() {
-        let renamed = changes(|now| of(&mut now.disks)[0].name = "nvme1n1".to_owned());
-        assert_eq!(renamed, Vec::<String>::new());
-        let mut with_stick = host();
-        let mut stick = of(&mut with_stick.disks)[0].clone();
-        (stick.serial, stick.removable) = ("U1".to_owned(), true);
-        of(&mut with_stick.disks).push(stick);
-        let known = HardwareInventory::begun(Timestamp::UNIX_EPOCH).with(&with_stick);
-        assert_eq!(known.changes(&host()), Ok(Vec::new()));
-    }
-
-    #[test]
-    fn without_a_serial_number_a_disk_is_known_by_its_name_and_its_size() {
-        let other = changes(|now| of(&mut now.disks)[1].name = "sdb".to_owned());
-        assert_eq!(other, ["disk sda, 900 GiB, is gone"]);
-        let smaller = changes(|now| of(&mut now.disks)[1].size = 400 * GIB);
-        assert_eq!(smaller, ["disk sda, 900 GiB, is gone"]);
-    }
-
-    #[test]
-    fn without_modules_the_sum_counts_but_for_what_the_kernel_keeps() {
-        let with = |total: u64| {
-            changes(|now| {
-                let memory = of(&mut now.memory);
-                (memory.total, memory.modules) = (total, Reading::unknown("no right"));
-            })
-        };
-        assert_eq!(with(61 * GIB), Vec::<String>::new());
-        assert_eq!(with(30 * GIB), ["30 GiB of memory, 62 before"]);
-    }
-
-    #[test]
-    fn an_inventory_takes_in_what_is_new_and_keeps_what_is_missing() {
-        let mut less = host();
-        of(&mut less.disks).clear();
-        of(&mut less.links)[0].speed = Reading::Known(1_000);
-        of(&mut less.cpus).logical = 8;
-        of(&mut less.memory).total = 16 * GIB;
-        assert_eq!(known().with(&less), known());
-        let mut before = host();
-        of(&mut before.links)[0].speed = Reading::unknown("down");
-        let first = HardwareInventory::begun(known().since).with(&before);
-        assert_eq!(first.links[0].speed, None);
-        assert_eq!(first.with(&host()), known());
-        assert!(HardwareInventory::begun(known().since).is_empty() && !known().is_empty());
-        let text = serde_json::to_string(&known()).unwrap();
-        assert_eq!(
-            serde_json::from_str::<HardwareInventory>(&text).unwrap(),
-            known()
-        );
-    }
-}
+#[path = "inventory_tests.rs"]
+mod tests;

@@ -37,7 +37,8 @@ pub use inventory::{HardwareInventory, KnownDisk, KnownLink};
 pub use reading::Reading;
 pub use report::{Preflight, PreflightOutcome, PreflightRow, PreflightVerdict, RowWeight};
 pub use surroundings::{
-    DnsReading, FsyncReading, JoinReading, NtpReading, PortHolder, Surroundings, VipReading,
+    DeviceReading, DnsReading, FsyncReading, JoinReading, NoAnswer, NtpReading, PortHolder,
+    Surroundings, Unanswered, VipReading,
 };
 pub use wanted::{
     ConfiguredValue, DiskChoice, ManagementLinks, PlannedRole, WantedLink, WantedNode,

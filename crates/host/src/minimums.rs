@@ -108,6 +108,9 @@ pub struct NeededPort {
     /// Who listens there.
     #[serde(rename = "for")]
     pub listener: String,
+    /// Does the platform do without it, where another is chosen or none?
+    #[serde(default)]
+    pub packaged: bool,
 }
 
 impl PublishedMinimums {

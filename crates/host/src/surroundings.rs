@@ -16,6 +16,12 @@ pub struct Surroundings {
     /// Was nothing asked of the network, because that was wanted?
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub offline: bool,
+    /// Why nothing could be asked of the network: it is another machine's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_asked: Option<String>,
+    /// Where the names of the configured disks lead.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceReading>,
     /// Addresses that have to be free.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<VipReading>,
@@ -65,6 +71,63 @@ pub struct PortHolder {
     pub process: Option<String>,
 }
 
+/// A disk as the configuration names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceReading {
+    /// The name: `/dev/disk/by-label/OS`.
+    pub device: String,
+    /// The whole device that it leads to: `sda`.
+    pub leads_to: Reading<String>,
+}
+
+/// What it means that a server's answer is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoAnswer {
+    /// It was asked, and nothing came that is an answer.
+    Silent,
+    /// It answered, and does not say what it was asked for.
+    Refused,
+    /// It could not be asked from here, which says nothing of it.
+    NotAsked,
+}
+
+/// Why there is no answer of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unanswered {
+    /// What it means.
+    pub kind: NoAnswer,
+    /// The end of a sentence that begins with the server.
+    pub why: String,
+}
+
+impl Unanswered {
+    /// It was asked, and nothing came that is an answer.
+    pub fn silent(why: impl Into<String>) -> Self {
+        Self {
+            kind: NoAnswer::Silent,
+            why: why.into(),
+        }
+    }
+
+    /// It could not be asked.
+    pub fn not_asked(why: impl Into<String>) -> Self {
+        Self {
+            kind: NoAnswer::NotAsked,
+            why: why.into(),
+        }
+    }
+
+    /// It answered, and does not say what it was asked for.
+    pub fn refused(why: impl Into<String>) -> Self {
+        Self {
+            kind: NoAnswer::Refused,
+            why: why.into(),
+        }
+    }
+}
+
 /// A name server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -75,6 +138,22 @@ pub struct DnsReading {
     pub name: String,
     /// The addresses that it knows; or why it does not answer.
     pub answer: Reading<Vec<IpAddr>>,
+    /// What it means that the answer is not known; absent where it is known, and in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_answer: Option<NoAnswer>,
+}
+
+impl DnsReading {
+    /// What came of a question.
+    pub fn of(server: String, name: String, asked: Result<Vec<IpAddr>, Unanswered>) -> Self {
+        let (answer, no_answer) = parts(asked);
+        Self {
+            server,
+            name,
+            answer,
+            no_answer,
+        }
+    }
 }
 
 /// A time server.
@@ -85,6 +164,21 @@ pub struct NtpReading {
     pub server: String,
     /// How far the clock is behind it, in milliseconds; or why it does not tell.
     pub behind_millis: Reading<i64>,
+    /// What it means that it does not tell; absent where it tells, and in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_answer: Option<NoAnswer>,
+}
+
+impl NtpReading {
+    /// What came of a question.
+    pub fn of(server: String, asked: Result<i64, Unanswered>) -> Self {
+        let (behind_millis, no_answer) = parts(asked);
+        Self {
+            server,
+            behind_millis,
+            no_answer,
+        }
+    }
 }
 
 /// The cluster that is to be joined.
@@ -95,6 +189,28 @@ pub struct JoinReading {
     pub server: String,
     /// Does it take a connection? Or why not.
     pub answers: Reading<bool>,
+    /// What it means that it takes none; absent where it does, and in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_answer: Option<NoAnswer>,
+}
+
+impl JoinReading {
+    /// What came of a connection.
+    pub fn of(server: String, asked: Result<(), Unanswered>) -> Self {
+        let (answers, no_answer) = parts(asked.map(|()| true));
+        Self {
+            server,
+            answers,
+            no_answer,
+        }
+    }
+}
+
+fn parts<T>(asked: Result<T, Unanswered>) -> (Reading<T>, Option<NoAnswer>) {
+    match asked {
+        Ok(answer) => (Reading::Known(answer), None),
+        Err(Unanswered { kind, why }) => (Reading::unknown(why), Some(kind)),
+    }
 }
 
 /// What a write to the disk takes.

@@ -52,7 +52,13 @@ pub struct ManagementLinks {
     pub address: Option<ConfiguredValue>,
     /// Does its address come from DHCP?
     pub dhcp: bool,
+    /// The VLAN that it will be on; `None` without a tag.
+    pub vlan: Option<u16>,
 }
+
+/// The VLANs that the installer makes a link for (`getManagementInterfaceName` in harvester-installer's `pkg/console/network.go`). Others
+/// are no tag.
+const TAGGED: std::ops::RangeInclusive<u16> = 2..=4094;
 
 /// The disks that the installer takes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -172,6 +178,7 @@ pub fn harvester_node(file: &str, root: &Node) -> WantedNode {
     let fixed_vip = creates && is_static(of(install, "vipMode"));
     let mtu = of(management, "mtu").filter(|mtu| mtu.text != "0");
     let address = of(management, "ip");
+    let vlan = of(management, "vlanId").and_then(|vlan| vlan.text.parse().ok());
     WantedNode {
         automatic: reader.is_true(install, "automatic"),
         skip_checks: reader.is_true(install, "skipchecks"),
@@ -182,6 +189,7 @@ pub fn harvester_node(file: &str, root: &Node) -> WantedNode {
             mtu,
             address: address.filter(|_| !dhcp),
             dhcp,
+            vlan: vlan.filter(|vlan| TAGGED.contains(vlan)),
         },
         vip: of(install, "vip").filter(|_| fixed_vip),
         name_servers: reader.texts(os, "dnsNameservers"),
@@ -293,6 +301,7 @@ install:
     method: static
     ip: 10.0.0.11
     mtu: 9000
+    vlan_id: 100
     interfaces:
     - name: ens3
     - hwAddr: 52:54:00:00:00:01
@@ -309,6 +318,7 @@ install:
         assert_eq!(text(&node.management.mtu), "9000 node.yaml:16");
         assert_eq!(text(&node.management.address), "10.0.0.11 node.yaml:15");
         assert_eq!(node.management.links.len(), 2);
+        assert_eq!(node.management.vlan, Some(100));
         assert_eq!(node.names().collect::<Vec<_>>(), ["time.example"]);
         assert_eq!(node.role, PlannedRole::Server);
         assert!(node.automatic && !node.skip_checks && !node.management.dhcp);

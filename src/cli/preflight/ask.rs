@@ -10,8 +10,8 @@ use windrow_harvester::vip_check::{AddressClaim, VipCheck};
 use windrow_harvester::who_has::waits;
 use windrow_host::minimums::PublishedMinimums;
 use windrow_host::{
-    ConfiguredValue, DnsReading, FsyncReading, HostFacts, JoinReading, NtpReading, PlannedRole,
-    Reading, Surroundings, VipReading, WantedNode, dns, host_of, ntp,
+    ConfiguredValue, DeviceReading, DnsReading, FsyncReading, HostFacts, JoinReading, NtpReading,
+    PlannedRole, Reading, Surroundings, Unanswered, VipReading, WantedNode, dns, host_of, ntp,
 };
 
 use super::super::cluster::runtime;
@@ -22,8 +22,8 @@ use crate::backoff::random;
 use crate::causes::plain;
 use crate::layout::Layout;
 use crate::observe::host::{
-    ask_for_time, ask_name_server, configured_name_servers, file_system_of, listeners,
-    nearest_directory, takes_connections,
+    ask_for_time, ask_name_server, configured_name_servers, device_behind, file_system_of,
+    listeners, look_up, nearest_directory, takes_connections,
 };
 use crate::observe::network::{has_default_route, has_our_links};
 use crate::observe::probes::clock_is_synchronised;
@@ -55,12 +55,23 @@ pub(super) fn ask_around(
         )
     });
     let surroundings = Surroundings {
+        devices: devices(layout, wanted),
         ports: listeners(layout, &needed).into(),
         default_route: default_route.into(),
         fsync,
         ..network
     };
     Ok((surroundings, clock.into()))
+}
+
+/// Where the names of the configured disks lead.
+fn devices(layout: &Layout, wanted: &WantedNode) -> Vec<DeviceReading> {
+    let named = wanted.disks.device.iter().chain(&wanted.disks.data);
+    let reading = |device: &ConfiguredValue| DeviceReading {
+        device: device.text.clone(),
+        leads_to: device_behind(layout, &device.text),
+    };
+    named.map(reading).collect()
 }
 
 /// Says what takes seconds, to a person who waits.
@@ -125,26 +136,37 @@ async fn network(
             claims: Reading::unknown(ELSEWHERE),
         };
         return Surroundings {
+            not_asked: Some(ELSEWHERE.to_owned()),
             addresses: wanted.addresses().map(elsewhere).collect(),
             ..Surroundings::default()
         };
     }
-    let (addresses, (name_servers, time_servers), join) = tokio::join!(
+    let (addresses, servers) = tokio::join!(
         addresses(args, wanted, host),
-        servers(layout, wanted, (dns::PORT, ntp::PORT)),
-        join(wanted)
+        servers(layout, wanted, (dns::PORT, ntp::PORT))
     );
     Surroundings {
         addresses,
-        name_servers,
-        time_servers,
-        join,
-        ..Surroundings::default()
+        ..servers
     }
 }
 
-/// The addresses that have to be free, each asked for on its own.
-async fn addresses(args: &Args, wanted: &WantedNode, host: &HostFacts) -> Vec<VipReading> {
+/// The link to ask on; `None` where the address decides.
+///
+/// # Errors
+///
+/// There is none that will do, and why.
+fn link_to_ask(
+    named: Option<&str>,
+    wanted: &WantedNode,
+    host: &HostFacts,
+) -> Result<Option<String>, String> {
+    if let Some(vlan) = wanted.management.vlan {
+        return link_of_vlan(named, vlan, host).map(Some);
+    }
+    if let Some(named) = named {
+        return Ok(Some(named.to_owned()));
+    }
     let management = wanted.management.links.iter();
     let mut configured = management.filter_map(|link| match (&link.mac, &link.name) {
         (Some(Ok(mac)), _) => {
@@ -153,12 +175,31 @@ async fn addresses(args: &Args, wanted: &WantedNode, host: &HostFacts) -> Vec<Vi
         }
         (_, name) => name.clone(),
     });
-    let configured = configured.find(|name| host.link(name).is_some());
-    let link = args.interface.clone().or(configured);
+    Ok(configured.find(|name| host.link(name).is_some()))
+}
+
+fn link_of_vlan(named: Option<&str>, vlan: u16, host: &HostFacts) -> Result<String, String> {
+    let link = match named {
+        Some(name) => host.link(name).filter(|link| link.vlan == Some(vlan)),
+        None => host.vlan_link(vlan),
+    };
+    match (link, named) {
+        (Some(link), _) => Ok(link.name.clone()),
+        (None, Some(name)) => Err(format!("{name} is not the link of VLAN {vlan}")),
+        (None, None) => Err(format!("this machine has no link of VLAN {vlan} yet")),
+    }
+}
+
+/// The addresses that have to be free, each asked for on its own.
+async fn addresses(args: &Args, wanted: &WantedNode, host: &HostFacts) -> Vec<VipReading> {
+    let link = link_to_ask(args.interface.as_deref(), wanted, host);
     let asked = wanted.addresses().map(|address| {
         let (text, link) = (address.text.clone(), link.clone());
         async move {
-            let (own, claims) = claims(&text, link).await;
+            let (own, claims) = match link {
+                Ok(link) => claims(&text, link).await,
+                Err(why) => (false, Err(why)),
+            };
             VipReading {
                 address: text,
                 own,
@@ -186,12 +227,8 @@ async fn claims(address: &str, link: Option<String>) -> (bool, Result<Vec<Addres
     }
 }
 
-/// The name servers, and then the time servers by the addresses that these know. `ports`: those of both.
-async fn servers(
-    layout: &Layout,
-    wanted: &WantedNode,
-    ports: (u16, u16),
-) -> (Vec<DnsReading>, Vec<NtpReading>) {
+/// The name servers, and then the time servers and the cluster by the addresses that these know. `ports`: those of names and time.
+async fn servers(layout: &Layout, wanted: &WantedNode, ports: (u16, u16)) -> Surroundings {
     let configured = wanted.name_servers.iter();
     let mut servers: Vec<String> = configured.map(|one| one.text.clone()).collect();
     if servers.is_empty() {
@@ -200,7 +237,7 @@ async fn servers(
     let mut names: Vec<&str> = wanted.names().collect();
     names.dedup();
     if names.is_empty() {
-        names.push(".");
+        names.push(dns::ROOT);
     }
     let questions = servers
         .iter()
@@ -212,13 +249,9 @@ async fn servers(
                 let id = u16::from_le_bytes([id[0], id[1]]);
                 ask_name_server(SocketAddr::new(address, ports.0), name, id).await
             }
-            Err(_) => Err("is no address".to_owned()),
+            Err(_) => Err(Unanswered::silent("is no address")),
         };
-        DnsReading {
-            server: server.clone(),
-            name: name.to_owned(),
-            answer: answer.into(),
-        }
+        DnsReading::of(server.clone(), name.to_owned(), answer)
     });
     let readings = join_all(readings).await;
     let mut known: BTreeMap<&str, IpAddr> = BTreeMap::new();
@@ -233,38 +266,47 @@ async fn servers(
         async move {
             let told = match address {
                 Some(address) => ask_for_time(SocketAddr::new(address, ports.1), now).await,
-                None => Err("was not asked: no name server knows its address".to_owned()),
+                None => Err(Unanswered::not_asked(
+                    "was not asked: no name server knows its address",
+                )),
             };
-            NtpReading {
-                server: server.clone(),
-                behind_millis: told.into(),
-            }
+            NtpReading::of(server.clone(), told)
         }
     });
-    let times = join_all(times).await;
-    (readings, times)
+    let (time_servers, join) = tokio::join!(join_all(times), join(wanted, &known));
+    Surroundings {
+        name_servers: readings,
+        time_servers,
+        join,
+        ..Surroundings::default()
+    }
 }
 
-/// The cluster that is to be joined. The URL may hold a password: only its host is shown.
-async fn join(wanted: &WantedNode) -> Option<JoinReading> {
+/// The cluster that is to be joined, by the address that the name servers know. The URL may hold a password: only its host is shown.
+async fn join(wanted: &WantedNode, known: &BTreeMap<&str, IpAddr>) -> Option<JoinReading> {
     let url = &wanted.join.as_ref()?.text;
     let host = host_of(url)?;
     let rest = url.rsplit_once(host).map_or("", |(_, rest)| rest);
     let port = rest.trim_start_matches([']', ':']).split('/').next();
     let port = port.and_then(|port| port.parse().ok()).unwrap_or(HTTPS);
-    let answers = takes_connections(host, port).await;
-    Some(JoinReading {
-        server: format!("{host} port {port}"),
-        answers: answers.map(|()| true).into(),
-    })
+    let literal = host.parse::<IpAddr>().ok();
+    let address = match literal.or_else(|| known.get(host).copied()) {
+        Some(address) => Ok(SocketAddr::new(address, port)),
+        None => look_up(host, port).await,
+    };
+    let answers = match address {
+        Ok(address) => takes_connections(address).await,
+        Err(why) => Err(why),
+    };
+    Some(JoinReading::of(format!("{host} port {port}"), answers))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
+    use std::net::{TcpListener, UdpSocket};
     use std::thread;
 
-    use windrow_host::ConfiguredValue;
+    use windrow_host::{ConfiguredValue, HostLink};
     use windrow_model::findings::Location;
     use windrow_plan::rules::Platform;
 
@@ -303,15 +345,55 @@ mod tests {
             text: text.to_owned(),
             at: Location::line("node.yaml", 1),
         };
+        let cluster = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = cluster.local_addr().unwrap().port();
         let wanted = WantedNode {
             name_servers: vec![value("127.0.0.1"), value("nowhere")],
             time_servers: vec![value("time.example")],
+            // This machine's own resolver does not know it.
+            join: Some(value(&format!("https://vip.invalid:{port}"))),
             ..WantedNode::bare(Platform::Harvester, PlannedRole::Worker)
         };
-        let (known, told) = servers(&Layout::new("/"), &wanted, (names, times)).await;
-        let answers = known.iter().map(|reading| reading.answer.known().cloned());
-        let here = IpAddr::from([127, 0, 0, 1]);
-        assert_eq!(answers.collect::<Vec<_>>(), [Some(vec![here]), None]);
+        let around = servers(&Layout::new("/"), &wanted, (names, times)).await;
+        let answers = around.name_servers.iter();
+        let answers = answers.map(|reading| reading.answer.known().cloned());
+        let here = || Some(vec![IpAddr::from([127, 0, 0, 1])]);
+        assert_eq!(answers.collect::<Vec<_>>(), [here(), here(), None, None]);
+        let told = &around.time_servers;
         assert!(told[0].behind_millis.known().is_some(), "{told:?}");
+        assert_eq!(around.join.unwrap().answers.known(), Some(&true));
+    }
+
+    #[test]
+    fn an_address_of_a_network_with_a_vlan_is_asked_for_on_its_link_or_not_at_all() {
+        let link = |name: &str, vlan: Option<u16>| HostLink {
+            name: name.to_owned(),
+            mac: "52:54:00:00:00:01".parse().unwrap(),
+            physical: vlan.is_none(),
+            virtual_function: false,
+            vlan,
+            state: Reading::default(),
+            speed: Reading::default(),
+            mtu: 1500,
+            addresses: Vec::new(),
+            packets: 0,
+            errors: 0,
+        };
+        let host = |links| HostFacts {
+            links: Reading::Known(links),
+            ..HostFacts::default()
+        };
+        let mut wanted = WantedNode::bare(Platform::Harvester, PlannedRole::Server);
+        let (raw, tagged) = (link("ens3", None), link("ens3.100", Some(100)));
+        let both = host(vec![raw.clone(), tagged]);
+        let named = Ok(Some("ens3".to_owned()));
+        assert_eq!(link_to_ask(None, &wanted, &both), Ok(None));
+        assert_eq!(link_to_ask(Some("ens3"), &wanted, &both), named);
+        wanted.management.vlan = Some(100);
+        let on_vlan = Ok(Some("ens3.100".to_owned()));
+        assert_eq!(link_to_ask(None, &wanted, &both), on_vlan);
+        assert_eq!(link_to_ask(Some("ens3.100"), &wanted, &both), on_vlan);
+        assert!(link_to_ask(Some("ens3"), &wanted, &both).is_err());
+        assert!(link_to_ask(None, &wanted, &host(vec![raw])).is_err());
     }
 }

@@ -3,16 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use windrow_harvester::{HarvesterVersion, installer};
-use windrow_host::{PlannedRole, WantedNode, cloud_init_node, harvester_node};
+use windrow_host::{ConfiguredValue, PlannedRole, WantedNode, cloud_init_node, harvester_node};
 use windrow_model::findings::Location;
 use windrow_model::manifest::file_kind::{FileKind, kind_of};
 use windrow_model::manifest::yaml;
+use windrow_plan::rke2::config::Rke2ConfigFile;
 use windrow_plan::rules::Platform;
 use windrow_plan::version::Version;
 
 use super::super::inputs::{name_of, text_of};
 use super::super::{Context, Exit};
 use super::{Args, NamedRole};
+use crate::layout::Layout;
 use crate::observe::{platform, rke2};
 
 /// Why it is not known what is wanted.
@@ -80,9 +82,29 @@ pub(super) fn wanted_node(args: &Args, context: &Context) -> Result<WantedNode, 
             if let Some(Err(error)) = version.map(|version| version.parse::<Version>()) {
                 return Err(Wrong::usage(format!("--version: {error}")));
             }
+            if args.config.is_none() && args.host.is_none() {
+                wanted.hostname = node_name(&context.layout);
+            }
         }
     }
     Ok(wanted)
+}
+
+/// The name that RKE2's configuration gives the node; `None` where it takes the machine's.
+fn node_name(layout: &Layout) -> Option<ConfiguredValue> {
+    let mut found = rke2::config_files(layout).files;
+    // As RKE2 reads them: config.yaml first, then the drop-ins in byte order.
+    found.sort_by(|a, b| (a.place, a.name()).cmp(&(b.place, b.name())));
+    let name = |file: &Rke2ConfigFile| {
+        let root = yaml::parse_configuration(&file.text).ok()??;
+        let node = root.get("node-name")?;
+        let text = node.as_str()?.trim();
+        (!text.is_empty()).then(|| ConfiguredValue {
+            text: text.to_owned(),
+            at: Location::line(&file.shown, node.line),
+        })
+    };
+    found.iter().rev().find_map(name)
 }
 
 /// What a configuration asks for, and its text.
@@ -128,4 +150,31 @@ fn bare(asked: Option<Platform>, context: &Context) -> Result<WantedNode, Wrong>
         )
     })?;
     Ok(WantedNode::bare(platform, PlannedRole::Server))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_last_node_name_of_rke2s_configuration_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        assert_eq!(node_name(&layout), None);
+        let write = |name: &str, text: &str| {
+            let path = layout.path(&format!("/etc/rancher/rke2/{name}"));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let text = || node_name(&layout).unwrap().text;
+        write("config.yaml", "token: x\nnode-name: Rack1-Node3\n");
+        assert_eq!(text(), "Rack1-Node3");
+        write("config.yaml.d/50-name.yaml", "node-name: node4\n");
+        write("config.yaml.d/60-other.yaml", "tls-san: [a]\n");
+        assert_eq!(text(), "node4");
+        let at = node_name(&layout).unwrap().at.to_string();
+        assert!(at.ends_with("50-name.yaml:1"), "{at}");
+    }
 }

@@ -5,12 +5,12 @@ use std::fs;
 
 use windrow_host::{BlockDevice, DiskKind, Reading};
 
-use super::{names, number, text};
+use super::{cannot_read, names, number, text};
 use crate::layout::Layout;
 
 /// Block devices that are no disks, or are made of others.
 const NO_DISKS: &[&str] = &[
-    "loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd", "mtd", "drbd", "rbd",
+    "loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd", "mtd", "drbd", "rbd", "ublk",
 ];
 const SECTOR: u64 = 512;
 /// A machine has fewer disks.
@@ -32,8 +32,8 @@ fn disk(layout: &Layout, name: &str, links: &BTreeMap<String, Vec<String>>) -> O
     let file = |part: &str| format!("/sys/block/{name}/{part}");
     let device = fs::read_link(layout.path(&format!("/sys/block/{name}")));
     let device = device.map_or_else(|_| String::new(), |path| path.display().to_string());
-    // Disks over iSCSI are volumes, Longhorn's own among them.
-    if device.contains("/session") {
+    // Disks over a network are volumes, Longhorn's own among them.
+    if device.contains("/session") || is_nvme_over_network(layout, name) {
         return None;
     }
     let size = number::<u64>(layout, &file("size")).ok()?;
@@ -70,6 +70,39 @@ fn disk(layout: &Layout, name: &str, links: &BTreeMap<String, Vec<String>>) -> O
         links: links.get(name).cloned().unwrap_or_default(),
         removable: number::<u8>(layout, &file("removable")) == Ok(1) || device.contains("/usb"),
     })
+}
+
+/// Is it reached by NVMe over TCP or the like? Below a subsystem with several paths each controller has its own directory.
+fn is_nvme_over_network(layout: &Layout, name: &str) -> bool {
+    if !name.starts_with("nvme") {
+        return false;
+    }
+    let device = format!("/sys/block/{name}/device");
+    let below = names(layout, &device).unwrap_or_default();
+    let controllers = below.iter().map(|below| format!("{device}/{below}"));
+    let mut known = controllers
+        .chain([device.clone()])
+        .filter_map(|path| text(layout, &format!("{path}/transport")).ok())
+        .peekable();
+    known.peek().is_some() && known.all(|transport| transport != "pcie")
+}
+
+/// The whole device that the name of a disk leads to, as the installer follows it: through every link.
+pub fn device_behind(layout: &Layout, device: &str) -> Reading<String> {
+    let path = fs::canonicalize(layout.path(device));
+    let name = path
+        .map_err(|error| cannot_read(device, &error))
+        .and_then(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.map(str::to_owned)
+                .ok_or_else(|| format!("{device} is no device"))
+        });
+    let is_whole = |name: &String| layout.path(&format!("/sys/block/{name}")).exists();
+    let whole = name.and_then(|name| match is_whole(&name) {
+        true => Ok(name),
+        false => Err(format!("{device} leads to no whole disk")),
+    });
+    whole.into()
 }
 
 /// The names below /dev/disk, by the device that they lead to.

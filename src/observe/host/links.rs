@@ -13,16 +13,17 @@ use crate::layout::Layout;
 /// A machine has fewer of these.
 const MOST: usize = 256;
 
-/// The links that are a device's, a bond's or a bridge's: those to pods and machines are many.
+/// The links that are a device's, a bond's, a bridge's or a VLAN's: those to pods and machines are many.
 pub fn links(layout: &Layout) -> Reading<Vec<HostLink>> {
     let read = names(layout, "/sys/class/net").map(|names| {
         let addresses = match is_this_machine(layout) {
             Ok(()) => addresses(),
             Err(_) => BTreeMap::new(),
         };
+        let vlans = vlans(layout);
         let links = names
             .iter()
-            .filter_map(|name| link(layout, name, &addresses));
+            .filter_map(|name| link(layout, name, vlans.get(name).copied(), &addresses));
         links.take(MOST).collect()
     });
     read.into()
@@ -31,15 +32,19 @@ pub fn links(layout: &Layout) -> Reading<Vec<HostLink>> {
 fn link(
     layout: &Layout,
     name: &str,
+    vlan: Option<u16>,
     addresses: &BTreeMap<String, Vec<(IpAddr, u8)>>,
 ) -> Option<HostLink> {
     let file = |part: &str| format!("/sys/class/net/{name}/{part}");
     let exists = |part: &str| fs::symlink_metadata(layout.path(&file(part))).is_ok();
     let physical = exists("device");
-    if !physical && !exists("bonding") && !exists("bridge") {
+    if !physical && vlan.is_none() && !exists("bonding") && !exists("bridge") {
         return None;
     }
-    let mac = text(layout, &file("address")).ok()?.parse().ok()?;
+    // As a bond's port it shows the bond's address (`fail_over_mac=none` in the kernel's bonding.rst).
+    let permanent = text(layout, &file("bonding_slave/perm_hwaddr")).ok();
+    let mac = permanent.and_then(|mac| mac.parse().ok());
+    let mac = mac.or_else(|| text(layout, &file("address")).ok()?.parse().ok())?;
     let count = |part: &str| number::<u64>(layout, &file(part)).unwrap_or_default();
     let both = |what: &str| {
         let received = count(&format!("statistics/rx_{what}"));
@@ -52,6 +57,8 @@ fn link(
         name: name.to_owned(),
         mac,
         physical,
+        virtual_function: exists("device/physfn"),
+        vlan,
         state: state(layout, name).into(),
         speed: speed.ok_or("the link tells no speed".to_owned()).into(),
         mtu: number(layout, &file("mtu")).unwrap_or_default(),
@@ -59,6 +66,16 @@ fn link(
         packets: both("packets"),
         errors: both("errors"),
     })
+}
+
+/// The VLANs of links, as the kernel lists them to root: `mgmt-br.100 | 100 | mgmt-br`.
+fn vlans(layout: &Layout) -> BTreeMap<String, u16> {
+    let table = text(layout, "/proc/net/vlan/config").unwrap_or_default();
+    let entry = |line: &str| {
+        let mut fields = line.split('|').map(str::trim);
+        Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+    };
+    table.lines().filter_map(entry).collect()
 }
 
 fn state(layout: &Layout, name: &str) -> Result<LinkState, String> {

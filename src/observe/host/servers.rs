@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpStream, UdpSocket, lookup_host};
 use tokio::time::timeout;
-use windrow_host::dns::{self, AddressFamily};
-use windrow_host::ntp;
+use windrow_host::dns::{self, AddressFamily, ROOT};
+use windrow_host::{Unanswered, ntp};
 
 use super::text;
 use crate::layout::Layout;
@@ -34,27 +34,29 @@ pub fn configured_name_servers(layout: &Layout) -> Vec<String> {
     text.lines().filter_map(server).collect()
 }
 
-/// Asks a name server for a name's addresses; none where it does not know the name.
+/// Asks a name server for a name's addresses; none where it does not know the name. The root is no name: there, any answer will do.
 ///
 /// # Errors
 ///
-/// What is wrong, as the end of a sentence that begins with the server.
+/// Why there is no answer.
 pub async fn ask_name_server(
     server: SocketAddr,
     name: &str,
     id: u16,
-) -> Result<Vec<IpAddr>, String> {
+) -> Result<Vec<IpAddr>, Unanswered> {
+    let read = |answer: &[u8]| {
+        dns::any_answer(answer, id).map_err(Unanswered::silent)?;
+        match name {
+            ROOT => Ok(Vec::new()),
+            _ => dns::addresses(answer, id).map_err(Unanswered::refused),
+        }
+    };
     let addresses = async |family| {
-        let question = dns::request(id, name, family)?;
-        ask(
-            server,
-            || question.clone(),
-            |answer, _| dns::addresses(answer, id),
-        )
-        .await
+        let question = dns::request(id, name, family).map_err(Unanswered::not_asked)?;
+        ask(server, || question.clone(), read).await
     };
     let found = addresses(AddressFamily::Ipv4).await?;
-    match found.is_empty() && name != "." {
+    match found.is_empty() && name != ROOT {
         // It may have addresses of IPv6 alone.
         true => addresses(AddressFamily::Ipv6).await,
         false => Ok(found),
@@ -65,15 +67,15 @@ pub async fn ask_name_server(
 ///
 /// # Errors
 ///
-/// What is wrong, as the end of a sentence that begins with the server.
-pub async fn ask_for_time(server: SocketAddr, now: fn() -> Timestamp) -> Result<i64, String> {
+/// Why it does not tell.
+pub async fn ask_for_time(server: SocketAddr, now: fn() -> Timestamp) -> Result<i64, Unanswered> {
     let sent = std::cell::Cell::new(now());
     let question = || {
         sent.set(now());
         ntp::request(sent.get()).to_vec()
     };
-    ask(server, question, |answer, _| {
-        let offset = ntp::offset(answer, sent.get(), now())?;
+    ask(server, question, |answer| {
+        let offset = ntp::offset(answer, sent.get(), now()).map_err(Unanswered::refused)?;
         Ok(i64::try_from(offset.as_millis()).unwrap_or(i64::MAX))
     })
     .await
@@ -83,31 +85,37 @@ pub async fn ask_for_time(server: SocketAddr, now: fn() -> Timestamp) -> Result<
 async fn ask<T>(
     server: SocketAddr,
     question: impl Fn() -> Vec<u8>,
-    read: impl Fn(&[u8], SocketAddr) -> Result<T, String>,
-) -> Result<T, String> {
+    read: impl Fn(&[u8]) -> Result<T, Unanswered>,
+) -> Result<T, Unanswered> {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => "refuses: nothing listens there".to_owned(),
-        _ => format!("cannot be asked: {error}"),
-    };
-    let socket = UdpSocket::bind((any, 0)).await.map_err(failed)?;
+    let not_asked = |error: io::Error| Unanswered::not_asked(format!("cannot be asked: {error}"));
+    let socket = UdpSocket::bind((any, 0)).await.map_err(not_asked)?;
     // Answers of others are not heard then, and a refusal is.
-    socket.connect(server).await.map_err(failed)?;
+    socket.connect(server).await.map_err(not_asked)?;
     let seconds = PATIENCE.as_secs() * TRIES as u64;
-    let mut why = format!("does not answer within {seconds} s");
+    let mut why = Unanswered::silent(format!("does not answer within {seconds} s"));
+    let mut was_sent = false;
     for _ in 0..TRIES {
-        if let Err(error) = socket.send(&question()).await {
-            why = failed(error);
-            continue;
+        match socket.send(&question()).await {
+            Ok(_) => was_sent = true,
+            // What a packet met on its way is told at the next one.
+            Err(error) if was_sent => {
+                why = refused(error);
+                continue;
+            }
+            Err(error) => {
+                why = not_asked(error);
+                continue;
+            }
         }
         let mut answer = vec![0; LONGEST];
         match timeout(PATIENCE, socket.recv(&mut answer)).await {
             Err(_) => {}
-            Ok(Err(error)) => why = failed(error),
-            Ok(Ok(length)) => match read(answer.get(..length).unwrap_or_default(), server) {
+            Ok(Err(error)) => why = refused(error),
+            Ok(Ok(length)) => match read(answer.get(..length).unwrap_or_default()) {
                 Ok(value) => return Ok(value),
                 Err(wrong) => why = wrong,
             },
@@ -116,18 +124,48 @@ async fn ask<T>(
     Err(why)
 }
 
+/// What came back of a packet that was sent: the machine or its network says no.
+fn refused(error: io::Error) -> Unanswered {
+    Unanswered::silent(match error.kind() {
+        io::ErrorKind::ConnectionRefused => "refuses: nothing listens there".to_owned(),
+        _ => format!("cannot be reached: {error}"),
+    })
+}
+
 /// Does a server take connections?
 ///
 /// # Errors
 ///
 /// Why not.
-pub async fn takes_connections(host: &str, port: u16) -> Result<(), String> {
-    match timeout(CONNECTING, TcpStream::connect((host, port))).await {
+pub async fn takes_connections(server: SocketAddr) -> Result<(), Unanswered> {
+    match timeout(CONNECTING, TcpStream::connect(server)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(match error.kind() {
-            io::ErrorKind::ConnectionRefused => "it refuses the connection".to_owned(),
-            _ => error.to_string(),
+            io::ErrorKind::ConnectionRefused => Unanswered::silent("it refuses the connection"),
+            // Nobody answers for its address, or it resets or drops the connection.
+            io::ErrorKind::HostUnreachable
+            | io::ErrorKind::TimedOut
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted => Unanswered::silent(error.to_string()),
+            _ => Unanswered::not_asked(format!("it cannot be asked: {error}")),
         }),
-        Err(_) => Err(format!("no answer within {} s", CONNECTING.as_secs())),
+        Err(_) => {
+            let seconds = CONNECTING.as_secs();
+            Err(Unanswered::silent(format!("no answer within {seconds} s")))
+        }
     }
+}
+
+/// Looks a name up as this machine does.
+///
+/// # Errors
+///
+/// Why it has no address here, which says nothing of the server.
+pub async fn look_up(name: &str, port: u16) -> Result<SocketAddr, Unanswered> {
+    let found = match timeout(CONNECTING, lookup_host((name, port))).await {
+        Ok(found) => found.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", CONNECTING.as_secs())),
+    };
+    let found = found.and_then(|mut all| all.next().ok_or_else(|| "it has none".to_owned()));
+    found.map_err(|why| Unanswered::not_asked(format!("its address is not known here: {why}")))
 }

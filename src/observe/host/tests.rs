@@ -1,11 +1,11 @@
 //! What is read of this machine, against what its own commands say of it; and of a machine made of files.
 
+mod servers;
+
 use std::fs;
-use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::process::Command;
-use std::sync::mpsc;
-use std::thread;
 
 use tempfile::TempDir;
 use windrow_host::sockets::Protocol;
@@ -72,6 +72,7 @@ fn links_are_those_that_ip_lists_with_address_and_mtu() {
                     .is_some_and(|name| name.split('@').next() == Some(&link.name))
             })
             .unwrap_or_else(|| panic!("{} is not in {text}", link.name));
+        // That of a bond's port stands at the end of its line (`permaddr`).
         assert!(line.contains(&link.mac.to_string()), "{line}");
         assert!(line.contains(&format!("mtu {} ", link.mtu)), "{line}");
         let is_up = line.contains("LOWER_UP");
@@ -194,6 +195,93 @@ fn disks_are_told_from_sticks_volumes_and_what_is_made_of_others() {
 }
 
 #[test]
+fn a_disk_over_a_network_is_none_of_the_machine() {
+    let (_root, layout) = machine(&[
+        ("/sys/block/nvme0n1/size", "2000\n"),
+        ("/sys/block/nvme0n1/device/transport", "pcie\n"),
+        ("/sys/block/nvme1n1/size", "2000\n"),
+        ("/sys/block/nvme1n1/device/transport", "tcp\n"),
+        ("/sys/block/nvme2n1/size", "2000\n"),
+        ("/sys/block/nvme2n1/device/nvme2/transport", "tcp\n"),
+        ("/sys/block/nvme3n1/size", "2000\n"),
+        ("/sys/block/nvme3n1/device/nvme3/transport", "pcie\n"),
+        ("/sys/block/ublkb0/size", "2000\n"),
+    ]);
+    let disks = disks::disks(&layout);
+    let shown: Vec<_> = disks
+        .known()
+        .unwrap()
+        .iter()
+        .map(|disk| &disk.name)
+        .collect();
+    assert_eq!(shown, ["nvme0n1", "nvme3n1"]);
+}
+
+#[test]
+fn the_name_of_a_disk_is_followed_through_every_link() {
+    let (_root, layout) = machine(&[
+        ("/sys/block/sda/size", "2000\n"),
+        ("/dev/sda", ""),
+        ("/dev/sda1", ""),
+        ("/dev/disk/by-label/.keep", ""),
+    ]);
+    symlink("sda", layout.path("/dev/rootdisk")).unwrap();
+    symlink("../../rootdisk", layout.path("/dev/disk/by-label/OS")).unwrap();
+    for device in ["/dev/sda", "/dev/rootdisk", "/dev/disk/by-label/OS"] {
+        let behind = device_behind(&layout, device);
+        assert_eq!(behind.known().map(String::as_str), Some("sda"), "{device}");
+    }
+    for device in ["/dev/sda1", "/dev/sdb"] {
+        assert!(device_behind(&layout, device).known().is_none(), "{device}");
+    }
+}
+
+#[test]
+fn a_port_of_a_bond_keeps_its_own_address() {
+    let (_root, layout) = machine(&[
+        ("/sys/class/net/ens3/device/vendor", ""),
+        ("/sys/class/net/ens3/address", "52:54:00:00:00:05\n"),
+        (
+            "/sys/class/net/ens3/bonding_slave/perm_hwaddr",
+            "52:54:00:00:00:05\n",
+        ),
+        ("/sys/class/net/ens4/device/vendor", ""),
+        ("/sys/class/net/ens4/address", "52:54:00:00:00:05\n"),
+        (
+            "/sys/class/net/ens4/bonding_slave/perm_hwaddr",
+            "52:54:00:00:00:06\n",
+        ),
+        ("/sys/class/net/ens5/device/physfn/x", ""),
+        ("/sys/class/net/ens5/address", "a2:11:00:00:00:01\n"),
+        ("/sys/class/net/mgmt-bo/bonding/x", ""),
+        ("/sys/class/net/mgmt-bo/address", "52:54:00:00:00:05\n"),
+    ]);
+    let links = links::links(&layout);
+    let shown: Vec<_> = links
+        .known()
+        .unwrap()
+        .iter()
+        .map(|link| {
+            (
+                link.name.as_str(),
+                link.mac.to_string(),
+                link.virtual_function,
+            )
+        })
+        .collect();
+    let mac = |last: &str| format!("52:54:00:00:00:{last}");
+    assert_eq!(
+        shown,
+        [
+            ("ens3", mac("05"), false),
+            ("ens4", mac("06"), false),
+            ("ens5", "a2:11:00:00:00:01".to_owned(), true),
+            ("mgmt-bo", mac("05"), false),
+        ]
+    );
+}
+
+#[test]
 fn a_link_that_is_down_has_no_speed_and_pods_links_are_left_out() {
     let (_root, layout) = machine(&[
         ("/sys/class/net/ens3/device/vendor", ""),
@@ -213,6 +301,11 @@ fn a_link_that_is_down_has_no_speed_and_pods_links_are_left_out() {
         ("/sys/class/net/mgmt-br/flags", "0x1003\n"),
         ("/sys/class/net/mgmt-br/carrier", "0\n"),
         ("/sys/class/net/cali1/address", "ee:ee:ee:ee:ee:ee\n"),
+        ("/sys/class/net/mgmt-br.100/address", "52:54:00:00:00:03\n"),
+        (
+            "/proc/net/vlan/config",
+            "VLAN Dev name\t | VLAN ID\nName-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\nmgmt-br.100    | 100  | mgmt-br\n",
+        ),
     ]);
     let links = links::links(&layout);
     let shown: Vec<_> = links
@@ -234,8 +327,11 @@ fn a_link_that_is_down_has_no_speed_and_pods_links_are_left_out() {
             ("ens3", true, Some(LinkState::Up), Some(25_000)),
             ("ens4", true, Some(LinkState::Down), None),
             ("mgmt-br", false, Some(LinkState::NoCarrier), None),
+            ("mgmt-br.100", false, None, None),
         ]
     );
+    let vlans = links.known().unwrap().iter().map(|link| link.vlan);
+    assert_eq!(vlans.collect::<Vec<_>>(), [None, None, None, Some(100)]);
     assert_eq!(links.known().unwrap()[0].errors, 7);
 }
 
@@ -290,116 +386,6 @@ fn who_listens_on_a_port_is_named() {
     }
     drop((tcp, udp));
     assert_eq!(listeners(&layout, &wanted), Ok(Vec::new()));
-}
-
-/// A server on the loopback interface that makes its answer of a question, or stays silent.
-fn server(answer: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static) -> SocketAddr {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
-    let (ready, is_ready) = mpsc::channel();
-    // It ends with the tests' process.
-    thread::spawn(move || {
-        ready.send(()).unwrap();
-        let mut question = [0; 1024];
-        while let Ok((length, from)) = socket.recv_from(&mut question) {
-            if let Some(answer) = answer(&question[..length]) {
-                let _ = socket.send_to(&answer, from);
-            }
-        }
-    });
-    is_ready.recv().unwrap();
-    address
-}
-
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(future)
-}
-
-#[test]
-fn a_time_server_tells_how_far_the_clock_is_off_and_a_wrong_one_does_not() {
-    fn answer(question: &[u8], stratum: u8) -> Vec<u8> {
-        let mut packet = vec![0; 48];
-        (packet[0], packet[1]) = (0x24, stratum);
-        packet[24..32].copy_from_slice(&question[40..48]);
-        // An hour later than the question was sent.
-        let seconds = u32::from_be_bytes(question[40..44].try_into().unwrap()) + 3600;
-        for at in [32, 40] {
-            packet[at..at + 4].copy_from_slice(&seconds.to_be_bytes());
-            packet[at + 4..at + 8].copy_from_slice(&question[44..48]);
-        }
-        packet
-    }
-    let right = server(|question| Some(answer(question, 2)));
-    let behind = wait(ask_for_time(right, Timestamp::now)).unwrap();
-    // Less the time that the answer took.
-    assert!(
-        (0..=3_600_000).contains(&behind) && behind > 1_800_000,
-        "{behind}"
-    );
-    let unset = server(|question| Some(answer(question, 16)));
-    let why = wait(ask_for_time(unset, Timestamp::now)).unwrap_err();
-    assert!(why.contains("not synchronised"), "{why}");
-    let silent = server(|_| None);
-    let why = wait(ask_for_time(silent, Timestamp::now)).unwrap_err();
-    assert!(why.contains("does not answer within"), "{why}");
-}
-
-#[test]
-fn a_name_server_answers_refuses_or_stays_silent() {
-    // The header of the question: an answer, recursion available, with a code.
-    fn answer(question: &[u8], code: u8) -> Vec<u8> {
-        let mut packet = question.to_vec();
-        (packet[2], packet[3]) = (0x81, 0x80 | code);
-        packet
-    }
-    let right = server(|question| Some(answer(question, 0)));
-    assert_eq!(
-        wait(ask_name_server(right, "time.example", 7)),
-        Ok(Vec::new())
-    );
-    // A name that has an address of IPv6 alone.
-    let of_ipv6 = server(|question| {
-        let mut packet = answer(question, 0);
-        let is_aaaa = question.ends_with(&[0, 28, 0, 1]);
-        if is_aaaa {
-            packet[7] = 1;
-            // The name of the question, AAAA, IN, a minute, 16 bytes.
-            packet.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
-            packet.extend(Ipv6Addr::LOCALHOST.octets());
-        }
-        Some(packet)
-    });
-    assert_eq!(
-        wait(ask_name_server(of_ipv6, "time.example", 7)),
-        Ok(vec![Ipv6Addr::LOCALHOST.into()])
-    );
-    let refusing = server(|question| Some(answer(question, 5)));
-    let why = wait(ask_name_server(refusing, ".", 7)).unwrap_err();
-    assert!(why.contains("REFUSED"), "{why}");
-    let silent = server(|_| None);
-    let why = wait(ask_name_server(silent, ".", 7)).unwrap_err();
-    assert!(why.contains("does not answer within"), "{why}");
-    let gone = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = gone.local_addr().unwrap();
-    drop(gone);
-    let why = wait(ask_name_server(address, ".", 7)).unwrap_err();
-    assert!(why.contains("nothing listens there"), "{why}");
-}
-
-#[test]
-fn name_servers_are_those_of_the_resolvers_configuration() {
-    let (_root, layout) = machine(&[(
-        "/etc/resolv.conf",
-        "# by hand\nsearch example\nnameserver 10.0.0.2\n nameserver 2001:db8::2 \noptions x\n",
-    )]);
-    assert_eq!(
-        configured_name_servers(&layout),
-        ["10.0.0.2", "2001:db8::2"]
-    );
 }
 
 #[test]

@@ -146,6 +146,8 @@ mod tests {
                 name: "ens3".to_owned(),
                 mac: "52:54:00:00:00:01".parse().unwrap(),
                 physical: true,
+                virtual_function: false,
+                vlan: None,
                 state: Reading::Known(LinkState::Up),
                 speed: Reading::Known(10_000),
                 mtu: 1500,

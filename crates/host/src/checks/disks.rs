@@ -54,15 +54,26 @@ fn judge_disk(
     figure: Figure,
     seen: &mut Seen,
 ) {
-    let named = |disk: &&BlockDevice| {
-        device.text == format!("/dev/{}", disk.name) || disk.links.contains(&device.text)
-    };
     let ConfiguredValue { text, at } = device;
-    match disks.iter().find(named) {
-        None if text.starts_with("/dev/mapper/") => seen.unknown.push(format!(
+    let mut readings = judged.surroundings.devices.iter();
+    let leads_to = readings.find(|one| one.device == *text);
+    let leads_to = leads_to.map(|one| one.leads_to.get());
+    let named = |disk: &&BlockDevice| {
+        *text == format!("/dev/{}", disk.name)
+            || disk.links.contains(text)
+            || leads_to == Some(Ok(&disk.name))
+    };
+    match (disks.iter().find(named), leads_to) {
+        (None, _) if text.starts_with("/dev/mapper/") => seen.unknown.push(format!(
             "{text} ({at}): disks behind several paths are not looked at"
         )),
-        None => {
+        (None, Some(Ok(other))) => seen.unknown.push(format!(
+            "{text} ({at}) leads to {other}, which is not looked at: no disk of the machine alone"
+        )),
+        (None, None) if is_link(text) => seen.unknown.push(format!(
+            "{text} ({at}): where it leads was not asked when the machine was read"
+        )),
+        (None, _) => {
             let there: Vec<String> = disks.iter().map(describe).collect();
             let there = match there.as_slice() {
                 [] => "there is no disk".to_owned(),
@@ -71,7 +82,7 @@ fn judge_disk(
             seen.wrong
                 .push(format!("{text} ({at}): there is no such disk; {there}"));
         }
-        Some(disk) => {
+        (Some(disk), _) => {
             seen.found.push(format!("{text}: {}", describe(disk)));
             size(judged, disk, figure, seen);
             if disk.removable {
@@ -81,6 +92,16 @@ fn judge_disk(
             }
         }
     }
+}
+
+/// Is it a name of udev's that is not among a disk's links? The installer follows every link (`checkDevice` in harvester-installer's
+/// `pkg/console/validator.go`).
+fn is_link(device: &str) -> bool {
+    const KNOWN: [&str; 2] = ["/dev/disk/by-id/", "/dev/disk/by-path/"];
+    !KNOWN.iter().any(|directory| device.starts_with(directory))
+        && device
+            .strip_prefix("/dev/")
+            .is_some_and(|name| name.contains('/'))
 }
 
 fn size(judged: &Judged<'_>, disk: &BlockDevice, figure: Figure, seen: &mut Seen) {

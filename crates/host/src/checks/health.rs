@@ -6,8 +6,14 @@ use crate::health::{ERRORS_PER_MILLION, LinkCounts, MARGIN, too_hot, too_many_er
 pub(super) fn temperatures(judged: &Judged<'_>) -> Looked {
     let sensors = match judged.host.temperatures.get() {
         Ok(sensors) => sensors,
-        Err(_) => return Err(NotAsked("the machine shows no sensor")),
+        Err(_) => return Err(NotAsked("no sensor was read")),
     };
+    if sensors
+        .iter()
+        .all(|sensor| sensor.critical.known().is_none())
+    {
+        return Err(NotAsked("no sensor tells its critical temperature"));
+    }
     let hot: Vec<String> = sensors
         .iter()
         .filter_map(|sensor| too_hot(sensor, MARGIN))

@@ -244,11 +244,32 @@ pub(super) fn hostname(judged: &Judged<'_>) -> Looked {
         (None, Err(why)) => return Ok(Seen::unknown(why)),
     };
     let mut seen = Seen::default();
+    if !judged.is_harvester() {
+        judge_name_of_rke2(name, &from, &mut seen);
+        return Ok(seen);
+    }
     match illegal(name) {
         Some(why) => seen.wrong.push(format!("{name}{from}: {why}")),
         None => seen.found.push(format!("{name}{from}")),
     }
     Ok(seen)
+}
+
+/// RKE2 writes the name in lower case itself (k3s `GetHostnameAndIPs`, `pkg/util/net.go`), and `with-node-id` makes names differ.
+fn judge_name_of_rke2(name: &str, from: &str, seen: &mut Seen) {
+    let lower = name.to_lowercase();
+    match illegal(&lower) {
+        Some(why) if is_localhost(&lower) => seen.look.push(format!("{name}{from}: {why}")),
+        Some(why) => seen.wrong.push(format!("{name}{from}: {why}")),
+        None if lower != name => seen
+            .found
+            .push(format!("{name}{from}: RKE2 calls it {lower}")),
+        None => seen.found.push(format!("{name}{from}")),
+    }
+}
+
+fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.starts_with("localhost.")
 }
 
 /// Why a node cannot have this name: Kubernetes takes a lower-case subdomain (RFC 1123), and localhost is every machine.
@@ -257,7 +278,7 @@ fn illegal(name: &str) -> Option<&'static str> {
     let is_short = |label: &str| label.len() <= LONGEST_LABEL;
     match name {
         "" => Some("it is empty"),
-        _ if name == "localhost" || name.starts_with("localhost.") => {
+        _ if is_localhost(name) => {
             Some("every machine is called that, and two nodes cannot have one name")
         }
         _ if !is_subdomain(name) || !name.split('.').all(is_short) => {

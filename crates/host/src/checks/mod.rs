@@ -11,6 +11,7 @@ mod disks;
 mod health;
 mod machine;
 mod network;
+mod place;
 mod servers;
 mod table;
 #[cfg(test)]
@@ -95,6 +96,13 @@ impl Seen {
         }
     }
 
+    fn wrong(why: impl Into<String>) -> Self {
+        Self {
+            wrong: vec![why.into()],
+            ..Self::default()
+        }
+    }
+
     fn unknown(why: impl Into<String>) -> Self {
         Self {
             unknown: vec![why.into()],
@@ -142,10 +150,13 @@ impl Judged<'_> {
         }
     }
 
-    /// Why something was not asked: it was not to be, though the configuration names it, or it names nothing.
-    fn not_asked(&self, named: Option<&ConfiguredValue>, otherwise: &'static str) -> NotAsked {
-        let is_offline = self.surroundings.offline && named.is_some();
-        NotAsked(if is_offline { OFFLINE } else { otherwise })
+    /// What comes of something that was not asked: the configuration names nothing; or it does, and it was not to be asked, or could not.
+    fn not_asked(&self, named: Option<&ConfiguredValue>, otherwise: &'static str) -> Looked {
+        match (named, &self.surroundings.not_asked) {
+            (Some(_), _) if self.surroundings.offline => Err(NotAsked(OFFLINE)),
+            (Some(_), Some(why)) => Ok(Seen::unknown(why)),
+            _ => Err(NotAsked(otherwise)),
+        }
     }
 
     fn is_harvester(&self) -> bool {

@@ -2,19 +2,25 @@
 
 use windrow_harvester::installer::MTU;
 
+use super::place::on_vlan;
 use super::{Judged, Looked, NotAsked, Seen};
 use crate::minimums::Figure;
 use crate::{HostLink, LinkState, WantedLink};
 
-/// The links of the management network, each with how it is called; without a configuration those with a cable in them.
+/// The links of the management network, each with how it is called; without a configuration those with a cable in them, or those
+/// that may have one.
 fn management<'a>(judged: &'a Judged<'_>) -> Vec<(String, Option<&'a HostLink>)> {
     let wanted = &judged.wanted.management.links;
     if wanted.is_empty() {
-        let up = judged
-            .host
-            .nics()
-            .filter(|nic| nic.state.known() == Some(&LinkState::Up));
-        return up.map(|nic| (nic.name.clone(), Some(nic))).collect();
+        let with = |is: fn(Option<&LinkState>) -> bool| -> Vec<_> {
+            let nics = judged.host.nics().filter(|nic| is(nic.state.known()));
+            nics.map(|nic| (nic.name.clone(), Some(nic))).collect()
+        };
+        let up = with(|state| state == Some(&LinkState::Up));
+        return match up.is_empty() {
+            true => with(|state| state != Some(&LinkState::NoCarrier)),
+            false => up,
+        };
     }
     let found = |link: &WantedLink| {
         let mut all = judged.host.links.known().into_iter().flatten();
@@ -151,8 +157,11 @@ pub(super) fn mtu(judged: &Judged<'_>) -> Looked {
 pub(super) fn default_route(judged: &Judged<'_>) -> Looked {
     Ok(match judged.surroundings.default_route.get() {
         Ok(true) => Seen::found("there is one"),
-        Ok(false) if !judged.is_harvester() || judged.wanted.management.dhcp => Seen {
-            wrong: vec!["there is none, neither for IPv4 nor for IPv6".to_owned()],
+        Ok(false) if !judged.is_harvester() || judged.wanted.management.dhcp => {
+            judged.of_its_network(Seen::wrong("there is none, neither for IPv4 nor for IPv6"))
+        }
+        Ok(false) if judged.is_unconfigured() => Seen {
+            look: vec!["there is none yet: the installer makes the network".to_owned()],
             ..Seen::default()
         },
         Ok(false) => Seen {
@@ -166,12 +175,18 @@ pub(super) fn default_route(judged: &Judged<'_>) -> Looked {
 pub(super) fn addresses(judged: &Judged<'_>) -> Looked {
     if judged.surroundings.addresses.is_empty() {
         let named = judged.wanted.addresses().next();
-        return Err(judged.not_asked(named, "no fixed address was named"));
+        return judged.not_asked(named, "no fixed address was named");
     }
     let mut seen = Seen::default();
+    let off_vlan = judged.missing_vlan().map(on_vlan);
     for one in &judged.surroundings.addresses {
         let address = &one.address;
-        match one.claims.get() {
+        let claims = match &off_vlan {
+            // Whoever answers without the tag is on another network.
+            Some(why) => Err(why.as_str()),
+            None => one.claims.get(),
+        };
+        match claims {
             Ok(claims) if claims.is_empty() && one.own => seen
                 .found
                 .push(format!("{address} is this machine's own already")),
@@ -211,10 +226,14 @@ pub(super) fn ports(judged: &Judged<'_>) -> Looked {
                     Some(process) => format!("taken by {process}"),
                     None => "taken".to_owned(),
                 };
-                seen.wrong.push(format!(
+                let why = format!(
                     "{} {} ({}) is {by} on {}",
                     needed.protocol, needed.port, needed.listener, holder.address
-                ));
+                );
+                match needed.packaged {
+                    true => seen.look.push(format!("{why}; RKE2 can do without")),
+                    false => seen.wrong.push(why),
+                }
             }
         }
     }

@@ -3,81 +3,103 @@
 use windrow_model::span;
 
 use super::{Judged, Looked, NotAsked, OFFLINE, Seen};
+use crate::dns::ROOT;
+use crate::{DnsReading, NoAnswer};
 
 pub(super) fn names(judged: &Judged<'_>) -> Looked {
-    let servers = &judged.surroundings.name_servers;
-    if judged.surroundings.offline {
-        let wanted = judged.wanted;
-        let is_named = !wanted.name_servers.is_empty() || wanted.names().next().is_some();
+    let around = judged.surroundings;
+    let wanted = judged.wanted;
+    let is_named = !wanted.name_servers.is_empty() || wanted.names().next().is_some();
+    if around.offline || (around.not_asked.is_some() && !is_named) {
         return Err(NotAsked(match is_named {
             true => OFFLINE,
             false => "no name server was named",
         }));
     }
-    if servers.is_empty() {
-        return match judged.wanted.names().next() {
-            Some(name) => Ok(Seen {
-                wrong: vec![format!(
-                    "{name} has to be found, and neither the configuration nor DHCP names a name server"
-                )],
-                ..Seen::default()
-            }),
-            None => Err(NotAsked("no name server was named")),
+    if let Some(why) = &around.not_asked {
+        return Ok(Seen::unknown(why));
+    }
+    if around.name_servers.is_empty() {
+        let Some(name) = wanted.names().next() else {
+            return Err(NotAsked("no name server was named"));
         };
+        let why = format!(
+            "{name} has to be found, and neither the configuration nor DHCP names a name server"
+        );
+        return Ok(judged.of_its_network(Seen::wrong(why)));
     }
     let mut seen = Seen::default();
-    let (mut answering, mut silent) = (Vec::new(), Vec::new());
+    answering(&around.name_servers, &mut seen);
+    for one in &around.name_servers {
+        judge_name(&around.name_servers, one, &mut seen);
+    }
+    Ok(judged.of_its_network(seen))
+}
+
+/// What it means that a server does not answer. Older documents do not say it.
+fn kind(no_answer: Option<NoAnswer>) -> NoAnswer {
+    no_answer.unwrap_or(NoAnswer::Silent)
+}
+
+/// Which servers answer, whatever they say.
+fn answering(servers: &[DnsReading], seen: &mut Seen) {
+    let (mut answering, mut silent, mut not_asked) = (Vec::new(), Vec::new(), Vec::new());
     for one in servers {
-        let known = match one.answer.get() {
-            Ok(addresses) => {
-                answering.push(one.server.as_str());
-                one.name == "." || !addresses.is_empty()
-            }
-            Err(why) => {
-                silent.push((one.server.as_str(), why));
-                continue;
-            }
-        };
-        if !known {
-            let why = format!("{} does not know {}", one.server, one.name);
-            let others = servers.iter().filter(|it| it.name == one.name);
-            let elsewhere = others
-                .filter_map(|it| it.answer.known())
-                .any(|addresses| !addresses.is_empty());
-            match elsewhere {
-                true => seen.look.push(why),
-                false => seen.wrong.push(why),
-            }
+        match (one.answer.get(), kind(one.no_answer)) {
+            (Ok(_), _) | (Err(_), NoAnswer::Refused) => answering.push(one.server.as_str()),
+            (Err(why), NoAnswer::Silent) => silent.push(format!("{} {why}", one.server)),
+            (Err(why), NoAnswer::NotAsked) => not_asked.push(format!("{} {why}", one.server)),
         }
     }
     answering.dedup();
     silent.dedup();
+    not_asked.dedup();
     if !answering.is_empty() {
         seen.found.push(format!("{} answers", answering.join(", ")));
     }
-    for (server, why) in silent {
-        let why = format!("{server} {why}");
-        match answering.is_empty() {
-            true => seen.wrong.push(why),
-            // The others are asked in its place, after a time-out for every name.
-            false => seen.look.push(why),
-        }
+    match (answering.is_empty(), not_asked.is_empty()) {
+        (true, true) => seen.wrong.extend(silent),
+        (true, false) => seen.unknown.extend(silent.into_iter().chain(not_asked)),
+        // The one that answers is asked in their place, after a time-out for every name.
+        (false, _) => seen.look.extend(silent.into_iter().chain(not_asked)),
     }
-    Ok(seen)
+}
+
+/// Does a server that answers know a name?
+fn judge_name(servers: &[DnsReading], one: &DnsReading, seen: &mut Seen) {
+    let why = match (one.answer.get(), kind(one.no_answer)) {
+        (Ok(addresses), _) if addresses.is_empty() && one.name != ROOT => {
+            format!("{} does not know {}", one.server, one.name)
+        }
+        (Err(why), NoAnswer::Refused) => {
+            format!("{}, asked for {}, {why}", one.server, one.name)
+        }
+        _ => return,
+    };
+    let asked = || servers.iter().filter(|it| it.name == one.name);
+    let is_known = asked().any(|it| it.answer.known().is_some_and(|all| !all.is_empty()));
+    let may_be_known = asked().any(|it| it.no_answer == Some(NoAnswer::NotAsked));
+    match (is_known, may_be_known) {
+        (true, _) => seen.look.push(why),
+        (false, true) => seen.unknown.push(why),
+        (false, false) => seen.wrong.push(why),
+    }
 }
 
 pub(super) fn times(judged: &Judged<'_>) -> Looked {
     let servers = &judged.surroundings.time_servers;
     if servers.is_empty() {
         let named = judged.wanted.time_servers.first();
-        return Err(judged.not_asked(named, "no time server was named"));
+        return judged.not_asked(named, "no time server was named");
     }
     let bound = i64::from(judged.published.clock.offset_millis);
     let mut seen = Seen::default();
     let told = servers
         .iter()
-        .filter(|one| one.behind_millis.known().is_some())
-        .count();
+        .any(|one| one.behind_millis.known().is_some());
+    let all_were_asked = servers
+        .iter()
+        .all(|one| one.no_answer != Some(NoAnswer::NotAsked));
     for one in servers {
         match one.behind_millis.get() {
             Ok(behind) => {
@@ -92,14 +114,15 @@ pub(super) fn times(judged: &Judged<'_>) -> Looked {
             }
             Err(why) => {
                 let why = format!("{} {why}", one.server);
-                match told {
-                    0 => seen.wrong.push(why),
-                    _ => seen.look.push(why),
+                match (told, all_were_asked) {
+                    (true, _) => seen.look.push(why),
+                    (false, true) => seen.wrong.push(why),
+                    (false, false) => seen.unknown.push(why),
                 }
             }
         }
     }
-    Ok(seen)
+    Ok(judged.of_its_network(seen))
 }
 
 /// A time in milliseconds for people.
@@ -114,17 +137,14 @@ pub(super) fn join(judged: &Judged<'_>) -> Looked {
     let Some(join) = &judged.surroundings.join else {
         let named = judged.wanted.join.as_ref();
         let why = "this node joins no cluster, or none was named";
-        return Err(judged.not_asked(named, why));
+        return judged.not_asked(named, why);
     };
-    Ok(match join.answers.get() {
-        Ok(true) => Seen::found(format!("{} takes connections", join.server)),
-        Ok(false) => Seen {
-            wrong: vec![format!("{} does not answer", join.server)],
-            ..Seen::default()
-        },
-        Err(why) => Seen {
-            wrong: vec![format!("{}: {why}", join.server)],
-            ..Seen::default()
-        },
-    })
+    let server = &join.server;
+    let seen = match (join.answers.get(), kind(join.no_answer)) {
+        (Ok(true), _) => Seen::found(format!("{server} takes connections")),
+        (Ok(false), _) => Seen::wrong(format!("{server} does not answer")),
+        (Err(why), NoAnswer::NotAsked) => Seen::unknown(format!("{server}: {why}")),
+        (Err(why), _) => Seen::wrong(format!("{server}: {why}")),
+    };
+    Ok(judged.of_its_network(seen))
 }

@@ -2,6 +2,7 @@
 
 mod machine;
 mod network;
+mod reach;
 
 use windrow_harvester::HarvesterVersion;
 use windrow_harvester::vip_check::AddressClaim;
@@ -11,9 +12,9 @@ use super::*;
 use crate::report::PreflightOutcome::{Fails, Fine, Look, NotAsked, Unknown};
 use crate::sockets::Protocol;
 use crate::{
-    BlockDevice, Cpus, DirectoryRole, DirectorySpace, DiskKind, DnsReading, Firmware, FsyncReading,
-    HostLink, JoinReading, LinkState, MachineIdentity, Memory, NtpReading, PlannedRole, PortHolder,
-    Reading, Temperature, VipReading, harvester_node,
+    BlockDevice, Cpus, DeviceReading, DirectoryRole, DirectorySpace, DiskKind, DnsReading,
+    Firmware, FsyncReading, HostLink, JoinReading, LinkState, MachineIdentity, Memory, NtpReading,
+    PlannedRole, PortHolder, Reading, Temperature, VipReading, harvester_node,
 };
 
 const GIB: u64 = 1 << 30;
@@ -27,10 +28,12 @@ fn link(name: &str, speed: u32) -> HostLink {
         name: name.to_owned(),
         mac: "52:54:00:00:00:01".parse().unwrap(),
         physical: true,
+        virtual_function: false,
+        vlan: None,
         state: Reading::Known(LinkState::Up),
         speed: Reading::Known(speed),
         mtu: 1500,
-        addresses: Vec::new(),
+        addresses: vec![("10.0.0.5".parse().unwrap(), 24)],
         packets: 1_000_000,
         errors: 0,
     }
@@ -106,6 +109,8 @@ fn sensor(celsius: f32) -> Temperature {
 fn around() -> Surroundings {
     Surroundings {
         offline: false,
+        not_asked: None,
+        devices: Vec::new(),
         addresses: vec![vip(Reading::Known(Vec::new()))],
         ports: Reading::Known(Vec::new()),
         default_route: Reading::Known(true),
@@ -113,10 +118,12 @@ fn around() -> Surroundings {
             server: "10.0.0.2".to_owned(),
             name: "time.example".to_owned(),
             answer: Reading::Known(vec!["10.0.0.3".parse().unwrap()]),
+            no_answer: None,
         }],
         time_servers: vec![NtpReading {
             server: "time.example".to_owned(),
             behind_millis: Reading::Known(-12),
+            no_answer: None,
         }],
         join: None,
         fsync: Some(Reading::Known(fsync(2_000))),
@@ -224,12 +231,20 @@ fn nothing_is_against_a_machine_that_has_what_is_asked_for() {
 #[test]
 fn of_a_machine_that_was_not_read_nothing_is_concluded() {
     let nothing = HostFacts::default();
-    let wanted = WantedNode {
-        time_servers: Vec::new(),
-        ..wanted()
+    let not_asked = Surroundings {
+        not_asked: Some("it is another machine's".to_owned()),
+        addresses: vec![vip(Reading::unknown("it is another machine's"))],
+        ..Surroundings::default()
     };
-    let all = judged(&nothing, &Surroundings::default(), &wanted);
+    let all = judged(&nothing, &not_asked, &wanted());
     assert_eq!(all.verdict, PreflightVerdict::Unknown);
+    for name in ["addresses-free", "name-servers", "time-servers"] {
+        let row = all.checks.iter().find(|row| row.check == name).unwrap();
+        assert_eq!(
+            row.outcome, Unknown,
+            "the configuration names some: {row:?}"
+        );
+    }
     for row in &all.checks {
         // The configuration names the node.
         let is_named = row.check == "hostname";

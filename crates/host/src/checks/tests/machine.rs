@@ -153,6 +153,37 @@ fn a_disk_is_found_by_each_of_its_names_and_measured_by_its_use_role_and_release
 }
 
 #[test]
+fn a_disk_is_found_by_every_link_that_leads_to_it() {
+    let mut wanted = wanted();
+    let mut with = |device: &str, leads_to: Option<Reading<String>>| {
+        if let Some(choice) = &mut wanted.disks.device {
+            choice.text = device.to_owned();
+        }
+        let reading = leads_to.map(|leads_to| DeviceReading {
+            device: device.to_owned(),
+            leads_to,
+        });
+        let around = Surroundings {
+            devices: reading.into_iter().collect(),
+            ..around()
+        };
+        row("install-disk", &machine(), &around, &wanted)
+    };
+    let label = "/dev/disk/by-label/OS";
+    assert_eq!(with("/dev/rootdisk", Some(known("sda"))).0, Fine);
+    assert_eq!(with(label, Some(known("sda"))).0, Fine);
+    let (outcome, said) = with("/dev/disk/by-id/wwn-1", Some(known("dm-0")));
+    assert_eq!(outcome, Unknown);
+    assert!(said.contains("leads to dm-0"), "{said}");
+    let gone = || Some(Reading::unknown("there is no such device"));
+    assert_eq!(with(label, gone()).0, Fails);
+    // A machine that was read for another configuration.
+    assert_eq!(with(label, None).0, Unknown);
+    assert_eq!(with("/dev/disk/by-id/wwn-1", None).0, Fails);
+    assert_eq!(with("/dev/rootdisk", None).0, Fails);
+}
+
+#[test]
 fn where_no_disk_is_named_the_largest_that_stays_in_the_machine_counts() {
     let mut wanted = wanted();
     wanted.disks.device = None;
@@ -192,6 +223,19 @@ fn a_disk_is_as_fast_as_its_slowest_writes_and_a_worker_needs_none() {
         ..wanted()
     };
     assert_eq!(seen(None, &worker).0, NotAsked);
+}
+
+#[test]
+fn where_no_sensor_tells_its_critical_temperature_nothing_is_judged() {
+    let mut host = machine();
+    let mut untold = sensor(99.0);
+    untold.critical = Reading::unknown("it tells none");
+    host.temperatures = Reading::Known(vec![untold.clone()]);
+    let (outcome, said) = row("temperature", &host, &around(), &wanted());
+    assert_eq!(outcome, NotAsked);
+    assert!(said.contains("no sensor tells"), "{said}");
+    host.temperatures = Reading::Known(vec![untold, sensor(60.0)]);
+    assert_eq!(row("temperature", &host, &around(), &wanted()).0, Fine);
 }
 
 #[test]

@@ -137,11 +137,38 @@ fn an_address_in_use_and_a_port_in_use_are_named_with_who_has_them() {
 }
 
 #[test]
+fn what_rke2_can_do_without_may_find_its_port_taken() {
+    let with = |port| Surroundings {
+        ports: Reading::Known(vec![PortHolder {
+            port,
+            protocol: Protocol::Tcp,
+            address: "0.0.0.0".parse().unwrap(),
+            process: Some("haproxy (pid 7)".to_owned()),
+        }]),
+        ..around()
+    };
+    for port in [80, 443, 9099] {
+        let (outcome, said) = row("ports-free", &machine(), &with(port), &rke2());
+        assert_eq!(outcome, Look, "{said}");
+        assert!(said.contains("haproxy (pid 7)"), "{said}");
+        assert_eq!(
+            row("ports-free", &machine(), &with(port), &wanted()).0,
+            Fails
+        );
+    }
+    assert_eq!(
+        row("ports-free", &machine(), &with(10250), &rke2()).0,
+        Fails
+    );
+}
+
+#[test]
 fn one_name_server_that_answers_is_enough_and_none_fails() {
     let server = |server: &str, answer: Reading<Vec<std::net::IpAddr>>| DnsReading {
         server: server.to_owned(),
         name: "time.example".to_owned(),
         answer,
+        no_answer: None,
     };
     let right = || Reading::Known(vec!["10.0.0.3".parse().unwrap()]);
     let silent = || Reading::unknown("does not answer within 6 s");
@@ -176,6 +203,7 @@ fn a_clock_that_is_off_is_worth_a_look_and_silent_time_servers_fail() {
             .map(|behind_millis| NtpReading {
                 server: "t".to_owned(),
                 behind_millis,
+                no_answer: None,
             })
             .collect(),
         ..around()
@@ -200,18 +228,25 @@ fn names_that_kubernetes_refuses_are_refused() {
     for (name, expected) in [
         ("node1", Fine),
         ("node-1.rack.example", Fine),
-        ("Node1", Fails),
+        ("RACK1-Node3", Fine),
         ("node_1", Fails),
         ("-node", Fails),
         ("node-", Fails),
-        ("localhost", Fails),
-        ("localhost.localdomain", Fails),
+        ("localhost", Look),
+        ("localhost.localdomain", Look),
         ("a..b", Fails),
         ("", Fails),
     ] {
         let mut host = machine();
         host.machine.hostname = known(name);
         assert_eq!(outcome("hostname", &host, &rke2()), expected, "{name:?}");
+    }
+    for name in ["Node1", "localhost"] {
+        let mut named = wanted();
+        if let Some(hostname) = &mut named.hostname {
+            hostname.text = name.to_owned();
+        }
+        assert_eq!(outcome("hostname", &machine(), &named), Fails, "{name}");
     }
     let mut nameless = wanted();
     nameless.hostname = None;
@@ -251,6 +286,7 @@ fn a_cluster_that_does_not_answer_cannot_be_joined() {
         join: Some(JoinReading {
             server: "vip.example port 443".to_owned(),
             answers,
+            no_answer: None,
         }),
         ..around()
     };

@@ -1,0 +1,91 @@
+//! Is this machine on the network that it is judged for? Harvester's installer makes the management network itself, after a preflight:
+//! `applyNetworks` in harvester-installer's `pkg/console/install_panels.go`, before it looks for the default route. Until then silence
+//! says nothing of what the configuration names.
+
+use std::net::IpAddr;
+
+use windrow_model::addresses::is_in_network;
+
+use super::{Judged, Seen};
+use crate::{HostLink, WantedLink};
+
+impl Judged<'_> {
+    /// Why this machine is not on the network of the configuration yet; `None` where it is, or where that is not known.
+    pub(super) fn is_elsewhere(&self) -> Option<String> {
+        let links = self.host.links.known().filter(|_| self.is_harvester())?;
+        let management = &self.wanted.management;
+        if let Some(vlan) = self.missing_vlan() {
+            return Some(on_vlan(vlan));
+        }
+        let has_vlan = |link: &&HostLink| management.vlan.is_none() || link.vlan == management.vlan;
+        let reaching = || links.iter().filter(has_vlan);
+        if self.is_unconfigured() {
+            return Some("no configuration says what the management network will be".to_owned());
+        }
+        match &management.address {
+            Some(address) => {
+                let wanted = address.text.parse::<IpAddr>().ok()?;
+                let mut own = reaching().flat_map(|link| &link.addresses);
+                let is_there = own.any(|(own, prefix)| is_in_network(wanted, *own, *prefix));
+                (!is_there).then(|| {
+                    format!(
+                        "this machine has no address in the network of {wanted} yet: the installer makes the management network later"
+                    )
+                })
+            }
+            None => {
+                let mut links = reaching().filter(|link| self.may_be_management(link));
+                let has_address =
+                    |link: &HostLink| link.addresses.iter().any(|one| is_routed(one.0));
+                (!links.any(has_address)).then(|| {
+                    "no link of the management network has an address yet: the installer makes that network later".to_owned()
+                })
+            }
+        }
+    }
+
+    /// The VLAN of the management network, where no link is known to be on it.
+    pub(super) fn missing_vlan(&self) -> Option<u16> {
+        let vlan = self.wanted.management.vlan;
+        vlan.filter(|vlan| self.host.vlan_link(*vlan).is_none())
+    }
+
+    /// What is against it counts only on the network of the configuration.
+    pub(super) fn of_its_network(&self, mut seen: Seen) -> Seen {
+        if !seen.wrong.is_empty()
+            && let Some(why) = self.is_elsewhere()
+        {
+            seen.unknown.append(&mut seen.wrong);
+            seen.unknown.push(why);
+        }
+        seen
+    }
+
+    /// Does no configuration say how the management network is made?
+    pub(super) fn is_unconfigured(&self) -> bool {
+        let management = &self.wanted.management;
+        !management.dhcp && management.address.is_none() && management.links.is_empty()
+    }
+
+    /// A link of the configuration, or one that is made of others.
+    fn may_be_management(&self, link: &HostLink) -> bool {
+        let wanted = &self.wanted.management.links;
+        let is = |wanted: &WantedLink| match (&wanted.mac, &wanted.name) {
+            (Some(Ok(mac)), _) => link.mac == *mac,
+            (_, name) => name.as_ref() == Some(&link.name),
+        };
+        wanted.is_empty() || !link.physical || wanted.iter().any(is)
+    }
+}
+
+/// Why nothing can be said of a network on a VLAN.
+pub(super) fn on_vlan(vlan: u16) -> String {
+    format!("the management network will be on VLAN {vlan}, where this machine is not yet")
+}
+
+fn is_routed(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(one) => !one.is_link_local() && !one.is_loopback(),
+        IpAddr::V6(one) => !one.is_unicast_link_local() && !one.is_loopback(),
+    }
+}

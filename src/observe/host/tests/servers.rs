@@ -1,0 +1,156 @@
+//! Servers on this machine that answer, refuse or stay silent.
+
+use std::net::Ipv6Addr;
+use std::sync::mpsc;
+use std::thread;
+
+use windrow_host::NoAnswer;
+use windrow_host::dns::ROOT;
+
+use super::*;
+
+/// A server on the loopback interface that makes its answer of a question, or stays silent.
+fn server(answer: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let (ready, is_ready) = mpsc::channel();
+    // It ends with the tests' process.
+    thread::spawn(move || {
+        ready.send(()).unwrap();
+        let mut question = [0; 1024];
+        while let Ok((length, from)) = socket.recv_from(&mut question) {
+            if let Some(answer) = answer(&question[..length]) {
+                let _ = socket.send_to(&answer, from);
+            }
+        }
+    });
+    is_ready.recv().unwrap();
+    address
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+#[test]
+fn a_time_server_tells_how_far_the_clock_is_off_and_a_wrong_one_does_not() {
+    fn answer(question: &[u8], stratum: u8) -> Vec<u8> {
+        let mut packet = vec![0; 48];
+        (packet[0], packet[1]) = (0x24, stratum);
+        packet[24..32].copy_from_slice(&question[40..48]);
+        // An hour later than the question was sent.
+        let seconds = u32::from_be_bytes(question[40..44].try_into().unwrap()) + 3600;
+        for at in [32, 40] {
+            packet[at..at + 4].copy_from_slice(&seconds.to_be_bytes());
+            packet[at + 4..at + 8].copy_from_slice(&question[44..48]);
+        }
+        packet
+    }
+    let right = server(|question| Some(answer(question, 2)));
+    let behind = wait(ask_for_time(right, Timestamp::now)).unwrap();
+    // Less the time that the answer took.
+    assert!(
+        (0..=3_600_000).contains(&behind) && behind > 1_800_000,
+        "{behind}"
+    );
+    let unset = server(|question| Some(answer(question, 16)));
+    let no_answer = wait(ask_for_time(unset, Timestamp::now)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::Refused);
+    assert!(no_answer.why.contains("not synchronised"), "{no_answer:?}");
+    let silent = server(|_| None);
+    let no_answer = wait(ask_for_time(silent, Timestamp::now)).unwrap_err();
+    assert!(
+        no_answer.why.contains("does not answer within"),
+        "{no_answer:?}"
+    );
+}
+
+#[test]
+fn a_name_server_answers_refuses_or_stays_silent() {
+    // The header of the question: an answer, recursion available, with a code.
+    fn answer(question: &[u8], code: u8) -> Vec<u8> {
+        let mut packet = question.to_vec();
+        (packet[2], packet[3]) = (0x81, 0x80 | code);
+        packet
+    }
+    let right = server(|question| Some(answer(question, 0)));
+    assert_eq!(
+        wait(ask_name_server(right, "time.example", 7)),
+        Ok(Vec::new())
+    );
+    // A name that has an address of IPv6 alone.
+    let of_ipv6 = server(|question| {
+        let mut packet = answer(question, 0);
+        let is_aaaa = question.ends_with(&[0, 28, 0, 1]);
+        if is_aaaa {
+            packet[7] = 1;
+            // The name of the question, AAAA, IN, a minute, 16 bytes.
+            packet.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
+            packet.extend(Ipv6Addr::LOCALHOST.octets());
+        }
+        Some(packet)
+    });
+    assert_eq!(
+        wait(ask_name_server(of_ipv6, "time.example", 7)),
+        Ok(vec![Ipv6Addr::LOCALHOST.into()])
+    );
+    // Without the internet it finds no root; it refuses it where it answers for its own names alone.
+    for code in [2, 5] {
+        let closed = server(move |question| Some(answer(question, code)));
+        assert_eq!(wait(ask_name_server(closed, ROOT, 7)), Ok(Vec::new()));
+        let no_answer = wait(ask_name_server(closed, "time.example", 7)).unwrap_err();
+        assert_eq!(no_answer.kind, NoAnswer::Refused, "{no_answer:?}");
+    }
+    let broken = server(|question| Some(question.to_vec()));
+    let no_answer = wait(ask_name_server(broken, ROOT, 7)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::Silent, "{no_answer:?}");
+    let silent = server(|_| None);
+    let no_answer = wait(ask_name_server(silent, ROOT, 7)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::Silent);
+    assert!(
+        no_answer.why.contains("does not answer within"),
+        "{no_answer:?}"
+    );
+    let gone = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = gone.local_addr().unwrap();
+    drop(gone);
+    let no_answer = wait(ask_name_server(address, ROOT, 7)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::Silent);
+    assert!(
+        no_answer.why.contains("nothing listens there"),
+        "{no_answer:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_sent_from_here_is_not_the_silence_of_a_server() {
+    // The kernel lets no socket broadcast that did not ask to.
+    let nowhere = "255.255.255.255:9".parse().unwrap();
+    let no_answer = wait(ask_name_server(nowhere, ROOT, 7)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::NotAsked, "{no_answer:?}");
+    let no_answer = wait(takes_connections(nowhere)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::NotAsked, "{no_answer:?}");
+    let no_answer = wait(look_up("name.invalid", 443)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::NotAsked, "{no_answer:?}");
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = gone.local_addr().unwrap();
+    drop(gone);
+    let no_answer = wait(takes_connections(address)).unwrap_err();
+    assert_eq!(no_answer.kind, NoAnswer::Silent, "{no_answer:?}");
+}
+
+#[test]
+fn name_servers_are_those_of_the_resolvers_configuration() {
+    let (_root, layout) = machine(&[(
+        "/etc/resolv.conf",
+        "# by hand\nsearch example\nnameserver 10.0.0.2\n nameserver 2001:db8::2 \noptions x\n",
+    )]);
+    assert_eq!(
+        configured_name_servers(&layout),
+        ["10.0.0.2", "2001:db8::2"]
+    );
+}
