@@ -3,6 +3,7 @@
 mod backtest;
 mod explain;
 mod flight_lines;
+mod kept;
 mod operators;
 mod properties;
 mod unnamed;
