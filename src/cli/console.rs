@@ -17,7 +17,8 @@ use super::{Context, Exit};
 use crate::console::journal::JournalQuery;
 use crate::console::terminal::{ConsoleSignals, Terminal};
 use crate::console::{
-    Extent, Host, KeyAction, KeyPress, OperatorView, Overlay, Scene, Theme, decode, paint, render,
+    Extent, Host, KeyAction, KeyPress, KeyReader, OperatorView, Overlay, Scene, Theme, paint,
+    render,
 };
 use crate::layout::Layout;
 use crate::observe::harvester_console::console_units;
@@ -75,6 +76,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         follow,
         scene,
         view,
+        keys: KeyReader::default(),
         journal: None,
         screen: None,
         extent: Extent::default(),
@@ -149,6 +151,7 @@ struct FullScreen<'a> {
     follow: Follow,
     scene: Scene,
     view: OperatorView,
+    keys: KeyReader,
     /// `journalctl`, while its answer is awaited.
     journal: Option<JournalQuery>,
     /// The screen on the terminal.
@@ -232,7 +235,8 @@ impl FullScreen<'_> {
                 self.screen = None;
             }
             self.take_journal();
-            for key in decode(&self.terminal.typed().context("the terminal is gone")?) {
+            let typed = self.terminal.typed().context("the terminal is gone")?;
+            for key in self.keys.read(&typed, Instant::now()) {
                 if self.press(key) {
                     return Ok(Exit::Ok);
                 }
@@ -265,6 +269,7 @@ impl FullScreen<'_> {
             self.redraws.next_age,
             self.journal.as_ref().map(JournalQuery::until),
             self.follow.patience().map(|patience| now + patience),
+            self.keys.until(),
             // `poll` reports when a terminal accepts bytes again.
             self.redraws.turn().filter(|_| waits_for_turn),
         ]

@@ -210,6 +210,20 @@ fn a_terminal_without_a_cursor_to_place_gets_lines() {
     assert!(!person.seen.contains('\x1b'));
 }
 
+#[test]
+fn a_key_whose_bytes_come_in_two_reads_is_that_key() {
+    let node = Node::new();
+    node.says("SettingUp", "a reason");
+    let mut person = Person::sits_down(node.command(&[]), 80, 25);
+    person.sees("a reason");
+    person.types("?");
+    person.sees("Help");
+    // The console reads 256 bytes at once.
+    person.types(&format!("{}\x1b[B", "x".repeat(255)));
+    // Only what changes is painted.
+    person.sees("2-18");
+}
+
 fn output(mut command: Command) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
