@@ -132,6 +132,34 @@ fn what_a_person_wrote_is_not_written_over_and_what_was_learned_is() {
 }
 
 #[test]
+fn boots_that_a_file_loses_are_counted_and_those_of_a_newer_version_are_kept() {
+    let (directory, _) = flights(2);
+    let learn = |from: &str| windrow(directory.path(), &["learn", from, "-o", "learned.yaml"]);
+    let first = learn("boot-0.jsonl");
+    assert_eq!(first.status.code(), Some(0), "{}", complained(&first));
+    let in_place = learn("learned.yaml");
+    assert_eq!(in_place.status.code(), Some(0));
+    assert!(!complained(&in_place).contains("any more"));
+    let other = learn("boot-1.jsonl");
+    assert_eq!(other.status.code(), Some(0));
+    let words = "learned.yaml: boots that were in it and are in nothing that was read: 1;";
+    let why = complained(&other);
+    assert!(why.contains(words), "{why}");
+
+    let target = directory.path().join("learned.yaml");
+    let text = fs::read_to_string(&target).unwrap();
+    let newer = text.replace("{\"format\":1,", "{\"format\":2,");
+    fs::write(&target, &newer).unwrap();
+    for from in ["learned.yaml", "boot-0.jsonl"] {
+        let refused = learn(from);
+        let why = complained(&refused);
+        assert_eq!(refused.status.code(), Some(64), "{why}");
+        assert!(why.contains("its format is 2"), "{why}");
+        assert_eq!(fs::read_to_string(&target).unwrap(), newer);
+    }
+}
+
+#[test]
 fn a_chart_that_was_learned_is_not_unknown_to_a_plan_any_more() {
     let (directory, _) = flights(3);
     fs::create_dir(directory.path().join("manifests")).unwrap();

@@ -423,6 +423,22 @@ fn a_file_takes_the_newest_boots_however_they_are_grouped() {
 }
 
 #[test]
+fn a_set_lacks_what_was_never_added_and_not_what_went_because_it_is_full() {
+    let first = rows(&[BootScript::new(0)]).remove(0);
+    let boot = |number: i64| {
+        let mut boot = first.clone();
+        boot.id = format!("{number:016x}");
+        boot.at = first.at + jiff::SignedDuration::from_secs(number);
+        boot
+    };
+    let set: BootSet = (10..20).map(boot).collect();
+    assert!(!set.lacks(&boot(10)));
+    assert!(set.lacks(&boot(9)) && set.lacks(&boot(20)));
+    let full: BootSet = (0..2_100).map(boot).collect();
+    assert!(!full.lacks(&boot(0)) && full.lacks(&boot(2_100)));
+}
+
+#[test]
 fn a_file_takes_no_more_boots_than_have_room_and_no_row_that_is_too_large() {
     use crate::bounds::{LARGEST_ROW, MOST_REFUSALS};
     let first = rows(&[BootScript::new(0)]).remove(0);
