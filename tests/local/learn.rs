@@ -160,6 +160,50 @@ fn boots_that_a_file_loses_are_counted_and_those_of_a_newer_version_are_kept() {
 }
 
 #[test]
+fn a_file_whose_name_ends_in_1_is_read_by_itself_where_the_other_is_no_flight() {
+    let directory = TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let read = |from: &[&str]| {
+        let output = windrow(directory.path(), &[&["learn"], from].concat());
+        let (code, why) = (output.status.code(), complained(&output));
+        for name in from {
+            fs::remove_file(at(name)).unwrap();
+        }
+        (code, why)
+    };
+    let lines = |number| BootScript::new(number).lines();
+    let learned = |number| {
+        fs::write(at("boot.jsonl"), lines(number)).unwrap();
+        said(&windrow(directory.path(), &["learn", "boot.jsonl"]))
+    };
+    fs::write(at("x.yaml"), learned(0)).unwrap();
+    fs::write(at("x.yaml.1"), learned(1)).unwrap();
+    let (code, why) = read(&["x.yaml", "x.yaml.1"]);
+    assert!(code == Some(0) && why.contains("2 boots"), "{why}");
+
+    fs::write(at("x.jsonl"), [0xff, 0xfe]).unwrap();
+    fs::write(at("x.jsonl.1"), lines(0)).unwrap();
+    let (code, why) = read(&["x.jsonl", "x.jsonl.1"]);
+    assert!(code == Some(5) && why.contains("1 boot:"), "{why}");
+
+    let huge = fs::File::create(at("x.jsonl")).unwrap();
+    huge.set_len(300 << 20).unwrap();
+    fs::write(at("x.jsonl.1"), lines(0)).unwrap();
+    let (code, why) = read(&["x.jsonl", "x.jsonl.1"]);
+    assert!(code == Some(5) && why.contains("1 boot:"), "{why}");
+
+    // The newer half begins in the middle of a boot, and a third file is nobody's half.
+    let whole = lines(0);
+    let middle = whole.match_indices('\n').nth(4).unwrap().0 + 1;
+    let head = whole.split_inclusive('\n').next().unwrap();
+    fs::write(at("x.jsonl.1"), &whole[..middle]).unwrap();
+    fs::write(at("x.jsonl"), format!("{head}{}", &whole[middle..])).unwrap();
+    fs::write(at("x.jsonl.1.1"), lines(1)).unwrap();
+    let (code, why) = read(&["x.jsonl", "x.jsonl.1", "x.jsonl.1.1"]);
+    assert!(code == Some(0) && why.contains("2 boots: 1 entry"), "{why}");
+}
+
+#[test]
 fn a_chart_that_was_learned_is_not_unknown_to_a_plan_any_more() {
     let (directory, _) = flights(3);
     fs::create_dir(directory.path().join("manifests")).unwrap();
