@@ -5,6 +5,7 @@ mod explain;
 mod flight_lines;
 mod kept;
 mod operators;
+mod phases;
 mod properties;
 mod unnamed;
 
@@ -354,31 +355,6 @@ fn names_that_a_site_keeps_to_itself_are_not_learned_and_its_charts_are() {
     assert!(dropped.brought.iter().all(|one| !one.done), "{dropped:?}");
     let unknown = dropped.brought.iter().find(|one| one.by == Who::Unknown);
     assert_eq!(unknown.unwrap().things.len(), 1);
-}
-
-#[test]
-fn phases_of_several_classes_of_hardware_are_also_known_of_any() {
-    let mut scripts: Vec<BootScript> = (0..4).map(BootScript::new).collect();
-    scripts[3].api = 600;
-    let slow = scripts[3].lines().replace("16cpu-64g-nvme", "4cpu-8g-hdd");
-    let mut boots = rows(&scripts[..3]);
-    let api = |boots: &[ObservedBoot]| {
-        let summary = Summary::of_boots(&boots.iter().cloned().collect());
-        let phases = summary
-            .phases
-            .into_iter()
-            .filter(|one| one.phase.as_str() == "api");
-        let found: Vec<(Option<String>, u32)> =
-            phases.map(|one| (one.hardware, one.seen.boots)).collect();
-        found
-    };
-    let fast = || Some("16cpu-64g-nvme".to_owned());
-    assert_eq!(api(&boots), [(fast(), 3)]);
-    boots.extend(observe(&Flights::read(&slow).unwrap()).boots);
-    assert_eq!(
-        api(&boots),
-        [(None, 4), (fast(), 3), (Some("4cpu-8g-hdd".to_owned()), 1)]
-    );
 }
 
 #[test]
