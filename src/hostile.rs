@@ -1,6 +1,7 @@
 //! The readers of the program, for arbitrary bytes: only the crate `fuzz` uses this. Those of the crates it has itself.
 
 use std::path::Path;
+use std::time::Instant;
 
 use crate::kubeconfig::{Kubeconfig, ReadFor, node_name};
 use crate::observe::appearances::requests::read_lines;
@@ -17,9 +18,21 @@ pub fn kubeconfig(path: &Path) -> Vec<String> {
     read.into_iter().flatten().collect()
 }
 
-/// What a terminal sent: how many keys are in it.
+/// What a terminal sent, at once and byte by byte: how many keys are in it.
 pub fn keys(bytes: &[u8]) -> usize {
-    console::decode(bytes).len()
+    let now = Instant::now();
+    let read = |piece: usize| {
+        let mut reader = console::KeyReader::default();
+        let mut keys = Vec::new();
+        for piece in bytes.chunks(piece.max(1)) {
+            keys.extend(reader.read(piece, now));
+        }
+        keys.extend(reader.give_up());
+        keys
+    };
+    let whole = read(bytes.len());
+    assert_eq!(whole, read(1), "in pieces it is read otherwise");
+    whole.len()
 }
 
 /// The query of a request to the status server: what is wrong with it.

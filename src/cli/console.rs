@@ -4,6 +4,8 @@
 //! One thread that sleeps until it has to look: at the document, its writer's end, a key, a signal, the journal's
 //! answer, the terminal that accepts bytes again, or an age whose text changes.
 
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -14,10 +16,12 @@ use windrow_decide::sentence;
 use super::document::{self, FoundStatus, exit_of, now};
 use super::follow::{Follow, timeout};
 use super::{Context, Exit};
+use crate::causes::plain;
 use crate::console::journal::JournalQuery;
 use crate::console::terminal::{ConsoleSignals, Terminal};
 use crate::console::{
-    Extent, Host, KeyAction, KeyPress, OperatorView, Overlay, Scene, Theme, decode, paint, render,
+    Extent, Host, KeyAction, KeyPress, KeyReader, OperatorView, Overlay, Scene, Theme, paint,
+    render,
 };
 use crate::layout::Layout;
 use crate::observe::harvester_console::console_units;
@@ -75,6 +79,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         follow,
         scene,
         view,
+        keys: KeyReader::default(),
         journal: None,
         screen: None,
         extent: Extent::default(),
@@ -123,6 +128,7 @@ fn scene(found: &FoundStatus, layout: &Layout) -> Scene {
 /// A terminal that cannot place its cursor gets a line for every change.
 fn lines(context: &Context) -> anyhow::Result<Exit> {
     let mut follow = Follow::file(&context.layout.status())?;
+    let mut out = std::io::stdout();
     let mut shown = String::new();
     loop {
         let found = document::current(context);
@@ -132,13 +138,27 @@ fn lines(context: &Context) -> anyhow::Result<Exit> {
             "" => sentence::word(&status),
             head => head,
         };
-        let line = printable(&format!("{head}: {}", status.reason.message));
-        if line != shown {
-            println!("{line}");
-            shown = line;
+        let line = printable(&plain(&format!("{head}: {}", status.reason.message))) + "\n";
+        let is_written = line == shown || out.write_all(line.as_bytes()).is_ok();
+        // Where nobody reads any more (`| head`), it ends without a message.
+        if !is_written || !wait_while_read(&mut follow, out.as_fd()) {
+            return Ok(exit_of(status.readiness));
         }
-        follow.wait(None);
+        shown = line;
     }
+}
+
+/// Waits until it may be worth looking again. False when nobody reads what is written any more.
+fn wait_while_read(follow: &mut Follow, out: BorrowedFd<'_>) -> bool {
+    let mut fds = vec![PollFd::new(out, PollFlags::empty())];
+    let followed = follow.fds().into_iter();
+    fds.extend(followed.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+    // Interrupted or not, everything is checked afterwards.
+    let _ = poll(&mut fds, timeout(follow.patience()));
+    let is_gone = fds[0].any().unwrap_or_default();
+    drop(fds);
+    follow.noticed();
+    !is_gone
 }
 
 struct FullScreen<'a> {
@@ -149,6 +169,7 @@ struct FullScreen<'a> {
     follow: Follow,
     scene: Scene,
     view: OperatorView,
+    keys: KeyReader,
     /// `journalctl`, while its answer is awaited.
     journal: Option<JournalQuery>,
     /// The screen on the terminal.
@@ -232,7 +253,8 @@ impl FullScreen<'_> {
                 self.screen = None;
             }
             self.take_journal();
-            for key in decode(&self.terminal.typed().context("the terminal is gone")?) {
+            let typed = self.terminal.typed().context("the terminal is gone")?;
+            for key in self.keys.read(&typed, Instant::now()) {
                 if self.press(key) {
                     return Ok(Exit::Ok);
                 }
@@ -265,6 +287,7 @@ impl FullScreen<'_> {
             self.redraws.next_age,
             self.journal.as_ref().map(JournalQuery::until),
             self.follow.patience().map(|patience| now + patience),
+            self.keys.until(),
             // `poll` reports when a terminal accepts bytes again.
             self.redraws.turn().filter(|_| waits_for_turn),
         ]

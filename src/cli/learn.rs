@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use windrow_learn::{Backtest, BootSet, KnowledgeFile, MOST_BOOTS, Summary};
+use windrow_learn::{Backtest, BootSet, KnowledgeFile, MOST_BOOTS, ObservedBoot, Summary};
 
 use self::inputs::{Gathered, gather};
 use super::out::{print_whole, style};
@@ -46,10 +46,14 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
     if args.backtest {
         return backtest(&args);
     }
-    if let Some(why) = args.output.as_deref().and_then(not_to_replace) {
-        complain(&[why]);
-        return Ok(Exit::Usage);
-    }
+    let before = match args.output.as_deref().map(boots_to_replace) {
+        None => Vec::new(),
+        Some(Ok(boots)) => boots,
+        Some(Err(why)) => {
+            complain(&[why]);
+            return Ok(Exit::Usage);
+        }
+    };
     let Gathered { boots, unread } = gather(&args.from);
     complain(&unread);
     if boots.is_empty() {
@@ -58,6 +62,7 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
     }
     let summary = Summary::of_boots(&boots);
     eprintln!("windrow: {}", words_of(&boots, &summary));
+    let lost = before.iter().filter(|boot| boots.lacks(boot)).count();
     let text = summary.text();
     match &args.output {
         None => print_whole(&text)?,
@@ -65,6 +70,12 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
         Some(path) => std::path::absolute(path)
             .and_then(|path| replace(&path, text.as_bytes(), 0o644, Durability::Durable))
             .with_context(|| format!("cannot write {}", path.display()))?,
+    }
+    if let Some(path) = args.output.filter(|_| lost > 0) {
+        let shown = path.display();
+        eprintln!(
+            "windrow: {shown}: boots that were in it and are in nothing that was read: {lost}; they are not in it any more"
+        );
     }
     Ok(match unread.is_empty() {
         true => Exit::Ok,
@@ -104,21 +115,32 @@ fn backtest(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Why a file may not be written over: a person wrote it, or it is something else.
-fn not_to_replace(path: &Path) -> Option<String> {
+/// The boots of a file that is to be written over.
+///
+/// # Errors
+/// Why it may not be: a person wrote it, it is something else, or it has boots that this program would leave out.
+fn boots_to_replace(path: &Path) -> Result<Vec<ObservedBoot>, String> {
     let shown = path.display();
     let text = match read_text(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => return Some(format!("{shown}: is not written over: {error}")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(format!("{shown}: is not written over: {error}")),
     };
-    let is_learned = text.trim().is_empty()
-        || KnowledgeFile::read(&text).is_some_and(|file| file.boots.is_some());
-    (!is_learned).then(|| {
-        format!(
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let file = KnowledgeFile::read(&text).unwrap_or_default();
+    let Some(boots) = file.boots else {
+        return Err(format!(
             "{shown}: is not written over: it has no `boots`, so `windrow learn` did not make it; name another file with -o"
-        )
-    })
+        ));
+    };
+    match file.refused.first() {
+        None => Ok(boots),
+        Some(why) => Err(format!(
+            "{shown}: is not written over: it would lose boots that this version of Windrow does not read ({why}); name another file with -o"
+        )),
+    }
 }
 
 fn words_of(boots: &BootSet, summary: &Summary) -> String {

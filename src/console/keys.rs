@@ -1,5 +1,10 @@
 //! Reads keys from the bytes that a terminal sends.
 
+use std::time::{Duration, Instant};
+
+/// With this byte a key of several bytes begins; alone it is the Escape key.
+const ESCAPE: u8 = 0x1b;
+
 /// A key that the console knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyPress {
@@ -33,19 +38,64 @@ pub(crate) enum KeyPress {
     Redraw,
 }
 
-/// The keys in what a terminal sent at once. Unknown bytes are skipped, and an escape with nothing behind it is the
-/// Escape key.
-pub(crate) fn decode(mut bytes: &[u8]) -> Vec<KeyPress> {
+/// How long the rest of a key is waited for. On a slow serial line its bytes come one by one.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Most bytes of a key that are kept; no key has that many.
+const LONGEST: usize = 32;
+
+/// Reads keys that may come in pieces.
+#[derive(Debug, Default)]
+pub(crate) struct KeyReader {
+    /// The bytes of a key whose rest has not come.
+    begun: Vec<u8>,
+    /// Until when it may come.
+    until: Option<Instant>,
+}
+
+impl KeyReader {
+    /// The keys in what was typed. Unknown bytes are skipped.
+    pub(crate) fn read(&mut self, typed: &[u8], now: Instant) -> Vec<KeyPress> {
+        if typed.is_empty() {
+            let is_over = self.until.is_some_and(|until| until <= now);
+            return Vec::from_iter(is_over.then(|| self.give_up()).flatten());
+        }
+        self.begun.extend_from_slice(typed);
+        let (keys, rest) = decode(&self.begun);
+        let used = self.begun.len() - rest.len();
+        self.begun.drain(..used);
+        self.begun.truncate(LONGEST);
+        self.until = (!self.begun.is_empty()).then(|| now + PATIENCE);
+        keys
+    }
+
+    /// When to read again, even if nothing is typed.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// No rest comes: an escape alone is the Escape key, and anything else is no key.
+    pub(crate) fn give_up(&mut self) -> Option<KeyPress> {
+        self.until = None;
+        let begun = std::mem::take(&mut self.begun);
+        (begun == [ESCAPE]).then_some(KeyPress::Back)
+    }
+}
+
+/// The keys in these bytes, and the beginning of one at their end.
+fn decode(mut bytes: &[u8]) -> (Vec<KeyPress>, &[u8]) {
     let mut keys = Vec::new();
     while let Some((&first, rest)) = bytes.split_first() {
         let (key, left) = match first {
-            0x1b => sequence(rest),
+            ESCAPE => match sequence(rest) {
+                Some(read) => read,
+                None => break,
+            },
             _ => (plain(first), rest),
         };
         keys.extend(key);
         bytes = left;
     }
-    keys
+    (keys, bytes)
 }
 
 fn plain(byte: u8) -> Option<KeyPress> {
@@ -65,18 +115,22 @@ fn plain(byte: u8) -> Option<KeyPress> {
     })
 }
 
-/// What follows an escape: `[` or `O`, parameters, a final byte.
-fn sequence(rest: &[u8]) -> (Option<KeyPress>, &[u8]) {
-    let Some((b'[' | b'O', rest)) = rest.split_first() else {
-        return (Some(KeyPress::Back), rest);
-    };
-    // The kernel's console sends F1 to F5 as `ESC [ [ A` to `E`.
-    if let [b'[', _, left @ ..] = rest {
-        return (None, left);
+/// What follows an escape: `[` or `O`, parameters, a final byte. `None` where that has not come yet.
+fn sequence(rest: &[u8]) -> Option<(Option<KeyPress>, &[u8])> {
+    let (&first, parameters) = rest.split_first()?;
+    if !matches!(first, b'[' | b'O') {
+        return Some((Some(KeyPress::Back), rest));
     }
-    let Some(end) = rest.iter().position(|byte| (0x40..=0x7e).contains(byte)) else {
-        return (None, &[]);
-    };
+    let rest = parameters;
+    // The kernel's console sends F1 to F5 as `ESC [ [ A` to `E`.
+    if let [b'[', rest @ ..] = rest {
+        return rest.split_first().map(|(_, left)| (None, left));
+    }
+    let end = rest.iter().position(|byte| !(0x20..=0x3f).contains(byte))?;
+    if !(0x40..=0x7e).contains(&rest[end]) {
+        // It was broken off.
+        return Some((None, &rest[end..]));
+    }
     let key = match (&rest[..end], rest[end]) {
         (_, b'A') => KeyPress::Up,
         (_, b'B') => KeyPress::Down,
@@ -86,14 +140,34 @@ fn sequence(rest: &[u8]) -> (Option<KeyPress>, &[u8]) {
         (_, b'F') | (b"4" | b"8", b'~') => KeyPress::End,
         (b"5", b'~') => KeyPress::PageUp,
         (b"6", b'~') => KeyPress::PageDown,
-        _ => return (None, &rest[end + 1..]),
+        _ => return Some((None, &rest[end + 1..])),
     };
-    (Some(key), &rest[end + 1..])
+    Some((Some(key), &rest[end + 1..]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The keys in bytes that come in these pieces, each just before the rest is given up.
+    fn keys(pieces: &[&[u8]]) -> Vec<KeyPress> {
+        let mut reader = KeyReader::default();
+        let mut now = Instant::now();
+        let mut keys = Vec::new();
+        for piece in pieces {
+            keys.extend(reader.read(piece, now));
+            now += PATIENCE - Duration::from_millis(1);
+            keys.extend(reader.read(&[], now));
+        }
+        now += PATIENCE;
+        keys.extend(reader.read(&[], now));
+        assert_eq!(reader.until(), None);
+        keys
+    }
+
+    fn one_by_one(bytes: &[u8]) -> Vec<KeyPress> {
+        keys(&bytes.chunks(1).collect::<Vec<_>>())
+    }
 
     #[test]
     fn keys_are_read_as_different_terminals_send_them() {
@@ -119,8 +193,9 @@ mod tests {
                 ],
             ),
         ];
-        for (bytes, keys) in expected {
-            assert_eq!(decode(bytes), keys, "{bytes:?}");
+        for (bytes, expected) in expected {
+            assert_eq!(keys(&[bytes]), expected, "{bytes:?}");
+            assert_eq!(one_by_one(bytes), expected, "{bytes:?}");
         }
     }
 
@@ -130,11 +205,65 @@ mod tests {
             &b"\x1b[[A"[..],
             b"\x1b[15~",
             b"\x1b[",
+            b"\x1b[[",
+            b"\x1bO",
             b"\x1b[1;5",
             b"\xff\x80xyz",
             b"\x1b[?1;2c",
         ] {
-            assert_eq!(decode(bytes), [], "{bytes:?}");
+            assert_eq!(keys(&[bytes]), [], "{bytes:?}");
+            assert_eq!(one_by_one(bytes), [], "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_whose_bytes_come_in_pieces_is_one_key() {
+        let mut reader = KeyReader::default();
+        let now = Instant::now();
+        assert_eq!(reader.read(b"\x1b", now), []);
+        assert_eq!(reader.until(), Some(now + PATIENCE));
+        assert_eq!(reader.read(b"[", now), []);
+        assert_eq!(reader.read(b"B", now), [KeyPress::Down]);
+        assert_eq!(reader.until(), None);
+        assert_eq!(keys(&[b"?\x1b[5", b"~q\x1b"]).len(), 4);
+    }
+
+    #[test]
+    fn an_escape_behind_which_nothing_comes_in_time_is_the_escape_key() {
+        let mut reader = KeyReader::default();
+        let now = Instant::now();
+        assert_eq!(reader.read(b"\x1b", now), []);
+        assert_eq!(reader.read(&[], now), []);
+        assert_eq!(reader.read(&[], now + PATIENCE), [KeyPress::Back]);
+        assert_eq!(reader.read(b"[", now + PATIENCE), []);
+        // The reader woke late, and the rest was there in time.
+        assert_eq!(reader.read(b"\x1b", now), []);
+        assert_eq!(reader.read(b"[A", now + 2 * PATIENCE), [KeyPress::Up]);
+    }
+
+    #[test]
+    fn a_key_that_is_broken_off_hides_none_behind_it() {
+        for (bytes, expected) in [
+            (&b"\x1b[1\x1b[B"[..], vec![KeyPress::Down]),
+            (b"\x1b[5\x03", vec![KeyPress::Quit]),
+            (b"\x1b\x1b[A", vec![KeyPress::Back, KeyPress::Up]),
+        ] {
+            assert_eq!(keys(&[bytes]), expected, "{bytes:?}");
+            assert_eq!(one_by_one(bytes), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_without_end_is_kept_only_in_part() {
+        let endless = [&b"\x1b["[..], &[b'1'; 1000]].concat();
+        for pieces in [1, 1002] {
+            let mut reader = KeyReader::default();
+            let now = Instant::now();
+            for piece in endless.chunks(pieces) {
+                assert_eq!(reader.read(piece, now), []);
+                assert!(reader.begun.len() <= LONGEST);
+            }
+            assert_eq!(reader.read(b"~j", now), [KeyPress::Journal]);
         }
     }
 }

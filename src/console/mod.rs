@@ -31,7 +31,7 @@ use jiff::Timestamp;
 
 pub(crate) use draw::render;
 pub(crate) use host::Host;
-pub(crate) use keys::{KeyPress, decode};
+pub(crate) use keys::{KeyPress, KeyReader};
 pub(crate) use paint::paint;
 pub(crate) use theme::Theme;
 pub(crate) use view::{Extent, KeyAction, OperatorView, Overlay};

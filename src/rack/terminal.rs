@@ -1,6 +1,7 @@
 //! The rack on a terminal: the table, drawn again whenever something changes.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::buffer::Buffer;
@@ -11,11 +12,11 @@ use windrow_rack::RackView;
 
 use super::tasks::RackTasks;
 use crate::console::terminal::{ConsoleSignals, Terminal};
-use crate::console::{KeyPress, Theme, decode, paint};
+use crate::console::{KeyPress, KeyReader, Theme, paint};
 use crate::render::{RackSegment, rack_lines};
 
-/// How often it is looked whether something has changed, in milliseconds.
-const LOOK: u16 = 500;
+/// How often it is looked whether something has changed.
+const LOOK: Duration = Duration::from_millis(500);
 /// The whole screen is painted again after this many looks: other programs write on it.
 const REPAINT: u32 = 20;
 
@@ -32,6 +33,7 @@ pub(crate) fn show(
     view: impl Fn() -> Arc<RackView>,
 ) -> std::io::Result<()> {
     let mut terminal = Terminal::take(theme.alternate)?;
+    let mut keys = KeyReader::default();
     let mut screen: Option<Buffer> = None;
     let mut top = 0;
     let mut looks = 0;
@@ -56,7 +58,7 @@ pub(crate) fn show(
             PollFd::new(tasks.fd(), PollFlags::POLLIN),
         ];
         // Interrupted or not, everything is checked afterwards.
-        let _ = poll(&mut fds, PollTimeout::from(LOOK));
+        let _ = poll(&mut fds, patience(&keys));
         let asked = signals.received();
         if asked.end || tasks.ended().is_some() {
             return Ok(());
@@ -65,7 +67,7 @@ pub(crate) fn show(
             screen = None;
         }
         let page = usize::from(terminal.size().height.saturating_sub(3));
-        for key in decode(&terminal.typed()?) {
+        for key in keys.read(&terminal.typed()?, Instant::now()) {
             top = match key {
                 KeyPress::Quit => return Ok(()),
                 KeyPress::Up => top.saturating_sub(1),
@@ -82,6 +84,15 @@ pub(crate) fn show(
             };
         }
     }
+}
+
+/// Until the next look, or until the rest of a key is given up.
+fn patience(keys: &KeyReader) -> PollTimeout {
+    /// `poll` counts whole milliseconds, and would wake too early.
+    const ROUNDING: Duration = Duration::from_millis(1);
+    let left = |until: Instant| until.saturating_duration_since(Instant::now()) + ROUNDING;
+    let wait = keys.until().map_or(LOOK, |until| left(until).min(LOOK));
+    PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO)
 }
 
 /// The screen: the table from line `top` on, and below it the address and the keys.

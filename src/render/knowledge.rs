@@ -94,6 +94,7 @@ fn phase_line(phase: &PhaseReport) -> String {
         phase.platform.map(|platform| platform.to_string()),
         Some(phase.versions.clone()).filter(|versions| !versions.is_empty()),
         phase.hardware.clone(),
+        phase.role.map(|role| role.to_string()),
         phase.installed.then(|| "installed before".to_owned()),
     ];
     let node: Vec<String> = node.into_iter().flatten().collect();

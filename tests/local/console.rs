@@ -2,12 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::poll::PollTimeout;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
+use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::termios::tcsetwinsize;
 use serde_json::{Value, json};
 use windrow::observe::process;
@@ -208,6 +211,41 @@ fn a_terminal_without_a_cursor_to_place_gets_lines() {
     node.says("Ready", "done");
     person.sees("Ready: done\r\n");
     assert!(!person.seen.contains('\x1b'));
+}
+
+#[test]
+fn a_key_whose_bytes_come_in_two_reads_is_that_key() {
+    let node = Node::new();
+    node.says("SettingUp", "a reason");
+    let mut person = Person::sits_down(node.command(&[]), 80, 25);
+    person.sees("a reason");
+    person.types("?");
+    person.sees("Help");
+    // The console reads 256 bytes at once.
+    person.types(&format!("{}\x1b[B", "x".repeat(255)));
+    // Only what changes is painted.
+    person.sees("2-18");
+}
+
+#[test]
+fn lines_end_when_nobody_reads_them_any_more() {
+    let node = Node::new();
+    node.says("SettingUp", "a reason");
+    let mut command = node.command(&[]);
+    command.env("TERM", "dumb").stdout(Stdio::piped());
+    let mut console = command.spawn().unwrap();
+    let mut reader = BufReader::new(console.stdout.take().unwrap());
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    assert_eq!(line, "Setting up: a reason\n");
+    drop(reader);
+    let pid = rustix::process::Pid::from_child(&console);
+    let end = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+    let mut ends = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+    let ended = poll(&mut ends, PollTimeout::try_from(DEADLINE).unwrap());
+    let _ = console.kill();
+    assert_eq!(ended, Ok(1), "it goes on");
+    assert_eq!(console.wait().unwrap().code(), Some(3));
 }
 
 fn output(mut command: Command) -> Output {

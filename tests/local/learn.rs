@@ -132,6 +132,78 @@ fn what_a_person_wrote_is_not_written_over_and_what_was_learned_is() {
 }
 
 #[test]
+fn boots_that_a_file_loses_are_counted_and_those_of_a_newer_version_are_kept() {
+    let (directory, _) = flights(2);
+    let learn = |from: &str| windrow(directory.path(), &["learn", from, "-o", "learned.yaml"]);
+    let first = learn("boot-0.jsonl");
+    assert_eq!(first.status.code(), Some(0), "{}", complained(&first));
+    let in_place = learn("learned.yaml");
+    assert_eq!(in_place.status.code(), Some(0));
+    assert!(!complained(&in_place).contains("any more"));
+    let other = learn("boot-1.jsonl");
+    assert_eq!(other.status.code(), Some(0));
+    let words = "learned.yaml: boots that were in it and are in nothing that was read: 1;";
+    let why = complained(&other);
+    assert!(why.contains(words), "{why}");
+
+    let target = directory.path().join("learned.yaml");
+    let text = fs::read_to_string(&target).unwrap();
+    let newer = text.replace("{\"format\":1,", "{\"format\":2,");
+    fs::write(&target, &newer).unwrap();
+    for from in ["learned.yaml", "boot-0.jsonl"] {
+        let refused = learn(from);
+        let why = complained(&refused);
+        assert_eq!(refused.status.code(), Some(64), "{why}");
+        assert!(why.contains("its format is 2"), "{why}");
+        assert_eq!(fs::read_to_string(&target).unwrap(), newer);
+    }
+}
+
+#[test]
+fn a_file_whose_name_ends_in_1_is_read_by_itself_where_the_other_is_no_flight() {
+    let directory = TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let read = |from: &[&str]| {
+        let output = windrow(directory.path(), &[&["learn"], from].concat());
+        let (code, why) = (output.status.code(), complained(&output));
+        for name in from {
+            fs::remove_file(at(name)).unwrap();
+        }
+        (code, why)
+    };
+    let lines = |number| BootScript::new(number).lines();
+    let learned = |number| {
+        fs::write(at("boot.jsonl"), lines(number)).unwrap();
+        said(&windrow(directory.path(), &["learn", "boot.jsonl"]))
+    };
+    fs::write(at("x.yaml"), learned(0)).unwrap();
+    fs::write(at("x.yaml.1"), learned(1)).unwrap();
+    let (code, why) = read(&["x.yaml", "x.yaml.1"]);
+    assert!(code == Some(0) && why.contains("2 boots"), "{why}");
+
+    fs::write(at("x.jsonl"), [0xff, 0xfe]).unwrap();
+    fs::write(at("x.jsonl.1"), lines(0)).unwrap();
+    let (code, why) = read(&["x.jsonl", "x.jsonl.1"]);
+    assert!(code == Some(5) && why.contains("1 boot:"), "{why}");
+
+    let huge = fs::File::create(at("x.jsonl")).unwrap();
+    huge.set_len(300 << 20).unwrap();
+    fs::write(at("x.jsonl.1"), lines(0)).unwrap();
+    let (code, why) = read(&["x.jsonl", "x.jsonl.1"]);
+    assert!(code == Some(5) && why.contains("1 boot:"), "{why}");
+
+    // The newer half begins in the middle of a boot, and a third file is nobody's half.
+    let whole = lines(0);
+    let middle = whole.match_indices('\n').nth(4).unwrap().0 + 1;
+    let head = whole.split_inclusive('\n').next().unwrap();
+    fs::write(at("x.jsonl.1"), &whole[..middle]).unwrap();
+    fs::write(at("x.jsonl"), format!("{head}{}", &whole[middle..])).unwrap();
+    fs::write(at("x.jsonl.1.1"), lines(1)).unwrap();
+    let (code, why) = read(&["x.jsonl", "x.jsonl.1", "x.jsonl.1.1"]);
+    assert!(code == Some(0) && why.contains("2 boots: 1 entry"), "{why}");
+}
+
+#[test]
 fn a_chart_that_was_learned_is_not_unknown_to_a_plan_any_more() {
     let (directory, _) = flights(3);
     fs::create_dir(directory.path().join("manifests")).unwrap();

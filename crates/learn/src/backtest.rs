@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_decide::flight::Appeared;
 use windrow_plan::knowledge::{LearnedTimes, Seen};
+use windrow_plan::readiness::node::NodeRole;
 
 use crate::boot_set::BootSet;
 use crate::row::{ObservedBoot, thing_words};
@@ -169,12 +170,13 @@ impl BacktestRound {
                     && entry.versions == version
                     && entry.installed == held.installed
             };
-            let of_class = |hardware: &Option<String>| {
+            let find = |role: Option<NodeRole>, hardware: &Option<String>| {
                 let mut entries = known.phases.iter().filter(is_of);
-                entries.find(|entry| entry.hardware == *hardware)
+                entries.find(|entry| entry.role == role && entry.hardware == *hardware)
             };
             // As a node takes them: its own class before any.
-            let entry = of_class(&held.hardware).or_else(|| of_class(&None));
+            let of = |role| find(role, &held.hardware).or_else(|| find(role, &None));
+            let entry = of(held.known_role()).or_else(|| of(None));
             if let Some(entry) = entry {
                 let of = format!("phase {}", phase.phase.0.as_str());
                 self.count(held, of, phase.ms, &entry.times, entry.seen.boots);

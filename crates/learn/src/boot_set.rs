@@ -56,6 +56,14 @@ impl BootSet {
         kept
     }
 
+    /// Was this boot not added? One that is older than all of a full set may have been.
+    pub fn lacks(&self, boot: &ObservedBoot) -> bool {
+        let is_full = self.0.len() >= MOST_IN_MEMORY;
+        let oldest = self.0.values().next().filter(|_| is_full);
+        let may_have_gone = oldest.is_some_and(|oldest| boot.at <= oldest.at);
+        !may_have_gone && self.0.values().all(|one| one.id != boot.id)
+    }
+
     /// How many boots there are, those that no file takes included.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -203,6 +203,11 @@ impl ObservedBoot {
         self.watched && !self.cut && self.end.is_end()
     }
 
+    /// Its role, where it is known.
+    pub(crate) fn known_role(&self) -> Option<NodeRole> {
+        Some(self.role).filter(|role| !is_unknown_role(role))
+    }
+
     /// The version of its platform: Harvester's, or on plain RKE2 that of Kubernetes.
     pub fn platform_version(&self) -> Option<&str> {
         match self.platform {

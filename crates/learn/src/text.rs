@@ -200,6 +200,9 @@ fn phase(phase: &PhaseEntry) -> String {
     if !phase.versions.is_all() {
         let _ = writeln!(out, "    versions: {}", quoted(&phase.versions.to_string()));
     }
+    if let Some(role) = phase.role {
+        let _ = writeln!(out, "    role: {}", role.as_str());
+    }
     if let Some(hardware) = &phase.hardware {
         let _ = writeln!(out, "    hardware: {}", quoted(hardware));
     }

@@ -49,7 +49,7 @@ pub(in crate::cli) fn gather(named: &[PathBuf]) -> Gathered {
         if tells && done % STEP == 0 {
             eprintln!("windrow: {done} of {total} files read");
         }
-        // The older half of a flight is read with the newer one.
+        // What may be the older half of a flight is read with the newer one.
         if !found.is_older_half(file) {
             gathered.read(file, *sort, found.older_half(file));
         }
@@ -125,56 +125,63 @@ impl Found {
         }
     }
 
-    fn older_half(&self, file: &Path) -> Option<PathBuf> {
+    /// The file that is the older half of this one, if both are flights.
+    fn older_half(&self, file: &Path) -> Option<(PathBuf, Sort)> {
         let mut older = file.as_os_str().to_owned();
         older.push(".1");
         let older = PathBuf::from(older);
-        self.files.contains_key(&older).then_some(older)
+        let sort = *self.files.get(&older)?;
+        Some((older, sort))
     }
 
+    /// Is it read with another file?
     fn is_older_half(&self, file: &Path) -> bool {
         let newer = file.to_str().and_then(|name| name.strip_suffix(".1"));
-        newer.is_some_and(|newer| self.files.contains_key(Path::new(newer)))
+        newer
+            .map(Path::new)
+            .is_some_and(|newer| self.files.contains_key(newer) && !self.is_older_half(newer))
     }
 }
 
 impl Gathered {
-    fn read(&mut self, file: &Path, sort: Sort, older: Option<PathBuf>) {
+    /// Reads a file, and the one that may be its older half: two flights are one, anything else is read by itself.
+    fn read(&mut self, file: &Path, sort: Sort, older: Option<(PathBuf, Sort)>) {
+        let older = older.and_then(|(older, sort)| self.read_one(&older, sort));
+        let newer = self.read_one(file, sort);
+        let parts: Vec<_> = older.into_iter().chain(newer).collect();
+        if !parts.is_empty() {
+            self.take_flights(parts);
+        }
+    }
+
+    /// Reads a file: its name and its bytes where it is to be read as a flight.
+    fn read_one(&mut self, file: &Path, sort: Sort) -> Option<(String, Vec<u8>)> {
         let shown = file.display().to_string();
         let bytes = match read_bounded(file) {
             Ok(bytes) => bytes,
             Err(error) => {
-                return self
-                    .unread
+                self.unread
                     .push(format!("{shown}: cannot be read: {error}"));
+                return None;
             }
         };
         if bytes.starts_with(&PACKED) {
-            return self.read_report(&shown, &bytes);
+            self.read_report(&shown, &bytes);
+            return None;
         }
         let is_flight = bytes.starts_with(b"{");
         if !is_flight && let Ok(text) = std::str::from_utf8(&bytes) {
-            match KnowledgeFile::read(text) {
-                Some(learned) => return self.take_knowledge(&shown, learned),
-                None if sort == Sort::Listed => {
-                    let why = "no flight, no report and no knowledge file: not read";
-                    return self.unread.push(format!("{shown}: {why}"));
-                }
-                None => {}
+            if let Some(learned) = KnowledgeFile::read(text) {
+                self.take_knowledge(&shown, learned);
+                return None;
+            }
+            if sort == Sort::Listed {
+                let why = "no flight, no report and no knowledge file: not read";
+                self.unread.push(format!("{shown}: {why}"));
+                return None;
             }
         }
-        let mut parts = Vec::new();
-        if let Some(older) = older {
-            let shown = older.display().to_string();
-            match read_bounded(&older) {
-                Ok(bytes) => parts.push((shown, bytes)),
-                Err(error) => self
-                    .unread
-                    .push(format!("{shown}: cannot be read: {error}")),
-            }
-        }
-        parts.push((shown, bytes));
-        self.take_flights(parts);
+        Some((shown, bytes))
     }
 
     fn read_report(&mut self, shown: &str, bytes: &[u8]) {

@@ -9,7 +9,8 @@ use windrow_decide::settings::{self, Loaded, Settings};
 use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ManifestFile};
-use windrow_plan::knowledge::NodeFacts;
+use windrow_plan::knowledge::{NodeFacts, phase_of};
+use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
 use windrow_plan::{ApiCheck, Plan, examine_content, link};
@@ -166,10 +167,9 @@ pub(super) fn read_node(
             accepted,
             learned: plan.learned_share(),
             times,
-            phases: plan
-                .phases
+            phases: Phase::ALL
                 .iter()
-                .filter(|row| !row.installed)
+                .filter_map(|phase| phase_of(&plan.phases, *phase, false, NodeRole::FirstServer))
                 .map(SeenPhase::from)
                 .collect(),
             only_own,

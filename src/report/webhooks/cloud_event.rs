@@ -369,6 +369,8 @@ fn id(tried: &DeliveryTry, hostname: &str) -> String {
     let of: Vec<&str> = occurrence.of.iter().map(String::as_str).collect();
     let (name, number) = (tried.hook.event.name(), occurrence.number);
     let mut what = format!("{hostname}\n{name}\n{number}\n{}", of.join("\n"));
+    // After a reinstallation the numbers begin again.
+    what.push_str(&format!("\n\nsince {}", occurrence.since));
     if let Some(repeat) = tried.repeat {
         what.push_str(&format!("\n\nrepeat {repeat}"));
     }
@@ -394,4 +396,48 @@ fn kind(event: WebhookEvent) -> &'static str {
 /// The JSON schema of an event, as committed in `docs/event.schema.json`.
 pub(super) fn schema() -> String {
     serde_json::to_string_pretty(&schemars::schema_for!(CloudEvent<'_>)).unwrap_or_default() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_decide::settings::{Webhook, WebhookTemplate};
+    use windrow_model::findings::Location;
+
+    use super::super::queue::Occurrence;
+    use super::*;
+
+    fn blocked_since(second: i64, sequence: u64) -> DeliveryTry {
+        DeliveryTry {
+            lane: sequence,
+            hook: Webhook {
+                at: Location::line("windrow.yaml", 1),
+                event: WebhookEvent::StagingBlocked,
+                method: "POST".to_owned(),
+                url: WebhookTemplate::parse("http://c/blocked").unwrap(),
+                headers: Vec::new(),
+                payload: None,
+                insecure: false,
+                fingerprint: None,
+                basic_auth: None,
+                every: None,
+            },
+            occurrence: Occurrence {
+                event: WebhookEvent::StagingBlocked,
+                of: ["vm.yaml".to_owned()].into(),
+                number: 1,
+                since: Timestamp::from_second(second).unwrap(),
+            },
+            repeat: None,
+            sequence,
+        }
+    }
+
+    #[test]
+    fn the_same_file_that_blocks_a_second_installation_is_another_event() {
+        let first = blocked_since(1_000_000, 1);
+        let again = blocked_since(1_000_000, 2);
+        let reinstalled = blocked_since(2_000_000, 1);
+        assert_eq!(id(&first, "node1"), id(&again, "node1"));
+        assert_ne!(id(&first, "node1"), id(&reinstalled, "node1"));
+    }
 }

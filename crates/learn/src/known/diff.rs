@@ -90,6 +90,7 @@ fn parts(report: &KnowledgeReport) -> BTreeMap<String, Value> {
             phase.platform.map(|platform| platform.to_string()),
             Some(phase.versions.clone()),
             phase.hardware.clone(),
+            phase.role.map(|role| role.to_string()),
             phase.installed.then(|| "installed before".to_owned()),
         ];
         let node: Vec<String> = node

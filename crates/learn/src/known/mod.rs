@@ -13,6 +13,7 @@ use windrow_model::findings::Location;
 use windrow_plan::knowledge::{
     Bringer, Knowledge, KnowledgeEntry, LearnedPhase, LearnedRefusal, LearnedTimes, Seen,
 };
+use windrow_plan::readiness::node::NodeRole;
 use windrow_plan::rules::Platform;
 
 pub use self::diff::{KnowledgeChange, KnowledgeDiff};
@@ -84,6 +85,9 @@ pub struct PhaseReport {
     /// In which versions; empty: in all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub versions: String,
+    /// On nodes of which role; absent: of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<NodeRole>,
     /// On which hardware; absent: on every.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
@@ -230,6 +234,7 @@ fn phase(phase: &LearnedPhase) -> PhaseReport {
         phase: phase.phase.as_str().to_owned(),
         platform: phase.platform,
         versions: phase.versions.to_string().trim().to_owned(),
+        role: phase.role,
         hardware: phase.hardware.as_ref().map(ToString::to_string),
         installed: phase.installed,
         times: phase.times.into(),

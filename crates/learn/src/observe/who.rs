@@ -4,6 +4,9 @@
 //! are written down; other boots tell them apart (`summary/unnamed.rs`). Helm makes such kinds, and waits for them, before it writes the
 //! release's Secret (`helm/helm` `pkg/action/install.go`, `installCRDs`). So an installation begins when its HelmChart was applied, and
 //! where that is not in the directory so long before the Secret.
+//!
+//! Helm leaves what is marked `helm.sh/resource-policy: keep` where it is, with the release's name on it, also where the chart's next version
+//! has no such thing. So what was there, and is older than the release's present revision, says nothing of the present version.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +26,8 @@ use crate::row::{ObservedBringer, ObservedThing, Who};
 const LATE: SignedDuration = SignedDuration::from_secs(2);
 /// Times in whole seconds differ by so much from the time itself.
 const ROUNDING: SignedDuration = SignedDuration::from_secs(1);
+/// Times that two kube-apiservers gave differ by so much.
+const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(5);
 /// How long Helm waits for the kinds of `crds/` before it goes on.
 const KINDS_FIRST: SignedDuration = SignedDuration::from_secs(60);
 
@@ -62,6 +67,8 @@ struct ManifestChart {
 #[derive(Debug, Default)]
 struct Release {
     began: Option<Timestamp>,
+    /// When its newest revision began.
+    newest: Option<Timestamp>,
     /// When Helm was done with it.
     done: Option<Timestamp>,
     deployed: bool,
@@ -117,6 +124,7 @@ impl<'f> Bringers<'f> {
         let name = (line.release.clone(), line.namespace.clone());
         let release = self.releases.entry(name).or_default();
         release.began = release.began.or(line.began);
+        release.newest = release.newest.max(line.began);
         if line.status == "deployed" {
             release.deployed = true;
             release.done = release.done.or(line.modified).or(Some(at.at()));
@@ -176,6 +184,10 @@ impl<'f> Bringers<'f> {
                     },
                     begun,
                 ),
+                None if self.may_be_kept(line, release.as_ref()) => {
+                    bringer(&mut found, Who::Unknown).take(thing(None));
+                    continue;
+                }
                 None => (
                     who(line, release.as_ref(), chart),
                     self.reference(line, chart, applied),
@@ -184,9 +196,7 @@ impl<'f> Bringers<'f> {
             let one = bringer(&mut found, who);
             let release = release.and_then(|name| self.releases.get(&name));
             one.done |= release.is_some_and(|release| release.deployed);
-            if one.things.len() < MOST_THINGS {
-                one.things.push(thing(from));
-            }
+            one.take(thing(from));
         }
         let mut found: Vec<ObservedBringer> = found.into_values().take(MOST_THINGS).collect();
         for one in &mut found {
@@ -201,6 +211,18 @@ impl<'f> Bringers<'f> {
         let hashed = || (digest(&name.0), digest(&name.1));
         let found = self.releases.get(name);
         found.or_else(|| self.releases.get(&hashed()))
+    }
+
+    /// May an earlier revision of its release have left it? One that came in this boot is of the present one.
+    fn may_be_kept(&self, line: &RecordedAppearance, release: Option<&ReleaseName>) -> bool {
+        let Some(name) = release.filter(|_| line.was_there) else {
+            return false;
+        };
+        let newest = self.release(name).and_then(|release| release.newest);
+        match (line.created, newest) {
+            (Some(created), Some(newest)) => newest.duration_since(created) > CLOCKS_APART,
+            _ => true,
+        }
     }
 
     /// Whose a thing without a name may be, and when what installs it was applied. Empty where one of them cannot be told.
@@ -296,6 +318,14 @@ impl<'f> Bringers<'f> {
         };
         let paths = self.files_of_kinds.get(&kind)?;
         paths.iter().filter_map(when).min_by_key(|time| time.at())
+    }
+}
+
+impl ObservedBringer {
+    fn take(&mut self, thing: ObservedThing) {
+        if self.things.len() < MOST_THINGS {
+            self.things.push(thing);
+        }
     }
 }
 

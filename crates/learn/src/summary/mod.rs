@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use windrow_decide::flight::Appeared;
 use windrow_model::manifest::GroupKind;
 use windrow_plan::knowledge::{ClassTimes, LearnedTimes, Seen};
-use windrow_plan::readiness::node::Phase;
+use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rules::Platform;
 
 use crate::boot_set::BootSet;
@@ -121,6 +121,8 @@ pub struct PhaseEntry {
     pub platform: Platform,
     /// In which versions of it.
     pub versions: VersionSpan,
+    /// On nodes of which role; `None`: the boots do not say it.
+    pub role: Option<NodeRole>,
     /// On which hardware.
     pub hardware: Option<String>,
     /// Was the node installed before?

@@ -1,9 +1,11 @@
-//! How long phases take: by platform and its version, hardware class, and whether the node was installed before.
+//! How long phases take: by platform and its version, role, hardware class, and whether the node was installed before. A first server
+//! makes the cluster that others join: of `api` neither says anything of the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use windrow_plan::knowledge::Seen;
+use windrow_plan::readiness::node::NodeRole;
 use windrow_plan::rules::Platform;
 
 use super::versions::{Numbers, VersionSpan, numbers};
@@ -12,7 +14,16 @@ use crate::interval::predict;
 use crate::row::{ObservedBoot, ObservedPhase, PhaseName};
 
 /// Nodes of one sort.
-type Sort = (PhaseName, Platform, Option<Numbers>, Option<String>, bool);
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Sort {
+    phase: PhaseName,
+    platform: Platform,
+    version: Option<Numbers>,
+    /// `None`: of boots that do not say it.
+    role: Option<NodeRole>,
+    hardware: Option<String>,
+    installed: bool,
+}
 
 /// The values of a sort, and the day of the last one.
 #[derive(Default)]
@@ -53,7 +64,14 @@ pub(super) fn phases(boots: &[&ObservedBoot]) -> Vec<PhaseEntry> {
             // Of its class, and of all: a node of another class has nothing else to go by.
             let classes = BTreeSet::from([None, boot.hardware.clone()]);
             for class in classes {
-                let sort = (phase.phase, platform, version, class, boot.installed);
+                let sort = Sort {
+                    phase: phase.phase,
+                    platform,
+                    version,
+                    role: boot.known_role(),
+                    hardware: class,
+                    installed: boot.installed,
+                };
                 let values = sorts.entry(sort).or_default();
                 values.classes.insert(boot.hardware.clone());
                 values.add(phase, boot);
@@ -62,23 +80,22 @@ pub(super) fn phases(boots: &[&ObservedBoot]) -> Vec<PhaseEntry> {
     }
     let sorts = sorts.into_iter();
     sorts
-        .filter(|((.., hardware, _), values)| hardware.is_some() || !values.is_one_known_class())
-        .filter_map(
-            |((phase, platform, version, hardware, installed), values)| {
-                Some(PhaseEntry {
-                    phase: phase.0,
-                    platform,
-                    versions: VersionSpan::only(version),
-                    hardware,
-                    installed,
-                    times: predict(&values.ended)?,
-                    seen: Seen {
-                        boots: count(values.ended.len()),
-                        of: count(values.ended.len() + values.open),
-                        last: values.last?,
-                    },
-                })
-            },
-        )
+        .filter(|(sort, values)| sort.hardware.is_some() || !values.is_one_known_class())
+        .filter_map(|(sort, values)| {
+            Some(PhaseEntry {
+                phase: sort.phase.0,
+                platform: sort.platform,
+                versions: VersionSpan::only(sort.version),
+                role: sort.role,
+                hardware: sort.hardware,
+                installed: sort.installed,
+                times: predict(&values.ended)?,
+                seen: Seen {
+                    boots: count(values.ended.len()),
+                    of: count(values.ended.len() + values.open),
+                    last: values.last?,
+                },
+            })
+        })
         .collect()
 }

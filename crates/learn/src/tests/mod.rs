@@ -3,7 +3,9 @@
 mod backtest;
 mod explain;
 mod flight_lines;
+mod kept;
 mod operators;
+mod phases;
 mod properties;
 mod unnamed;
 
@@ -356,31 +358,6 @@ fn names_that_a_site_keeps_to_itself_are_not_learned_and_its_charts_are() {
 }
 
 #[test]
-fn phases_of_several_classes_of_hardware_are_also_known_of_any() {
-    let mut scripts: Vec<BootScript> = (0..4).map(BootScript::new).collect();
-    scripts[3].api = 600;
-    let slow = scripts[3].lines().replace("16cpu-64g-nvme", "4cpu-8g-hdd");
-    let mut boots = rows(&scripts[..3]);
-    let api = |boots: &[ObservedBoot]| {
-        let summary = Summary::of_boots(&boots.iter().cloned().collect());
-        let phases = summary
-            .phases
-            .into_iter()
-            .filter(|one| one.phase.as_str() == "api");
-        let found: Vec<(Option<String>, u32)> =
-            phases.map(|one| (one.hardware, one.seen.boots)).collect();
-        found
-    };
-    let fast = || Some("16cpu-64g-nvme".to_owned());
-    assert_eq!(api(&boots), [(fast(), 3)]);
-    boots.extend(observe(&Flights::read(&slow).unwrap()).boots);
-    assert_eq!(
-        api(&boots),
-        [(None, 4), (fast(), 3), (Some("4cpu-8g-hdd".to_owned()), 1)]
-    );
-}
-
-#[test]
 fn of_two_rows_of_one_boot_the_one_that_says_more_stays_whichever_comes_first() {
     let whole = rows(&[BootScript::new(0)]).remove(0);
     // The same boot, from a flight that began again in the middle.
@@ -419,6 +396,22 @@ fn a_file_takes_the_newest_boots_however_they_are_grouped() {
             .unwrap(),
     );
     assert_eq!(text(&halves), whole);
+}
+
+#[test]
+fn a_set_lacks_what_was_never_added_and_not_what_went_because_it_is_full() {
+    let first = rows(&[BootScript::new(0)]).remove(0);
+    let boot = |number: i64| {
+        let mut boot = first.clone();
+        boot.id = format!("{number:016x}");
+        boot.at = first.at + jiff::SignedDuration::from_secs(number);
+        boot
+    };
+    let set: BootSet = (10..20).map(boot).collect();
+    assert!(!set.lacks(&boot(10)));
+    assert!(set.lacks(&boot(9)) && set.lacks(&boot(20)));
+    let full: BootSet = (0..2_100).map(boot).collect();
+    assert!(!full.lacks(&boot(0)) && full.lacks(&boot(2_100)));
 }
 
 #[test]

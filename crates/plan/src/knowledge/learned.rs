@@ -13,6 +13,7 @@
 //!   - phase: api
 //!     platform: harvester
 //!     versions: ">=1.7.0 <1.7.1"
+//!     role: first-server
 //!     hardware: 16cpu-64g-nvme
 //!     installed: true
 //!     times: {p5: 1m, p25: 1m20s, half: 90s, p75: 2m, p95: 3m}
@@ -32,7 +33,7 @@ use windrow_model::manifest::{GroupKind, Node, NodeValue};
 
 use super::VersionRange;
 use super::load::ranges;
-use crate::readiness::node::Phase;
+use crate::readiness::node::{NodeRole, Phase};
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::parts::required_kind;
 use crate::rules::{Platform, parse_duration};
@@ -73,6 +74,7 @@ pub(super) const PHASE_KEYS: &[&str] = &[
     "phase",
     "platform",
     "versions",
+    "role",
     "hardware",
     "installed",
     "times",
@@ -145,6 +147,8 @@ pub struct LearnedPhase {
     pub platform: Option<Platform>,
     /// In which versions of the platform: Harvester's, or on plain RKE2 those of Kubernetes.
     pub versions: VersionRange,
+    /// On nodes of which role; `None` on all.
+    pub role: Option<NodeRole>,
     /// On which class of hardware; `None` on every.
     pub hardware: Option<SmolStr>,
     /// Was the node installed before? The first boot pulls images and charts.
@@ -153,6 +157,21 @@ pub struct LearnedPhase {
     pub times: LearnedTimes,
     /// In how many boots.
     pub seen: Seen,
+}
+
+/// What is known of a phase on a node of this role: of its role before of any.
+pub fn phase_of(
+    rows: &[LearnedPhase],
+    phase: Phase,
+    installed: bool,
+    role: NodeRole,
+) -> Option<&LearnedPhase> {
+    let of = |role: Option<NodeRole>| {
+        let is_it =
+            |row: &&LearnedPhase| (row.phase, row.installed, row.role) == (phase, installed, role);
+        rows.iter().find(is_it)
+    };
+    of(Some(role)).or_else(|| of(None))
 }
 
 /// What kube-apiserver refused in earlier boots.
@@ -273,6 +292,11 @@ pub(super) fn phase(node: &Node, errors: &mut Errors<'_>) -> Vec<LearnedPhase> {
     let platforms = [("harvester", Platform::Harvester), ("rke2", Platform::Rke2)];
     let platform = fields.word("platform", &platforms, errors);
     let versions = ranges(&fields, errors);
+    let role = fields.word(
+        "role",
+        &NodeRole::KNOWN.map(|role| (role.as_str(), role)),
+        errors,
+    );
     let hardware = fields.text("hardware", errors).map(SmolStr::from);
     let installed = fields.flag("installed", false, errors);
     for key in ["times", "seen"] {
@@ -291,6 +315,7 @@ pub(super) fn phase(node: &Node, errors: &mut Errors<'_>) -> Vec<LearnedPhase> {
         phase,
         platform,
         versions,
+        role,
         hardware: hardware.clone(),
         installed,
         times,

@@ -32,7 +32,7 @@ use self::kubernetes::kubernetes_presence;
 pub(crate) use self::kubernetes::serves_every_version;
 pub use self::kubernetes::{is_kubernetes_group, kubernetes_scope};
 pub use self::learned::{
-    ClassTimes, LearnedPhase, LearnedRefusal, LearnedTimes, Seen, times_on, without_boots,
+    ClassTimes, LearnedPhase, LearnedRefusal, LearnedTimes, Seen, phase_of, times_on, without_boots,
 };
 pub(crate) use self::load::add_file;
 pub use self::namespace::is_platforms_namespace;
@@ -139,13 +139,14 @@ impl Knowledge {
         &self.phases
     }
 
-    /// How long phases take on such a node, as enough boots have shown: one row for each phase of an installation and of a later start.
+    /// How long phases take on such a node, as enough boots have shown: one row for each role and phase of an installation and of a later start.
     /// One of its class of hardware comes before one of any, and that of a later file before others.
     pub fn phases_on(&self, node: &NodeFacts) -> Vec<LearnedPhase> {
         let mut found: Vec<&LearnedPhase> = Vec::new();
         for row in self.phases.iter().filter(|row| row.is_of(node)) {
-            let same =
-                |one: &&mut &LearnedPhase| (one.phase, one.installed) == (row.phase, row.installed);
+            let same = |one: &&mut &LearnedPhase| {
+                (one.phase, one.installed, one.role) == (row.phase, row.installed, row.role)
+            };
             match found.iter_mut().find(same) {
                 Some(known) if known.hardware.is_some() && row.hardware.is_none() => {}
                 Some(known) => *known = row,

@@ -2,8 +2,8 @@
 //! or from an installer of which nothing is known. A rehearsal lets all of it come, and says what of it is not known.
 
 use windrow_model::reasons::Code;
-use windrow_plan::knowledge::{LearnedTimes, Provider, times_on};
-use windrow_plan::readiness::node::Phase;
+use windrow_plan::knowledge::{LearnedTimes, Provider, phase_of, times_on};
+use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rules::{NeedTarget, RuleSet, Tier};
 use windrow_plan::{FileId, Plan, PlanDocument, Requirement, SatisfiedBy, rke2};
 
@@ -12,9 +12,8 @@ use crate::{MayBring, Scenario, Supply};
 
 /// Adds to a scenario what the files of a plan need from outside, and what is known to come of them.
 pub fn add_what_comes(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet) {
-    // An image is rehearsed for its first boot.
-    let mut phases = plan.phases.iter();
-    let api = phases.find(|row| row.phase == Phase::Api && !row.installed);
+    // An image is rehearsed for the first boot of a first server.
+    let api = phase_of(&plan.phases, Phase::Api, false, NodeRole::FirstServer);
     scenario.api_ready = api.map(|row| row.times);
     let node = scenario.node.clone();
     let files = plan.files.iter().enumerate();

@@ -17,8 +17,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::phase_defaults::default_seconds;
-use super::{Phase, Readiness};
-use crate::knowledge::LearnedPhase;
+use super::{NodeRole, Phase, Readiness};
+use crate::knowledge::{LearnedPhase, phase_of};
 use crate::rules::Platform;
 
 /// How many earlier boots are remembered.
@@ -216,6 +216,7 @@ pub(super) fn remember(earlier: &mut Vec<EarlierBoot>, boot: EarlierBoot) {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownTimes<'a> {
     pub(super) platform: Option<Platform>,
+    pub(super) role: NodeRole,
     /// The boots that the node remembers.
     pub(super) earlier: &'a [EarlierBoot],
     /// Of nodes like this one.
@@ -226,8 +227,7 @@ impl KnownTimes<'_> {
     /// What was learned of a phase in boots of this kind.
     pub(super) fn learned(&self, phase: Phase, this: Option<&BootTimes>) -> Option<&LearnedPhase> {
         let installed = this?.installed;
-        let mut rows = self.learned.iter();
-        rows.find(|row| row.phase == phase && row.installed == installed)
+        phase_of(self.learned, phase, installed, self.role)
     }
 }
 

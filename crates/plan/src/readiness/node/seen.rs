@@ -11,7 +11,20 @@ use windrow_model::reasons::Code;
 use super::{ProbeId, ProbeOutcome, ProbeResult, ProbeSpec, Track};
 
 /// What a node is in its cluster. Read again and again: a node can be promoted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeRole {
     /// The server that made the cluster.
@@ -28,6 +41,25 @@ pub enum NodeRole {
 }
 
 impl NodeRole {
+    /// Those that a node can have.
+    pub const KNOWN: [Self; 4] = [
+        Self::FirstServer,
+        Self::JoinedServer,
+        Self::Agent,
+        Self::Witness,
+    ];
+
+    /// As files have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FirstServer => "first-server",
+            Self::JoinedServer => "joined-server",
+            Self::Agent => "agent",
+            Self::Witness => "witness",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Does it run kube-apiserver?
     pub fn serves_api(self) -> bool {
         matches!(self, NodeRole::FirstServer | NodeRole::JoinedServer)

@@ -128,6 +128,7 @@ impl Judging<'_> {
     fn known_times<'m>(&'m self, memory: &'m NodeMemory) -> KnownTimes<'m> {
         KnownTimes {
             platform: self.question.platform,
+            role: self.question.seen.role,
             earlier: &memory.earlier,
             learned: self.question.learned,
         }

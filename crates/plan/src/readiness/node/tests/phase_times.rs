@@ -325,6 +325,26 @@ fn what_was_learned_counts_where_platform_version_and_hardware_are_those_of_the_
 }
 
 #[test]
+fn what_was_learned_of_another_role_does_not_count() {
+    let from = |rows: &[&str]| {
+        let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
+        node.learned = learned(rows, None);
+        let expected = expects(&mut node);
+        expected.usual.map_or(0, |usual| usual.median)
+    };
+    let of = |role: &str, half: &str| {
+        let row = API.replace("phase: api", &format!("phase: api, role: {role}"));
+        row.replace("half: 90s", &format!("half: {half}"))
+    };
+    let (first, joined) = (of("first-server", "110s"), of("joined-server", "82s"));
+    assert_eq!(from(&[&joined]), 0);
+    assert_eq!(from(&[&joined, &first]), 110);
+    assert_eq!(from(&[&first, API, &joined]), 110);
+    // One of no role is of all of them.
+    assert_eq!(from(&[&joined, API]), 90);
+}
+
+#[test]
 fn absurd_times_make_no_phase_longer_than_four_times_its_default() {
     let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
     node.learned = learned(&[&API.replace("p95: 4m", "p95: 300d")], None);
