@@ -343,7 +343,13 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, verbose: boo
 /// What happens to a hold if nothing changes.
 fn outlook(file: &HeldFile, now: Timestamp) -> String {
     match file.deadline {
-        _ if file.overdue => "; overdue, and kept because releasing would do harm".to_owned(),
+        _ if file.overdue && file.harmful => {
+            "; overdue, and kept because releasing would do harm".to_owned()
+        }
+        _ if file.overdue => {
+            "; overdue, and kept because RKE2 could apply nothing of it, or an annotation asks for it"
+                .to_owned()
+        }
         Some(deadline) if deadline > now => {
             format!("; released in {} at the latest", age(now, deadline))
         }

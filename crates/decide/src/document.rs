@@ -8,9 +8,10 @@ use windrow_plan::readiness::node::NodeMemory;
 use windrow_plan::{FileId, HoldAdvice, PlanFile};
 
 use super::ledger::{Cause, Ledger};
+use super::mark::OnFailure;
 use super::node::{self, StagingVerdict};
 use super::observation::MarkerTrouble;
-use super::outcome::{DecisionContext, FileHold, FileOutcome};
+use super::outcome::{DecisionContext, FileHold, FileOutcome, on_purpose};
 use super::sentence::published;
 use super::status::{
     Blocker, FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Phase, Readiness,
@@ -196,6 +197,7 @@ impl FileDescription<'_> {
             why,
             by,
             overdue: false,
+            harmful: false,
             deadline: None,
             blockers: Vec::new(),
             name_spares_hold: None,
@@ -219,6 +221,7 @@ impl FileDescription<'_> {
             name_spares_hold: spares,
             no_name_spares_hold: none_spares,
             overdue: hold.overdue.is_some_and(|at| at <= now),
+            harmful: hold.on_failure == OnFailure::Keep && !on_purpose(hold.code),
             deadline: hold.deadline,
             blockers,
             ..self.held(hold.code, hold.why.clone(), Holder::Windrow)

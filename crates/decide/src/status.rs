@@ -374,6 +374,9 @@ pub struct HeldFile {
     /// Is it past its deadline and kept on purpose?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overdue: bool,
+    /// Would releasing it do harm? Otherwise RKE2 could apply nothing of it, or an annotation asks for the wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub harmful: bool,
     /// When it will be released even if nothing changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,

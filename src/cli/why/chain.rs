@@ -182,8 +182,12 @@ fn outlook(out: &mut String, file: &ExplainedFile, view: WhyView) {
             "Windrow did not make this marker and leaves it alone; whoever made it removes it."
                 .to_owned()
         }
-        _ if file.overdue => {
+        _ if file.overdue && file.harmful => {
             "Its deadline has passed; it stays held because releasing it would do harm.".to_owned()
+        }
+        _ if file.overdue => {
+            "It waits for longer than usual. It stays held because RKE2 could apply nothing of it, or because an annotation asks for the wait."
+                .to_owned()
         }
         (_, Some(deadline)) if deadline > at => {
             let latest = format!(

@@ -277,6 +277,7 @@ fn held(file: &str, overdue: bool) -> HeldFile {
         why: "waits".into(),
         by: Holder::Windrow,
         overdue,
+        harmful: false,
         deadline: None,
         blockers: Vec::new(),
         name_spares_hold: None,

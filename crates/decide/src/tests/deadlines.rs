@@ -159,11 +159,19 @@ fn a_hold_that_is_kept_has_no_deadline_whatever_else_would_have_one() {
     let mut node = waits_by_rules(&[("one", "2m", "keep"), ("other", "10m", "release")]);
     let told = |decision: Decision| {
         let held = &decision.status.staging.held[0];
-        (held.deadline, held.overdue)
+        (held.deadline, held.overdue, held.harmful)
     };
-    assert_eq!(told(node.tick()), (None, false));
+    assert_eq!(told(node.tick()), (None, false, true));
     node.later(2);
-    assert_eq!(told(node.tick()), (None, true));
+    assert_eq!(told(node.tick()), (None, true, true));
+    // Of this one RKE2 could apply nothing: there is no harm in a release.
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    let kind = GroupKind::new("example.com", "Widget");
+    node.observe(ClusterEvent::Kind(kind, KindSeen::NotServed));
+    node.tick();
+    node.later(60);
+    assert_eq!(told(node.tick()), (None, true, false));
 }
 
 #[test]

@@ -95,6 +95,9 @@ pub struct ExplainedFile {
     /// Is it past its deadline and kept on purpose?
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub overdue: bool,
+    /// Would releasing it do harm?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub harmful: bool,
     /// When it will be released even if nothing changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,

@@ -92,7 +92,7 @@ const STATES: &[(&[&str], &str)] = &[
     (&["applied"], "RKE2 has applied the file as it is now."),
     (
         &["overdue"],
-        "The file is held past its deadline, because releasing it would do harm.",
+        "The file is held past its deadline: releasing it would do harm, or RKE2 could apply nothing of it, or an annotation asks for the wait.",
     ),
     // Why a file is free.
     (&["free"], "The file never had to wait."),

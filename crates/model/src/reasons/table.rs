@@ -451,7 +451,7 @@ reasons! {
             "1e2cb549992b47db859b11867456c63b";
         Overdue "overdue" Warning
             "{file} stays held past its deadline: {why}"
-            "The rule keeps it because releasing would do harm. `windrow why FILE` shows the root blocker."
+            "`windrow why FILE` shows the root blocker, and whether releasing it would do harm, as of a virtual machine that a rule keeps."
             "14b49729cb1b4671972bcf315d6d3ef9";
         Regressed "regressed" Warning
             "{what} was ready when {file} was released, and is not ready now"

@@ -20,6 +20,7 @@ fn staging(held: &[(&str, Code, &str)]) -> StagingStatus {
             why: (*why).into(),
             by: Holder::Windrow,
             overdue: false,
+            harmful: false,
             deadline: None,
             blockers: Vec::new(),
             name_spares_hold: None,
