@@ -32,6 +32,8 @@ pub(super) enum FoundStatus {
         why: String,
         /// The last one, if there is any.
         last: Option<Box<Status>>,
+        /// When it was written: until then at least the state was known.
+        written: Timestamp,
     },
 }
 
@@ -45,7 +47,7 @@ impl FoundStatus {
     pub(super) fn shown(&self) -> Status {
         match self {
             FoundStatus::Current(status) => status.as_ref().clone(),
-            FoundStatus::Stale { why, last } => unknown(why, last.as_deref()),
+            FoundStatus::Stale { why, last, written } => unknown(why, last.as_deref(), *written),
         }
     }
 }
@@ -53,10 +55,14 @@ impl FoundStatus {
 /// The node's document.
 pub(super) fn current(context: &Context) -> FoundStatus {
     let path = context.layout.status();
+    let written = fs::metadata(&path).and_then(|found| found.modified());
+    let written = written.ok().and_then(|at| Timestamp::try_from(at).ok());
+    let written = written.unwrap_or_else(now);
     if !path.exists()
         && let Some(why) = never_started(&context.layout)
     {
-        return FoundStatus::Stale { why, last: None };
+        let last = None;
+        return FoundStatus::Stale { why, last, written };
     }
     match read(&path) {
         Ok(status) => match alive(&status) {
@@ -64,9 +70,14 @@ pub(super) fn current(context: &Context) -> FoundStatus {
             Err(why) => FoundStatus::Stale {
                 why: format!("{} is not current: {why}", path.display()),
                 last: Some(Box::new(status)),
+                written,
             },
         },
-        Err(why) => FoundStatus::Stale { why, last: None },
+        Err(why) => FoundStatus::Stale {
+            why,
+            last: None,
+            written,
+        },
     }
 }
 
@@ -128,7 +139,7 @@ fn alive(status: &Status) -> Result<(), String> {
     }
 }
 
-fn unknown(why: &str, last: Option<&Status>) -> Status {
+fn unknown(why: &str, last: Option<&Status>, since: Timestamp) -> Status {
     let reason = StatusReason {
         code: Code::StateUnknown,
         message: Code::StateUnknown.say(&[("why", why)]),
@@ -141,7 +152,7 @@ fn unknown(why: &str, last: Option<&Status>) -> Status {
         summary: "Unknown: Windrow's daemon does not run".to_owned(),
         platform: last.and_then(|last| last.platform),
         role: last.map_or(NodeRole::Unknown, |last| last.role),
-        ..Status::new(Readiness::Unknown, phase, reason, now())
+        ..Status::new(Readiness::Unknown, phase, reason, since)
     }
 }
 

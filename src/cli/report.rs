@@ -160,7 +160,7 @@ fn own(context: &Context, into: &mut Collected) -> BTreeSet<String> {
         FoundStatus::Current(status) => {
             add(into, "status.json", "the status document", json!(status))
         }
-        FoundStatus::Stale { why, last } => {
+        FoundStatus::Stale { why, last, .. } => {
             if let Some(last) = last {
                 let what = "the status document as it was last written: it is not current";
                 add(into, "status.json", what, json!(last));
