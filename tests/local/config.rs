@@ -199,6 +199,21 @@ fn files_and_directories_are_checked_by_themselves_whatever_this_machine_has() {
 }
 
 #[test]
+fn what_no_node_would_read_is_not_passed_over() {
+    let root = TempDir::new().unwrap();
+    write(&root, "etc/conf.d/10.yaml", "platform: rke2\n");
+    write(&root, "etc/conf.d/20-site.yml", "platform: harvester\n");
+    let ran = config(&root, &["check", "etc"]);
+    assert_eq!(ran.0, 78, "{ran:?}");
+    says(&ran, &["etc/conf.d/20-site.yml: it is not read: rename it"]);
+    // Nothing was looked at.
+    write(&root, "rules.d/site.yml", "apiVersion: windrow.dev/v1\n");
+    let ran = config(&root, &["check", "rules.d"]);
+    assert_eq!(ran.0, 64, "{ran:?}");
+    says(&ran, &["rules.d: no configuration of Windrow's (*.yaml)"]);
+}
+
+#[test]
 fn what_is_not_there_or_no_configuration_is_wrong_use_and_does_not_hide_errors() {
     let root = TempDir::new().unwrap();
     write(&root, "map.yaml", "apiVersion: v1\nkind: ConfigMap\n");

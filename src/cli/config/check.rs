@@ -113,10 +113,10 @@ impl NamedConfigurations {
         }
         let silent = self.unusable.is_empty() && self.wrong.is_empty();
         if node.files.is_empty() && self.nodes.len() == before && silent {
-            eprintln!(
-                "windrow: {}: no configuration of Windrow's (*.yaml) in this directory",
+            self.unusable.push(format!(
+                "{}: no configuration of Windrow's (*.yaml) in this directory",
                 path.display()
-            );
+            ));
         }
         self.nodes.push(node);
     }
