@@ -137,9 +137,12 @@ fn boots_to_replace(path: &Path) -> Result<Vec<ObservedBoot>, String> {
     };
     match file.refused.first() {
         None => Ok(boots),
-        Some(why) => Err(format!(
-            "{shown}: is not written over: it would lose boots that this version of Windrow does not read ({why}); name another file with -o"
-        )),
+        Some(why) => {
+            let why = why.split(": the boot").next().unwrap_or(why);
+            Err(format!(
+                "{shown} is not written over, for it has boots that this version of Windrow does not read ({why}); name another file with -o"
+            ))
+        }
     }
 }
 

@@ -28,7 +28,7 @@ const MOST_NAMES: usize = 8;
 /// ones have. Older boots go first.
 const MOST_BYTES: usize = 384 << 10;
 
-/// So many periodic events show how often they come, even where one came between.
+/// Enough periodic events to show how often they come, even where another one came between.
 const MOST_PERIODIC: usize = 4;
 
 /// For so long a condition is true, unless it is written again.
@@ -248,7 +248,7 @@ impl BootRecord {
         }
     }
 
-    /// A condition says less than what was told otherwise: for how long after that it does not count.
+    /// A condition says less than an event or a document: for how long after one of these it does not count.
     fn most_ahead(condition: &NodeReport, told: &NodeReport) -> SignedDuration {
         match condition.state.readiness {
             // Nobody keeps it true.

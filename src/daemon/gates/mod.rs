@@ -1,5 +1,5 @@
-//! The daemon's part in feature gates. Before READY=1 the drop-in is made fit for the version that will start, if that takes no longer
-//! than a few seconds.
+//! The daemon's part in feature gates. Before READY=1 the drop-in is made fit for the version that will start, if that is done
+//! within a few seconds.
 //! Afterwards the status reports which gates are asked for, written and in effect.
 //!
 //! ```text
