@@ -2,6 +2,11 @@
 //!
 //! Every pair is judged, not only the first bad one: the components stop at the first.
 
+use windrow_model::text::cut;
+
+/// No gate's name is so long: more of it is not shown, in characters.
+const LONGEST: usize = 120;
+
 /// One `name=value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
@@ -24,28 +29,26 @@ pub fn pairs(text: &str, blanks: bool) -> Vec<Result<Pair, String>> {
 }
 
 fn pair(item: &str) -> Result<Pair, String> {
-    let shown = item.trim();
-    if shown.is_empty() {
+    let whole = item.trim();
+    if whole.is_empty() {
         return Err("there is a blank where a gate should be: remove the extra comma".to_owned());
     }
-    if shown.contains(['"', '\'']) {
+    let shown = cut(whole, LONGEST);
+    if whole.contains(['"', '\'']) {
         return Err(format!(
             "`{shown}` has quotes inside the value, which the component would take literally: remove them"
         ));
     }
-    if shown.contains(';') {
+    if whole.contains(';') {
         return Err(format!(
             "`{shown}` has a `;`: separate gates with commas only"
         ));
     }
     let Some((name, value)) = item.split_once('=') else {
-        let advice = match shown.rsplit_once(['-', ':', ' ']) {
+        let advice = match whole.rsplit_once(['-', ':', ' ']) {
             Some((name, value)) if boolean(value.trim()).is_some() => {
-                format!(
-                    "write {}={}",
-                    name.trim_end_matches([' ', ':', '-']),
-                    value.trim()
-                )
+                let name = cut(name.trim_end_matches([' ', ':', '-']), LONGEST);
+                format!("write {name}={}", value.trim())
             }
             _ => format!("write {shown}=true or {shown}=false"),
         };
@@ -68,9 +71,12 @@ fn pair(item: &str) -> Result<Pair, String> {
         None if value.contains(char::is_whitespace) => Err(format!(
             "`{shown}` has a blank inside the value: separate gates with commas, without quotes"
         )),
-        None => Err(format!(
-            "`{value}` is not a boolean for the gate `{name}`: write {name}=true or {name}=false"
-        )),
+        None => {
+            let (name, value) = (cut(name, LONGEST), cut(value, LONGEST));
+            Err(format!(
+                "`{value}` is not a boolean for the gate `{name}`: write {name}=true or {name}=false"
+            ))
+        }
     }
 }
 
@@ -112,6 +118,20 @@ mod tests {
         let prefixed = pairs("kube:A=true", true).remove(0).unwrap();
         assert_eq!(prefixed.prefix.as_deref(), Some("kube"));
         assert_eq!(prefixed.name, "A");
+    }
+
+    #[test]
+    fn what_is_long_is_shown_in_part() {
+        let long = "V".repeat(5_000);
+        for text in [
+            &long,
+            &format!("{long}=yes"),
+            &format!("{long}-true"),
+            &format!("X={long}"),
+        ] {
+            let problem = pairs(text, false).remove(0).unwrap_err();
+            assert!(problem.chars().count() < 600, "{problem}");
+        }
     }
 
     #[test]
