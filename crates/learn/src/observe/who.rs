@@ -220,7 +220,10 @@ impl<'f> Bringers<'f> {
         };
         let newest = self.release(name).and_then(|release| release.newest);
         match (line.created, newest) {
-            (Some(created), Some(newest)) => newest.duration_since(created) > CLOCKS_APART,
+            // Kinds come first, and the release's own Secret when Helm has waited for them.
+            (Some(created), Some(newest)) => {
+                newest.duration_since(created) > KINDS_FIRST + CLOCKS_APART
+            }
             _ => true,
         }
     }
