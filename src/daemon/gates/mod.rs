@@ -1,5 +1,4 @@
-//! The daemon's part in feature gates. Before READY=1 the drop-in is made fit for the version that will start, if that is done
-//! within a few seconds.
+//! The daemon's part in feature gates. Before READY=1 the drop-in is made fit for the version that will start.
 //! Afterwards the status reports which gates are asked for, written and in effect.
 //!
 //! ```text
@@ -46,9 +45,6 @@ use crate::report::journal;
 /// How often to look for an upgrade: its preparations take longer than this.
 const UPGRADES: Duration = Duration::from_secs(5 * 60);
 
-/// How long the manifests wait for the gates at a start: READY=1 has ten seconds for both.
-const BEFORE_READY: Duration = Duration::from_secs(3);
-
 /// Watches over the feature gates while the daemon runs.
 pub struct GateController {
     /// Published also after a request about gates, so that the gates in force are as fresh as the answer.
@@ -84,8 +80,7 @@ impl GateController {
             unanswered: false,
         };
         if concerns(&controller.configuration()) {
-            // What lies on a slow disk is settled beside the first look at the manifests, or by the hook.
-            let _ = tokio::time::timeout(BEFORE_READY, controller.settle()).await;
+            controller.settle().await;
         }
         controller
     }
