@@ -110,22 +110,27 @@ fn failed(what: &str, error: &str) -> Event {
 mod tests {
     use super::*;
 
+    fn write(root: &Layout, path: &str, text: &str) {
+        let path = root.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A node with RKE2 1.34 that asks for these gates.
+    fn node(gates: &str) -> (tempfile::TempDir, Layout) {
+        let place = tempfile::tempdir().unwrap();
+        let root = Layout::new(place.path());
+        write(&root, "/usr/local/bin/rke2", "\0v1.34.2+rke2r1\0");
+        let settings = format!("featureGates: {{{gates}}}\n");
+        write(&root, "/etc/windrow/windrow.yaml", &settings);
+        fs::create_dir_all(root.run_dir()).unwrap();
+        (place, root)
+    }
+
     #[test]
     fn only_the_first_start_of_a_boot_writes_what_is_asked_for() {
         for runs_already in [false, true] {
-            let place = tempfile::tempdir().unwrap();
-            let root = Layout::new(place.path());
-            let write = |path: &str, text: &str| {
-                let path = place.path().join(path);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
-            };
-            write("usr/local/bin/rke2", "\0v1.34.2+rke2r1\0");
-            write(
-                "etc/windrow/windrow.yaml",
-                "featureGates: {kubeApiserver: {APIResponseCompression: false}}\n",
-            );
-            fs::create_dir_all(root.run_dir()).unwrap();
+            let (_place, root) = node("kubeApiserver: {APIResponseCompression: false}");
             if runs_already {
                 mark_started(&root);
             }
@@ -136,27 +141,16 @@ mod tests {
 
     #[test]
     fn a_gate_that_the_kubelet_refused_since_it_was_written_goes_before_the_next_start() {
-        let place = tempfile::tempdir().unwrap();
-        let root = Layout::new(place.path());
-        let write = |path: &str, text: &str| {
-            let path = place.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        write("usr/local/bin/rke2", "\0v1.34.2+rke2r1\0");
-        write(
-            "etc/windrow/windrow.yaml",
-            "featureGates: {kubelet: {ImageVolume: true}}\n",
-        );
+        let (_place, root) = node("kubelet: {ImageVolume: true}");
         before_start(&root, Timestamp::now());
         assert!(read_drop_in(&root).unwrap().is_some());
-        let log = "var/lib/rancher/rke2/agent/logs/kubelet.log";
+        let log = "/var/lib/rancher/rke2/agent/logs/kubelet.log";
         let took = "I1126 20:00:00.1 9 server.go:525] \"Kubelet version\" kubeletVersion=\"v1.34.2+rke2r1\"\n";
         let refused = "E1126 20:00:00.1 9 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: ImageVolume\"\n";
-        write(log, &format!("{refused}{took}"));
+        write(&root, log, &format!("{refused}{took}"));
         before_start(&root, Timestamp::now());
         assert!(read_drop_in(&root).unwrap().is_some());
-        write(log, &format!("{took}{refused}"));
+        write(&root, log, &format!("{took}{refused}"));
         before_start(&root, Timestamp::now());
         assert_eq!(read_drop_in(&root).unwrap(), None);
     }
