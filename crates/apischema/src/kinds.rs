@@ -1,5 +1,7 @@
 //! Which kinds are served, and what to say of one that is not.
 
+use std::collections::BTreeSet;
+
 use windrow_model::manifest::{Object, group_of};
 use windrow_model::suggest;
 
@@ -30,6 +32,22 @@ pub fn is_built_in_group(group: &str) -> bool {
             .removed
             .iter()
             .any(|removed| group_of(removed.api_version) == group)
+}
+
+/// Why there is no such kind without a group, where Kubernetes has it in one: an object of it can never be found.
+pub fn lacks_its_group(group: &str, kind: &str) -> Option<String> {
+    let of_this_name = FACTS.kinds.iter().filter(|known| known.kind == kind);
+    let groups: BTreeSet<&str> = of_this_name
+        .map(|known| group_of(known.api_version))
+        .collect();
+    if !group.is_empty() || groups.is_empty() || groups.contains("") {
+        return None;
+    }
+    let groups: Vec<&str> = groups.into_iter().collect();
+    Some(format!(
+        "{kind} is a kind of the group {}, which is not written",
+        groups.join(" or ")
+    ))
 }
 
 /// Does every cluster have this ClusterRole?

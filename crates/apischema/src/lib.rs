@@ -37,7 +37,8 @@ mod walk;
 pub use custom::{CustomKind, JudgeRule};
 pub use immutable::{FixedDifference, FixedFields};
 pub use kinds::{
-    BuiltInKind, built_in_kinds, is_built_in_group, is_default_cluster_role, served_kinds,
+    BuiltInKind, built_in_kinds, is_built_in_group, is_default_cluster_role, lacks_its_group,
+    served_kinds,
 };
 pub use minors::Minors;
 pub use parts::quantity;

@@ -6,6 +6,7 @@
 //! core reference starts with `/`. `windrow.dev/depends-on` takes the same, and after a reference
 //! `(exists)` or `(ready)`, and `(advisory)`.
 
+use windrow_apischema::lacks_its_group;
 use windrow_model::manifest::ObjectRef;
 
 use crate::rules::{NeedCondition, Tier};
@@ -97,6 +98,9 @@ fn dependency(reference: &str, with_suffixes: bool) -> Result<Dependency, String
     let object = object(rest).ok_or_else(|| {
         format!("{reference:?} is neither group/kind/name nor group/namespaces/namespace/kind/name")
     })?;
+    if let Some(why) = lacks_its_group(&object.group, &object.kind) {
+        return Err(format!("{why} in {reference:?}"));
+    }
     Ok(Dependency {
         object,
         condition,
@@ -168,6 +172,13 @@ mod tests {
             let (found, errors) = depends_on(&format!("/namespaces/{namespace}/ConfigMap/c"), true);
             assert_eq!((found.len(), errors.len()), (0, 1), "{errors:?}");
         }
+        let reference = "/namespaces/db/StatefulSet/postgres";
+        let (found, errors) = depends_on(&format!("{reference}, x.org/StatefulSet/s"), true);
+        let why = "StatefulSet is a kind of the group apps, which is not written in";
+        assert_eq!(
+            (found.len(), &errors[..]),
+            (1, &[format!("{why} {reference:?}")][..])
+        );
         let (_, errors) = depends_on("/Namespace/n (exists)", false);
         assert_eq!(errors.len(), 1, "suffixes are ours, not cli-utils'");
     }

@@ -1,5 +1,6 @@
 //! Kinds, objects, `provides:` and `readiness:` of a pack.
 
+use windrow_apischema::lacks_its_group;
 use windrow_model::manifest::{
     GroupKind, Node, ObjectRef, namespace_name_error, object_name_error,
 };
@@ -11,7 +12,9 @@ pub(super) fn kind(node: &Node, errors: &mut Errors<'_>) -> Option<GroupKind> {
     let fields = Fields::new(node, "the kind", &["group", "kind"], errors)?;
     let group = fields.group("group", errors).unwrap_or_default();
     fields.required("kind", errors)?;
-    Some(GroupKind::new(group, fields.kind("kind", errors)?))
+    let kind = fields.kind("kind", errors)?;
+    errors.check(fields.line_of("kind"), "kind", lacks_its_group(group, kind));
+    Some(GroupKind::new(group, kind))
 }
 
 /// A kind that has to be there. `meaning` ends the message where it is not.
@@ -39,6 +42,7 @@ pub(crate) fn object(node: &Node, errors: &mut Errors<'_>) -> Option<ObjectRef> 
     let group = fields.group("group", errors).unwrap_or_default();
     let kind = fields.required("kind", errors);
     let kind = kind.and_then(|_| fields.kind("kind", errors))?;
+    errors.check(fields.line_of("kind"), "kind", lacks_its_group(group, kind));
     let name = fields.required("name", errors)?;
     let namespace = fields.text("namespace", errors);
     let wrong = object_name_error(&GroupKind::new(group, kind), name);

@@ -183,6 +183,13 @@ fn every_error_of_a_rule_names_its_line_and_what_to_do() {
             &[(8, "would release at once")],
         ),
         (
+            "rules:\n  - name: r\n    reason: x\n    match: {kind: K}\n    requires:\n      - {object: {kind: Ingress, name: i}, condition: exists}\n      - kind: {kind: HorizontalPodAutoscaler}\n",
+            &[
+                (9, "the group networking.k8s.io, which is not written"),
+                (10, "the group autoscaling, which is not written"),
+            ],
+        ),
+        (
             "rules:\n  - {name: r, reason: x, match: {kind: K}, requires: [{kind: {kind: K}}]}\n  - {name: r, reason: x, match: {kind: K}, requires: [{kind: {kind: K}}]}\n  - {name: other, enabled: false}\n",
             &[
                 (6, "appears twice in this file, first on line 5"),
