@@ -265,7 +265,7 @@ fn objects(cluster: &mut SimulatedCluster) {
     );
 }
 
-/// Kinds, namespaces and classes come. Other objects are made by what makes them in this model: Settings by the pod.
+/// What is known to come of a chart comes, but for what something else makes in this model.
 fn bring(brings: &Brings, cluster: &mut SimulatedCluster) {
     for known in &brings.kinds {
         cluster.serve(known.kind.clone(), known.namespaced);
@@ -275,6 +275,8 @@ fn bring(brings: &Brings, cluster: &mut SimulatedCluster) {
             cluster.create_namespace(object.name.clone());
         } else if object.kind.ends_with("Class") && object.kind != "StorageClass" {
             cluster.appears(object.clone());
+        } else if !has_a_maker(object) && !cluster.has(object) {
+            cluster.put_unnoticed(object.clone(), at_work(object));
         }
     }
     for class in &brings.classes {
@@ -287,16 +289,43 @@ fn bring(brings: &Brings, cluster: &mut SimulatedCluster) {
     }
 }
 
+/// Does something else make it: another step, or the pod?
+fn has_a_maker(object: &ObjectRef) -> bool {
+    matches!(
+        (object.kind.as_str(), object.name.as_str()),
+        (
+            "ClusterNetwork" | "KubeVirt" | "Setting" | "ValidatingWebhookConfiguration",
+            _
+        ) | ("Deployment", "harvester")
+            | (_, "harvester-webhook")
+    )
+}
+
 fn deployment(cluster: &mut SimulatedCluster, name: &'static str) {
-    cluster.put(
-        literals::object("apps", "Deployment", Some(SYSTEM), name),
-        static_json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1},
-        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1,
-            "readyReplicas": 1, "availableReplicas": 1, "conditions": [
-                {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
-                {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
-            ]}}),
-    );
+    let object = literals::object("apps", "Deployment", Some(SYSTEM), name);
+    let json = at_work(&object);
+    cluster.put(object, json);
+}
+
+/// An object of the platform's, as it is once it works: no controller of this model has anything to do with it.
+fn at_work(object: &ObjectRef) -> Arc<Value> {
+    match object.kind.as_str() {
+        "Deployment" => {
+            static_json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1},
+            "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1,
+                "readyReplicas": 1, "availableReplicas": 1, "conditions": [
+                    {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+                    {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+                ]}})
+        }
+        "DaemonSet" => static_json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "status": {"observedGeneration": 1, "desiredNumberScheduled": 1,
+            "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberReady": 1,
+            "numberAvailable": 1}}),
+        kind => json!({"kind": kind, "status": {"conditions": [
+            {"type": "Ready", "status": "True", "reason": "Simulated"}]}})
+        .into(),
+    }
 }
 
 #[cfg(test)]
