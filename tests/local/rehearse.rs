@@ -116,13 +116,29 @@ fn a_rehearsal_is_the_same_each_time_and_its_document_is_one_of_its_schema() {
     );
 }
 
+const WAITS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  annotations:\n    windrow.dev/depends-on: /namespaces/default/PersistentVolumeClaim/never\n";
+
+#[test]
+fn whether_a_file_is_released_is_not_known_where_it_waits_for_what_is_made_elsewhere() {
+    let (_directory, path) = file("waits.yaml", WAITS);
+    let output = windrow(&[text(&path), "--seeds", "2"]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let text = said(&output);
+    let why =
+        "nothing known creates PersistentVolumeClaim default/never, and waits.yaml waits for it";
+    assert!(text.contains(why), "{text}");
+    assert!(text.contains("waits.yaml:6"), "{text}");
+    assert!(!text.contains("Stays held forever"), "{text}");
+}
+
 #[test]
 fn a_file_that_stays_held_for_ever_fails_and_names_the_rule() {
-    let (_directory, path) = file(
-        "waits.yaml",
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  annotations:\n    windrow.dev/depends-on: /namespaces/default/Secret/never\n",
-    );
-    let output = windrow(&[text(&path), "--seeds", "2"]);
+    // Nothing makes a volume of the class that the claim asks for.
+    let (directory, path) = file("waits.yaml", WAITS);
+    let asks = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: never, namespace: default}\nspec: {storageClassName: nobodys, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
+    fs::write(directory.path().join("asks.yaml"), asks).unwrap();
+    let path = path.parent().unwrap();
+    let output = windrow(&[text(path), "--seeds", "2"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let text = said(&output);
     assert!(

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windrow_model::findings::Finding;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
 
 use crate::knowledge::{LearnedShare, LearnedThing};
 use crate::link::{may_be_brought, without_provider};
 use crate::rules::Tier;
-use crate::{Plan, PlanFile, Requirement, SatisfiedBy, rke2};
+use crate::{FileId, Plan, PlanFile, Requirement, SatisfiedBy, rke2};
 
 /// Whether all files can be applied. The worse, the greater.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,13 +59,14 @@ impl Plan {
                 } => {
                     unless.insert(condition.clone());
                 }
-                // A rule or an annotation waits for it, for good if nothing makes it at run time.
-                SatisfiedBy::Cluster if !requirement.yields => {
-                    unless.insert(format!("{what} comes, which nothing here makes"));
-                }
                 _ => {}
             }
         }
+        let elsewhere = self.made_elsewhere();
+        unless.extend(elsewhere.map(|(_, requirement)| {
+            let what = self.target_of(requirement);
+            format!("{what} comes, which nothing here makes")
+        }));
         let mut codes = self.findings.iter().map(|finding| finding.code);
         if codes.any(|code| code == Code::NotLookedAt) {
             unless.insert("nothing is wrong with what was not looked at".to_owned());
@@ -107,7 +108,43 @@ impl Plan {
             finding.severity = needed.get(&said).copied().unwrap_or(finding.severity);
             finding
         });
-        ahead.collect()
+        let mut ahead: Vec<Finding> = ahead.collect();
+        let mut elsewhere: BTreeMap<String, BTreeSet<Location>> = BTreeMap::new();
+        for (file, requirement) in self.made_elsewhere() {
+            let at = elsewhere.entry(self.waits_for_elsewhere(file, requirement));
+            at.or_default().insert(requirement.origin.at.clone());
+        }
+        let code = Code::MadeElsewhere;
+        ahead.extend(elsewhere.into_iter().map(|(message, at)| Finding {
+            incident: None,
+            code,
+            severity: code.severity(),
+            message,
+            at: at.into_iter().collect(),
+        }));
+        ahead
+    }
+
+    /// What a rule or an annotation waits for and nothing here makes, each with the file that waits: for good, if nothing makes it at
+    /// run time.
+    pub fn made_elsewhere(&self) -> impl Iterator<Item = (FileId, &Requirement)> {
+        let files = self.files.iter().enumerate();
+        let applied = files.filter(|(_, file)| is_applied(file));
+        let requirements = applied.flat_map(|(id, file)| {
+            let requirements = file.requirements();
+            requirements.map(move |requirement| (id, requirement))
+        });
+        requirements.filter(|(_, requirement)| {
+            requirement.tier == Tier::Required
+                && requirement.satisfied_by == SatisfiedBy::Cluster
+                && !requirement.yields
+        })
+    }
+
+    /// What is said of that.
+    pub fn waits_for_elsewhere(&self, file: FileId, requirement: &Requirement) -> String {
+        let what = self.target_of(requirement);
+        Code::MadeElsewhere.say(&[("what", &what), ("file", &self.files[file].path)])
     }
 
     /// How much of what the files cannot do without is known from earlier boots.
@@ -138,9 +175,7 @@ impl Plan {
 
     /// What files that are applied need before they can be.
     fn needed(&self, wanted: impl Fn(&Requirement) -> bool) -> Vec<&Requirement> {
-        let is_applied =
-            |file: &&PlanFile| file.skipped.is_none() && !rke2::is_platforms(&file.path);
-        let files = self.files.iter().filter(is_applied);
+        let files = self.files.iter().filter(|file| is_applied(file));
         let requirements = files.flat_map(PlanFile::requirements);
         requirements
             .filter(|one| one.tier == Tier::Required && wanted(one))
@@ -150,4 +185,9 @@ impl Plan {
     fn target_of(&self, requirement: &Requirement) -> String {
         self.needs[requirement.need].target.to_string()
     }
+}
+
+/// Does RKE2 apply a file, and is it none of its own?
+fn is_applied(file: &PlanFile) -> bool {
+    file.skipped.is_none() && !rke2::is_platforms(&file.path)
 }

@@ -58,7 +58,9 @@ pub use node::{BootstrapOutcome, BootstrapVerdict, Disks, SimulatedNode};
 pub use prepared::PreparedSetup;
 pub use probes::simulated_probes;
 pub use run::{DirectoryChange, FileRelease, JoinedNode, JoiningNode, Run, Setup};
-pub use scenario::{Arrival, JoinRole, MayBring, Scenario, SlowDefinitions, Supply, WebhookGate};
+pub use scenario::{
+    Arrival, JoinRole, MadeElsewhere, MayBring, Scenario, SlowDefinitions, Supply, WebhookGate,
+};
 pub use watch::Watch;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
 use windrow_model::reasons::Code;
 use windrow_plan::knowledge::{LearnedTimes, NodeFacts};
-use windrow_plan::rules::Platform;
+use windrow_plan::rules::{NeedTarget, Platform};
 
 use super::chance::Chance;
 
@@ -38,6 +38,8 @@ pub struct Scenario {
     pub brings: BTreeMap<ObjectRef, Supply>,
     /// What is not known of the platform, and taken to be so; a sentence each.
     pub assumed: BTreeSet<String>,
+    /// What rules and annotations wait for and nothing here makes. It is taken to come, whatever makes it.
+    pub made_elsewhere: MadeElsewhere,
     /// Objects whose pods never run, and why: an image that cannot be had.
     pub cannot_run: BTreeMap<ObjectRef, String>,
     /// Objects that the API server refuses, as their manifests name them, and what it says.
@@ -111,12 +113,32 @@ pub struct Supply {
 }
 
 impl Supply {
+    /// All that is made elsewhere.
+    pub(super) fn made_elsewhere(awaited: &MadeElsewhere) -> Self {
+        let mut supply = Self::default();
+        for target in awaited.values().flat_map(BTreeMap::keys).cloned() {
+            match target {
+                NeedTarget::Kind(kind) => {
+                    supply.kinds.insert(kind, true);
+                }
+                NeedTarget::Object(object) => {
+                    supply.objects.insert(object);
+                }
+            }
+        }
+        supply
+    }
+
     /// Takes in another.
     pub fn merge(&mut self, other: Self) {
         self.kinds.extend(other.kinds);
         self.objects.extend(other.objects);
     }
 }
+
+/// What files wait for that nothing here makes, and what is said of it, by file. Of a file that needs what cannot come nothing stands
+/// here; every other one has an entry.
+pub type MadeElsewhere = BTreeMap<ManifestPath, BTreeMap<NeedTarget, String>>;
 
 /// What an installer may bring: nothing else is known to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -130,13 +152,16 @@ pub struct MayBring {
 }
 
 impl MayBring {
-    /// What it may bring, a sentence each.
-    pub fn sentences(&self) -> impl Iterator<Item = String> {
+    /// What it may bring, in words.
+    pub(super) fn things(&self) -> impl Iterator<Item = String> {
         let kinds = self.kinds.keys().map(|kind| format!("the kind {kind}"));
         let namespaces = self.namespaces.iter();
-        let namespaces = namespaces.map(|name| format!("Namespace {name}"));
-        kinds
-            .chain(namespaces)
+        kinds.chain(namespaces.map(|name| format!("Namespace {name}")))
+    }
+
+    /// What it may bring, a sentence each.
+    pub fn sentences(&self) -> impl Iterator<Item = String> {
+        self.things()
             .map(|what| Code::MayBeBrought.say(&[("what", &what), ("file", &self.file)]))
     }
 }
@@ -189,6 +214,7 @@ impl Scenario {
             api_ready: None,
             brings: BTreeMap::new(),
             assumed: BTreeSet::new(),
+            made_elsewhere: MadeElsewhere::new(),
             cannot_run: BTreeMap::new(),
             refused: BTreeMap::new(),
             asked: BTreeMap::new(),

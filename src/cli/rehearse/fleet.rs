@@ -1,14 +1,16 @@
 //! The nodes of a rehearsal as one cluster: who founds it, who joins it as what, and what does not go
 //! together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{AddonName, ManifestFile, ManifestPath};
+use windrow_model::manifest::{
+    AddonName, GroupKind, ManifestFile, ManifestPath, Object, ObjectRef,
+};
 use windrow_model::reasons::Code;
-use windrow_plan::rules::RuleSet;
+use windrow_plan::rules::{NeedTarget, RuleSet};
 use windrow_simulate::rehearse::identity::{NodeIdentity, conflicts};
 use windrow_simulate::rehearse::layout::LayoutProposal;
 use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
@@ -45,6 +47,8 @@ pub(super) struct LaidManifest {
     at: Location,
     /// The virtual machines in it, by their names in messages.
     machines: Vec<(String, Location)>,
+    /// The objects in it, and the kinds that they define.
+    makes: Vec<NeedTarget>,
 }
 
 impl LaidManifest {
@@ -56,6 +60,7 @@ impl LaidManifest {
             machines: machines_of(read)
                 .map(|(name, line)| (name, file.shown.at(Some(line))))
                 .collect(),
+            makes: read.objects().flat_map(makes).collect(),
         }
     }
 
@@ -65,6 +70,24 @@ impl LaidManifest {
 }
 
 /// The virtual machines of a manifest, with their lines.
+/// An object, with its namespace or without any where none is written, and the kind that it defines.
+fn makes(object: &Object) -> Vec<NeedTarget> {
+    let mut made = vec![NeedTarget::Object(object.id.clone())];
+    if object.id.namespace.is_none() {
+        let namespace = Some("default".into());
+        let id = object.id.clone();
+        made.push(NeedTarget::Object(ObjectRef { namespace, ..id }));
+    }
+    let spec = |path: &[&str]| object.node.str_at(path).filter(|_| object.id.kind == CRD);
+    let defined = (spec(&["spec", "group"]), spec(&["spec", "names", "kind"]));
+    if let (Some(group), Some(kind)) = defined {
+        made.push(NeedTarget::Kind(GroupKind::new(group, kind)));
+    }
+    made
+}
+
+const CRD: &str = "CustomResourceDefinition";
+
 fn machines_of(read: &ManifestFile) -> impl Iterator<Item = (String, u32)> {
     read.objects().filter_map(|object| {
         let id = &object.id;
@@ -173,7 +196,18 @@ pub(super) fn join_nodes(
         let scenario = &node.setup.scenario;
         setup.scenario.brings.extend(scenario.brings.clone());
         setup.scenario.assumed.extend(scenario.assumed.clone());
+        if role.applies_manifests() {
+            for (file, waits) in scenario.made_elsewhere.clone() {
+                let known = setup.scenario.made_elsewhere.entry(file);
+                known.or_default().extend(waits);
+            }
+        }
         setup.scenario.provided.merge(scenario.provided.clone());
+    }
+    let laid = servers.iter().flat_map(|(_, laid)| *laid);
+    let made: BTreeSet<&NeedTarget> = laid.flat_map(|file| &file.makes).collect();
+    for waits in setup.scenario.made_elsewhere.values_mut() {
+        waits.retain(|target, _| !made.contains(target));
     }
     let mut findings = conflicts;
     findings.extend(disagreements(&servers));

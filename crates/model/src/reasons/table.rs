@@ -217,6 +217,10 @@ reasons! {
             "{by} brings {what} if {condition}, and nothing here says so"
             "Set the value, or give the configuration or the version (`--harvester`, `--rke2`) that decides it as well, or say with `provides:` in a rule file that it comes."
             "5c0e7d92ab614f3e8d17f2a94c6b3e05";
+        MadeElsewhere "made-elsewhere" Notice
+            "nothing known creates {what}, and {file} waits for it"
+            "Nothing to do if something makes it at run time: say so with `provides:` in a rule file, and it is known. Otherwise mend the name, its group included."
+            "d2b7415e0c9348a1a6f3907be8c51d64";
         KindLeftOut "kind-left-out" Warning
             "{by} does not bring {what}: `{value}` is false in its values"
             "Set the value to true, or bring the definitions with a file or a chart of their own."

@@ -23,7 +23,7 @@ use super::lacking;
 use super::literals::static_json;
 use super::log::{DeployCounts, Happening, HappeningKind};
 use super::pods;
-use super::scenario::{MayBring, SlowDefinitions, Supply, WebhookGate};
+use super::scenario::{MadeElsewhere, MayBring, SlowDefinitions, Supply, WebhookGate};
 use super::timer::{ControllerStage, Timer};
 use super::times::{self, Range};
 pub(super) use stored::Stored;
@@ -80,6 +80,8 @@ pub struct SimulatedCluster {
     begun: BTreeSet<ObjectRef>,
     /// What is not known of the platform, and taken to be so.
     pub(super) assumed: Arc<BTreeSet<String>>,
+    /// What files wait for and nothing here makes.
+    pub(super) made_elsewhere: Arc<MadeElsewhere>,
     /// What installers may bring, and are taken to.
     pub(super) may_bring: Arc<BTreeMap<ObjectRef, MayBring>>,
     /// Why Harvester's webhook refuses to touch the storage network, while it does.
@@ -139,6 +141,7 @@ impl SimulatedCluster {
             brings: Arc::default(),
             begun: BTreeSet::new(),
             assumed: Arc::default(),
+            made_elsewhere: Arc::default(),
             may_bring: Arc::default(),
             guard: None,
         };

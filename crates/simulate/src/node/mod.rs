@@ -17,7 +17,7 @@ use super::files::SimulatedDirectory;
 use super::harvester::PlatformBootstrap;
 use super::log::{DeployCounts, Happening, HappeningKind};
 use super::rancherd;
-use super::scenario::{JoinRole, Scenario};
+use super::scenario::{JoinRole, Scenario, Supply};
 use super::timer::{RancherdStep, Timer};
 use super::times;
 
@@ -89,6 +89,7 @@ impl SimulatedNode {
         cluster.may_bring = Arc::new(std::mem::take(&mut scenario.may_bring));
         cluster.brings = Arc::new(std::mem::take(&mut scenario.brings));
         cluster.assumed = Arc::new(std::mem::take(&mut scenario.assumed));
+        cluster.made_elsewhere = Arc::new(std::mem::take(&mut scenario.made_elsewhere));
         cluster.node = Arc::new(scenario.node.clone());
         cluster.slow_definitions = scenario.slow_definitions;
         match scenario.api_ready {
@@ -216,6 +217,8 @@ impl SimulatedNode {
             self.begun = true;
             self.platform.begin(cluster);
             cluster.supply(&self.scenario.provided, times::PROVIDED);
+            let elsewhere = Supply::made_elsewhere(&cluster.made_elsewhere);
+            cluster.supply(&elsewhere, times::PROVIDED);
             for supply in &self.scenario.provided_in_time {
                 cluster.supply(supply, times::PROVIDED);
             }

@@ -14,7 +14,7 @@ use super::{Ending, rehearse};
 use crate::{Chance, Scenario, Setup, SimulatedDirectory};
 
 /// Documents of which small sets are drawn: declared and undeclared kinds and namespaces, what the platform brings or may bring,
-/// charts that are known and one that is not, an operator and what comes of it.
+/// what annotations and rules wait for, charts that are known and one that is not, an operator and what comes of it.
 const DOCUMENTS: &[&str] = &[
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain, namespace: default}\n",
     "apiVersion: v1\nkind: Namespace\nmetadata: {name: apps}\n",
@@ -37,10 +37,16 @@ const DOCUMENTS: &[&str] = &[
     "apiVersion: crd.projectcalico.org/v1\nkind: GlobalNetworkPolicy\nmetadata: {name: g}\n",
     "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: n, namespace: default}\n",
     "apiVersion: devices.harvesterhci.io/v1beta1\nkind: PCIDevice\nmetadata: {name: d}\n",
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: dns, namespace: default, annotations: {windrow.dev/depends-on: \"/namespaces/kube-system/Service/rke2-coredns-rke2-coredns, apps/namespaces/kube-system/DaemonSet/rke2-ingress-nginx-controller\"}}\n",
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: after-rancher, namespace: default, annotations: {windrow.dev/depends-on: \"management.cattle.io/namespaces/fleet-local/ManagedChart/harvester, apps/namespaces/harvester-system/Deployment/harvester\"}}\n",
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: after-database, namespace: default, annotations: {windrow.dev/depends-on: apps/namespaces/db/StatefulSet/postgres}}\n",
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: after-app, namespace: default, annotations: {windrow.dev/depends-on: /namespaces/default/ConfigMap/after-schema}}\n",
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: after-schema, namespace: default, labels: {needs: schema}}\n",
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: after-rollout, namespace: default, labels: {needs: rollout}}\n",
     "apiVersion: ours.example.org/v1\nkind: Thing\nmetadata: {name: t, namespace: ours}\n",
 ];
 
-const SITE: &str = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\nprovides:\n  - {by: our image, groups: [ours.example.org], objects: [{kind: Namespace, name: ours}]}\n";
+const SITE: &str = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\nprovides:\n  - {by: our image, groups: [ours.example.org], objects: [{kind: Namespace, name: ours}]}\nrules:\n  - name: schema\n    match: {kind: ConfigMap, labels: {needs: schema}}\n    reason: the schema is older\n    onDeadline: keep\n    requires: [{object: {kind: ConfigMap, namespace: db, name: schema}, expression: object.data.version == '7'}]\n  - name: rollout\n    match: {kind: ConfigMap, labels: {needs: rollout}}\n    reason: the rollout comes first\n    requires: [{object: {group: apps, kind: ReplicaSet, namespace: db, name: rollout}, condition: ready}, {kind: {group: example.io, kind: Database}}]\n";
 
 fn rules() -> RuleSet {
     let mut sources = RuleSet::shipped_sources();

@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::manifest::ManifestPath;
 
+use super::ending::ended;
 use super::prediction::Prediction;
 use super::rehearsal::Ending;
-use super::summary::ended;
 use crate::Run;
 use crate::log::HappeningKind;
 use crate::times::POLL;

@@ -40,6 +40,24 @@ pub fn add_what_comes(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet) {
             }
         }
     }
+    add_what_is_made_elsewhere(scenario, plan);
+}
+
+/// Adds what rules and annotations wait for and nothing here makes.
+fn add_what_is_made_elsewhere(scenario: &mut Scenario, plan: &Plan) {
+    for file in &plan.files {
+        let mut required = file.requirements().filter(|one| one.tier == Tier::Required);
+        if !required.any(|one| one.satisfied_by == SatisfiedBy::Nobody) {
+            let waits = scenario.made_elsewhere.entry(file.path.clone());
+            waits.or_default();
+        }
+    }
+    for (file, requirement) in plan.made_elsewhere() {
+        if let Some(waits) = scenario.made_elsewhere.get_mut(&plan.files[file].path) {
+            let target = plan.needs[requirement.need].target.clone();
+            waits.insert(target, plan.waits_for_elsewhere(file, requirement));
+        }
+    }
 }
 
 /// A requirement, and where it stands.
@@ -100,6 +118,7 @@ fn add_need(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet, need: &Need<'
             let times = requirement.learned.as_ref().and_then(|one| one.times);
             add_provided(scenario, rules, target, (namespaced, times));
         }
+        // What a rule or an annotation waits for is added by itself; nothing waits for what a field merely names.
         SatisfiedBy::Cluster | SatisfiedBy::Nobody => {}
     }
 }

@@ -12,9 +12,9 @@ use windrow_model::reasons::Code;
 use windrow_plan::{FileId, Plan};
 
 use super::Progress;
+use super::ending::ended;
 use super::fix::cut;
 use super::rehearsal::Span;
-use super::summary::ended;
 use crate::{DirectoryChange, HappeningKind, PreparedSetup, Run, Setup, SimulatedDirectory};
 
 /// What has to be spared in every seed, in seconds: less is no pass.

@@ -11,6 +11,7 @@ mod boot;
 pub mod carriers;
 pub mod check;
 mod delay;
+mod ending;
 pub mod fix;
 pub mod flown;
 pub mod guesses;
@@ -123,8 +124,8 @@ impl PartialRehearsal {
                     part.versions.clear();
                     return part;
                 };
-                with = with.max(summary::ended(&runs.0));
-                without = without.max(summary::ended(&runs.1));
+                with = with.max(ending::ended(&runs.0));
+                without = without.max(ending::ended(&runs.1));
             }
             part.versions.push((version, with, without));
         }

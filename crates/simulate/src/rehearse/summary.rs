@@ -6,14 +6,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use windrow_harvester::incidents;
 use windrow_model::manifest::ManifestPath;
-use windrow_model::reasons::Code;
 
+use super::ending::{because, ended, stays_held};
 use super::prediction::Prediction;
 use super::rehearsal::{
     EndCount, Ending, FileFate, RecognisedIncident, Side, Span, StillHeld, TimelineEntry, Weight,
     WorkRange,
 };
-use crate::{BootstrapVerdict, DeployCounts, HappeningKind, Run, SimulatedDirectory};
+use crate::{DeployCounts, HappeningKind, Run, SimulatedDirectory};
 
 /// How many failures of one file stand in the timeline.
 const TOLD: usize = 3;
@@ -113,7 +113,7 @@ impl Summary {
                 ended: verdict,
                 seed: run.seed,
                 timeline: timeline(run, self.server, self.start),
-                kept: kept(run, self.server),
+                kept: stays_held(run, self.server),
             });
         }
     }
@@ -284,49 +284,6 @@ impl Summary {
     }
 }
 
-/// How a bootstrap ended. A file that Windrow still holds, and not on purpose, is not done.
-pub(super) fn ended(run: &Run) -> Ending {
-    match &run.outcome.verdict {
-        BootstrapVerdict::Complete if all_kept(run).any(|kept| is_held_without_purpose(&kept)) => {
-            Ending::Stuck
-        }
-        BootstrapVerdict::Complete if run.cluster.guesses().next().is_some() => Ending::Unknown,
-        BootstrapVerdict::Complete => Ending::Complete,
-        BootstrapVerdict::Unconfigured { .. }
-            if all_kept(run).any(|kept| is_held_without_purpose(&kept)) =>
-        {
-            Ending::Stuck
-        }
-        BootstrapVerdict::Unconfigured { .. } => Ending::Unconfigured,
-        BootstrapVerdict::Underway => Ending::Underway,
-        BootstrapVerdict::Stuck { .. } => Ending::Stuck,
-        BootstrapVerdict::Deadlocked { .. } => Ending::Deadlocked,
-    }
-}
-
-/// Is it held though it should not be: not by a person, an annotation or a foreign marker?
-fn is_held_without_purpose(kept: &StillHeld) -> bool {
-    !matches!(
-        kept.code,
-        Code::HeldByAnnotation | Code::HeldByHand | Code::HeldAppliedOnce | Code::HeldByOther
-    )
-}
-
-fn because(run: &Run) -> Vec<String> {
-    let mut because = match &run.outcome.verdict {
-        BootstrapVerdict::Complete | BootstrapVerdict::Underway => Vec::new(),
-        BootstrapVerdict::Unconfigured { because } => because.clone(),
-        BootstrapVerdict::Stuck { missing } => missing.clone(),
-        BootstrapVerdict::Deadlocked { proof } => proof.clone(),
-    };
-    if ended(run) == Ending::Unknown {
-        because.extend(run.cluster.guesses());
-    }
-    let held = all_kept(run).filter(is_held_without_purpose);
-    because.extend(held.map(|kept| format!("{} stays held: {}", kept.file, kept.why)));
-    because
-}
-
 fn combine(choose: fn(u64, u64) -> u64, one: DeployCounts, other: DeployCounts) -> DeployCounts {
     DeployCounts {
         passes: choose(one.passes, other.passes),
@@ -412,39 +369,6 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<TimelineEntry> {
         });
     }
     moments
-}
-
-/// What stays held on any node that applies it: on an agent, whose Windrow asks nobody, a hold is of no consequence.
-fn all_kept(run: &Run) -> impl Iterator<Item = StillHeld> {
-    let joined = (1..).zip(&run.joined);
-    let applying = joined.filter(|(_, node)| node.applies_manifests);
-    let servers = std::iter::once(0).chain(applying.map(|(server, _)| server));
-    servers.flat_map(|server| kept(run, server))
-}
-
-fn kept(run: &Run, server: usize) -> Vec<StillHeld> {
-    let Some((_, _, Some(status))) = run.results_of(server) else {
-        return Vec::new();
-    };
-    status
-        .staging
-        .held
-        .iter()
-        .map(|held| {
-            let mut rules = Vec::new();
-            for blocker in &held.blockers {
-                if !rules.contains(&blocker.origin) {
-                    rules.push(blocker.origin.clone());
-                }
-            }
-            StillHeld {
-                file: held.file.clone(),
-                code: held.code,
-                why: held.why.to_string(),
-                rules,
-            }
-        })
-        .collect()
 }
 
 /// Seconds from power-on.

@@ -43,6 +43,7 @@ impl CheckVerdict {
                 | Code::AdmissionUnknown
                 | Code::BootUnknown
                 | Code::BroughtOnCondition
+                | Code::MadeElsewhere
                 | Code::SeenOnFewBoots
                 | Code::RehearsalCutShort
                 | Code::GateUncovered
