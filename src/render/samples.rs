@@ -79,6 +79,7 @@ pub(super) fn require(
         yields: false,
         at_once: false,
         may_come_first: false,
+        own_namespace_of: None,
     });
 }
 

@@ -21,7 +21,7 @@ async fn told(events: &mut mpsc::Receiver<ClusterEvent>) {
     let all = tokio::time::timeout(DEADLINE, async {
         while !missing.is_empty() {
             match events.recv().await.expect("it goes on") {
-                ClusterEvent::Kind(_, KindSeen::Served) => missing.remove("kind"),
+                ClusterEvent::Kind(_, KindSeen::Served { .. }) => missing.remove("kind"),
                 ClusterEvent::Object(_, ObjectSeen::Present(_)) => missing.remove("object"),
                 _ => false,
             };

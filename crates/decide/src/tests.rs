@@ -272,7 +272,7 @@ fn a_file_is_held_until_what_it_waits_for_is_observed_and_then_released_and_appl
             .iter()
             .all(|action| !matches!(action, Action::Lift { .. }))
     );
-    node.observe(ClusterEvent::Kind(kind, KindSeen::Served));
+    node.observe(ClusterEvent::Kind(kind, KindSeen::SERVED));
     let release = node.tick();
     assert!(
         matches!(
@@ -357,6 +357,22 @@ fn new_content_is_decided_again_and_the_same_objects_in_other_bytes_are_not_new(
     node.scan();
     node.tick();
     assert_eq!(node.held(), ["a.yaml"]);
+}
+
+#[test]
+fn a_cluster_scoped_object_that_names_a_namespace_does_not_wait_for_it() {
+    let text = WIDGET.replace("{name: w}", "{name: w, namespace: nowhere}");
+    let served = |namespaced| {
+        let mut node = Node::new(&[("a.yaml", &text)]);
+        node.api();
+        let kind = GroupKind::new("example.com", "Widget");
+        node.observe(ClusterEvent::Kind(kind, KindSeen::Served { namespaced }));
+        let namespace = ObjectRef::cluster("", "Namespace", "nowhere");
+        node.observe(ClusterEvent::Object(namespace, ObjectSeen::Absent));
+        node.tick();
+        node.held().len()
+    };
+    assert_eq!((served(true), served(false)), (1, 0));
 }
 
 #[test]

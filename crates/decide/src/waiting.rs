@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow_model::reasons::Code;
-use windrow_plan::readiness::NeedState;
+use windrow_plan::readiness::{NeedState, ObservedCluster as _};
 use windrow_plan::rules::{NeedCondition, OnDeadline, Tier};
 use windrow_plan::{FileId, NextPass, PlanFile, Requirement, SatisfiedBy};
 
@@ -229,7 +229,9 @@ impl DecisionContext<'_> {
     }
 
     fn is_met(&self, requirement: &Requirement) -> bool {
+        let own_kind = requirement.own_namespace_of.as_ref();
         matches!(self.needs[requirement.need], NeedState::Met)
+            || own_kind.is_some_and(|kind| self.observation.kind(kind).is_cluster_scoped())
     }
 
     fn patience(&self, requirement: &Requirement, hopeless: bool, began: Timestamp) -> Patience {

@@ -6,6 +6,8 @@
 mod slow_effects;
 mod wants;
 
+pub(crate) use self::wants::OWN_NAMESPACE;
+
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 

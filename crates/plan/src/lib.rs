@@ -61,7 +61,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{AddonName, BaseName, ManifestPath, MarkerPath, ObjectRef};
+use windrow_model::manifest::{
+    AddonName, BaseName, GroupKind, ManifestPath, MarkerPath, ObjectRef,
+};
 use windrow_model::reasons::Code;
 
 use crate::knowledge::{KnownBrings, LearnedPhase, Reliance};
@@ -282,6 +284,9 @@ pub struct Requirement {
     /// May RKE2 apply the file before the one that brings it, if both come in the same pass? Only where the order is merely advised and
     /// spares no failure.
     pub may_come_first: bool,
+    /// It is the namespace of an object of this kind, of which it is not known whether its objects have namespaces. Where they have
+    /// none, RKE2 applies the object without (wrangler v3.7.0, `pkg/apply/desiredset_process.go`), and nothing is needed.
+    pub own_namespace_of: Option<GroupKind>,
 }
 
 impl Requirement {

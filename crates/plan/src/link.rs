@@ -10,12 +10,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use windrow_model::manifest::GroupKind;
+
 use self::declarations::DeclarationIndex;
 pub(super) use self::declarations::DocumentId;
 pub(super) use self::linker::Linker;
 use self::problems::RequirementFindings;
 pub(super) use self::problems::{may_be_brought, without_provider};
-use super::examine::{ChartConfigs, Examined, UnresolvedRequirement};
+use super::examine::{ChartConfigs, Examined, OWN_NAMESPACE, UnresolvedRequirement};
 use super::installer::HelmObject;
 use super::{FileId, Need, NeedId, Plan, PlanDocument, Requirement, SatisfiedBy};
 use crate::builtin;
@@ -144,6 +146,10 @@ impl Linker<'_> {
         if want.if_declared && self.index.provider_for(place, &target).is_none() {
             return None;
         }
+        let own_namespace_of = match want.origin.rule == OWN_NAMESPACE {
+            true => self.kind_that_may_have_none(place)?,
+            false => None,
+        };
         let (mut satisfied_by, learned) = self.satisfied_by(place, want.inferred, &target);
         // What kube-apiserver itself does not serve never comes.
         let never_comes = matches!(&target, NeedTarget::Kind(kind) if builtin::serves(&kind.group));
@@ -167,7 +173,20 @@ impl Linker<'_> {
             satisfied_by,
             learned: learned.map(|learned| learned.on(&self.node)),
             yields: never_comes,
+            own_namespace_of,
         })
+    }
+
+    /// The kind of an object in a namespace, where it is not known whether its objects have one. Nothing of an object whose kind has
+    /// none: RKE2 applies it without the namespace that its manifest names.
+    fn kind_that_may_have_none(&self, (file, document): DocumentId) -> Option<Option<GroupKind>> {
+        let kind = self.examined[file].objects[document].object.group_kind();
+        let known = self.index.scope_of(&kind);
+        match known.or_else(|| self.rules.scope_of(&kind)) {
+            Some(true) => Some(None),
+            Some(false) => None,
+            None => Some(Some(kind)),
+        }
     }
 
     /// What is wanted, with its namespace as the set's own definitions say.

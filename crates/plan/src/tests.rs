@@ -209,6 +209,24 @@ spec:
 }
 
 #[test]
+fn an_object_needs_no_namespace_where_its_kind_is_known_to_have_none() {
+    let defined = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  names: {kind: Widget, plural: widgets}\n  scope: Cluster\n  versions: [{name: v1, served: true, storage: true}]\n";
+    let widget = WIDGET.replace("name: w", "name: w, namespace: nowhere");
+    let issuer = "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: i, namespace: nowhere}\n";
+    let asks = |files: &[(&str, &str)]| {
+        let plan = plan(files);
+        let all = plan.files.iter().flat_map(PlanFile::requirements);
+        let needs = all.map(|one| plan.needs[one.need].target.to_string());
+        let needs: Vec<String> = needs.filter(|what| what == "Namespace nowhere").collect();
+        needs.len()
+    };
+    assert_eq!(asks(&[("a.yaml", defined), ("b.yaml", &widget)]), 0);
+    assert_eq!(asks(&[("b.yaml", issuer)]), 0);
+    // Of a kind that nobody knows it may.
+    assert_eq!(asks(&[("b.yaml", &widget)]), 1);
+}
+
+#[test]
 fn a_namespace_that_is_written_with_a_cluster_scoped_object_is_left_out() {
     let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r, namespace: apps}\n";
     let on = "rbac.authorization.k8s.io/namespaces/apps/ClusterRole/r";

@@ -18,7 +18,8 @@ pub struct Watch {
     /// What was asked for at the last call.
     asked: Interests,
     progress: WatchProgress,
-    kinds: BTreeMap<GroupKind, bool>,
+    /// What is served; true for namespaced kinds.
+    kinds: BTreeMap<GroupKind, Option<bool>>,
     /// The revision that was reported last, and in which detail.
     objects: BTreeMap<ObjectRef, (Option<u64>, Detail)>,
     /// The Addons were listed.
@@ -141,14 +142,14 @@ impl Watch {
         events: &mut Vec<ClusterEvent>,
     ) {
         for kind in &interests.kinds {
-            let served = cluster.serves(kind).is_some();
+            let served = cluster.serves(kind);
             if self.kinds.get(kind) == Some(&served) {
                 continue;
             }
             self.kinds.insert(kind.clone(), served);
             let seen = match served {
-                true => KindSeen::Served,
-                false => KindSeen::NotServed,
+                Some(namespaced) => KindSeen::Served { namespaced },
+                None => KindSeen::NotServed,
             };
             events.push(ClusterEvent::Kind(kind.clone(), seen));
         }

@@ -50,7 +50,9 @@ pub(super) enum KindState {
 impl KindState {
     fn seen(&self) -> KindSeen {
         match self {
-            KindState::Served { .. } => KindSeen::Served,
+            KindState::Served { namespaced, .. } => KindSeen::Served {
+                namespaced: *namespaced,
+            },
             KindState::NotServed => KindSeen::NotServed,
             KindState::Unknown(why) => KindSeen::Unknown { why: why.clone() },
         }

@@ -83,6 +83,8 @@ enum Fact {
 #[serde(rename_all = "camelCase")]
 enum RecordedAnswer {
     Yes,
+    /// Served, and its objects have no namespace.
+    ClusterScoped,
     No,
     Done,
     Unknown(String),
@@ -94,13 +96,15 @@ impl RecordedAnswer {
             KindSeen::NotAsked => return None,
             KindSeen::Unknown { why } => Self::Unknown(why.clone()),
             KindSeen::NotServed => Self::No,
-            KindSeen::Served => Self::Yes,
+            KindSeen::Served { namespaced: true } => Self::Yes,
+            KindSeen::Served { namespaced: false } => Self::ClusterScoped,
         })
     }
 
     fn into_kind(self) -> KindSeen {
         match self {
-            Self::Yes | Self::Done => KindSeen::Served,
+            Self::Yes | Self::Done => KindSeen::SERVED,
+            Self::ClusterScoped => KindSeen::Served { namespaced: false },
             Self::No => KindSeen::NotServed,
             Self::Unknown(why) => KindSeen::Unknown { why },
         }
@@ -119,7 +123,9 @@ impl RecordedAnswer {
 
     fn into_object(self, value: Option<Value>) -> ObjectSeen {
         match self {
-            Self::Yes => ObjectSeen::Present(Arc::new(value.unwrap_or_default())),
+            Self::Yes | Self::ClusterScoped => {
+                ObjectSeen::Present(Arc::new(value.unwrap_or_default()))
+            }
             Self::No => ObjectSeen::Absent,
             Self::Done => ObjectSeen::Done,
             Self::Unknown(why) => ObjectSeen::Unknown { why },
@@ -390,7 +396,7 @@ mod tests {
         assert_eq!(first.changed.len(), 2, "{first:?}");
         assert_eq!(recorded.take(&observation), FactChanges::default());
 
-        observation.kinds.insert(kind.clone(), KindSeen::Served);
+        observation.kinds.insert(kind.clone(), KindSeen::SERVED);
         let changed = recorded.take(&observation);
         let names: Vec<&str> = changed.changed.keys().map(String::as_str).collect();
         assert_eq!(

@@ -64,7 +64,7 @@ fn a_vm_rule_keeps_its_file_past_the_deadline_and_the_fail_safe_may_not_lift_it(
     node.api();
     node.observe(ClusterEvent::Kind(
         GroupKind::new("kubevirt.io", "VirtualMachine"),
-        KindSeen::Served,
+        KindSeen::SERVED,
     ));
     node.tick();
     node.later(600);

@@ -6,7 +6,7 @@ const CHART: &str = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {
 
 fn chart_kind_is_served(node: &mut Node) {
     let chart = GroupKind::new("helm.cattle.io", "HelmChart");
-    node.observe(ClusterEvent::Kind(chart, KindSeen::Served));
+    node.observe(ClusterEvent::Kind(chart, KindSeen::SERVED));
 }
 
 fn widget_kind() -> GroupKind {
@@ -34,7 +34,7 @@ fn custom_objects_apart_from_their_chart_are_held_until_their_kind_is_served_and
     node.tick();
     // RKE2 could apply nothing of it: the hold costs nothing.
     assert_eq!(node.held(), ["metallb-objects.yaml"]);
-    node.observe(ClusterEvent::Kind(widget_kind(), KindSeen::Served));
+    node.observe(ClusterEvent::Kind(widget_kind(), KindSeen::SERVED));
     node.tick();
     assert_eq!(node.held(), [""; 0]);
 }

@@ -137,7 +137,7 @@ fn course(rules: RuleSet, files: &[(&str, &str)]) -> Course {
     ] {
         node.observe(ClusterEvent::Kind(
             GroupKind::new(group, kind),
-            KindSeen::Served,
+            KindSeen::SERVED,
         ));
     }
     let widget = GroupKind::new("example.com", "Widget");

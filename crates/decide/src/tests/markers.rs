@@ -200,7 +200,7 @@ fn two_files_of_one_name_are_held_and_released_together() {
     assert_eq!(node.held(), ["a/x.yaml"]);
     node.observe(ClusterEvent::Kind(
         GroupKind::new("example.com", "Widget"),
-        KindSeen::Served,
+        KindSeen::SERVED,
     ));
     node.tick();
     assert!(node.held().is_empty());
@@ -214,7 +214,7 @@ fn a_marker_of_ours_that_comes_back_without_its_file_is_lifted() {
     let mark = node.markers["b.yaml.skip"].clone();
     node.observe(ClusterEvent::Kind(
         GroupKind::new("example.com", "Widget"),
-        KindSeen::Served,
+        KindSeen::SERVED,
     ));
     node.tick();
     node.applied("b.yaml");
@@ -318,7 +318,7 @@ fn a_marker_stays_while_its_file_is_being_written_and_goes_when_it_is_whole() {
     node.api();
     node.tick();
     let kind = GroupKind::new("example.com", "Widget");
-    node.observe(ClusterEvent::Kind(kind, KindSeen::Served));
+    node.observe(ClusterEvent::Kind(kind, KindSeen::SERVED));
     node.state.set_being_written(["a.yaml".into()].into());
     let decision = node.tick();
     assert_eq!(node.held(), ["a.yaml"]);

@@ -26,7 +26,7 @@ fn a_chart_is_ready_when_its_job_completed_though_the_chart_itself_has_not_chang
     let mut node = waiting_for_the_chart();
     assert_eq!(node.held(), ["a.yaml"]);
     let kind = GroupKind::new("helm.cattle.io", "HelmChart");
-    node.observe(ClusterEvent::Kind(kind, KindSeen::Served));
+    node.observe(ClusterEvent::Kind(kind, KindSeen::SERVED));
     let seen = json!({"metadata": {"generation": 1}, "status": {"jobName": "helm-install-store"}});
     node.observe(ClusterEvent::Object(
         chart,

@@ -236,7 +236,7 @@ fn only_a_loss_of_what_was_asked_for_is_a_regression_not_one_of_what_was_inferre
     let kind = GroupKind::new("example.com", "Widget");
     node.api();
     node.tick();
-    node.observe(ClusterEvent::Kind(kind.clone(), KindSeen::Served));
+    node.observe(ClusterEvent::Kind(kind.clone(), KindSeen::SERVED));
     node.tick();
     assert!(node.held().is_empty());
     node.observe(ClusterEvent::Kind(kind, KindSeen::NotServed));

@@ -13,6 +13,9 @@ use crate::annotation::{self, DEPENDS_ON, WINDROW_DEPENDS_ON};
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, RuleSet, Tier};
 use crate::{Origin, builtin};
 
+/// The rule by which an object needs its namespace.
+pub(crate) const OWN_NAMESPACE: &str = "inferred/namespace";
+
 impl Examined {
     /// Counts what an object wants. False when the file wants too much.
     pub(super) fn count_wants(&mut self, wants: &[UnresolvedRequirement]) -> bool {
@@ -234,7 +237,7 @@ impl Examined {
                 object,
                 NeedTarget::Object(ObjectRef::cluster("", "Namespace", namespace.clone())),
                 NeedCondition::Exists,
-                "inferred/namespace",
+                OWN_NAMESPACE,
                 format!("RKE2 cannot apply {id} before its namespace exists"),
             ));
         }

@@ -187,6 +187,13 @@ impl Knowledge {
         })
     }
 
+    /// Do objects of a kind live in namespaces, whoever brings it?
+    pub(crate) fn scope_of(&self, kind: &GroupKind) -> Option<bool> {
+        let mut known = self.entries.iter().flat_map(|entry| &entry.brings.kinds);
+        let known = known.find(|known| known.kind == *kind)?;
+        Some(known.namespaced)
+    }
+
     /// Who of the platform brings an object.
     pub fn provider_of_object(&self, object: &ObjectRef, node: &NodeFacts) -> Option<Provider> {
         let is_role = object.group == "rbac.authorization.k8s.io" && object.kind == "ClusterRole";

@@ -147,16 +147,17 @@ impl DeclarationIndex {
         known.find_map(|index| nearest(place, index.groups.get(&kind.group)?))
     }
 
+    /// Do objects of this kind live in namespaces, as Kubernetes or the set's own definitions say?
+    pub(super) fn scope_of(&self, kind: &GroupKind) -> Option<bool> {
+        let defined = || self.kinds.get(kind).map(|(_, scope)| *scope);
+        builtin::namespaced(kind).or_else(defined)
+    }
+
     /// The reference with its namespace filled in or taken away, where the set's own
     /// CustomResourceDefinitions say which.
     pub(super) fn scoped(&self, object: &ObjectRef) -> ObjectRef {
         let mut object = object.clone();
-        let namespaced = builtin::namespaced(&object.group_kind()).or_else(|| {
-            self.kinds
-                .get(&object.group_kind())
-                .map(|(_, scope)| *scope)
-        });
-        match namespaced {
+        match self.scope_of(&object.group_kind()) {
             Some(true) => {
                 object.namespace.get_or_insert_with(|| "default".into());
             }

@@ -242,7 +242,7 @@ fn definition(object: &Value, seen: &dyn ObservedCluster) -> FieldResult<Judgeme
     }
     let kind = defined_kind(object);
     Ok(match seen.kind(&kind) {
-        KindSeen::Served => ready("Established", format!("{kind} is served")),
+        KindSeen::Served { .. } => ready("Established", format!("{kind} is served")),
         KindSeen::NotServed => progressing(
             "EstablishedNotServed",
             format!("established, and {kind} is not served yet"),

@@ -93,7 +93,20 @@ pub enum KindSeen {
     /// Discovery does not list it.
     NotServed,
     /// Discovery lists it.
-    Served,
+    Served {
+        /// Do its objects live in namespaces?
+        namespaced: bool,
+    },
+}
+
+impl KindSeen {
+    /// A kind whose objects live in namespaces is served.
+    pub const SERVED: Self = Self::Served { namespaced: true };
+
+    /// Is it known that its objects have no namespace?
+    pub fn is_cluster_scoped(&self) -> bool {
+        matches!(self, Self::Served { namespaced: false })
+    }
 }
 
 /// Read access to what was observed: a verdict may rest on more than one object.

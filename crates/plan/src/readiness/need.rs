@@ -51,7 +51,7 @@ pub fn holds(
 
 fn served(kind: &GroupKind, seen: &dyn ObservedCluster) -> NeedState {
     match seen.kind(kind) {
-        KindSeen::Served => NeedState::Met,
+        KindSeen::Served { .. } => NeedState::Met,
         KindSeen::NotServed => not_served(kind),
         KindSeen::NotAsked => NeedState::Unknown {
             message: format!("the kind {kind}: {BEING_ASKED}"),

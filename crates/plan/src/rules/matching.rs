@@ -141,6 +141,11 @@ impl RuleSet {
         written.or_else(|| self.knowledge.provider_of_kind(kind, node))
     }
 
+    /// Do objects of a kind live in namespaces? `None` where nothing is known of the kind.
+    pub(crate) fn scope_of(&self, kind: &GroupKind) -> Option<bool> {
+        self.knowledge.scope_of(kind)
+    }
+
     /// Who of the platform brings an object.
     pub fn provider_of_object(&self, object: &ObjectRef, node: &NodeFacts) -> Option<Provider> {
         let mut provisions = self.provisions(node.platform);

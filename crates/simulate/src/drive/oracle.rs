@@ -383,7 +383,7 @@ impl<'a> Truth<'a> {
 
     fn add_kind(&self, observation: &mut Observation, kind: &GroupKind) {
         let seen = match self.cluster.serves(kind) {
-            Some(_) => KindSeen::Served,
+            Some(namespaced) => KindSeen::Served { namespaced },
             None => KindSeen::NotServed,
         };
         observation.kinds.insert(kind.clone(), seen);

@@ -30,7 +30,7 @@ fn a_kind_is_met_only_when_it_is_served() {
             &World::default().kind(kind.clone(), seen),
         )
     };
-    assert_eq!(ask(KindSeen::Served), NeedState::Met);
+    assert_eq!(ask(KindSeen::SERVED), NeedState::Met);
     assert_eq!(code(&ask(KindSeen::NotServed)), Some(Code::WaitsForKind));
     assert!(matches!(ask(KindSeen::NotAsked), NeedState::Unknown { .. }));
     let unknown = ask(KindSeen::Unknown {

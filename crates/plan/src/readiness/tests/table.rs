@@ -151,7 +151,7 @@ fn the_rows_of_definitions_and_api_services() {
     let thing = GroupKind::new("g.io", "Thing");
     let why = || "timed out".to_owned();
     for (seen, expected, reason) in [
-        (KindSeen::Served, Ready, "Established"),
+        (KindSeen::SERVED, Ready, "Established"),
         (KindSeen::NotServed, Progressing, "EstablishedNotServed"),
         (KindSeen::NotAsked, Unknown, "EstablishedNotAsked"),
         (
