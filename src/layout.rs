@@ -84,6 +84,11 @@ impl Layout {
         self.data_dir.join("server/tls/server-ca.crt")
     }
 
+    /// The name under which this node is in etcd: a new one for each new data directory.
+    pub fn etcd_name(&self) -> PathBuf {
+        self.data_dir.join("server/db/etcd/name")
+    }
+
     /// The admin kubeconfig of a server node.
     pub fn admin_kubeconfig(&self) -> PathBuf {
         self.path("/etc/rancher/rke2/rke2.yaml")

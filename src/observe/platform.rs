@@ -1,7 +1,9 @@
 //! The node's platform, as far as its files show it.
 
-use std::fs;
+use std::path::Path;
+use std::{fs, io};
 
+use windrow_decide::ClusterIdentity;
 use windrow_model::manifest::sha256_hex;
 use windrow_plan::rules::Platform;
 
@@ -62,8 +64,28 @@ fn oem_names_harvester(layout: &Layout) -> bool {
 /// Which cluster the node's RKE2 belongs to: SHA-256 of its server CA; `None` until RKE2 has started for the first
 /// time, and after it was removed.
 pub fn cluster(layout: &Layout) -> Option<String> {
-    let ca = fs::read(layout.server_ca()).ok()?;
-    Some(sha256_hex(&ca))
+    digest_of(&layout.server_ca()).ok()?
+}
+
+/// Which cluster the manifests directory belongs to.
+///
+/// # Errors
+///
+/// When a file that says so is there and cannot be read: then it is not known whether the cluster is another one.
+pub fn identity(layout: &Layout) -> io::Result<ClusterIdentity> {
+    Ok(ClusterIdentity {
+        ca: digest_of(&layout.server_ca())?,
+        datastore: digest_of(&layout.etcd_name())?,
+    })
+}
+
+/// SHA-256 of a file, if there is one.
+fn digest_of(path: &Path) -> io::Result<Option<String>> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(sha256_hex(&content))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,9 @@ pub struct Ledger {
     /// Which cluster this was decided for: SHA-256 of RKE2's server CA, once there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
+    /// SHA-256 of the name under which this node is in that cluster's etcd, once it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datastore: Option<String>,
     /// By path. A ledger that differs in a few files shares the rest.
     pub files: BTreeMap<ManifestPath, Arc<LedgerEntry>>,
     /// What has to be known of the node.
@@ -50,6 +53,7 @@ impl Ledger {
         let mut ledger = Self {
             version: parts.version,
             cluster: parts.cluster,
+            datastore: parts.datastore,
             ..Self::default()
         };
         for (name, entry) in parts.files {
@@ -71,12 +75,48 @@ impl Ledger {
     }
 }
 
+/// Which cluster a manifests directory belongs to, as the node's files say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClusterIdentity {
+    /// SHA-256 of RKE2's server CA; none before its first start, and after it was removed. `rke2 certificate rotate-ca` changes it.
+    pub ca: Option<String>,
+    /// SHA-256 of this node's name in etcd, which k3s draws for each new data directory (`setName` in `pkg/etcd/etcd.go`) and keeps in
+    /// `server/db/etcd/name`; none with another datastore.
+    pub datastore: Option<String>,
+}
+
+impl ClusterIdentity {
+    /// Was a ledger written for another cluster? The datastore decides where both are known to have one, and one that is gone is
+    /// another one.
+    fn is_other_than(&self, ledger: &Ledger) -> bool {
+        match (&ledger.datastore, &ledger.cluster) {
+            (Some(datastore), _) => self.datastore.as_ref() != Some(datastore),
+            (None, Some(ca)) => self.ca.as_ref() != Some(ca),
+            (None, None) => false,
+        }
+    }
+
+    /// Enters itself into a ledger, without what counted for another cluster; true where there was one.
+    pub(crate) fn enter(self, ledger: &mut Ledger) -> bool {
+        let is_other = self.is_other_than(ledger);
+        (ledger.cluster, ledger.datastore) = (self.ca, self.datastore);
+        if is_other {
+            ledger
+                .files
+                .retain(|_, entry| entry.manual.as_ref().is_some_and(|manual| manual.hold));
+        }
+        is_other
+    }
+}
+
 /// A ledger whose entries were not read yet.
 #[derive(Deserialize)]
 struct LedgerParts {
     version: u32,
     #[serde(default)]
     cluster: Option<String>,
+    #[serde(default)]
+    datastore: Option<String>,
     files: BTreeMap<String, Value>,
     #[serde(default)]
     node: Option<Value>,
@@ -87,6 +127,7 @@ impl Default for Ledger {
         Self {
             version: Self::VERSION,
             cluster: None,
+            datastore: None,
             files: BTreeMap::new(),
             node: NodeMemory::default(),
         }

@@ -47,7 +47,7 @@ mod waiting;
 pub use action::{Action, Event};
 pub use decision::{Decision, decide};
 pub use interests::interests;
-pub use ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
+pub use ledger::{AlreadyReported, Cause, ClusterIdentity, FileStage, Ledger, LedgerEntry, Manual};
 pub use mark::{Mark, OnFailure};
 pub use observation::{
     Addon, Api, ApplyFailure, ClusterEvent, Detail, Directory, FileChange, Interests, Marker,

@@ -217,11 +217,14 @@ impl DecisionContext<'_> {
         }
         let by_hand = known.is_some() && manual.is_some_and(|manual| !manual.hold);
         let applied = self.is_applied(file);
+        // Once means once: a machine that somebody stopped is not started again.
+        let stays_applied = file.apply_once || !self.is_forgotten(file);
         let past = known.and_then(|entry| match entry.state {
             // What it relies on may be gone again.
             _ if relies_on_pass(entry) && !applied && !by_hand => None,
             FileStage::Released { cause } => Some((cause, false)),
-            FileStage::Applied { cause } => Some((cause, true)),
+            FileStage::Applied { cause } if stays_applied => Some((cause, true)),
+            FileStage::Applied { cause } => by_hand.then_some((cause, false)),
             FileStage::Held { .. } => None,
         });
         if let Some((cause, was_applied)) = past {
@@ -256,6 +259,16 @@ impl DecisionContext<'_> {
             .as_ref()
             .and_then(|addons| addons.get(&file.addon))
             .is_some_and(|addon| addon.checksum == file.sha256)
+    }
+
+    /// Has the cluster no Addon that stands for what RKE2 applied of this name? Its datastore was put back, or is a new one, and RKE2
+    /// takes the file as if for the first time. k3s makes an Addon without a checksum before it applies the file.
+    fn is_forgotten(&self, file: &PlanFile) -> bool {
+        let addons = self.observation.addons.as_ref();
+        addons.is_some_and(|addons| {
+            let addon = addons.get(&file.addon);
+            addon.is_none_or(|addon| addon.checksum.is_empty())
+        })
     }
 
     /// Has RKE2 the objects of another file of the same Addon? It takes them one after the other, within a moment. Whether it had this one

@@ -21,7 +21,9 @@ use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 use super::action::{Action, Event};
 use super::decision::{Decision, decide};
 use super::interests::interests;
-use super::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
+use super::ledger::{
+    AlreadyReported, Cause, ClusterIdentity, FileStage, Ledger, LedgerEntry, Manual,
+};
 use super::mark::Mark;
 use super::observation::{
     ClusterEvent, Directory, FileChange, Forgotten, Interests, Marker, MarkerTrouble, Observation,
@@ -105,25 +107,17 @@ impl StagingState {
         }
     }
 
-    /// Sets which cluster the manifests directory belongs to, as it was seen together with a scan; `None` until RKE2 has
-    /// started for the first time. When RKE2 was removed, its data wiped and RKE2 installed again, the ledger is of
+    /// Sets which cluster the manifests directory belongs to, as it was seen together with a scan. When RKE2 was removed, its data wiped and RKE2 installed again, the ledger is of
     /// another cluster. Then only what a person holds still counts: what was released there could start a machine here
     /// before its time.
-    pub fn set_cluster(&mut self, identity: Option<String>) -> Option<Event> {
-        if self.ledger.cluster == identity {
+    pub fn set_cluster(&mut self, identity: ClusterIdentity) -> Option<Event> {
+        let known = (&self.ledger.cluster, &self.ledger.datastore);
+        if known == (&identity.ca, &identity.datastore) {
             return None;
         }
-        let was_other = self.ledger.cluster.is_some();
-        let ledger = Arc::make_mut(&mut self.ledger);
-        ledger.cluster = identity;
         self.ledger_is_unsaved = true;
-        if !was_other {
-            return None;
-        }
-        ledger
-            .files
-            .retain(|_, entry| entry.manual.as_ref().is_some_and(|manual| manual.hold));
-        Some(Event {
+        let is_other = identity.enter(Arc::make_mut(&mut self.ledger));
+        is_other.then(|| Event {
             code: Code::NewCluster,
             file: None,
             message: Code::NewCluster.say(&[]),

@@ -80,7 +80,8 @@ impl Daemon {
                 self.flight.scanned(&directory, self.clock.now());
                 self.state.take_directory(directory);
                 self.publish_plan();
-                if let Some(event) = self.state.set_cluster(platform::cluster(&self.layout)) {
+                let identity = platform::identity(&self.layout).ok();
+                if let Some(event) = identity.and_then(|one| self.state.set_cluster(one)) {
                     journal::write_event(&event);
                 }
                 self.untell("the directory");

@@ -395,6 +395,8 @@ fn of_files_of_one_addon_the_node_waits_for_one_and_it_does_not_matter_which_was
         node.observe(ClusterEvent::ApiReachable);
         assert!(!settled(&mut node), "the Addons are not known");
         node.observe(ClusterEvent::Addons(foldhash::HashMap::default()));
+        assert!(!settled(&mut node), "RKE2 has none of them");
+        node.applied("web.yaml");
         assert!(!settled(&mut node), "RKE2 has neither");
         node.applied(last);
         assert!(settled(&mut node), "{last}");
