@@ -474,7 +474,7 @@ reasons! {
             "The old file is kept beside it. Nothing else to do."
             "7d74fa0edb1a4a759b44298ef3a09ceb";
         NewCluster "new-cluster" Notice
-            "RKE2 was installed again: what was decided for the former cluster does not count"
+            "RKE2 is in another cluster than before: what was decided for that one does not count"
             "Nothing to do: every manifest is decided again. What was held by hand stays held."
             "fdb103b3ca444c75b2aba9ef1edd8f62";
         ActionFailed "action-failed" Warning
