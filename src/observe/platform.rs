@@ -93,6 +93,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_cluster_is_known_by_its_files_and_not_where_one_cannot_be_read() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let write = |path: &Path, text: &str| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        assert_eq!(identity(&layout).unwrap(), ClusterIdentity::default());
+        write(&layout.server_ca(), "a certificate");
+        let first = identity(&layout).unwrap();
+        assert!(first.ca.is_some() && first.datastore.is_none());
+        write(&layout.etcd_name(), "node1-1a2b3c4d");
+        let started = identity(&layout).unwrap();
+        assert!(started.ca == first.ca && started.datastore.is_some());
+        // A directory is no file that can be read.
+        fs::remove_file(layout.server_ca()).unwrap();
+        fs::create_dir(layout.server_ca()).unwrap();
+        assert!(identity(&layout).is_err());
+        assert_eq!(cluster(&layout), None);
+    }
+
+    #[test]
     fn a_node_is_what_its_files_say_and_harvester_before_rke2() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
