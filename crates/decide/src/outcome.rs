@@ -261,13 +261,14 @@ impl DecisionContext<'_> {
             .is_some_and(|addon| addon.checksum == file.sha256)
     }
 
-    /// Has the cluster no Addon that stands for what RKE2 applied of this name? Its datastore was put back, or is a new one, and RKE2
-    /// takes the file as if for the first time. k3s makes an Addon without a checksum before it applies the file.
+    /// Does the cluster know nothing of what RKE2 applied of this name? It has no Addon at all, as in a new datastore, or RKE2 began with
+    /// the file anew: k3s makes an Addon without a checksum before it applies the file. An Addon alone that is gone was deleted by
+    /// somebody, and its objects are there.
     fn is_forgotten(&self, file: &PlanFile) -> bool {
         let addons = self.observation.addons.as_ref();
         addons.is_some_and(|addons| {
             let addon = addons.get(&file.addon);
-            addon.is_none_or(|addon| addon.checksum.is_empty())
+            addons.is_empty() || addon.is_some_and(|addon| addon.checksum.is_empty())
         })
     }
 
