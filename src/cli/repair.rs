@@ -450,7 +450,7 @@ fn show_closed(closed: &[(Record, BegunCure)]) -> anyhow::Result<()> {
             _ => SUPERSEDED,
         };
         print_whole(&format!(
-            "{subject}: the repair that was begun at {begun} is closed: {why}.\n"
+            "{subject}: the repair that was begun at {begun} does not go on: {why}.\n"
         ))?;
     }
     Ok(())
