@@ -7,13 +7,15 @@
 //!             │no
 //!             └──> object as diagnosed? ──yes──> written down, request ──> look again, until the goal is reached
 //!                        │no                                               or patience ends
-//!                        └──> already as the request makes it: only waits; else Outdated: diagnose again
+//!                        └──> already as the request makes it: only waits; else Outdated: closed, diagnose again
+//!                                     (a step that gives something back is passed over, so that the others still do)
 //!   undo: the steps that changed something, the last first, where the object still is as the cure left it
 //! ```
 //!
 //! The record is durable before the first request. After an interruption the cure continues where it was. A step whose
 //! request was sent but not recorded is recognised as done by its goal, or by the object.
 
+mod begun;
 mod records;
 mod requests;
 mod undo;
@@ -26,8 +28,9 @@ use kube::Client;
 use tokio::time::{Instant, sleep};
 use windrow_harvester::incidents::{CureRequest, CureStep};
 
+pub use begun::{BegunCure, judge_begun};
 pub use records::{ChangedObject, Record, Records, Worker};
-pub use requests::{RequestOutcome, try_out};
+pub use requests::{RequestOutcome, ask_for_cluster, try_out};
 pub use undo::{UndoneStep, steps_to_undo, undo};
 
 pub(super) use requests::PATIENCE;
@@ -57,6 +60,9 @@ pub enum Unfinished {
         /// What has changed.
         why: String,
     },
+    /// Everything was done, but what these steps should restore was changed by somebody else.
+    #[error("not restored: {0}")]
+    NotRestored(String),
     /// The progress could not be recorded.
     #[error("the record of the repair cannot be written: {0}")]
     Record(#[from] io::Error),
@@ -66,7 +72,7 @@ pub enum Unfinished {
 ///
 /// # Errors
 ///
-/// Why it did not finish. It can be started again, unless nothing was changed and nothing can be: then it is closed.
+/// Why it did not finish. It can be started again, unless it rests on what somebody else has changed: then it is closed.
 pub async fn carry_out(
     client: &Client,
     records: &Records,
@@ -74,20 +80,35 @@ pub async fn carry_out(
     now: impl Fn() -> Timestamp,
     mut tell: impl FnMut(usize, &CureStep),
 ) -> Result<(), Unfinished> {
+    let (mut outdated, mut passed_over) = (None, Vec::new());
     while let Some(step) = record.cure.steps.get(record.done).cloned() {
         tell(record.done, &step);
-        let carried = carry_out_step(client, records, record, &step).await;
-        if matches!(carried, Err(Unfinished::Outdated { .. })) && record.changed.is_empty() {
-            record.finished = Some(now());
-            records.write(record)?;
+        match carry_out_step(client, records, record, &step).await {
+            Err(Unfinished::Outdated { step: say, why }) if step.gives_back() => {
+                passed_over.push(format!("{say}: {why}"));
+            }
+            // What comes after rests on it, but for what is given back.
+            Err(error @ Unfinished::Outdated { .. }) => {
+                let Some(next) = record.next_to_give_back() else {
+                    records.close(record, now())?;
+                    return Err(error);
+                };
+                outdated = Some(error);
+                record.done = next;
+                records.write(record)?;
+                continue;
+            }
+            carried => carried?,
         }
-        carried?;
         record.done += 1;
         records.write(record)?;
     }
-    record.finished = Some(now());
-    records.write(record)?;
-    Ok(())
+    records.close(record, now())?;
+    match outdated {
+        Some(outdated) => Err(outdated),
+        None if passed_over.is_empty() => Ok(()),
+        None => Err(Unfinished::NotRestored(passed_over.join("; "))),
+    }
 }
 
 async fn carry_out_step(
@@ -98,8 +119,7 @@ async fn carry_out_step(
 ) -> Result<(), Unfinished> {
     let began = Instant::now();
     let patience = Duration::from_secs(step.patience.into());
-    let mut changed = record.changed.iter();
-    let was_taken = changed.any(|changed| changed.step == record.done && changed.after.is_some());
+    let was_taken = record.was_taken(record.done);
     let mut due = step.request.as_ref();
     let failed = |why: String| Unfinished::Step {
         step: step.say.clone(),

@@ -17,6 +17,7 @@ pub(super) fn finding() -> (IncidentFinding, Cure) {
         summary: "s".into(),
         changes: Vec::new(),
         saves: Vec::new(),
+        purpose: None,
         steps: Vec::new(),
     };
     (
@@ -232,12 +233,14 @@ async fn a_cure_ends_where_somebody_else_was_faster_and_is_not_continued() {
         "it is not even asked for"
     );
     assert!(repair.written().finished.is_some());
-    // Once it has changed something it is left open, so that it can be undone.
+    // What it has changed by then can be undone.
     let mut repair = Repair::of_steps(vec![sets("a", 3600), sets("b", 3600)]);
     repair.change(json!({"b": "else"}));
     repair.carry_out().await.unwrap_err();
-    assert_eq!(repair.written().finished, None);
-    assert_eq!(repair.written().done, 1);
+    let written = repair.written();
+    assert_eq!((written.done, written.finished.is_some()), (1, true));
+    assert_eq!(repair.records.newest_to_undo().unwrap(), Some(written));
+    assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
 }
 
 #[tokio::test]
@@ -421,8 +424,5 @@ async fn a_cure_that_goes_on_waits_for_what_it_set_going() {
     repair.store.put(ADDON, with(json!("at work")));
     let why = repair.carry_out().await.unwrap_err();
     assert!(why.contains("somebody else was faster"), "{why}");
-    assert_eq!(
-        (repair.record.changed.len(), repair.record.finished),
-        (1, None)
-    );
+    assert_eq!(repair.written().changed.len(), 1);
 }

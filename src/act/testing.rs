@@ -19,6 +19,25 @@ struct State {
     requests: Vec<String>,
 }
 
+/// The path of the list of Addons.
+pub(crate) const ADDONS: &str = "/apis/harvesterhci.io/v1beta1/addons";
+/// The path of the list of Jobs.
+pub(crate) const JOBS: &str = "/apis/batch/v1/jobs";
+/// The Job that [`ObjectStore::put_stuck_addon`] has.
+pub(crate) const OLD_JOB: &str = "/apis/batch/v1/namespaces/harvester-system/jobs/helm-install-pci";
+
+/// A list of these objects.
+pub(crate) fn list_of(items: &[Value]) -> Value {
+    json!({"metadata": {}, "items": items})
+}
+
+/// A Job that ended before the operation that waits for it.
+pub(crate) fn old_job(uid: &str) -> Value {
+    json!({"metadata": {"name": "helm-install-pci", "namespace": "harvester-system", "uid": uid,
+            "creationTimestamp": "2026-05-01T11:00:00Z"},
+        "status": {"completionTime": "2026-05-01T11:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]}})
+}
+
 /// The server. Its clones are the same server.
 #[derive(Clone, Default)]
 pub(crate) struct ObjectStore(Arc<Mutex<State>>);
@@ -38,6 +57,26 @@ impl ObjectStore {
     /// Puts an object at a path, as another client would.
     pub(crate) fn put(&self, path: &str, object: Value) {
         self.state().store(path, object);
+    }
+
+    /// Puts an Addon that waits for a newer Job than this one, in the lists that a look asks for.
+    pub(crate) fn put_stuck_addon(&self, job_uid: &str) {
+        let addon = json!({"metadata": {"name": "pci", "namespace": "harvester-system", "uid": "a1"},
+            "spec": {"enabled": true, "chart": "pci"},
+            "status": {"status": "AddonEnabling", "conditions": [
+                {"type": "InProgress", "status": "True", "lastUpdateTime": "2026-05-01T11:30:00Z"}]}});
+        let chart = json!({"metadata": {"name": "pci", "namespace": "harvester-system", "uid": "c1",
+                "ownerReferences": [{"kind": "Addon", "name": "pci", "uid": "a1"}]},
+            "status": {"jobName": "helm-install-pci"}});
+        let version = json!({"metadata": {"name": "server-version"}, "value": "v1.8.1"});
+        self.put(ADDONS, list_of(&[addon]));
+        self.put("/apis/helm.cattle.io/v1/helmcharts", list_of(&[chart]));
+        self.put(
+            "/apis/harvesterhci.io/v1beta1/settings",
+            list_of(&[version]),
+        );
+        self.put(JOBS, list_of(&[old_job(job_uid)]));
+        self.put(OLD_JOB, old_job(job_uid));
     }
 
     /// Refuses the next request of this method.

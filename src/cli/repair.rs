@@ -1,6 +1,9 @@
 //! `windrow repair`: cures a recognised incident, after showing what it will do and asking kube-apiserver whether it
 //! would take it; or undoes a cure.
 
+mod plan;
+#[cfg(test)]
+mod tests;
 mod undo;
 
 use std::io::{BufRead as _, IsTerminal as _};
@@ -11,12 +14,15 @@ use tokio::time::{Instant, sleep};
 use windrow_harvester::incidents::{CURABLE, Cure, IncidentFinding, found_of, look};
 use windrow_model::reasons::{Code, REASONS};
 
+use self::plan::RepairPlan;
 use super::cluster::{ClusterArgs, ClusterAsker};
 use super::document::now;
 use super::manual::who;
 use super::out::print_whole;
 use super::{Context, Exit, style};
-use crate::act::repair::{Record, Records, RequestOutcome, Worker, carry_out, try_out};
+use crate::act::repair::{
+    BegunCure, Record, Records, RequestOutcome, Worker, ask_for_cluster, carry_out, try_out,
+};
 use crate::act::{Turn, lease_on_repairs};
 use crate::daemon::repairs::report_to_daemon;
 use crate::observe::management::lease_holder;
@@ -28,6 +34,9 @@ use crate::render::cure_text;
 const WAIT: Duration = Duration::from_secs(120);
 /// The pause between two tries to get the turn.
 const AGAIN: Duration = Duration::from_secs(5);
+
+/// Why a repair that was begun does not go on.
+const SUPERSEDED: &str = "the same is recognised of other objects now";
 
 /// Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes
 #[derive(Debug, clap::Args)]
@@ -78,10 +87,18 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
                 if let Some(files) = args.cluster.chosen_by_variable(context) {
                     eprintln!("windrow: the cluster is the one that KUBECONFIG names: {files}");
                 }
+                let cluster = match ask_for_cluster(&client).await {
+                    Ok(cluster) => cluster,
+                    Err(why) => {
+                        args.cluster.complain(&why, context);
+                        return Ok(Exit::Unknown);
+                    }
+                };
+                let records = Records::new(&context.layout.state_dir()).of_cluster(cluster);
                 let repair = Repair {
                     context,
                     client,
-                    records: Records::new(&context.layout.state_dir()),
+                    records,
                 };
                 match code {
                     Some(code) => repair.run(code, &args).await,
@@ -113,35 +130,43 @@ impl Repair<'_> {
     async fn run(&self, code: Code, args: &Args) -> anyhow::Result<Exit> {
         let part = args.subject.as_deref().unwrap_or_default();
         let unfinished = self.records.unfinished(code)?;
-        let mut begun = unfinished.clone();
-        begun.retain(|record| record.subject.contains(part));
-        let mut found = match self.recognised(code, part).await {
-            Ok(found) => found,
-            Err(why) => {
-                eprintln!("windrow: whether there is anything to repair is not known: {why}");
-                if begun.is_empty() {
-                    return Ok(Exit::Unknown);
-                }
-                Vec::new()
+        let begun = about(&unfinished, part);
+        let recognised = self.recognised(code, part).await;
+        if let Err(why) = &recognised {
+            eprintln!("windrow: whether there is anything to repair is not known: {why}");
+            if begun.is_empty() {
+                return Ok(Exit::Unknown);
             }
-        };
-        found.retain(|one| !begun.iter().any(|record| record.subject == one.subject));
-        if begun.is_empty() && found.is_empty() {
+        }
+        let mut plan = RepairPlan::new(&begun, recognised.as_deref().ok());
+        show_closed(&plan.closed)?;
+        if plan.is_empty() {
+            if !args.dry_run && !plan.closed.is_empty() {
+                let Some(mut turn) = self.turn().await else {
+                    return Ok(Exit::Failed);
+                };
+                let again = self.look_again(code, part, &unfinished, &mut turn).await?;
+                turn.end().await;
+                return match again {
+                    Some(again) => self.say_nothing_left(code, &again),
+                    None => Ok(Exit::Failed),
+                };
+            }
             print_whole(&format!("Nothing to repair: {code} is not recognised.\n"))?;
             return Ok(Exit::Ok);
         }
-        show_begun(&begun)?;
-        show_found(&found)?;
-        let tried = self.try_out(&mut begun, &mut found).await?;
-        if args.dry_run {
-            return Ok(tried);
-        }
-        if begun.is_empty() && found.iter().all(|finding| finding.cure.is_none()) {
+        show_begun(&plan.begun)?;
+        show_found(&plan.found)?;
+        let tried = self.try_out(&mut plan.begun, &mut plan.found).await?;
+        if !plan.has_a_cure() {
             return Ok(if tried == Exit::Ok {
                 Exit::Failed
             } else {
                 tried
             });
+        }
+        if args.dry_run {
+            return Ok(tried);
         }
         if !args.yes && !agreed("Do this?")? {
             return Ok(Exit::Usage);
@@ -149,23 +174,77 @@ impl Repair<'_> {
         let Some(mut turn) = self.turn().await else {
             return Ok(Exit::Failed);
         };
-        if self.records.unfinished(code)? != unfinished {
+        let Some(again) = self.look_again(code, part, &unfinished, &mut turn).await? else {
             turn.end().await;
-            eprintln!(
-                "windrow: nothing was changed: somebody else repaired meanwhile; look at it again"
-            );
             return Ok(Exit::Failed);
+        };
+        for subject in plan.keep_what_is_still_so(&again) {
+            if again.is_known {
+                eprintln!("windrow: {subject}: it is no longer as it was shown, and is left alone");
+            }
         }
-        begun.extend(self.begin(&found)?);
-        let cured = self.cure_all(&mut begun, &mut turn).await;
+        if !plan.has_a_cure() {
+            turn.end().await;
+            return self.say_nothing_left(code, &again);
+        }
+        plan.begun.extend(self.begin(&plan.found)?);
+        let cured = self.cure_all(&mut plan.begun, &mut turn).await;
         turn.end().await;
         if !cured {
             return Ok(Exit::Failed);
         }
-        Ok(match self.verify(code, part, &begun).await? {
+        Ok(match self.verify(code, part, &plan.begun).await? {
             Exit::Ok => tried,
             not_over => not_over,
         })
+    }
+
+    /// Looks once more, now that no other repair runs: what was shown may be long ago. Closes what is to be closed. `None`
+    /// when somebody else repaired meanwhile.
+    async fn look_again(
+        &self,
+        code: Code,
+        part: &str,
+        unfinished: &[Record],
+        turn: &mut Turn<'_>,
+    ) -> anyhow::Result<Option<RepairPlan>> {
+        let now_unfinished = self.records.unfinished(code)?;
+        if now_unfinished != unfinished {
+            eprintln!(
+                "windrow: nothing was changed: somebody else repaired meanwhile; look at it again"
+            );
+            return Ok(None);
+        }
+        let recognised = turn.during(self.recognised(code, part)).await;
+        if let Err(why) = &recognised {
+            eprintln!("windrow: whether it is still there is not known: {why}");
+        }
+        let begun = about(unfinished, part);
+        let plan = RepairPlan::new(&begun, recognised.as_deref().ok());
+        for (record, judged) in &plan.closed {
+            let mut record = record.clone();
+            self.records.close(&mut record, now())?;
+            match judged {
+                BegunCure::Over => self.note(&record, RequestAction::RepairDone, ""),
+                _ => self.note(&record, RequestAction::RepairFailed, SUPERSEDED),
+            }
+        }
+        Ok(Some(plan))
+    }
+
+    /// Of what was shown nothing is left as it was: is it over, or is it something else?
+    fn say_nothing_left(&self, code: Code, again: &RepairPlan) -> anyhow::Result<Exit> {
+        if !again.is_known {
+            return Ok(Exit::Unknown);
+        }
+        if !again.is_empty() {
+            eprintln!("windrow: nothing was changed: look at it again");
+            return Ok(Exit::Failed);
+        }
+        print_whole(&format!(
+            "Nothing to repair: {code} is not recognised any more.\n"
+        ))?;
+        Ok(Exit::Ok)
     }
 
     /// What of the code is there, or why that is not known.
@@ -354,6 +433,27 @@ impl Repair<'_> {
             now(),
         );
     }
+}
+
+/// The records whose subject has this in it.
+fn about(records: &[Record], part: &str) -> Vec<Record> {
+    let records = records.iter();
+    let about = records.filter(|record| record.subject.contains(part));
+    about.cloned().collect()
+}
+
+fn show_closed(closed: &[(Record, BegunCure)]) -> anyhow::Result<()> {
+    for (record, judged) in closed {
+        let (subject, begun) = (&record.subject, record.started);
+        let why = match judged {
+            BegunCure::Over => "it is not recognised any more",
+            _ => SUPERSEDED,
+        };
+        print_whole(&format!(
+            "{subject}: the repair that was begun at {begun} does not go on: {why}.\n"
+        ))?;
+    }
+    Ok(())
 }
 
 fn show_begun(begun: &[Record]) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! Cures that the daemon carries out by itself, because `repair.auto` names their code.
 //!
 //! ```text
-//!   found twice in a row ──> lease (one server for all) ──> never done for these objects before?
+//!   found twice in a row ──> lease (one server for all) ──> never done for these objects before, and still recognised?
 //!        │                                                        │ its requests would be taken (dryRun=All)
 //!        │                                                        │ written down in the lease
 //!        │                                                        v
@@ -11,7 +11,8 @@
 //!
 //! The same engine as `windrow repair` carries the cure out. A cure is begun once for the same thing (a code, a
 //! subject, the objects by UID): no server begins it a second time, whatever came of it, but a person may. A cure that
-//! did not finish is continued, after pauses that double.
+//! did not finish is continued, after pauses that double, as long as what it is for is recognised or something is to be
+//! given back. It is closed once nothing is left but to wait in vain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,12 +23,15 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use windrow_decide::flight::RecordedRepair;
 use windrow_decide::settings::Settings;
-use windrow_harvester::incidents::{Cure, DetectorResult, IncidentFinding};
-use windrow_harvester::objects::text;
+use windrow_harvester::incidents::{Cure, DetectorResult, IncidentFinding, OwnNode, found_of};
 use windrow_model::manifest::sha256_hex;
+use windrow_model::reasons::Code;
 
-use super::incident_look::is_over;
-use crate::act::repair::{Record, Records, RequestOutcome, Worker, carry_out, try_out};
+use super::incident_look::{is_over, look_at_cluster};
+use crate::act::repair::{
+    BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, ask_for_cluster, carry_out,
+    judge_begun, try_out,
+};
 use crate::act::{ClusterLease, Turn, lease_on_repairs};
 use crate::layout::Layout;
 use crate::observe::management::{host_name, lease_holder};
@@ -104,7 +108,14 @@ impl Repairer {
         settings: &Settings,
         looked: &[DetectorResult],
     ) -> bool {
-        let records = Records::new(&layout.state_dir());
+        if settings.repair.auto.is_empty() {
+            self.before.clear();
+            return false;
+        }
+        let Ok(cluster) = ask_for_cluster(client).await else {
+            return false;
+        };
+        let records = Records::new(&layout.state_dir()).of_cluster(cluster);
         let Some(work) = self.work(&records, settings, looked) else {
             return false;
         };
@@ -118,9 +129,10 @@ impl Repairer {
                     records: &records,
                 };
                 let begun = match work {
-                    // A person may have undone it just now.
-                    RepairWork::Resume(record) => records.is_current(&record).then_some(*record),
-                    RepairWork::Begin(finding, of) => self.begin(&turn, &site, &finding, of).await,
+                    RepairWork::Resume(record) => self.resume(&mut turn, &site, *record).await,
+                    RepairWork::Begin(finding, of) => {
+                        self.begin(&mut turn, &site, &finding, of).await
+                    }
                 };
                 let is_begun = begun.is_some();
                 if let Some(record) = begun {
@@ -178,7 +190,10 @@ impl Repairer {
         }
         let is_begun = |finding: &IncidentFinding| {
             let mut begun = begun.iter();
-            begun.any(|record| record.code == finding.code && record.subject == finding.subject)
+            begun.any(|record| {
+                let is_its = record.code == finding.code && record.subject == finding.subject;
+                is_its && judge_begun(record, [finding]) == BegunCure::GoesOn
+            })
         };
         found
             .into_iter()
@@ -186,10 +201,67 @@ impl Repairer {
             .map(|(finding, of)| RepairWork::Begin(Box::new(finding.clone()), of))
     }
 
-    /// Begins a cure, unless any server has begun it before for the same thing.
+    /// Goes on with a cure, if what is recognised now does not say otherwise.
+    async fn resume(
+        &self,
+        turn: &mut Turn<'_>,
+        site: &RepairSite<'_>,
+        record: Record,
+    ) -> Option<Record> {
+        // A person may have undone it just now.
+        if !site.records.is_current(&record) {
+            return None;
+        }
+        let judged = match self.look_again(turn, site, record.code).await {
+            Ok(found) => judge_begun(&record, &found),
+            Err(_) if record.has_to_give_back() => BegunCure::GoesOn,
+            Err(why) => {
+                let (subject, code) = (&record.subject, record.code);
+                tracing::debug!("the repair of {subject} ({code}) does not go on now: {why}");
+                return None;
+            }
+        };
+        if judged == BegunCure::GoesOn {
+            return Some(record);
+        }
+        self.close(site, record, judged);
+        None
+    }
+
+    /// What of a code is recognised, now that no other repair runs.
+    async fn look_again(
+        &self,
+        turn: &mut Turn<'_>,
+        site: &RepairSite<'_>,
+        code: Code,
+    ) -> Result<Vec<IncidentFinding>, String> {
+        let own = OwnNode::default();
+        let look = async { Ok(look_at_cluster(site.client, self.now, &own).await) };
+        let looked = turn.during(look).await?;
+        Ok(found_of(&looked, code)?.into_iter().cloned().collect())
+    }
+
+    /// Closes a cure that does not go on.
+    fn close(&self, site: &RepairSite<'_>, mut record: Record, judged: BegunCure) {
+        let name = site.records.name(&record);
+        if let Err(error) = site.records.close(&mut record, (self.now)()) {
+            tracing::warn!("{name}: {error}");
+            return;
+        }
+        let (action, why) = match judged {
+            BegunCure::Over => (RequestAction::RepairDone, ""),
+            _ => (
+                RequestAction::RepairFailed,
+                "the same is recognised of other objects now",
+            ),
+        };
+        report_to_daemon(site.layout, action, &name, (BY, why), (self.now)());
+    }
+
+    /// Begins a cure, if it is still recognised as it was, unless any server has begun it before for the same thing.
     async fn begin(
         &self,
-        turn: &Turn<'_>,
+        turn: &mut Turn<'_>,
         site: &RepairSite<'_>,
         finding: &IncidentFinding,
         of: String,
@@ -198,6 +270,17 @@ impl Repairer {
         let mut attempts = attempts(note.as_deref());
         if attempts.iter().any(|attempt| attempt.of == of) {
             return None;
+        }
+        let found = self.look_again(turn, site, finding.code).await.ok()?;
+        let is_it = |one: &&IncidentFinding| {
+            let cure = one.cure.as_ref().filter(|_| !one.by_person);
+            cure.is_some_and(|cure| fingerprint(one, cure) == of)
+        };
+        let finding = found.iter().find(is_it)?;
+        for record in site.records.unfinished(finding.code).ok()? {
+            if judge_begun(&record, &found) == BegunCure::Superseded {
+                self.close(site, record, BegunCure::Superseded);
+            }
         }
         let cure = finding.cure.as_ref()?;
         for request in cure.requests_to_try(0) {
@@ -261,12 +344,21 @@ impl Repairer {
         let changing = turn.client();
         let work = async {
             let done = carry_out(&changing, records, &mut record, now, |_, _| {}).await;
+            let is_in_vain = matches!(done, Err(Unfinished::Step { .. }))
+                && !record.has_request_left()
+                && !record.has_to_give_back();
+            if is_in_vain {
+                // It has waited for as long as it may take, and to wait again would be without an end.
+                records
+                    .close(&mut record, now())
+                    .map_err(|error| error.to_string())?;
+            }
             done.map_err(|error| error.to_string())
         };
         let ended = turn.during(work).await;
         let verified = match ended {
             Ok(()) => is_over(client, now, record.code, &record.subject).await,
-            // Somebody else was faster, and nothing was changed.
+            // Somebody else was faster, or nothing is left but to wait.
             Err(why) if record.finished.is_some() => Err(why),
             Err(why) => {
                 let (first, longest) = PAUSES;
@@ -287,17 +379,16 @@ impl Repairer {
     }
 }
 
-/// What a cure is done for: the code, the subject, and the objects that it changes by their UID.
+/// What a cure is done for: the code, the subject, and the objects that it is for, by their UID.
 fn fingerprint(finding: &IncidentFinding, cure: &Cure) -> String {
-    let mut all = format!("{}\n{}\n", finding.code, finding.subject);
-    for saved in &cure.saves {
-        all.push_str(&saved.path);
-        all.push(' ');
-        all.push_str(text(&saved.object, "/metadata/uid"));
-        all.push('\n');
-    }
+    let (code, subject) = (finding.code, &finding.subject);
+    let all = format!("{code}\n{subject}\n{}", cure.carried_out_for());
     sha256_hex(all.as_bytes())
 }
+
+#[cfg(test)]
+#[path = "repairs_tests.rs"]
+mod tests;
 
 /// What the servers have recorded. A record that cannot be read counts for nothing.
 fn attempts(note: Option<&str>) -> Vec<Attempt> {

@@ -324,8 +324,9 @@ async fn an_undo_asks_shows_what_it_would_do_and_ends_with_what_came_of_it() {
         &format!("cannot be undone: {STEP}: it is gone"),
     );
     assert!(said.contains("nothing of it can be undone"), "{said}");
-    assert_eq!(read(second)["undone"], Value::Null);
+    assert!(read(second)["undone"].is_string(), "it is closed");
     edit(second, |record| {
+        record.as_object_mut().unwrap().remove("undone");
         record["cure"]["steps"][0]["wayBack"] = way_back;
         record["cure"]["steps"][1]["wayBack"] = gone;
         let changed = json!({"step": 1, "before": {}});

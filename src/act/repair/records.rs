@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windrow_harvester::incidents::{Cure, IncidentFinding};
+use windrow_harvester::incidents::{Cure, CureStep, IncidentFinding};
 use windrow_model::manifest::sha256_hex;
 use windrow_model::reasons::Code;
 
@@ -24,6 +24,9 @@ pub struct Record {
     pub code: Code,
     /// The subject that it cures.
     pub subject: String,
+    /// The cluster, by the UID of its Namespace kube-system; none in a record of an earlier Windrow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// Who started it: a person, or Windrow itself.
     #[serde(default)]
     pub by: Worker,
@@ -42,6 +45,35 @@ pub struct Record {
     pub changed: Vec<ChangedObject>,
     /// The cure, with the objects as they were.
     pub cure: Cure,
+}
+
+impl Record {
+    /// Has it changed something that a step of it is still to restore?
+    pub fn has_to_give_back(&self) -> bool {
+        self.next_to_give_back().is_some()
+    }
+
+    /// The next step that restores something, where something was changed.
+    pub(super) fn next_to_give_back(&self) -> Option<usize> {
+        let next = self.steps_left().find(|(_, step)| step.gives_back());
+        next.filter(|_| !self.changed.is_empty()).map(|(at, _)| at)
+    }
+
+    /// Is there a request that kube-apiserver has not taken yet?
+    pub fn has_request_left(&self) -> bool {
+        self.steps_left()
+            .any(|(at, step)| step.request.is_some() && !self.was_taken(at))
+    }
+
+    /// Has kube-apiserver taken the request of this step?
+    pub(super) fn was_taken(&self, step: usize) -> bool {
+        let mut changed = self.changed.iter();
+        changed.any(|changed| changed.step == step && changed.after.is_some())
+    }
+
+    fn steps_left(&self) -> impl Iterator<Item = (usize, &CureStep)> {
+        self.cure.steps.iter().enumerate().skip(self.done)
+    }
 }
 
 /// What a request changed.
@@ -72,10 +104,11 @@ const LARGEST: u64 = 64 << 20;
 /// Of a subject, as it is in the name of a record's file, in bytes.
 const LONGEST: usize = 120;
 
-/// Where the records of a node are.
+/// Where the records of a node are. They may be of several clusters.
 #[derive(Debug, Clone)]
 pub struct Records {
     directory: PathBuf,
+    cluster: Option<String>,
 }
 
 impl Records {
@@ -83,7 +116,20 @@ impl Records {
     pub fn new(state_dir: &Path) -> Self {
         Self {
             directory: state_dir.join("repairs"),
+            cluster: None,
         }
+    }
+
+    /// The same, for this cluster alone, by the UID of its Namespace kube-system.
+    #[must_use]
+    pub fn of_cluster(self, cluster: Option<String>) -> Self {
+        Self { cluster, ..self }
+    }
+
+    /// The cluster that it is of, where it is another one than the records are for. An old record does not say it.
+    pub fn other_cluster<'r>(&self, record: &'r Record) -> Option<&'r str> {
+        let (asked, recorded) = (self.cluster.as_deref()?, record.cluster.as_deref()?);
+        (asked != recorded).then_some(recorded)
     }
 
     /// Begins a cure: its record is on the disk when this returns.
@@ -103,6 +149,7 @@ impl Records {
             kind: "Repair".to_owned(),
             code: finding.code,
             subject: finding.subject.clone(),
+            cluster: self.cluster.clone(),
             by,
             started: now,
             finished: None,
@@ -115,14 +162,27 @@ impl Records {
         Ok(record)
     }
 
-    /// The cures of this code that were begun and not finished.
+    /// Closes a cure: it is not continued.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system.
+    pub fn close(&self, record: &mut Record, now: Timestamp) -> io::Result<()> {
+        record.finished = Some(now);
+        self.write(record)
+    }
+
+    /// The cures of this code that were begun and not finished, of this cluster.
     ///
     /// # Errors
     ///
     /// A record that cannot be read: what it saved must not be forgotten.
     pub fn unfinished(&self, code: Code) -> io::Result<Vec<Record>> {
         let mut found = self.all(&format!("{code}-"))?;
-        found.retain(|record| record.code == code && record.finished.is_none());
+        found.retain(|record| {
+            let is_ours = self.other_cluster(record).is_none();
+            is_ours && record.code == code && record.finished.is_none()
+        });
         Ok(found)
     }
 
@@ -145,14 +205,17 @@ impl Records {
         written.is_ok_and(|written| written == *record)
     }
 
-    /// The newest record of a cure that changed something and was not undone.
+    /// The newest record of a cure of this cluster that changed something and was not undone.
     ///
     /// # Errors
     ///
     /// A record that cannot be read.
     pub fn newest_to_undo(&self) -> io::Result<Option<Record>> {
         let mut found = self.all("")?;
-        found.retain(|record| record.undone.is_none() && !record.changed.is_empty());
+        found.retain(|record| {
+            let is_ours = self.other_cluster(record).is_none();
+            is_ours && record.undone.is_none() && !record.changed.is_empty()
+        });
         Ok(found.into_iter().max_by_key(|record| record.started))
     }
 

@@ -9,6 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 use windrow_harvester::incidents::{CureRequest, RequestState};
+use windrow_harvester::objects::text;
 
 use crate::apiserver::{self, LONGEST, Reply, RequestFailure, if_found};
 
@@ -123,6 +124,17 @@ pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, St
     let reply = apiserver::get(client, path, PATIENCE, LONGEST).await;
     let found = if_found(reply.and_then(Reply::json));
     found.map_err(|failure| failure.to_string())
+}
+
+/// The cluster, by the UID of its Namespace kube-system; `None` where there is no such Namespace.
+///
+/// # Errors
+///
+/// In a line, when kube-apiserver does not answer or refuses.
+pub async fn ask_for_cluster(client: &Client) -> Result<Option<String>, String> {
+    let found = get(client, "/api/v1/namespaces/kube-system").await?;
+    let uid = found.map(|found| text(&found, "/metadata/uid").to_owned());
+    Ok(uid.filter(|uid| !uid.is_empty()))
 }
 
 async fn send_change(

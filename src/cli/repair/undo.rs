@@ -19,7 +19,9 @@ impl Repair<'_> {
         let mut record = match self.record_to_undo(name) {
             Ok(Some(record)) => record,
             Ok(None) => {
-                print_whole("Nothing to undo: no repair has changed anything.\n")?;
+                print_whole(
+                    "Nothing to undo: no repair from this machine has changed anything in this cluster.\n",
+                )?;
                 return Ok(Exit::Ok);
             }
             Err(error) => {
@@ -33,19 +35,34 @@ impl Repair<'_> {
             record.cure.summary,
             self.records.path(&record).display()
         ))?;
+        if let Some(its) = self.records.other_cluster(&record) {
+            eprintln!(
+                "windrow: it is of another cluster, whose Namespace kube-system has the UID {its}; --kubeconfig and --context choose the cluster"
+            );
+            return Ok(Exit::Usage);
+        }
         if let Some(undone) = record.undone {
             print_whole(&format!("It was undone at {undone}.\n"))?;
             return Ok(Exit::Ok);
         }
         match self.show_way_back(&record).await? {
-            Exit::Ok if args.dry_run => return Ok(Exit::Ok),
-            Exit::Ok => {}
-            refused => return Ok(refused),
+            exit if args.dry_run => return Ok(exit),
+            Exit::Ok => {
+                if !args.yes && !agreed("Undo this?")? {
+                    return Ok(Exit::Usage);
+                }
+                self.take_back(&mut record).await
+            }
+            // It is closed at least.
+            Exit::Failed => {
+                if !args.yes && !agreed("Close it, so that it is not continued?")? {
+                    return Ok(Exit::Usage);
+                }
+                self.take_back(&mut record).await?;
+                Ok(Exit::Failed)
+            }
+            refused => Ok(refused),
         }
-        if !args.yes && !agreed("Undo this?")? {
-            return Ok(Exit::Usage);
-        }
-        self.take_back(&mut record).await
     }
 
     /// The record of this file name or path; without a name the newest that can be undone.

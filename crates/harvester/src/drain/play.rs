@@ -15,7 +15,7 @@ use super::kubevirt::{Evacuation, evacuation};
 use super::longhorn::{Release, keeper, release};
 use super::report::{DrainCheck, PodDrain, PodFate};
 use crate::objects::text;
-use crate::schedule::{NodeRefusal, Placement, SchedulerPod, SchedulerView};
+use crate::schedule::{NodeRefusal, Placement, SchedulerNode, SchedulerPod, SchedulerView};
 
 /// Index of a pod in the cluster's list. A replacement takes the place of what it replaces.
 type PodSlot = usize;
@@ -458,9 +458,24 @@ impl<'c> Play<'c> {
             empty.pods[*other].node = None;
         }
         let full = first.find(pod, Some(self.node));
-        match (full, empty.find(pod, Some(self.node))) {
-            (Placement::Nowhere(_), empty) => empty,
-            (full, _) => full,
+        if !matches!(full, Placement::Nowhere(_)) {
+            return full;
+        }
+        let alone = empty.find(pod, Some(self.node));
+        if !matches!(alone, Placement::Nowhere(_)) {
+            return alone;
+        }
+        // A node that boots takes it in a moment.
+        empty
+            .nodes
+            .iter_mut()
+            .for_each(SchedulerNode::forget_passing_taints);
+        match empty.find(pod, Some(self.node)) {
+            Placement::Fits(nodes) | Placement::Preempting(nodes) => Placement::Unknown(format!(
+                "{} would take it, and is not ready now",
+                nodes.join(", ")
+            )),
+            _ => alone,
         }
     }
 }

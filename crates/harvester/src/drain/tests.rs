@@ -184,6 +184,34 @@ fn what_waits_for_a_pod_to_become_ready_is_unknown_not_blocked() {
 }
 
 #[test]
+fn a_node_that_is_not_ready_now_is_no_proof_and_one_that_is_kept_for_others_is() {
+    let taint = |key: &str| json!({"key": key, "effect": "NoSchedule"});
+    let passing = "node.kubernetes.io/not-ready";
+    for (taints, drain) in [
+        (vec![taint(passing)], Drain::Unknown),
+        (vec![taint("dedicated")], Drain::Blocked),
+        (vec![taint(passing), taint("dedicated")], Drain::Blocked),
+    ] {
+        let mut build = Build::plain(&["n1"]);
+        build.0.add(json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}, "spec": {"taints": taints},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
+        }));
+        build
+            .pod("web-1", "n1", "ReplicaSet", json!({}))
+            .pod("web-2", "n1", "ReplicaSet", json!({}))
+            .budget("web", 1, 2);
+        let checked = build.check("n1");
+        assert_eq!(checked.drain, drain, "{checked:?}");
+        let is_named = checked
+            .pods
+            .iter()
+            .any(|pod| pod.why.contains("n2 would take it"));
+        assert_eq!(is_named, drain == Drain::Unknown, "{checked:?}");
+    }
+}
+
+#[test]
 fn what_fits_alone_but_not_beside_the_others_is_unknown() {
     let big = json!({"containers": [{"resources": {"requests": {"cpu": "3"}}}]});
     let mut build = Build::plain(&["n1", "n2"]);

@@ -17,6 +17,10 @@ mod evidence;
 /// The label by which a Job's pods are known.
 const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
 
+/// The advice where it is not known how this version goes on.
+const UNREAD: &str = "docs/incidents/addon.md has what helps in the versions that were read. Look at the HelmChart, its Job and the \
+                      Job's log first: whether this version goes on by itself is not known.";
+
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
     for addon in objects.all(ObjectKind::ADDON)? {
@@ -116,6 +120,9 @@ fn stuck(
             finding(Code::AddonStuck, parts, &why)
         }
     };
+    if !is_proved {
+        UNREAD.clone_into(&mut finding.advice);
+    }
     if *deadlock == Deadlock::ForeignChart {
         "See who owns the HelmChart; Harvester goes on by itself once it is gone."
             .clone_into(&mut finding.advice);

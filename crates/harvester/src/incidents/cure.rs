@@ -36,6 +36,9 @@ pub struct Cure {
     pub changes: Vec<String>,
     /// The objects that are saved before anything is changed.
     pub saves: Vec<SavedObject>,
+    /// What it is carried out once for, where that is not the saved objects: one of them is made again each time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
     /// What is done, in order. Each step waits for its goal.
     pub steps: Vec<CureStep>,
 }
@@ -61,6 +64,27 @@ impl Cure {
             }
         }
         tried
+    }
+
+    /// Does it save the same objects, by their UID, as another cure?
+    pub fn saves_the_same(&self, other: &Cure) -> bool {
+        self.saved() == other.saved()
+    }
+
+    /// What it is carried out once for, in a few lines.
+    pub fn carried_out_for(&self) -> String {
+        let saved = || {
+            let lines = self.saved().into_iter();
+            lines.map(|(path, uid)| format!("{path} {uid}\n")).collect()
+        };
+        self.purpose.clone().unwrap_or_else(saved)
+    }
+
+    fn saved(&self) -> Vec<(&str, &str)> {
+        let saved = self.saves.iter();
+        saved
+            .map(|one| (one.path.as_str(), text(&one.object, "/metadata/uid")))
+            .collect()
     }
 }
 
@@ -144,6 +168,11 @@ impl CureStep {
                 patience,
             )
         }
+    }
+
+    /// Does it restore what an earlier step of the same cure has changed?
+    pub fn gives_back(&self) -> bool {
+        self.request.is_some() && self.way_back.is_none()
     }
 
     /// With what controllers then do to what was changed.

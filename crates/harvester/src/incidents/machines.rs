@@ -151,6 +151,7 @@ fn cure(machines: &[&Value]) -> Cure {
             .iter()
             .map(|vm| SavedObject::of(ObjectKind::VM, vm))
             .collect(),
+        purpose: None,
         steps,
     }
 }

@@ -153,6 +153,7 @@ fn cure(driver: &Value) -> Cure {
             "NodeDriver harvester: spec.active becomes false; no cluster uses it".to_owned(),
         ],
         saves: vec![SavedObject::of(ObjectKind::NODE_DRIVER, driver)],
+        purpose: None,
         steps: vec![step],
     }
 }

@@ -12,6 +12,17 @@ use windrow_model::quantity::milli;
 /// The taint that a cordoned node has, or is treated as having.
 pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
+/// The taints by which the node controller follows a node's state. They go by themselves once the node is well.
+const PASSING: &[&str] = &[
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/network-unavailable",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+];
+
 /// What keeps pods away from a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taint {
@@ -98,6 +109,12 @@ impl SchedulerNode {
         self.unschedulable = false;
         self.taints
             .retain(|taint| ![UNSCHEDULABLE, DRAIN_TAINT].contains(&taint.key.as_str()));
+    }
+
+    /// Takes back what keeps pods off only until the node is well.
+    pub fn forget_passing_taints(&mut self) {
+        self.taints
+            .retain(|taint| !PASSING.contains(&taint.key.as_str()));
     }
 
     /// The taints that the scheduler sees: a cordoned node counts as tainted even before the taint is

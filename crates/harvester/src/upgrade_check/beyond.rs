@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use windrow_model::reasons::Severity;
 
+use super::machines::is_stopped;
 use super::preflight::{NO_TARGET, seen_in};
 use super::{Cluster, Looked, NoAnswer, Seen};
 use crate::drain::{PodFate, check_all, stale_engines};
@@ -29,12 +30,15 @@ pub(super) fn drains(cluster: &Cluster<'_>) -> Looked {
         if !node.why.is_empty() {
             seen.unknown.push(format!("{subject}: {}", node.why));
         }
-        for pod in &node.pods {
+        let stay = node.pods.iter().filter(|pod| pod.fate != PodFate::Goes);
+        for pod in stay {
             let said = format!("{}: {}", pod.pod, pod.why);
-            match pod.fate {
-                PodFate::Blocked => seen.wrong(&subject, "drain", said),
-                PodFate::Unknown => seen.unknown.push(format!("{subject}: {said}")),
-                PodFate::Goes => {}
+            match (is_stopped(cluster, &pod.pod).unwrap_or(None), pod.fate) {
+                (Some(true), _) | (_, PodFate::Goes) => {}
+                (Some(false), PodFate::Blocked) => seen.wrong(&subject, "drain", said),
+                (None, _) | (_, PodFate::Unknown) => {
+                    seen.unknown.push(format!("{subject}: {said}"));
+                }
             }
         }
     }

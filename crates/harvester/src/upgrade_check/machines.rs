@@ -71,14 +71,14 @@ pub(super) fn matching(cluster: &Cluster<'_>) -> Looked {
     Ok(seen)
 }
 
-/// Does the upgrade shut every machine down, so that none has to migrate? Then the webhook asks nothing of them.
+/// Does the upgrade shut down every machine that cannot migrate? Then the webhook asks nothing of them.
 fn all_are_shut_down(cluster: &Cluster<'_>) -> Result<bool, NoAnswer> {
-    if nodes_for_machines(cluster)?.len() == 1 {
-        return Ok(true);
-    }
-    if !cluster.holds(Fact::PreflightRestoredMachines).assumed() {
-        return Ok(false);
-    }
+    let is_read = || cluster.holds(Fact::PreflightRestoredMachines).assumed();
+    Ok(nodes_for_machines(cluster)?.len() == 1 || (is_read() && are_to_be_restored(cluster)?))
+}
+
+/// Is the upgrade asked to shut down what cannot migrate, and to start it again afterwards?
+fn are_to_be_restored(cluster: &Cluster<'_>) -> Result<bool, NoAnswer> {
     let setting = cluster
         .objects
         .get(ObjectKind::SETTING, "", "upgrade-config")?;
@@ -99,8 +99,48 @@ fn nodes_for_machines<'o>(cluster: &Cluster<'o>) -> Result<Vec<&'o Value>, NoAns
         .collect())
 }
 
-/// As the webhook sees it; KubeVirt's own condition is not read there (`pkg/util/virtualmachineinstance`
-/// GetAllNonLiveMigratableVMINames).
+/// Can a machine migrate, as Harvester sees it?
+enum Migratability {
+    Yes,
+    /// It cannot: the field, and what is wrong with it.
+    No(&'static str, &'static str),
+    /// Whether this field counts is known of this other version only.
+    Unknown(&'static str, String),
+}
+
+/// As the webhook and the upgrade's own Jobs see it; KubeVirt's own condition is not read there
+/// (`pkg/util/virtualmachineinstance` GetAllNonLiveMigratableVMINames).
+fn migratability(
+    machine: &Value,
+    nodes: &[&Value],
+    media: &Holds,
+) -> Result<Migratability, NoAnswer> {
+    let has = |pointer: &str| {
+        machine
+            .pointer(pointer)
+            .is_some_and(|value| !value.is_null())
+    };
+    if has("/spec/nodeSelector") {
+        return Ok(Migratability::No("spec.nodeSelector", "is set"));
+    }
+    if has("/spec/domain/devices/hostDevices") {
+        let field = "spec.domain.devices.hostDevices";
+        return Ok(Migratability::No(field, "is set"));
+    }
+    if !fits_elsewhere(machine, nodes).map_err(NoAnswer::Unknown)? {
+        let field = "spec.affinity.nodeAffinity";
+        let why = "no other node that takes pods matches";
+        return Ok(Migratability::No(field, why));
+    }
+    Ok(match (medium(machine), media) {
+        (Some(field), Holds::Yes) => Migratability::No(field, "is set"),
+        (Some(field), Holds::Unknown { like, .. }) => {
+            Migratability::Unknown(field, like.to_string())
+        }
+        _ => Migratability::Yes,
+    })
+}
+
 pub(super) fn migratable(cluster: &Cluster<'_>) -> Looked {
     let mut seen = Seen::default();
     if all_are_shut_down(cluster)? {
@@ -110,32 +150,50 @@ pub(super) fn migratable(cluster: &Cluster<'_>) -> Looked {
     let media = cluster.holds(Fact::PreflightCountsMedia);
     for machine in cluster.all(ObjectKind::VMI)? {
         let subject = format!("VirtualMachineInstance {}", named(machine));
-        let has = |pointer: &str| {
-            machine
-                .pointer(pointer)
-                .is_some_and(|value| !value.is_null())
-        };
-        if has("/spec/nodeSelector") {
-            seen.wrong(subject, "spec.nodeSelector", "is set");
-        } else if has("/spec/domain/devices/hostDevices") {
-            seen.wrong(subject, "spec.domain.devices.hostDevices", "is set");
-        } else if !fits_elsewhere(machine, &nodes).map_err(NoAnswer::Unknown)? {
-            seen.wrong(
-                subject,
-                "spec.affinity.nodeAffinity",
-                "no other node that takes pods matches",
-            );
-        } else if let Some(field) = medium(machine) {
-            match media {
-                Holds::Yes => seen.wrong(subject, field, "is set"),
-                Holds::No => {}
-                Holds::Unknown { like, .. } => seen.unknown.push(format!(
-                    "{subject}: whether {field} counts is known of v{like} only"
-                )),
-            }
+        match migratability(machine, &nodes, &media)? {
+            Migratability::Yes => {}
+            Migratability::No(field, why) => seen.wrong(subject, field, why),
+            Migratability::Unknown(field, like) => seen.unknown.push(format!(
+                "{subject}: whether {field} counts is known of v{like} only"
+            )),
         }
     }
     Ok(seen)
+}
+
+/// Does the upgrade itself stop the machine of this pod before it drains its node? `None` where that is not known.
+pub(super) fn is_stopped(cluster: &Cluster<'_>, pod: &str) -> Result<Option<bool>, NoAnswer> {
+    let pods = cluster.all(ObjectKind::POD)?;
+    let pod = pods.iter().find(|one| named(one) == pod);
+    let owners = pod.map_or(&[][..], |pod| items(pod, "/metadata/ownerReferences"));
+    let owner = owners
+        .iter()
+        .find(|owner| text(owner, "/kind") == "VirtualMachineInstance");
+    let (Some(pod), Some(owner)) = (pod, owner) else {
+        return Ok(Some(false));
+    };
+    let nodes = nodes_for_machines(cluster)?;
+    if nodes.len() == 1 {
+        return Ok(Some(true));
+    }
+    if !are_to_be_restored(cluster)? {
+        return Ok(Some(false));
+    }
+    match cluster.holds(Fact::PreflightRestoredMachines) {
+        Holds::Yes => {}
+        Holds::No => return Ok(Some(false)),
+        Holds::Unknown { .. } => return Ok(None),
+    }
+    let (namespace, name) = (text(pod, "/metadata/namespace"), text(owner, "/name"));
+    let Some(machine) = cluster.objects.get(ObjectKind::VMI, namespace, name)? else {
+        return Ok(Some(false));
+    };
+    let media = cluster.holds(Fact::PreflightCountsMedia);
+    Ok(match migratability(machine, &nodes, &media)? {
+        Migratability::Yes => Some(false),
+        Migratability::No(..) => Some(true),
+        Migratability::Unknown(..) => None,
+    })
 }
 
 fn fits_elsewhere(machine: &Value, nodes: &[&Value]) -> Result<bool, String> {

@@ -5,6 +5,7 @@ use super::*;
 use crate::incidents::OwnNode;
 use crate::objects::{KindListing, text};
 
+mod drains;
 mod leftovers;
 
 const GIB: u64 = 1 << 30;

@@ -63,6 +63,7 @@ fn job_made_again(addon: &Value, job: &Value) -> Cure {
         summary: format!("have the Job of Addon {} made again", named(addon)),
         changes,
         saves: vec![SavedObject::of(ObjectKind::JOB, job)],
+        purpose: None,
         steps: vec![
             delete.afterwards("helm-controller makes it again"),
             CureStep::wait(
@@ -156,6 +157,7 @@ fn of_addon(addon: &Value, changes: Vec<String>, steps: Vec<CureStep>) -> Cure {
         summary: format!("have Harvester act on Addon {} again", named(addon)),
         changes,
         saves: vec![SavedObject::of(ObjectKind::ADDON, addon)],
+        purpose: None,
         steps,
     }
 }

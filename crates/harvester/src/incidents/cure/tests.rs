@@ -227,6 +227,7 @@ fn tried_is_of_each_object_the_next_request_up_to_a_step_that_only_waits() {
         summary: String::new(),
         changes: Vec::new(),
         saves: Vec::new(),
+        purpose: None,
         steps: vec![
             set(&db, "/spec/a"),
             set(&db, "/spec/b"),
@@ -249,4 +250,22 @@ fn tried_is_of_each_object_the_next_request_up_to_a_step_that_only_waits() {
     assert_eq!(tried(3), [""; 0]);
     assert_eq!(tried(4), ["web/spec/b"]);
     assert_eq!(tried(9), [""; 0]);
+}
+
+#[test]
+fn a_cure_is_told_from_another_by_the_uids_of_what_it_saves() {
+    let cure = |uid: &str| Cure {
+        summary: "s".to_owned(),
+        changes: Vec::new(),
+        saves: vec![SavedObject {
+            path: "/a".to_owned(),
+            object: json!({"metadata": {"uid": uid, "resourceVersion": uid.len()}}),
+        }],
+        purpose: None,
+        steps: Vec::new(),
+    };
+    assert!(cure("1").saves_the_same(&cure("1")));
+    assert!(!cure("1").saves_the_same(&cure("2")));
+    assert_eq!(cure("1").carried_out_for(), cure("1").carried_out_for());
+    assert_ne!(cure("1").carried_out_for(), cure("2").carried_out_for());
 }

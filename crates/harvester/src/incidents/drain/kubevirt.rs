@@ -98,6 +98,7 @@ fn of_object(kubevirt: &Value, wanted: &Value, stuck: &[&str]) -> Cure {
             "virt-api and virt-controller are rolled out again; machines go on running".to_owned(),
         ],
         saves: vec![SavedObject::of(ObjectKind::KUBEVIRT, kubevirt)],
+        purpose: None,
         steps,
     }
 }
@@ -154,6 +155,7 @@ fn of_values(
             "virt-api and virt-controller are rolled out again; machines go on running".to_owned(),
         ],
         saves: vec![SavedObject::of(ObjectKind::MANAGED_CHART, chart)],
+        purpose: None,
         steps,
     }))
 }

@@ -164,6 +164,11 @@ fn what_was_not_read_of_a_version_is_neither_proved_nor_cured() {
         assert_eq!(finding.code.as_str(), "addon-stuck");
         assert!(finding.message.contains(named), "{}", finding.message);
         assert!(finding.proof.is_empty() && finding.cure.is_none());
+        assert!(
+            !finding.advice.contains("windrow repair"),
+            "{}",
+            finding.advice
+        );
     }
 }
 

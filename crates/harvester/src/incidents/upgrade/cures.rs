@@ -46,6 +46,13 @@ pub(super) fn restart_controller(
             "Jobs that run already go on".to_owned(),
         ],
         saves: vec![SavedObject::of(ObjectKind::POD, pod)],
+        // The pod is another one after each restart.
+        purpose: Some(format!(
+            "{} {} {}\n",
+            ObjectKind::PLAN.path_of(plan),
+            text(plan, "/metadata/uid"),
+            text(plan, "/status/latestHash")
+        )),
         steps,
     })
 }
@@ -121,6 +128,7 @@ pub(super) fn end_stale(manager: &Value, orphans: &[Vec<&Value>]) -> Option<Cure
             .iter()
             .map(|orphan| SavedObject::of(ObjectKind::ORPHAN, orphan))
             .collect(),
+        purpose: None,
         steps,
     })
 }
@@ -160,6 +168,22 @@ mod tests {
         // The Job's name is not known: the last step is that the controller is there.
         let cure = restart_controller(&plan(&["n1"]), None, &[&pod]).unwrap();
         assert_eq!(cure.steps.len(), 2);
+    }
+
+    #[test]
+    fn a_plan_is_one_reason_to_restart_the_controller_whichever_pod_it_has_then() {
+        let mut plan = plan(&["n1"]);
+        plan["metadata"]["uid"] = json!("p");
+        plan["status"]["latestHash"] = json!("h1");
+        let cure =
+            |plan: &Value, name: &str| restart_controller(plan, None, &[&pod(name)]).unwrap();
+        let [first, next] = ["suc-1", "suc-2"].map(|name| cure(&plan, name));
+        assert_eq!(first.carried_out_for(), next.carried_out_for());
+        assert!(!first.saves_the_same(&next));
+        // Another version of it is another reason.
+        plan["status"]["latestHash"] = json!("h2");
+        let other = cure(&plan, "suc-2");
+        assert_ne!(other.carried_out_for(), next.carried_out_for());
     }
 
     #[test]

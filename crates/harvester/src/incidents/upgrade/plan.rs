@@ -8,7 +8,7 @@
 //! A Job that failed leaves the Plan's condition Complete at False, `JobFailed`. Once the Job is deleted by its TTL nothing
 //! makes the controller look again: it hears of no deletion, and passes over a Plan that it has seen at the same
 //! resourceVersion until it is started again (v0.15.0 and later, `pkg/upgrade/handle_batch.go`, `handle_upgrade.go`;
-//! harvester/docs#1070).
+//! harvester/docs#1070). Begun again it fails again, so that only a person begins it.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -208,6 +208,8 @@ fn stuck(
         let line = "its last Job failed and is gone: the controller begins another once it is started again. Mend first what \
                     condition Complete names";
         finding.proof.push(line.to_owned());
+        // It would fail again, and drain its node again for that.
+        finding.by_person = true;
     }
     if named(plan) == AGENT_PLAN {
         finding.evidence.extend(nodes_without_a_machine(left));

@@ -59,6 +59,10 @@ fn a_plan_whose_failed_job_is_gone_stays_until_the_controller_is_started_again()
     );
     let found = diagnose(&cluster([left.clone(), node("n1")]), now());
     assert!(found.findings[0].proof[1].contains("failed and is gone"));
+    assert!(found.findings[0].by_person, "it would fail again");
+    let other = incomplete(resolved(json!(["n1"])), "Started");
+    let found = diagnose(&cluster([other, node("n1")]), now());
+    assert!(!found.findings[0].by_person);
     nothing([left, failed_job(), node("n1")]);
 }
 

@@ -1,0 +1,36 @@
+//! What becomes of a cure that was begun and not finished, by what is recognised now.
+
+use windrow_harvester::incidents::IncidentFinding;
+
+use super::records::Record;
+
+/// What becomes of a cure that was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BegunCure {
+    /// It goes on where it was.
+    GoesOn,
+    /// The same is recognised of other objects: this cure was not made for them.
+    Superseded,
+    /// What it cures is not recognised any more, and it has nothing left to ask for.
+    Over,
+}
+
+/// Judges it by what is recognised of its code now.
+pub fn judge_begun<'f>(
+    record: &Record,
+    found: impl IntoIterator<Item = &'f IncidentFinding>,
+) -> BegunCure {
+    let mut found = found.into_iter();
+    let found = found.find(|one| one.code == record.code && one.subject == record.subject);
+    match found.map(|finding| &finding.cure) {
+        // What it has taken from others for a while it gives back, whatever is recognised.
+        _ if record.has_to_give_back() => BegunCure::GoesOn,
+        Some(Some(cure)) if !cure.saves_the_same(&record.cure) => BegunCure::Superseded,
+        None if !record.has_request_left() => BegunCure::Over,
+        _ => BegunCure::GoesOn,
+    }
+}
+
+#[cfg(test)]
+#[path = "begun_tests.rs"]
+mod tests;

@@ -1,0 +1,78 @@
+//! What a repair is about: the cures that go on, those that are closed, and those that are begun.
+
+use windrow_harvester::incidents::IncidentFinding;
+
+use crate::act::repair::{BegunCure, Record, judge_begun};
+
+/// What is to be done about a code.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct RepairPlan {
+    /// The cures that were begun and go on.
+    pub(super) begun: Vec<Record>,
+    /// Those that are closed: another one takes their place, or what they cure is over.
+    pub(super) closed: Vec<(Record, BegunCure)>,
+    /// What is recognised, and not what a cure that goes on is for.
+    pub(super) found: Vec<IncidentFinding>,
+    /// Is known what is recognised?
+    pub(super) is_known: bool,
+}
+
+impl RepairPlan {
+    /// Of these cures, and of what is recognised; `None` where that is not known.
+    pub(super) fn new(unfinished: &[Record], recognised: Option<&[IncidentFinding]>) -> Self {
+        let mut plan = Self {
+            is_known: recognised.is_some(),
+            ..Self::default()
+        };
+        let Some(found) = recognised else {
+            plan.begun = unfinished.to_vec();
+            return plan;
+        };
+        for record in unfinished {
+            match judge_begun(record, found) {
+                BegunCure::GoesOn => plan.begun.push(record.clone()),
+                judged => plan.closed.push((record.clone(), judged)),
+            }
+        }
+        let is_new = |one: &&IncidentFinding| {
+            let mut begun = plan.begun.iter();
+            begun.all(|record| record.subject != one.subject)
+        };
+        plan.found = found.iter().filter(is_new).cloned().collect();
+        plan
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.begun.is_empty() && self.found.is_empty()
+    }
+
+    /// Is there something that it would do?
+    pub(super) fn has_a_cure(&self) -> bool {
+        !self.begun.is_empty() || self.found.iter().any(|finding| finding.cure.is_some())
+    }
+
+    /// Keeps what a later look still has as it was shown. Returns the subjects of the rest.
+    pub(super) fn keep_what_is_still_so(&mut self, again: &Self) -> Vec<String> {
+        let mut gone = Vec::new();
+        self.begun.retain(|record| {
+            let stays = again.begun.contains(record);
+            gone.extend((!stays).then(|| record.subject.clone()));
+            stays
+        });
+        self.found.retain(|shown| {
+            let now = again.found.iter().find(|one| one.subject == shown.subject);
+            let stays = now.is_some_and(|now| is_as_shown(shown, now));
+            gone.extend((!stays && shown.cure.is_some()).then(|| shown.subject.clone()));
+            stays
+        });
+        gone
+    }
+}
+
+/// Would the same be done of the same objects?
+fn is_as_shown(shown: &IncidentFinding, now: &IncidentFinding) -> bool {
+    match (&shown.cure, &now.cure) {
+        (Some(shown), Some(now)) => shown.saves_the_same(now) && shown.steps == now.steps,
+        (shown, now) => shown.is_none() && now.is_none(),
+    }
+}

@@ -1,0 +1,182 @@
+use clap::Parser as _;
+use jiff::Timestamp;
+use serde_json::json;
+use tempfile::TempDir;
+use windrow_harvester::incidents::{CureGoal, CureStep, SavedObject};
+use windrow_harvester::objects::ObjectKind;
+
+use super::*;
+use crate::act::repair::ChangedObject;
+use crate::act::testing::{ADDONS, JOBS, OLD_JOB, ObjectStore, list_of, old_job};
+use crate::layout::Layout;
+
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// A machine from which the cluster of `store` is repaired.
+struct Machine {
+    _directory: TempDir,
+    context: Context,
+    store: ObjectStore,
+    records: Records,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let context = Context::new(Layout::new(directory.path()));
+        let state_dir = context.layout.state_dir();
+        std::fs::create_dir_all(&state_dir).unwrap();
+        Self {
+            _directory: directory,
+            records: Records::new(&state_dir).of_cluster(Some("east".to_owned())),
+            context,
+            store: ObjectStore::default(),
+        }
+    }
+
+    async fn run(&self, words: &[&str]) -> Exit {
+        let args = Line::parse_from([&["repair"], words].concat()).args;
+        let repair = Repair {
+            context: &self.context,
+            client: self.store.client(),
+            records: self.records.clone(),
+        };
+        match args.code.as_deref().map(code) {
+            Some(code) => repair.run(code.unwrap(), &args).await.unwrap(),
+            None => repair.undo(&args).await.unwrap(),
+        }
+    }
+
+    /// A repair that has deleted the Job of this UID, and was interrupted while it waited.
+    fn begin(&self, uid: &str) -> Record {
+        let job = old_job(uid);
+        let goal = CureGoal::Gone {
+            path: OLD_JOB.to_owned(),
+            uid: uid.to_owned(),
+        };
+        let delete = CureStep::delete(ObjectKind::JOB, &job, "it is gone", goal, 0);
+        let wait = CureStep {
+            request: None,
+            way_back: None,
+            ..delete.clone()
+        };
+        let cure = Cure {
+            summary: "have the Job made again".to_owned(),
+            changes: Vec::new(),
+            saves: vec![SavedObject::of(ObjectKind::JOB, &job)],
+            purpose: None,
+            steps: vec![delete, wait],
+        };
+        let subject = "Addon harvester-system/pci";
+        let finding = IncidentFinding::new(Code::AddonStuck, subject, "why");
+        let at = Timestamp::UNIX_EPOCH;
+        let begun = self.records.begin(&finding, &cure, Worker::Person, at);
+        let mut record = begun.unwrap();
+        record.done = 1;
+        record.changed.push(ChangedObject {
+            step: 0,
+            before: job.clone(),
+            after: Some(job),
+        });
+        let path = self.records.path(&record);
+        std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
+        record
+    }
+
+    /// What was changed, or tried, of the Job.
+    fn changes_of_the_job(&self) -> Vec<String> {
+        let mut changes = self.store.changes();
+        changes.retain(|one| one.contains(OLD_JOB));
+        changes
+    }
+
+    fn unfinished(&self) -> Vec<Record> {
+        self.records.unfinished(Code::AddonStuck).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_repair_that_was_begun_for_another_object_makes_room_for_the_one_that_is_needed() {
+    let machine = Machine::new();
+    machine.begin("1");
+    machine.store.put_stuck_addon("2");
+    let exit = machine.run(&["addon-stuck", "--dry-run"]).await;
+    assert_eq!(exit, Exit::Ok);
+    let tried = format!("DELETE {OLD_JOB} (dry run)");
+    assert_eq!(machine.changes_of_the_job(), [tried]);
+    assert_eq!(machine.unfinished().len(), 1, "it was only shown");
+    // Once it is agreed to, the old one is closed. Here it comes right meanwhile, so that nothing else is begun.
+    machine.store.overtake(ADDONS, Some(list_of(&[])));
+    assert_eq!(machine.run(&["addon-stuck", "--yes"]).await, Exit::Ok);
+    assert_eq!(machine.unfinished(), []);
+}
+
+#[tokio::test]
+async fn a_repair_of_what_is_not_recognised_any_more_is_closed_where_it_only_waits() {
+    let machine = Machine::new();
+    machine.begin("1");
+    let exit = machine.run(&["addon-stuck", "--dry-run"]).await;
+    assert_eq!((exit, machine.unfinished().len()), (Exit::Ok, 1));
+    assert_eq!(machine.run(&["addon-stuck", "--yes"]).await, Exit::Ok);
+    assert_eq!(machine.unfinished(), []);
+    assert_eq!(machine.changes_of_the_job(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_came_right_or_became_another_thing_before_the_turn_came_is_not_begun() {
+    for (path, list, exit) in [
+        (ADDONS, list_of(&[]), Exit::Ok),
+        (JOBS, list_of(&[old_job("3")]), Exit::Failed),
+    ] {
+        let machine = Machine::new();
+        machine.store.put_stuck_addon("2");
+        machine.store.overtake(path, Some(list));
+        assert_eq!(machine.run(&["addon-stuck", "--yes"]).await, exit, "{path}");
+        let tried = format!("DELETE {OLD_JOB} (dry run)");
+        assert_eq!(machine.changes_of_the_job(), [tried]);
+        assert_eq!(machine.unfinished(), []);
+    }
+}
+
+#[tokio::test]
+async fn an_undo_of_a_repair_without_a_way_back_closes_it() {
+    let machine = Machine::new();
+    let record = machine.begin("1");
+    let undo = ["--undo", "--dry-run"];
+    assert_eq!(machine.run(&undo).await, Exit::Failed);
+    assert_eq!(machine.unfinished().len(), 1);
+    assert_eq!(machine.run(&["--undo", "--yes"]).await, Exit::Failed);
+    assert_eq!(machine.unfinished(), []);
+    let name = machine.records.name(&record);
+    let written = machine.records.named(&name).unwrap();
+    assert!(written.undone.is_some());
+}
+
+#[tokio::test]
+async fn a_repair_of_another_cluster_is_neither_undone_nor_continued() {
+    let mut machine = Machine::new();
+    let record = machine.begin("1");
+    machine.records = machine.records.of_cluster(Some("west".to_owned()));
+    let name = machine.records.name(&record);
+    assert_eq!(machine.run(&["--undo", &name, "--yes"]).await, Exit::Usage);
+    assert_eq!(machine.run(&["--undo", "--yes"]).await, Exit::Ok);
+    assert_eq!(machine.run(&["addon-stuck", "--yes"]).await, Exit::Ok);
+    assert_eq!(machine.records.named(&name).unwrap(), record);
+    assert_eq!(machine.store.changes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_dry_run_does_not_end_well_where_there_is_no_cure() {
+    let machine = Machine::new();
+    machine.store.put_stuck_addon("2");
+    // Of a version that was not read.
+    let version = json!({"metadata": {"name": "server-version"}, "value": "v9.9.9"});
+    let settings = "/apis/harvesterhci.io/v1beta1/settings";
+    machine.store.put(settings, list_of(&[version]));
+    let exit = machine.run(&["addon-stuck", "--dry-run"]).await;
+    assert_eq!(exit, Exit::Failed);
+}
