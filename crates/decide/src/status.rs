@@ -308,8 +308,8 @@ impl StagingStatus {
 
     /// How many files need nothing more: they are applied, or kept from RKE2 since they were.
     pub(super) fn done(&self) -> usize {
-        let kept = |held: &&HeldFile| held.code == Code::HeldAppliedOnce;
-        self.applied.len() + self.held.iter().filter(kept).count()
+        let kept = self.held.iter().filter(|held| held.is_applied());
+        self.applied.len() + kept.count()
     }
 }
 
@@ -394,6 +394,11 @@ impl HeldFile {
     /// Does Windrow hold it because something is missing? Not so where it is kept on purpose.
     pub fn waits(&self) -> bool {
         self.by == Holder::Windrow && !on_purpose(self.code)
+    }
+
+    /// Has RKE2 applied it, and is it kept from RKE2 since then?
+    pub fn is_applied(&self) -> bool {
+        self.code == Code::HeldAppliedOnce
     }
 }
 

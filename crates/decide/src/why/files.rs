@@ -89,6 +89,7 @@ impl<'s> FilesOfAnswer<'s> {
             why,
             by: None,
             overdue: false,
+            applied_once: false,
             harmful: false,
             deadline: None,
             waits_for: Vec::new(),
@@ -115,6 +116,7 @@ impl<'s> FilesOfAnswer<'s> {
             why: held.why.to_string(),
             by: Some(held.by),
             overdue: held.overdue,
+            applied_once: held.is_applied(),
             harmful: held.harmful,
             deadline: held.deadline,
             waits_for,
@@ -148,8 +150,8 @@ impl<'s> FilesOfAnswer<'s> {
 
 /// Is there something to say of a file that brings something: is it staged and not applied?
 fn waits(status: &Status, file: &ManifestPath) -> bool {
-    let staging = &status.staging;
-    staging.held.iter().any(|one| one.file == *file)
+    let mut held = status.staging.held.iter();
+    held.any(|one| one.file == *file && !one.is_applied())
         || state_of(status, file).is_some_and(|(state, ..)| state != "applied")
 }
 
