@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use windrow_decide::why::{files_named, names_file, nearest_file, staged};
+use windrow_decide::why::{APPLIED_UNREAD, files_named, names_file, nearest_file, staged};
 use windrow_decide::{Pace, Readiness, Status};
 use windrow_model::manifest::ManifestPath;
 use windrow_plan::rke2;
@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         }
         let exit = judge(&args.what, &status, &manifests);
         if exit == Exit::Ok {
-            println!("{}", reached(&args.what, &status));
+            println!("{}", reached(&args.what, &status, &manifests));
             return Ok(exit);
         }
         // It is proved that this does not come right by itself: waiting is pointless.
@@ -115,8 +115,16 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 }
 
 /// What was waited for, as it is now.
-fn reached(what: &What, status: &Status) -> String {
+fn reached(what: &What, status: &Status, manifests: &Path) -> String {
+    let unread = |name: &str| {
+        let named = files_named(status, name, manifests);
+        let mut applied = status.staging.applied.iter();
+        applied.any(|one| one.unread && named.contains(&one.file))
+    };
     match (what, status.readiness) {
+        (What::Applied(name), _) if unread(name) => {
+            [&what.to_string(), "; ", APPLIED_UNREAD].concat()
+        }
         (What::Ready, Readiness::Degraded) => {
             format!("{what}, but degraded: {}", status.reason.message)
         }

@@ -12,8 +12,9 @@ use super::action::Event;
 use super::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::OnFailure;
 use super::observation::MarkerTrouble;
-use super::outcome::{DecisionContext, FileHold, FileOutcome};
+use super::outcome::{DecisionContext, FileHold, FileOutcome, is_unread};
 use super::text;
+use super::why::APPLIED_UNREAD;
 
 /// How long Windrow waits for a file to come back. `windrow stage` makes the marker before the file, and
 /// tools delete files and write them again.
@@ -162,7 +163,7 @@ impl EntryChange<'_> {
                 FileStage::Applied {
                     cause: Cause::Escaped,
                 } => self.report(Code::Escaped, &[("file", path)]),
-                FileStage::Applied { .. } => self.report(Code::Applied, &[("file", path)]),
+                FileStage::Applied { .. } => self.report_applied(),
             }
         }
         let marker_lost =
@@ -182,6 +183,14 @@ impl EntryChange<'_> {
                 }
             }
             FileOutcome::NotOurs | FileOutcome::HeldByOther => {}
+        }
+    }
+
+    fn report_applied(&mut self) {
+        let path = &self.file.path;
+        self.report(Code::Applied, &[("file", path)]);
+        if let Some(event) = self.events.last_mut().filter(|_| is_unread(self.file)) {
+            event.message = [&event.message, "; ", APPLIED_UNREAD].concat();
         }
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use windrow_gates::GatesStatus;
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::ManifestPath;
+use windrow_model::manifest::{ManifestPath, is_manifest_name};
 use windrow_model::reasons::Code;
 use windrow_plan::Origin;
 
@@ -323,9 +323,19 @@ pub struct FileStatus {
     pub since: Timestamp,
     /// Why it was released.
     pub cause: Cause,
+    /// Does RKE2 read it and Windrow not? Then it is not known of which content of it RKE2 speaks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unread: bool,
     /// Where its cause is `samePass`: what it still lacks, and which file brings that before RKE2 reaches this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relies_on: Vec<String>,
+}
+
+impl FileStatus {
+    /// Is it a link to a directory elsewhere? Windrow does not look there, so what RKE2 applies of it is not known.
+    pub fn is_directory(&self) -> bool {
+        self.unread && !is_manifest_name(&self.file.name())
+    }
 }
 
 /// A file that RKE2 cannot apply.

@@ -11,6 +11,7 @@ mod node;
 mod properties;
 mod same_pass;
 mod shown;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
