@@ -116,7 +116,7 @@ impl EntryChange<'_> {
             // The entry stays as it is. Once the other marker is gone, the file is decided again.
             FileOutcome::HeldByOther => return self.before.cloned(),
             FileOutcome::Hold(hold) if hold.after_apply => FileStage::Applied {
-                cause: known_cause(known),
+                cause: self.cause_before_apply(known),
             },
             FileOutcome::Hold(hold) => FileStage::Held {
                 code: hold.code,
@@ -284,19 +284,22 @@ impl EntryChange<'_> {
         }
     }
 
+    /// Why RKE2 had a file that it has applied and that is kept from it since then.
+    fn cause_before_apply(&self, known: Option<&LedgerEntry>) -> Cause {
+        match known.map(|entry| &entry.state) {
+            Some(FileStage::Released { cause } | FileStage::Applied { cause }) => *cause,
+            Some(FileStage::Held { .. }) if !self.context.was_applied_at_first(self.file) => {
+                Cause::Escaped
+            }
+            Some(FileStage::Held { .. }) | None => Cause::Free,
+        }
+    }
+
     fn report(&mut self, code: Code, words: &[(&str, &str)]) {
         self.events.push(Event {
             code,
             file: Some(self.file.path.to_string()),
             message: code.say(words),
         });
-    }
-}
-
-fn known_cause(known: Option<&LedgerEntry>) -> Cause {
-    match known.map(|entry| &entry.state) {
-        Some(FileStage::Released { cause } | FileStage::Applied { cause }) => *cause,
-        Some(FileStage::Held { .. }) => Cause::Escaped,
-        None => Cause::Free,
     }
 }

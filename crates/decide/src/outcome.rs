@@ -236,10 +236,10 @@ impl DecisionContext<'_> {
             return Some(self.let_through(file, Cause::Off, applied, false));
         }
         if applied {
-            // RKE2 was quicker than our marker. Or the ledger was lost, and the file was applied long ago.
+            // RKE2 was quicker than our marker, if it had not applied the file before this process looked for the first time.
             let cause = match known {
-                Some(_) => Cause::Escaped,
-                None => Cause::Free,
+                Some(_) if !self.was_applied_at_first(file) => Cause::Escaped,
+                _ => Cause::Free,
             };
             return Some(self.let_through(file, cause, true, false));
         }
@@ -254,6 +254,12 @@ impl DecisionContext<'_> {
     fn is_applied(&self, file: &PlanFile) -> bool {
         let addons = self.observation.addons.as_ref();
         addons.is_some_and(|addons| has_applied(addons, file))
+    }
+
+    /// Is what RKE2 has applied of it still what it had applied when this process asked for the first time? Then nobody knows whether that
+    /// was before its marker was made.
+    pub(super) fn was_applied_at_first(&self, file: &PlanFile) -> bool {
+        self.observation.addons_as_first.contains(&file.addon)
     }
 
     /// Has RKE2 the objects of another file of the same Addon? It takes them one after the other, within a moment. Whether it had this one

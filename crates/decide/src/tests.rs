@@ -18,7 +18,9 @@ use std::sync::{Arc, LazyLock};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use windrow_model::manifest::{FileContent, GroupKind, ManifestPath, MarkerPath, ObjectRef};
+use windrow_model::manifest::{
+    AddonName, FileContent, GroupKind, ManifestPath, MarkerPath, ObjectRef,
+};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::{KindSeen, ObjectSeen};
 use windrow_plan::rules::{Platform, RuleSet};
@@ -155,6 +157,12 @@ impl Node {
     }
 
     fn applied(&mut self, path: &str) {
+        let (name, addon) = self.addon_of_applied(path);
+        self.observe(ClusterEvent::Addon(name, Some(addon)));
+    }
+
+    /// The Addon of a file that RKE2 has applied as it is now.
+    fn addon_of_applied(&self, path: &str) -> (AddonName, Addon) {
         let file = self
             .state
             .plan()
@@ -164,7 +172,7 @@ impl Node {
             .unwrap();
         let (addon, checksum) = (file.addon.clone(), file.sha256.to_string());
         let source = format!("/var/lib/rancher/rke2/server/manifests/{path}");
-        self.observe(ClusterEvent::Addon(addon, Some(Addon { checksum, source })));
+        (addon, Addon { checksum, source })
     }
 
     /// RKE2 says that it cannot apply a file.
