@@ -202,7 +202,7 @@ impl StagingState {
             .collect();
         new.sort_unstable_by_key(|(path, _)| *path);
         for (_, mark) in new {
-            // A marker may have been copied under other names: the first counts.
+            // A marker may have been copied into other directories: the first counts.
             if is_known(&self.ledger, &mark) {
                 continue;
             }
