@@ -183,7 +183,7 @@ pub enum ClusterEvent {
     },
     /// Something about the node itself.
     Node(NodeEvent),
-    /// RKE2 reported that it could not apply a file.
+    /// RKE2 reported that it could not apply a file. The last one counts, whatever its time.
     ApplyFailed {
         /// The Addon's name.
         addon: AddonName,
@@ -285,13 +285,9 @@ impl Observation {
             ClusterEvent::Refused { .. } => {}
             ClusterEvent::Node(event) => NodeSeen::apply(&mut self.node, event, now),
             ClusterEvent::ApplyFailed { addon, failure } => {
-                let newer = self
-                    .failures
-                    .get(&addon)
-                    .is_none_or(|known| known.at <= failure.at);
-                if newer {
-                    self.failures.insert(addon, failure);
-                }
+                // The clock that dated it may be ahead of this one. It would count for content that comes later.
+                let at = failure.at.min(now);
+                self.failures.insert(addon, ApplyFailure { at, ..failure });
             }
         }
     }

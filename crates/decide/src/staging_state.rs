@@ -290,6 +290,9 @@ impl StagingState {
         if let Some(at) = &mut self.observation.api.first_reachable {
             *at = moved(*at);
         }
+        for failure in self.observation.failures.values_mut() {
+            failure.at = moved(failure.at);
+        }
         if let Some(node) = &mut self.observation.node {
             node.clock_jumped(by);
         }

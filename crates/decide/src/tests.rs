@@ -177,6 +177,10 @@ impl Node {
 
     /// RKE2 says that it cannot apply a file.
     fn fails(&mut self, path: &str, why: &str) {
+        self.fails_at(path, why, self.now);
+    }
+
+    fn fails_at(&mut self, path: &str, why: &str, at: Timestamp) {
         let plan = self.state.plan();
         let file = plan.files.iter().find(|file| file.path == path).unwrap();
         let event = ClusterEvent::ApplyFailed {
@@ -184,7 +188,7 @@ impl Node {
             failure: ApplyFailure {
                 reason: "ApplyManifestFailed".to_owned(),
                 message: why.to_owned(),
-                at: self.now,
+                at,
             },
         };
         self.observe(event);
