@@ -117,14 +117,15 @@ fn a_marker_that_is_there_is_kept_where_only_missing_ones_are_made() {
 fn a_marker_that_another_process_makes_at_the_same_time_is_not_called_somebody_elses() {
     let directory = tempfile::tempdir().unwrap();
     for round in 0..200 {
-        let path = marker(&format!("{round}.yaml.skip"));
+        let file = format!("{round}.yaml");
+        let path = marker(&format!("{file}.skip"));
         let start = std::sync::Barrier::new(2);
         // The daemon's first marker, and a person's.
         let outcomes: Vec<MarkerOutcome> = std::thread::scope(|scope| {
             let make = |code| {
                 let (markers, path, start) = (Markers::new(directory.path()), &path, &start);
+                let mut mark = mark(&file);
                 scope.spawn(move || {
-                    let mut mark = mark("a.yaml");
                     mark.code = code;
                     start.wait();
                     markers.create(path, &mark).unwrap()
@@ -193,7 +194,7 @@ fn a_name_that_leaves_no_room_for_the_markers_is_said_to_be_too_long() {
     let markers = Markers::new(directory.path());
     let named = |length: usize| marker(&("a".repeat(length) + ".skip"));
     let longest = named(250);
-    let made = markers.create(&longest, &mark("a")).unwrap();
+    let made = markers.create(&longest, &mark(&longest.hides())).unwrap();
     assert_eq!(made, MarkerOutcome::Changed);
     assert_eq!(markers.remove(&longest).unwrap(), MarkerOutcome::Changed);
     let error = markers.create(&named(251), &mark("a")).unwrap_err();
@@ -237,7 +238,7 @@ fn no_link_on_the_way_leads_a_marker_out_of_the_directory() {
     symlink(outside.path(), directory.path().join("sub")).unwrap();
     // It hides `sub/a.yaml` from where it is.
     let created = markers
-        .create(&marker("sub/a.yaml.skip"), &mark("a"))
+        .create(&marker("sub/a.yaml.skip"), &mark("a.yaml"))
         .unwrap();
     assert_eq!(created, MarkerOutcome::Changed);
     assert!(directory.path().join("a.yaml.skip").exists());
@@ -265,4 +266,18 @@ fn a_directory_that_is_gone_has_nothing_to_hold() {
         assert_eq!(outcome, MarkerOutcome::NoDirectory);
         assert_eq!(markers.remove(&path).unwrap(), MarkerOutcome::NoDirectory);
     }
+}
+
+#[test]
+fn a_copy_of_a_marker_under_another_name_is_left_where_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let markers = Markers::new(directory.path());
+    let path = &marker("a.yaml.skip");
+    markers.create(path, &mark("a.yaml")).unwrap();
+    let copy = directory.path().join("b.yaml.skip");
+    fs::copy(directory.path().join("a.yaml.skip"), &copy).unwrap();
+    let removed = markers.remove(&marker("b.yaml.skip")).unwrap();
+    assert_eq!(removed, MarkerOutcome::Foreign);
+    assert!(copy.exists());
+    assert_eq!(markers.remove(path).unwrap(), MarkerOutcome::Changed);
 }

@@ -13,6 +13,7 @@ use windrow_model::manifest::{
     self, AddonName, FileContent, ManifestPath, ReadLimits, is_manifest_name,
 };
 use windrow_model::reasons::{Code, Severity};
+use windrow_plan::rke2;
 
 use super::document::{daemon_runs, now};
 use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
@@ -153,6 +154,14 @@ fn check(
         ));
         return;
     }
+    if let Some(owner) = rke2::owner(&file.path) {
+        errors.push(format!(
+            "{from}: {} is {owner}'s own; Windrow leaves it alone. Give the file another name; what RKE2 installs is changed with a \
+             HelmChartConfig",
+            file.path
+        ));
+        return;
+    }
     if let Some(why) = file.path.name().addon_error() {
         let message = Code::AddonNameInvalid.say(&[("name", &why)]);
         errors.push(format!("{from}: {message}"));
@@ -237,4 +246,33 @@ fn put(
     } else {
         "staged behind a marker"
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_rke2s_own_is_not_staged_even_when_it_is_forced() {
+        let args = Args {
+            files: Vec::new(),
+            name: None,
+            force: true,
+            replace: true,
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let found = list_manifests(directory.path(), now()).unwrap();
+        for (name, is_refused) in [("rke2-canal.yaml", true), ("rke2-canal-config.yaml", false)] {
+            let file = Staged {
+                from: name.into(),
+                path: name.into(),
+                bytes: Vec::new(),
+            };
+            let mut errors = Vec::new();
+            let limits = ReadLimits::default();
+            check(&file, &args, &limits, directory.path(), &found, &mut errors);
+            let said = errors.iter().any(|error| error.contains("RKE2's own"));
+            assert_eq!(said, is_refused, "{errors:?}");
+        }
+    }
 }

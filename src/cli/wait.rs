@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use windrow_decide::why::{files_named, names_file, nearest_file, staged};
+use windrow_decide::why::{APPLIED_UNREAD, files_named, names_file, nearest_file, staged};
 use windrow_decide::{Pace, Readiness, Status};
 use windrow_model::manifest::ManifestPath;
 use windrow_plan::rke2;
@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         }
         let exit = judge(&args.what, &status, &manifests);
         if exit == Exit::Ok {
-            println!("{}", reached(&args.what, &status));
+            println!("{}", reached(&args.what, &status, &manifests));
             return Ok(exit);
         }
         // It is proved that this does not come right by itself: waiting is pointless.
@@ -115,8 +115,16 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 }
 
 /// What was waited for, as it is now.
-fn reached(what: &What, status: &Status) -> String {
+fn reached(what: &What, status: &Status, manifests: &Path) -> String {
+    let unread = |name: &str| {
+        let named = files_named(status, name, manifests);
+        let mut applied = status.staging.applied.iter();
+        applied.any(|one| one.unread && named.contains(&one.file))
+    };
     match (what, status.readiness) {
+        (What::Applied(name), _) if unread(name) => {
+            [&what.to_string(), "; ", APPLIED_UNREAD].concat()
+        }
         (What::Ready, Readiness::Degraded) => {
             format!("{what}, but degraded: {}", status.reason.message)
         }
@@ -189,7 +197,11 @@ fn judge(what: &What, status: &Status, manifests: &Path) -> Exit {
     let all = |files: &[ManifestPath], so: &dyn Fn(&ManifestPath) -> bool| {
         !files.is_empty() && files.iter().all(so)
     };
-    let applied = |file: &ManifestPath| staging.applied.iter().any(|one| one.file == *file);
+    let applied = |file: &ManifestPath| {
+        let mut kept_since = staging.held.iter().filter(|held| held.is_applied());
+        staging.applied.iter().any(|one| one.file == *file)
+            || kept_since.any(|held| held.file == *file)
+    };
     let failed = |file: &ManifestPath| staging.failed.iter().any(|one| one.file == *file);
     let released = |file: &ManifestPath| staging.released.iter().any(|one| one.file == *file);
     match what {
@@ -210,6 +222,10 @@ fn judge(what: &What, status: &Status, manifests: &Path) -> Exit {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use windrow_decide::{HeldFile, Holder, Phase, StatusReason};
+    use windrow_model::reasons::Code;
+
     use super::*;
 
     #[test]
@@ -229,6 +245,39 @@ mod tests {
                 bad.parse::<What>().unwrap_err().contains("released=FILE"),
                 "{bad}"
             );
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_kept_since_it_was_applied_is_released_and_applied() {
+        let reason = StatusReason {
+            code: Code::NotProbed,
+            message: String::new(),
+        };
+        let at = Timestamp::UNIX_EPOCH;
+        let mut status = Status::new(Readiness::Ready, Phase::Staged, reason, at);
+        status.staging.held.push(HeldFile {
+            file: "once.yaml".into(),
+            since: at,
+            code: Code::HeldAppliedOnce,
+            why: "applied once".into(),
+            by: Holder::Windrow,
+            overdue: false,
+            harmful: false,
+            deadline: None,
+            blockers: Vec::new(),
+            name_spares_hold: None,
+            no_name_spares_hold: None,
+        });
+        for (code, exit) in [
+            (Code::HeldAppliedOnce, Exit::Ok),
+            (Code::HeldByHand, Exit::NotYet),
+        ] {
+            status.staging.held[0].code = code;
+            for what in ["applied=once.yaml", "released=once.yaml"] {
+                let what = what.parse().unwrap();
+                assert_eq!(judge(&what, &status, Path::new("/m")), exit, "{what}");
+            }
         }
     }
 }

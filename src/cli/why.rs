@@ -127,7 +127,9 @@ fn exit_of(answer: &WhyAnswer) -> Exit {
     if has("failed") || wrong(windrow_model::reasons::Severity::Error) {
         Exit::Failed
     } else if wrong(windrow_model::reasons::Severity::Warning)
-        || has("held")
+        || asked
+            .iter()
+            .any(|file| file.state == "held" && !file.applied_once)
         || has("released")
         || has("not held")
     {

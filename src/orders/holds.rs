@@ -146,6 +146,9 @@ fn hold_file(
     found: &ScannedDirectory,
     file: &ManifestPath,
 ) -> Result<ManualChange, String> {
+    if let Some(owner) = rke2::owner(file) {
+        return Err(left_alone(owner) + instead_of_hold(owner));
+    }
     let path = marker_of(file, &found.markers);
     let there = found.markers.iter().find(|marker| marker.path == path);
     there.map_or(Ok(()), check_readable)?;
@@ -178,6 +181,21 @@ fn hold_file(
             Ok(ManualChange::Held)
         }
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Why a file of this owner is neither held nor released.
+fn left_alone(owner: &str) -> String {
+    format!("it is {owner}'s own; Windrow leaves it alone")
+}
+
+/// How a person keeps such a file out without Windrow.
+fn instead_of_hold(owner: &str) -> &'static str {
+    match owner {
+        "RKE2" => {
+            ". RKE2's own ways are disable and cni in its configuration, or an empty marker beside it whose name ends in .skip"
+        }
+        _ => "",
     }
 }
 
@@ -228,7 +246,6 @@ fn release_file(
     file: &ManifestPath,
     limits: &ReadLimits,
 ) -> Result<ManualChange, String> {
-    let beside = marker_of(file, &found.markers);
     let foreign = |path: &str| {
         format!(
             "{path} is a marker that Windrow did not make (Harvester makes such markers during \
@@ -236,6 +253,12 @@ fn release_file(
              rm"
         )
     };
+    if let Some(owner) = rke2::owner(file) {
+        let marker = own_marker(file, found).ok_or_else(|| left_alone(owner))?;
+        // The daemon takes no request about it: that the marker goes is all there is to do.
+        return remove(markers, BTreeSet::from([marker]), foreign);
+    }
+    let beside = marker_of(file, &found.markers);
     let name = file.name();
     let markers_there = found.markers.iter();
     let hiding = markers_there.filter(|marker| marker.path.hides() == name);
@@ -264,6 +287,14 @@ fn release_file(
         )),
         (Err(error), _) => Err(format!("{error:#}")),
     }
+}
+
+/// The marker beside a file that Windrow made for this very file.
+fn own_marker(file: &ManifestPath, found: &ScannedDirectory) -> Option<MarkerPath> {
+    let beside = file.marker();
+    let marker = found.markers.iter().find(|marker| marker.path == beside)?;
+    let mark = marker.mark.as_ref()?;
+    (mark.file == *file).then_some(beside)
 }
 
 /// What identifies the content of a file that is being released; `None` where it cannot be read.
@@ -369,80 +400,4 @@ pub fn lay_file_request(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_that_is_hidden_from_another_directory_has_its_marker_there() {
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::create_dir(directory.path().join("other")).unwrap();
-        std::fs::write(directory.path().join("other/a.yaml.skip"), "").unwrap();
-        let found = list_manifests(directory.path(), Timestamp::now()).unwrap();
-        let marker = found.markers[0].clone();
-        assert_eq!(
-            marker_of(&"sub/a.yaml".into(), std::slice::from_ref(&marker)),
-            "other/a.yaml.skip"
-        );
-        assert_eq!(marker_of(&"b.yaml".into(), &[marker]), "b.yaml.skip");
-    }
-
-    #[test]
-    fn a_request_that_the_disk_does_not_take_lasts_as_long_as_the_boot() {
-        let root = tempfile::tempdir().unwrap();
-        let layout = Layout::new(root.path());
-        let manifests = layout.manifests();
-        std::fs::create_dir_all(&manifests).unwrap();
-        std::fs::write(manifests.join("a.yaml"), "").unwrap();
-        // Whatever keeps it from being a directory with free space.
-        std::fs::write(layout.state_dir(), "").unwrap();
-        let order = Order {
-            layout: &layout,
-            by: "ann",
-            reason: "test",
-            at: Timestamp::UNIX_EPOCH,
-        };
-        let file = ["a.yaml".to_owned()];
-        assert_eq!(
-            hold(&order, &file).unwrap()[0].result,
-            Ok(ManualChange::Held)
-        );
-        let released = release(&order, Which::Named(&file), &ReadLimits::default()).unwrap();
-        assert_eq!(released[0].result, Ok(ManualChange::Released));
-        // Of the same time and file, so the later one is kept.
-        let laid = crate::observe::requests::read_spool(&layout.run_dir().join("requests"));
-        let laid = laid.unwrap();
-        assert_eq!(laid.len(), 1);
-        let laid = laid[0].1.as_ref().unwrap();
-        assert!(!laid.manual().hold);
-        // For that content alone.
-        let content = FileContent::Bytes(Vec::new());
-        let read = manifest::read("a.yaml", &content, &ReadLimits::default());
-        assert_eq!(laid.digest, Some(read.digest));
-    }
-
-    #[test]
-    fn what_no_marker_hides_is_not_held_and_says_why() {
-        use std::ffi::OsStr;
-        use std::os::unix::ffi::OsStrExt as _;
-
-        let root = tempfile::tempdir().unwrap();
-        let layout = Layout::new(root.path());
-        let manifests = layout.manifests();
-        std::fs::create_dir_all(&manifests).unwrap();
-        std::os::unix::fs::symlink("nowhere", manifests.join("a.yaml")).unwrap();
-        let name = OsStr::from_bytes(b"\xff.yaml");
-        std::fs::write(manifests.join(name), "").unwrap();
-        let order = Order {
-            layout: &layout,
-            by: "ann",
-            reason: "test",
-            at: Timestamp::UNIX_EPOCH,
-        };
-        for (file, why) in [("a.yaml", "leads nowhere"), ("\\xff.yaml", "not UTF-8")] {
-            let held = hold(&order, &[file.to_owned()]).unwrap();
-            let said = held[0].result.as_ref().unwrap_err();
-            assert!(said.contains(why), "{said}");
-        }
-        assert_eq!(list_manifests(&manifests, order.at).unwrap().markers, []);
-    }
-}
+mod tests;

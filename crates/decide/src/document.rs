@@ -11,7 +11,7 @@ use super::ledger::{Cause, Ledger};
 use super::mark::OnFailure;
 use super::node::{self, StagingVerdict};
 use super::observation::MarkerTrouble;
-use super::outcome::{DecisionContext, FileHold, FileOutcome, on_purpose};
+use super::outcome::{DecisionContext, FileHold, FileOutcome, is_unread, on_purpose};
 use super::sentence::published;
 use super::status::{
     Blocker, FailedFile, FileStatus, HeldFile, Holder, NotHeldFile, Phase, Readiness,
@@ -245,6 +245,7 @@ impl FileDescription<'_> {
             file: self.file.path.clone(),
             since: self.since,
             cause,
+            unread: is_unread(self.file),
             relies_on: match cause {
                 Cause::SamePass => self.context.met_in_pass(self.file),
                 _ => Vec::new(),
@@ -270,7 +271,7 @@ fn judgement(context: &DecisionContext<'_>, staging: &StagingStatus) -> StagingV
 }
 
 fn phase(context: &DecisionContext<'_>, staging: &StagingStatus) -> Phase {
-    let comes = |one: &FileStatus| !context.is_overtaken(&one.file);
+    let comes = |one: &FileStatus| !context.is_overtaken(&one.file) && !one.is_directory();
     let moves = staging.released.iter().any(comes)
         || !staging.failed.is_empty()
         || !staging.not_held.is_empty()

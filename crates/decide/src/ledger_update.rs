@@ -12,8 +12,9 @@ use super::action::Event;
 use super::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::OnFailure;
 use super::observation::MarkerTrouble;
-use super::outcome::{DecisionContext, FileHold, FileOutcome};
+use super::outcome::{DecisionContext, FileHold, FileOutcome, is_unread};
 use super::text;
+use super::why::APPLIED_UNREAD;
 
 /// How long Windrow waits for a file to come back. `windrow stage` makes the marker before the file, and
 /// tools delete files and write them again.
@@ -115,7 +116,7 @@ impl EntryChange<'_> {
             // The entry stays as it is. Once the other marker is gone, the file is decided again.
             FileOutcome::HeldByOther => return self.before.cloned(),
             FileOutcome::Hold(hold) if hold.after_apply => FileStage::Applied {
-                cause: known_cause(known),
+                cause: self.cause_before_apply(known),
             },
             FileOutcome::Hold(hold) => FileStage::Held {
                 code: hold.code,
@@ -162,7 +163,7 @@ impl EntryChange<'_> {
                 FileStage::Applied {
                     cause: Cause::Escaped,
                 } => self.report(Code::Escaped, &[("file", path)]),
-                FileStage::Applied { .. } => self.report(Code::Applied, &[("file", path)]),
+                FileStage::Applied { .. } => self.report_applied(),
             }
         }
         let marker_lost =
@@ -182,6 +183,14 @@ impl EntryChange<'_> {
                 }
             }
             FileOutcome::NotOurs | FileOutcome::HeldByOther => {}
+        }
+    }
+
+    fn report_applied(&mut self) {
+        let path = &self.file.path;
+        self.report(Code::Applied, &[("file", path)]);
+        if let Some(event) = self.events.last_mut().filter(|_| is_unread(self.file)) {
+            event.message = [&event.message, "; ", APPLIED_UNREAD].concat();
         }
     }
 
@@ -275,19 +284,22 @@ impl EntryChange<'_> {
         }
     }
 
+    /// Why RKE2 had a file that it has applied and that is kept from it since then.
+    fn cause_before_apply(&self, known: Option<&LedgerEntry>) -> Cause {
+        match known.map(|entry| &entry.state) {
+            Some(FileStage::Released { cause } | FileStage::Applied { cause }) => *cause,
+            Some(FileStage::Held { .. }) if !self.context.was_applied_at_first(self.file) => {
+                Cause::Escaped
+            }
+            Some(FileStage::Held { .. }) | None => Cause::Free,
+        }
+    }
+
     fn report(&mut self, code: Code, words: &[(&str, &str)]) {
         self.events.push(Event {
             code,
             file: Some(self.file.path.to_string()),
             message: code.say(words),
         });
-    }
-}
-
-fn known_cause(known: Option<&LedgerEntry>) -> Cause {
-    match known.map(|entry| &entry.state) {
-        Some(FileStage::Released { cause } | FileStage::Applied { cause }) => *cause,
-        Some(FileStage::Held { .. }) => Cause::Escaped,
-        None => Cause::Free,
     }
 }

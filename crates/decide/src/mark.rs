@@ -97,7 +97,13 @@ impl Mark {
         shorten(why, WHY_CHARS).into()
     }
 
-    /// Reads the marker at `path`; `None` when it is not Windrow's. `since` is the time of the hold where the marker has
+    /// Does the marker at `path` hide the name that this was written for? Files of one name share a marker, in whichever directory it lies.
+    pub fn was_made_for(&self, path: &MarkerPath) -> bool {
+        self.file.name() == path.hides()
+    }
+
+    /// Reads the marker at `path`; `None` when it is not Windrow's, or is a copy that hides another name than Windrow wrote it for: that is
+    /// a person's. `since` is the time of the hold where the marker has
     /// none.
     ///
     /// # Errors
@@ -108,7 +114,7 @@ impl Mark {
         let mut head = Vec::new();
         from.by_ref().take(WHOLE).read_to_end(&mut head)?;
         if let Some(mark) = Self::parse(&head) {
-            return Ok(Some(mark));
+            return Ok(Some(mark).filter(|mark| mark.was_made_for(path)));
         }
         let rest = from.take(LINES);
         let mut lines = BufReader::new(io::Cursor::new(head).chain(rest));
@@ -117,7 +123,9 @@ impl Mark {
         while next_line(&mut lines, &mut line)? {
             known.take(&line);
         }
-        Ok(known.mark(path, since))
+        Ok(known
+            .mark(path, since)
+            .filter(|mark| mark.was_made_for(path)))
     }
 }
 
@@ -209,13 +217,13 @@ mod tests {
     fn mark(why: &str) -> Mark {
         Mark {
             by: Mark::BY.to_owned(),
-            file: "sub/a.yaml".into(),
+            file: "sub/b.yaml".into(),
             code: Code::WaitsForKind,
             why: why.into(),
             since: "2026-03-01T12:00:00Z".parse().unwrap(),
             on_failure: OnFailure::Lift,
             digest: "0".repeat(64).into(),
-            release: "windrow release sub/a.yaml".to_owned(),
+            release: "windrow release sub/b.yaml".to_owned(),
         }
     }
 
@@ -251,6 +259,19 @@ mod tests {
             (bare.file.as_str(), bare.on_failure),
             ("b.yaml", OnFailure::Keep)
         );
+    }
+
+    #[test]
+    fn a_copy_of_a_marker_under_another_name_is_foreign() {
+        let written = mark("x").to_json();
+        let cut = written.trim_end_matches("}\n");
+        for content in [written.as_str(), cut] {
+            for (marker, is_ours) in [("b.yaml", true), ("c/b.yaml", true), ("c.yaml", false)] {
+                let path = ManifestPath::from(marker).marker();
+                let read = Mark::read(content.as_bytes(), &path, Timestamp::UNIX_EPOCH).unwrap();
+                assert_eq!(read.is_some(), is_ours, "{marker}");
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use windrow_model::findings::Finding;
@@ -38,7 +38,9 @@ pub struct Observation {
     pub objects: HashMap<ObjectRef, ObjectSeen>,
     /// RKE2's Addons by name; `None` until they were listed once.
     pub addons: Option<HashMap<AddonName, Addon>>,
-    /// The newest failure event of each Addon.
+    /// Those of them that have the checksum with which this process listed them first.
+    pub addons_as_first: HashSet<AddonName>,
+    /// The failure of each Addon that was reported last.
     pub failures: HashMap<AddonName, ApplyFailure>,
     /// The node itself; `None` where it is not probed.
     pub node: Option<NodeSeen>,
@@ -181,7 +183,7 @@ pub enum ClusterEvent {
     },
     /// Something about the node itself.
     Node(NodeEvent),
-    /// RKE2 reported that it could not apply a file.
+    /// RKE2 reported that it could not apply a file. The last one counts, whatever its time.
     ApplyFailed {
         /// The Addon's name.
         addon: AddonName,
@@ -268,9 +270,13 @@ impl Observation {
             ClusterEvent::Object(object, seen) => {
                 self.objects.insert(object, seen);
             }
-            ClusterEvent::Addons(addons) => self.addons = Some(addons),
+            ClusterEvent::Addons(addons) => self.take_addons(addons),
             ClusterEvent::Addon(name, addon) => {
                 let addons = self.addons.get_or_insert_default();
+                let checksum = |addon: &Addon| addon.checksum.clone();
+                if addons.get(&name).map(checksum) != addon.as_ref().map(checksum) {
+                    self.addons_as_first.remove(&name);
+                }
                 match addon {
                     Some(addon) => addons.insert(name, addon),
                     None => addons.remove(&name),
@@ -279,15 +285,23 @@ impl Observation {
             ClusterEvent::Refused { .. } => {}
             ClusterEvent::Node(event) => NodeSeen::apply(&mut self.node, event, now),
             ClusterEvent::ApplyFailed { addon, failure } => {
-                let newer = self
-                    .failures
-                    .get(&addon)
-                    .is_none_or(|known| known.at <= failure.at);
-                if newer {
-                    self.failures.insert(addon, failure);
-                }
+                // The clock that dated it may be ahead of this one. It would count for content that comes later.
+                let at = failure.at.min(now);
+                self.failures.insert(addon, ApplyFailure { at, ..failure });
             }
         }
+    }
+
+    fn take_addons(&mut self, addons: HashMap<AddonName, Addon>) {
+        let is_same = |name: &AddonName, before: &HashMap<AddonName, Addon>| {
+            before.get(name).map(|addon| &addon.checksum)
+                == addons.get(name).map(|addon| &addon.checksum)
+        };
+        match &self.addons {
+            None => self.addons_as_first = addons.keys().cloned().collect(),
+            Some(before) => self.addons_as_first.retain(|name| is_same(name, before)),
+        }
+        self.addons = Some(addons);
     }
 
     /// Drops what nothing waits for. It is no longer watched, so it would grow stale.

@@ -12,17 +12,18 @@
 
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use windrow_model::manifest::ManifestPath;
+use windrow_model::manifest::{AddonName, ManifestPath};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::NeedState;
 use windrow_plan::rules::Tier;
-use windrow_plan::{FileId, NeedId, NextPass, Plan, PlanFile, TakenFiles, TakenUp};
+use windrow_plan::{FileId, FileObstacle, NeedId, NextPass, Plan, PlanFile, TakenFiles, TakenUp};
 
 use super::ledger::{Cause, FileStage, Ledger, LedgerEntry};
 use super::mark::OnFailure;
-use super::observation::{MarkerTrouble, Observation};
+use super::observation::{Addon, MarkerTrouble, Observation};
 use crate::settings::Staging;
 
 /// What is to become of a file.
@@ -238,10 +239,10 @@ impl DecisionContext<'_> {
             return Some(self.let_through(file, Cause::Off, applied, false));
         }
         if applied {
-            // RKE2 was quicker than our marker. Or the ledger was lost, and the file was applied long ago.
+            // RKE2 was quicker than our marker, if it had not applied the file before this process looked for the first time.
             let cause = match known {
-                Some(_) => Cause::Escaped,
-                None => Cause::Free,
+                Some(_) if !self.was_applied_at_first(file) => Cause::Escaped,
+                _ => Cause::Free,
             };
             return Some(self.let_through(file, cause, true, false));
         }
@@ -252,13 +253,16 @@ impl DecisionContext<'_> {
         ))))
     }
 
-    /// RKE2 has applied exactly these bytes.
+    /// RKE2 has applied exactly these bytes; of a file that Windrow cannot read, some bytes of this path.
     fn is_applied(&self, file: &PlanFile) -> bool {
-        self.observation
-            .addons
-            .as_ref()
-            .and_then(|addons| addons.get(&file.addon))
-            .is_some_and(|addon| addon.checksum == file.sha256)
+        let addons = self.observation.addons.as_ref();
+        addons.is_some_and(|addons| has_applied(addons, file))
+    }
+
+    /// Is what RKE2 has applied of it still what it had applied when this process asked for the first time? Then nobody knows whether that
+    /// was before its marker was made.
+    pub(super) fn was_applied_at_first(&self, file: &PlanFile) -> bool {
+        self.observation.addons_as_first.contains(&file.addon)
     }
 
     /// Does the cluster know nothing of what RKE2 applied of this name? It has no Addon at all, as in a new datastore, or RKE2 began with
@@ -316,6 +320,26 @@ impl DecisionContext<'_> {
         hold.deadline = deadline;
         FileOutcome::Hold(Box::new(hold))
     }
+}
+
+/// Do these Addons say that RKE2 has applied the file? RKE2 makes the Addon before it applies a file, with an empty checksum.
+fn has_applied(addons: &HashMap<AddonName, Addon>, file: &PlanFile) -> bool {
+    let Some(addon) = addons.get(&file.addon) else {
+        return false;
+    };
+    match is_unread(file) {
+        true => !addon.checksum.is_empty() && addon.is_of(&file.path),
+        false => !file.sha256.is_empty() && addon.checksum == file.sha256,
+    }
+}
+
+/// Does RKE2 read a file that Windrow does not? What is in it is not known then.
+pub(super) fn is_unread(file: &PlanFile) -> bool {
+    let goes_to_rke2 = matches!(
+        file.trouble,
+        Some(FileObstacle::Unseen | FileObstacle::Unreadable)
+    );
+    file.sha256.is_empty() && goes_to_rke2
 }
 
 /// How long a file waits already.

@@ -196,7 +196,7 @@ impl StagingState {
             .collect();
         new.sort_unstable_by_key(|(path, _)| *path);
         for (_, mark) in new {
-            // A marker may have been copied under other names: the first counts.
+            // A marker may have been copied into other directories: the first counts.
             if is_known(&self.ledger, &mark) {
                 continue;
             }
@@ -283,6 +283,9 @@ impl StagingState {
         self.observation.started = moved(self.observation.started);
         if let Some(at) = &mut self.observation.api.first_reachable {
             *at = moved(*at);
+        }
+        for failure in self.observation.failures.values_mut() {
+            failure.at = moved(failure.at);
         }
         if let Some(node) = &mut self.observation.node {
             node.clock_jumped(by);

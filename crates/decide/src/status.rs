@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use windrow_gates::GatesStatus;
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::ManifestPath;
+use windrow_model::manifest::{ManifestPath, is_manifest_name};
 use windrow_model::reasons::Code;
 use windrow_plan::Origin;
 
@@ -308,8 +308,8 @@ impl StagingStatus {
 
     /// How many files need nothing more: they are applied, or kept from RKE2 since they were.
     pub(super) fn done(&self) -> usize {
-        let kept = |held: &&HeldFile| held.code == Code::HeldAppliedOnce;
-        self.applied.len() + self.held.iter().filter(kept).count()
+        let kept = self.held.iter().filter(|held| held.is_applied());
+        self.applied.len() + kept.count()
     }
 }
 
@@ -323,9 +323,19 @@ pub struct FileStatus {
     pub since: Timestamp,
     /// Why it was released.
     pub cause: Cause,
+    /// Does RKE2 read it and Windrow not? Then it is not known of which content of it RKE2 speaks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unread: bool,
     /// Where its cause is `samePass`: what it still lacks, and which file brings that before RKE2 reaches this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relies_on: Vec<String>,
+}
+
+impl FileStatus {
+    /// Is it a link to a directory elsewhere? Windrow does not look there, so what RKE2 applies of it is not known.
+    pub fn is_directory(&self) -> bool {
+        self.unread && !is_manifest_name(&self.file.name())
+    }
 }
 
 /// A file that RKE2 cannot apply.
@@ -394,6 +404,11 @@ impl HeldFile {
     /// Does Windrow hold it because something is missing? Not so where it is kept on purpose.
     pub fn waits(&self) -> bool {
         self.by == Holder::Windrow && !on_purpose(self.code)
+    }
+
+    /// Has RKE2 applied it, and is it kept from RKE2 since then?
+    pub fn is_applied(&self) -> bool {
+        self.code == Code::HeldAppliedOnce
     }
 }
 

@@ -11,13 +11,16 @@ mod node;
 mod properties;
 mod same_pass;
 mod shown;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use windrow_model::manifest::{FileContent, GroupKind, ManifestPath, MarkerPath, ObjectRef};
+use windrow_model::manifest::{
+    AddonName, FileContent, GroupKind, ManifestPath, MarkerPath, ObjectRef,
+};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::{KindSeen, ObjectSeen};
 use windrow_plan::rules::{Platform, RuleSet};
@@ -154,6 +157,12 @@ impl Node {
     }
 
     fn applied(&mut self, path: &str) {
+        let (name, addon) = self.addon_of_applied(path);
+        self.observe(ClusterEvent::Addon(name, Some(addon)));
+    }
+
+    /// The Addon of a file that RKE2 has applied as it is now.
+    fn addon_of_applied(&self, path: &str) -> (AddonName, Addon) {
         let file = self
             .state
             .plan()
@@ -163,11 +172,15 @@ impl Node {
             .unwrap();
         let (addon, checksum) = (file.addon.clone(), file.sha256.to_string());
         let source = format!("/var/lib/rancher/rke2/server/manifests/{path}");
-        self.observe(ClusterEvent::Addon(addon, Some(Addon { checksum, source })));
+        (addon, Addon { checksum, source })
     }
 
     /// RKE2 says that it cannot apply a file.
     fn fails(&mut self, path: &str, why: &str) {
+        self.fails_at(path, why, self.now);
+    }
+
+    fn fails_at(&mut self, path: &str, why: &str, at: Timestamp) {
         let plan = self.state.plan();
         let file = plan.files.iter().find(|file| file.path == path).unwrap();
         let event = ClusterEvent::ApplyFailed {
@@ -175,7 +188,7 @@ impl Node {
             failure: ApplyFailure {
                 reason: "ApplyManifestFailed".to_owned(),
                 message: why.to_owned(),
-                at: self.now,
+                at,
             },
         };
         self.observe(event);

@@ -101,6 +101,8 @@ impl SimulatedDirectory {
             FileContent::Bytes(bytes) if path.ends_with(MARKER_SUFFIX) => Mark::parse(bytes),
             _ => None,
         };
+        let marker = MarkerPath::parse(&path);
+        let mark = mark.filter(|mark| marker.is_some_and(|marker| mark.was_made_for(&marker)));
         self.enter(path, Arc::new(content).into(), mark.map(Arc::new), now);
     }
 

@@ -198,7 +198,10 @@ async fn watch_failures(session: Arc<ApiSession>) {
     session
         .follow(&followed, |change| {
             let events = match change {
-                WatchChange::Listed(events) => events,
+                WatchChange::Listed(mut events) => {
+                    events.sort_by_key(order_written);
+                    events
+                }
                 WatchChange::Applied(event) => vec![event],
                 WatchChange::Gone(_) => return Vec::new(),
                 WatchChange::Failed(failure) => {
@@ -217,6 +220,15 @@ async fn watch_failures(session: Arc<ApiSession>) {
 
 /// Longest message that is kept: RKE2 joins the errors of all objects of a file.
 const MESSAGE: usize = 2048;
+
+/// The order in which objects of a list were written last: by the version that the datastore gave them. The times in events are of
+/// several clocks, which may have been set meanwhile.
+fn order_written(object: &Value) -> u64 {
+    let version = object["metadata"]["resourceVersion"].as_str();
+    version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default()
+}
 
 fn failure_of(event: &Value) -> Option<(AddonName, ApplyFailure)> {
     let reason = event["reason"].as_str()?;
@@ -237,4 +249,24 @@ fn failure_of(event: &Value) -> Option<(AddonName, ApplyFailure)> {
             at: at.parse::<Timestamp>().ok()?,
         },
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_listed_events_the_one_that_was_written_last_comes_last_whatever_their_times() {
+        let event = |version: &str, at: &str| json!({"metadata": {"resourceVersion": version}, "lastTimestamp": at});
+        let mut events = [
+            event("1000", "2026-01-01T00:00:00Z"),
+            event("999", "2026-01-01T02:00:00Z"),
+            event("99", "2026-01-01T01:00:00Z"),
+        ];
+        events.sort_by_key(order_written);
+        let order = events.each_ref().map(order_written);
+        assert_eq!(order, [99, 999, 1000]);
+    }
 }

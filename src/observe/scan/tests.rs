@@ -276,7 +276,7 @@ fn a_marker_that_has_not_changed_is_not_opened_again() {
     let dir = TempDir::new().unwrap();
     let at = dir.path();
     let path = at.join("a.yaml.skip");
-    write(&path, mark("a.yaml").to_json()).unwrap();
+    write(&path, mark("b/a.yaml").to_json()).unwrap();
     // Its remembered stamp did not come from reading it.
     let mut seen = look(at).stamps();
     seen.markers.get_mut("a.yaml.skip").unwrap().1 = Some(mark("remembered").into());
@@ -284,10 +284,10 @@ fn a_marker_that_has_not_changed_is_not_opened_again() {
     assert_eq!(remembered.markers[0].mark, Some(mark("remembered").into()));
     assert_eq!(remembered.stamps(), seen);
     // Another file of the same size in its place is read.
-    write(at.join("new"), mark("b.yaml").to_json()).unwrap();
+    write(at.join("new"), mark("c/a.yaml").to_json()).unwrap();
     fs::rename(at.join("new"), &path).unwrap();
     let third = look_again(at, &seen);
-    assert_eq!(third.markers[0].mark, Some(mark("b.yaml").into()));
+    assert_eq!(third.markers[0].mark, Some(mark("c/a.yaml").into()));
 }
 
 #[test]

@@ -299,6 +299,7 @@ fn released(file: &str) -> FileStatus {
         file: file.into(),
         since: at(0),
         cause: Cause::Met,
+        unread: false,
         relies_on: Vec::new(),
     }
 }

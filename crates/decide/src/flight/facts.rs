@@ -58,6 +58,8 @@ enum Fact {
         name: AddonName,
         checksum: String,
         source: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        as_first: bool,
     },
     Failure {
         addon: AddonName,
@@ -263,6 +265,7 @@ impl FactComparison<'_> {
                     name: name.clone(),
                     checksum: addon.checksum.clone(),
                     source: addon.source.clone(),
+                    as_first: observation.addons_as_first.contains(name),
                 };
                 self.put(format!("addon {name}"), &fact);
             }
@@ -353,7 +356,11 @@ fn restore_fact(fact: Fact, observation: &mut Observation, probes: &mut BTreeMap
             name,
             checksum,
             source,
+            as_first,
         } => {
+            if as_first {
+                observation.addons_as_first.insert(name.clone());
+            }
             let addons = observation.addons.get_or_insert_default();
             addons.insert(name, Addon { checksum, source });
         }
@@ -385,6 +392,7 @@ mod tests {
     use windrow_model::manifest::GroupKind;
 
     use super::*;
+    use crate::ClusterEvent;
 
     #[test]
     fn a_fact_is_said_once_again_when_it_changes_and_its_name_when_it_is_gone() {
@@ -410,5 +418,24 @@ mod tests {
         let gone = recorded.take(&observation);
         assert_eq!(gone.gone, ["kind Widget.example.com"]);
         assert!(gone.changed.is_empty());
+    }
+
+    #[test]
+    fn an_addon_that_is_as_it_was_listed_first_is_restored_as_such() {
+        let mut observation = Observation::default();
+        let addon = |checksum: &str| Addon {
+            checksum: checksum.to_owned(),
+            source: String::new(),
+        };
+        let names = ["a", "b"].map(AddonName::from);
+        let listed = names.clone().map(|name| (name, addon("1")));
+        let now = Timestamp::UNIX_EPOCH;
+        observation.apply(ClusterEvent::Addons(listed.into_iter().collect()), now);
+        let again = ClusterEvent::Addon(names[1].clone(), Some(addon("2")));
+        observation.apply(again, now);
+        let facts = RecordedFacts::default().take(&observation).changed;
+        let restored = restore(&facts).unwrap();
+        assert_eq!(restored.addons_as_first, observation.addons_as_first);
+        assert_eq!(restored.addons_as_first.len(), 1);
     }
 }

@@ -46,6 +46,52 @@ fn a_file_that_rke2_was_quicker_with_is_reported_as_escaped() {
 }
 
 #[test]
+fn what_was_applied_before_this_process_asked_has_not_escaped() {
+    for text in [
+        WIDGET,
+        &WIDGET.replace(
+            "{name: w}",
+            "{name: w, annotations: {windrow.dev/apply: once}}",
+        ),
+    ] {
+        let mut node = Node::new(&[("a.yaml", text), ("b.yaml", text)]);
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
+        let [a, b] = ["a.yaml", "b.yaml"].map(|path| node.addon_of_applied(path));
+        node.observe(ClusterEvent::ApiReachable);
+        node.observe(ClusterEvent::Addons([a].into_iter().collect()));
+        node.tick();
+        assert!(!node.reported_codes().contains(&Code::Escaped));
+        let entry = &node.ledger_on_disk.files["a.yaml"];
+        let cause = Cause::Free;
+        assert_eq!(entry.state, FileStage::Applied { cause }, "{text}");
+        node.observe(ClusterEvent::Addon(b.0, Some(b.1)));
+        node.tick();
+        assert!(node.reported_codes().contains(&Code::Escaped), "{text}");
+    }
+}
+
+#[test]
+fn an_addon_that_was_applied_again_since_the_first_list_may_have_escaped() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.tick();
+    let (name, addon) = node.addon_of_applied("a.yaml");
+    let other = Addon {
+        checksum: "of other content".to_owned(),
+        ..addon.clone()
+    };
+    let list =
+        |addon: &Addon| ClusterEvent::Addons([(name.clone(), addon.clone())].into_iter().collect());
+    node.observe(ClusterEvent::ApiReachable);
+    node.observe(list(&other));
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    node.observe(list(&addon));
+    node.tick();
+    assert!(node.reported_codes().contains(&Code::Escaped));
+}
+
+#[test]
 fn a_new_file_is_marked_before_it_is_read_and_the_mark_goes_when_nothing_holds_it() {
     let mut node = Node::new(&[]);
     node.tick();

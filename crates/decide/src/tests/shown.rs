@@ -260,22 +260,43 @@ fn the_ledger_writes_down_of_a_file_only_what_there_is() {
 }
 
 #[test]
-fn the_newest_failure_of_a_file_is_the_one_that_counts_whenever_it_is_heard_of() {
+fn the_failure_that_is_heard_of_last_counts_whatever_time_it_has() {
     let mut node = Node::new(&[("a.yaml", &free("a"))]);
     node.api();
     node.tick();
-    let message = |node: &Node| {
+    let failure = |node: &Node| {
         let failures = &node.state.observation().failures;
-        failures.values().next().unwrap().message.clone()
+        let failure = failures.values().next().unwrap();
+        (failure.message.clone(), failure.at)
     };
-    node.later(5);
-    node.fails("a.yaml", "newer");
-    node.later(-3);
-    node.fails("a.yaml", "older");
-    assert_eq!(message(&node), "newer");
-    node.later(10);
-    node.fails("a.yaml", "newest");
-    assert_eq!(message(&node), "newest");
+    let ahead = node.now + SignedDuration::from_hours(2);
+    node.fails_at("a.yaml", "from a clock that is ahead", ahead);
+    let heard = node.now;
+    assert_eq!(
+        failure(&node),
+        ("from a clock that is ahead".to_owned(), heard)
+    );
+    node.fails("a.yaml", "last");
+    assert_eq!(failure(&node), ("last".to_owned(), heard));
+}
+
+#[test]
+fn a_failure_of_before_does_not_count_for_new_content_when_the_clock_is_set_back() {
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    node.api();
+    node.tick();
+    node.later(150);
+    node.fails("a.yaml", "old");
+    assert_eq!(node.tick().status.staging.failed.len(), 1);
+    let back = SignedDuration::from_hours(-2);
+    node.state.shift_clock(back);
+    node.now += back;
+    node.later(1);
+    node.files.insert("a.yaml".to_owned(), free("b"));
+    node.scan();
+    assert_eq!(node.tick().status.staging.failed, []);
+    node.fails("a.yaml", "new");
+    assert_eq!(node.tick().status.staging.failed[0].message, "new");
 }
 
 #[test]

@@ -95,6 +95,9 @@ pub struct ExplainedFile {
     /// Is it past its deadline and kept on purpose?
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub overdue: bool,
+    /// Has RKE2 applied it, and is it kept from RKE2 since then?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub applied_once: bool,
     /// Would releasing it do harm?
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub harmful: bool,

@@ -13,6 +13,12 @@ use crate::{Blocker, HeldFile, Holder, Phase, PhaseState, Status};
 const MOST_ENTRIES: usize = 1_000;
 const MOST_BYTES: usize = 256 << 10;
 
+/// What is not known of an applied file that Windrow does not read.
+pub const APPLIED_UNREAD: &str =
+    "Windrow cannot read it, so it is not known whether that was its content of now";
+/// What is known of a link to a directory elsewhere.
+const UNREAD_DIRECTORY: &str = "RKE2 reads the directory behind this link and Windrow does not, so what is applied of it is not known";
+
 /// The files of one answer, until it is full.
 pub(super) struct FilesOfAnswer<'s> {
     status: &'s Status,
@@ -89,6 +95,7 @@ impl<'s> FilesOfAnswer<'s> {
             why,
             by: None,
             overdue: false,
+            applied_once: false,
             harmful: false,
             deadline: None,
             waits_for: Vec::new(),
@@ -115,6 +122,7 @@ impl<'s> FilesOfAnswer<'s> {
             why: held.why.to_string(),
             by: Some(held.by),
             overdue: held.overdue,
+            applied_once: held.is_applied(),
             harmful: held.harmful,
             deadline: held.deadline,
             waits_for,
@@ -148,8 +156,8 @@ impl<'s> FilesOfAnswer<'s> {
 
 /// Is there something to say of a file that brings something: is it staged and not applied?
 fn waits(status: &Status, file: &ManifestPath) -> bool {
-    let staging = &status.staging;
-    staging.held.iter().any(|one| one.file == *file)
+    let mut held = status.staging.held.iter();
+    held.any(|one| one.file == *file && !one.is_applied())
         || state_of(status, file).is_some_and(|(state, ..)| state != "applied")
 }
 
@@ -169,10 +177,17 @@ fn state_of(status: &Status, file: &ManifestPath) -> Option<(&'static str, Times
         return Some(("failed", failed.since, why));
     }
     if let Some(one) = staging.released.iter().find(|one| one.file == *file) {
-        return Some(("released", one.since, until_applied(status).to_owned()));
+        let why = match one.is_directory() {
+            true => UNREAD_DIRECTORY,
+            false => until_applied(status),
+        };
+        return Some(("released", one.since, why.to_owned()));
     }
     let one = staging.applied.iter().find(|one| one.file == *file)?;
-    let why = "RKE2 has applied it".to_owned();
+    let why = match one.unread {
+        true => ["RKE2 has applied it; ", APPLIED_UNREAD].concat(),
+        false => "RKE2 has applied it".to_owned(),
+    };
     Some(("applied", one.since, why))
 }
 

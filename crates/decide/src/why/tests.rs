@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use windrow_model::reasons::Code;
 
 use super::*;
 
@@ -139,4 +140,19 @@ fn the_files_behind_are_found_by_who_brings_what_also_in_a_cycle() {
     let root = answer(&status, "c.yaml");
     assert_eq!(files(&root), (1, vec!["c.yaml"]));
     assert_eq!(root["files"][0]["waitsFor"][0]["root"], true);
+}
+
+#[test]
+fn a_file_that_is_kept_since_it_was_applied_is_nothing_to_wait_for() {
+    let mut status = held(&[
+        ("a.yaml".to_owned(), vec!["once.yaml".to_owned()]),
+        ("once.yaml".to_owned(), Vec::new()),
+    ]);
+    status.staging.held[1].code = Code::HeldAppliedOnce;
+    let waiting = answer(&status, "a.yaml");
+    assert_eq!(files(&waiting), (1, vec!["a.yaml"]));
+    assert_eq!(waiting["files"][0]["waitsFor"][0]["root"], true);
+    let once = answer(&status, "once.yaml");
+    assert_eq!(once["files"][0]["appliedOnce"], true);
+    assert!(waiting["files"][0].get("appliedOnce").is_none());
 }
