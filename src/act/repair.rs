@@ -61,7 +61,7 @@ pub enum Unfinished {
         why: String,
     },
     /// Everything was done, but what these steps should restore was changed by somebody else.
-    #[error("not restored: {0}")]
+    #[error("not everything could be given back: {0}")]
     NotRestored(String),
     /// The progress could not be recorded.
     #[error("the record of the repair cannot be written: {0}")]

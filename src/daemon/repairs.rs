@@ -12,7 +12,7 @@
 //! The same engine as `windrow repair` carries the cure out. A cure is begun once for the same thing (a code, a
 //! subject, the objects by UID): no server begins it a second time, whatever came of it, but a person may. A cure that
 //! did not finish is continued, after pauses that double, as long as what it is for is recognised or something is to be
-//! given back. It is closed once nothing is left but to wait in vain.
+//! given back. It is closed once it has waited for as long as it may, and nothing else is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-/// A step that waits in vain.
+/// A step that waits for what never comes.
 fn waits() -> CureStep {
     let goal = CureGoal::Anew {
         path: "/nowhere".to_owned(),

@@ -266,7 +266,7 @@ impl DecisionContext<'_> {
     }
 
     /// Does the cluster know nothing of what RKE2 applied of this name? It has no Addon at all, as in a new datastore, or RKE2 began with
-    /// the file anew: k3s makes an Addon without a checksum before it applies the file. An Addon alone that is gone was deleted by
+    /// the file again: k3s makes an Addon without a checksum before it applies the file. An Addon alone that is gone was deleted by
     /// somebody, and its objects are there.
     fn is_forgotten(&self, file: &PlanFile) -> bool {
         let addons = self.observation.addons.as_ref();

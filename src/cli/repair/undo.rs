@@ -46,7 +46,7 @@ impl Repair<'_> {
             return Ok(Exit::Ok);
         }
         match self.show_way_back(&record).await? {
-            exit if args.dry_run => return Ok(exit),
+            exit if args.dry_run => Ok(exit),
             Exit::Ok => {
                 if !args.yes && !agreed("Undo this?")? {
                     return Ok(Exit::Usage);
