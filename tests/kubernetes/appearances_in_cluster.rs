@@ -83,8 +83,9 @@ fn of_store(name: &str, mut object: Value) -> Value {
     object
 }
 
-/// helm installs the chart: `crds/`, its namespace, the release, templates, the release again.
-async fn install(client: &Client) {
+/// helm installs the chart: `crds/`, its namespace, the release, templates, the release again. It is slow: whoever watches sees that the
+/// release is pending.
+async fn install(client: &Client, pending_is_seen: impl AsyncFnOnce()) {
     let crd = definition("Order", "store.example.com", "Cluster");
     by("helm", client, DEFINITION, "", crd).await;
     let shop = json!({"metadata": {"name": "shop"}});
@@ -95,6 +96,7 @@ async fn install(client: &Client) {
     let release = json!({"metadata": {"name": name, "labels": labels}, "type": "helm.sh/release.v1",
         "stringData": {"release": PLANTED}});
     by("helm", client, SECRET, "shop", release).await;
+    pending_is_seen().await;
     let class = of_store("store-fast", json!({"provisioner": "store.example.com"}));
     by("helm", client, CLASS, "", class).await;
     let crd = definition("Price", "store.example.com", "Namespaced");
@@ -188,7 +190,13 @@ async fn each_is_recorded_with_who_brought_it_and_the_flight_stays_one_that_can_
     };
     let helm = Helm::new(&client, "kube-system");
     helm.job("helm-install-store").await;
-    install(&client).await;
+    install(&client, async || {
+        eventually("the release is pending", DEADLINE, async || {
+            (!releases(&flight(&root)).is_empty()).then_some(())
+        })
+        .await;
+    })
+    .await;
     helm.succeed("helm-install-store").await;
     let person = json!({"metadata": {"name": "by-hand"}});
     by("kubectl-create", &client, NAMESPACE, "", person).await;
