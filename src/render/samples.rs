@@ -107,6 +107,7 @@ pub(super) fn first_vm() -> Plan {
             file("40-disk.yaml", std::slice::from_ref(&claim)),
         ],
         needs: Vec::new(),
+        unobservable: Default::default(),
         order: vec![1, 2, 3, 4, 0],
         findings: Vec::new(),
         names: NameAdvice::default(),

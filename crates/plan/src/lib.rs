@@ -54,6 +54,7 @@ pub use split::MovedPart;
 pub use value_rules::ValueRules;
 pub use windrow_apischema::{FixedDifference, FixedFields};
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,8 @@ pub struct Plan {
     pub namesakes: Vec<Vec<FileId>>,
     /// Everything that is needed, each once.
     pub needs: Vec<Need>,
+    /// Those of them that are never seen met: readiness of what kube-apiserver answers and never stores.
+    pub unobservable: BTreeSet<NeedId>,
     /// An order of release that works, as far as the required edges allow one.
     pub order: Vec<FileId>,
     /// What is wrong, all of it.

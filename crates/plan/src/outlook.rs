@@ -30,7 +30,10 @@ pub enum Outlook {
 impl Plan {
     /// Whether all files can be applied. It follows from the findings and from what is needed.
     pub fn outlook(&self) -> Outlook {
-        let missing = self.needed(|requirement| requirement.satisfied_by == SatisfiedBy::Nobody);
+        let missing = self.needed(|requirement| {
+            requirement.satisfied_by == SatisfiedBy::Nobody
+                || self.unobservable.contains(&requirement.need)
+        });
         let is_error = self
             .findings
             .iter()
@@ -137,6 +140,7 @@ impl Plan {
         requirements.filter(|(_, requirement)| {
             requirement.tier == Tier::Required
                 && requirement.satisfied_by == SatisfiedBy::Cluster
+                && !self.unobservable.contains(&requirement.need)
                 && !requirement.yields
         })
     }

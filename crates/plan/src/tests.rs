@@ -391,6 +391,9 @@ fn that_readiness_is_asked_of_what_is_never_stored_is_told() {
         let plan = plan(&[("a.yaml", &depends_on("a", on))]);
         let told = codes(&plan).contains(&Code::Unobservable);
         assert_eq!(told, expected, "{on}: {:?}", plan.findings);
+        let never = matches!(plan.outlook(), Outlook::CannotWork { .. });
+        assert_eq!(never, expected, "{on}");
+        assert_eq!(plan.made_elsewhere().count(), usize::from(!expected), "{on}");
     }
 }
 

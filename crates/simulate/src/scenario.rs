@@ -200,6 +200,14 @@ pub struct Arrival {
 }
 
 impl Scenario {
+    /// No Node comes: what makes nodes Ready waits for one.
+    pub fn leave_nodes_out(&mut self) {
+        let is_node = |target: &NeedTarget| matches!(target, NeedTarget::Object(object) if object.group.is_empty() && object.kind == "Node");
+        for waits in self.made_elsewhere.values_mut() {
+            waits.retain(|target, _| !is_node(target));
+        }
+    }
+
     /// RKE2 alone.
     pub fn rke2(start: Timestamp) -> Self {
         Self {

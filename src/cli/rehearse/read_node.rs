@@ -9,6 +9,7 @@ use windrow_decide::settings::{self, Loaded, Settings};
 use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ManifestFile};
+use windrow_model::reasons::Code;
 use windrow_plan::knowledge::{NodeFacts, phase_of};
 use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rules::{Platform, RuleSet};
@@ -137,6 +138,9 @@ pub(super) fn read_node(
         ..scenario(&versions, inputs.storage_network.as_deref())
     };
     add_what_comes(&mut scenario, &plan, &rules);
+    if (findings.iter()).any(|finding| finding.code == Code::NodeReadyCycle) {
+        scenario.leave_nodes_out();
+    }
     let laid = unhidden
         .iter()
         .map(|(file, read)| LaidManifest::new(file, read))

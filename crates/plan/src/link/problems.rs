@@ -53,6 +53,8 @@ pub(super) struct RequirementFindings {
     shared: BTreeMap<FileId, SharedFile>,
     skipped: BTreeMap<(Severity, String), Vec<Location>>,
     unobservable: BTreeMap<String, Vec<Location>>,
+    /// The needs that this is said of.
+    never_met: BTreeSet<NeedId>,
     same_file: BTreeMap<(FileId, String), Location>,
 }
 
@@ -156,6 +158,7 @@ impl Linker<'_> {
             }
         }
         if let Some(what) = self.unobservable_object(requirement.need) {
+            found.never_met.insert(requirement.need);
             let message = Code::Unobservable.say(&[("what", &what)]);
             let places = found.unobservable.entry(message).or_default();
             places.push(at.clone());
@@ -164,6 +167,7 @@ impl Linker<'_> {
 
     /// Reports what was found wrong with all requirements.
     pub(super) fn report_requirements(&mut self, found: RequirementFindings) {
+        self.plan.unobservable = found.never_met;
         for ((code, message), at) in found.missing {
             self.find(code, message, at);
         }
