@@ -393,7 +393,11 @@ fn that_readiness_is_asked_of_what_is_never_stored_is_told() {
         assert_eq!(told, expected, "{on}: {:?}", plan.findings);
         let never = matches!(plan.outlook(), Outlook::CannotWork { .. });
         assert_eq!(never, expected, "{on}");
-        assert_eq!(plan.made_elsewhere().count(), usize::from(!expected), "{on}");
+        assert_eq!(
+            plan.made_elsewhere().count(),
+            usize::from(!expected),
+            "{on}"
+        );
     }
 }
 

@@ -138,7 +138,8 @@ pub(super) fn read_node(
         ..scenario(&versions, inputs.storage_network.as_deref())
     };
     add_what_comes(&mut scenario, &plan, &rules);
-    if (findings.iter()).any(|finding| finding.code == Code::NodeReadyCycle) {
+    let waits_in_a_circle = |finding: &Finding| finding.code == Code::NodeReadyCycle;
+    if findings.iter().any(waits_in_a_circle) {
         scenario.leave_nodes_out();
     }
     let laid = unhidden
