@@ -261,9 +261,9 @@ fn the_files_for_oem_configure_a_harvester_node_and_leave_the_installer_alone() 
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
     assert_eq!(enabled(&machine), "disabled");
-    // An installed node's.
+    // An installed node's. Nothing clears /run while the machine still boots, as it does /tmp.
     machine
-        .sh("echo root=LABEL=COS_STATE >/tmp/cmdline && mount --bind /tmp/cmdline /proc/cmdline");
+        .sh("echo root=LABEL=COS_STATE >/run/cmdline && mount --bind /run/cmdline /proc/cmdline");
     machine.ok(&yip);
     assert_eq!(enabled(&machine), "enabled");
     let settings = settings(&machine);
