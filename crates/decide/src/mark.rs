@@ -103,8 +103,7 @@ impl Mark {
     }
 
     /// Reads the marker at `path`; `None` when it is not Windrow's, or is a copy that hides another name than Windrow wrote it for: that is
-    /// a person's. `since` is the time of the hold where the marker has
-    /// none.
+    /// a person's. `since` is the time of the hold where the marker has none.
     ///
     /// # Errors
     ///

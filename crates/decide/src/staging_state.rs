@@ -107,9 +107,9 @@ impl StagingState {
         }
     }
 
-    /// Sets which cluster the manifests directory belongs to, as it was seen together with a scan. When RKE2 was removed, its data wiped and RKE2 installed again, the ledger is of
-    /// another cluster. Then only what a person holds still counts: what was released there could start a machine here
-    /// before its time.
+    /// Sets which cluster the manifests directory belongs to, as it was seen together with a scan. When RKE2's data was
+    /// wiped, or a snapshot restored, the ledger is of another cluster. Then only what a person holds still counts: what
+    /// was released there could start a machine here before its time.
     pub fn set_cluster(&mut self, identity: ClusterIdentity) -> Option<Event> {
         let known = (&self.ledger.cluster, &self.ledger.datastore);
         if known == (&identity.ca, &identity.datastore) {

@@ -1,0 +1,122 @@
+//! What counts of a ledger when the cluster is another one, or its datastore went back.
+
+use super::*;
+
+fn of_ca(ca: &str) -> ClusterIdentity {
+    ClusterIdentity {
+        ca: Some(ca.to_owned()),
+        datastore: None,
+    }
+}
+
+#[test]
+fn what_rke2_applied_counts_only_while_the_cluster_knows_of_it() {
+    let text = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
+    let once = annotated("b", "windrow.dev/apply: once");
+    let mut node = Node::new(&[("a.yaml", &text), ("b.yaml", &once), ("c.yaml", &free("c"))]);
+    node.api();
+    node.exists(config_map("x"));
+    node.tick();
+    for file in ["a.yaml", "b.yaml", "c.yaml"] {
+        node.applied(file);
+    }
+    let applied = node.tick().status.staging.applied;
+    assert_eq!(applied.len(), 2);
+    // As long as no API answers the last word holds.
+    node.restart();
+    assert_eq!(node.tick().status.staging.applied.len(), 2);
+    assert_eq!(node.held(), ["b.yaml"]);
+    // The datastore was put back to a time before the files.
+    node.api();
+    node.observe(ClusterEvent::Object(config_map("x"), ObjectSeen::Absent));
+    let decision = node.tick();
+    assert_eq!(decision.status.staging.applied.len(), 0);
+    assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
+    let waiting = Addon {
+        checksum: String::new(),
+        source: "/var/lib/rancher/rke2/server/manifests/c.yaml".to_owned(),
+    };
+    node.observe(ClusterEvent::Addon("c".into(), Some(waiting)));
+    assert_eq!(node.tick().status.staging.applied.len(), 0);
+    node.applied("c.yaml");
+    assert_eq!(node.tick().status.staging.applied.len(), 1);
+}
+
+#[test]
+fn a_ledger_outlives_a_new_certificate_authority_and_no_new_datastore() {
+    let identity = |ca: &str, datastore: Option<&str>| ClusterIdentity {
+        ca: Some(ca.to_owned()),
+        datastore: datastore.map(str::to_owned),
+    };
+    let mut node = Node::new(&[("a.yaml", &waits_for("a", "/Node/x (exists)"))]);
+    node.api();
+    node.tick();
+    let release = Manual {
+        hold: false,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "now".to_owned(),
+    };
+    node.state
+        .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), release, node.now)
+        .unwrap();
+    // An older ledger knows of no datastore.
+    assert_eq!(node.state.set_cluster(of_ca("one")), None);
+    assert_eq!(node.state.set_cluster(identity("one", Some("d"))), None);
+    assert_eq!(node.state.set_cluster(identity("two", Some("d"))), None);
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    // `rm -rf server/db`: until RKE2 has started there is none.
+    let told = node.state.set_cluster(of_ca("two")).unwrap();
+    assert_eq!(told.code, Code::NewCluster);
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    assert_eq!(node.state.set_cluster(identity("two", Some("e"))), None);
+}
+
+#[test]
+fn a_ledger_of_a_former_cluster_lets_nothing_through_in_a_new_one() {
+    let text = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[("a.yaml", &text), ("b.yaml", &free("b"))]);
+    assert_eq!(node.state.set_cluster(ClusterIdentity::default()), None);
+    node.api();
+    node.tick();
+    assert_eq!(node.state.set_cluster(of_ca("one")), None);
+    let hold = Manual {
+        hold: true,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "mine".to_owned(),
+    };
+    node.state
+        .hold_or_release(&"b.yaml".into(), &BTreeMap::new(), hold, node.now)
+        .unwrap();
+    node.exists(config_map("x"));
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+    assert_eq!(node.ledger_on_disk.cluster.as_deref(), Some("one"));
+    node.restart();
+    assert_eq!(
+        node.state.set_cluster(of_ca("one")),
+        None,
+        "the same cluster"
+    );
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+    // RKE2 is removed and installed again: its CA is gone until it starts for the first time.
+    node.restart();
+    let told = node.state.set_cluster(ClusterIdentity::default()).unwrap();
+    assert_eq!(told.code, Code::NewCluster);
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
+}
+
+#[test]
+fn what_is_known_of_the_cluster_is_written_before_anything_is_lifted() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    node.state.set_cluster(of_ca("one"));
+    assert!(matches!(node.tick().actions[..], [Action::SaveLedger(_)]));
+    assert_eq!(node.tick().actions, []);
+}
