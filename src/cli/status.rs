@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
 use jiff::Timestamp;
-use windrow_decide::why::until_applied;
+use windrow_decide::why::why_not_applied;
 use windrow_decide::{HeldFile, Holder, ProbeStatus, Readiness, Status, UnknownKind, sentence};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
@@ -268,7 +268,8 @@ fn manifests(out: &mut String, status: &Status, now: Timestamp, verbose: bool, s
         file_row("held", &file.file, file.since, &why);
     }
     for file in &staging.released {
-        file_row("released", &file.file, file.since, until_applied(status));
+        let why = why_not_applied(status, file);
+        file_row("released", &file.file, file.since, &why);
     }
     for file in staging.applied.iter().filter(|_| verbose) {
         file_row("applied", &file.file, file.since, "");

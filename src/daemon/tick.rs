@@ -309,6 +309,7 @@ impl Daemon {
         self.publish(decision.status, now);
         self.tell_transitions(now);
         let wake = decision.next_wake.into_iter().chain(self.transitions.due());
+        let wake = wake.chain(decision.late_from);
         let wake = wake.chain(self.appearances.next_wake());
         self.deadline = wake.min().map(|at| self.clock.instant(at));
         surprised

@@ -212,7 +212,7 @@ fn node_with(reason: &Reason) -> Option<(Readiness, Phase, &'static str)> {
     let row = BUILTIN.iter().find(|row| row.code == reason.code);
     match (reason.section, reason.code) {
         (_, Code::NodeReady) => Some((Readiness::Ready, Phase::Ready, "")),
-        (_, Code::ApplyFailed | Code::Staging) => {
+        (_, Code::ApplyFailed | Code::NotApplied | Code::Staging) => {
             Some((Readiness::SettingUp, Phase::Manifests, ""))
         }
         (_, Code::ApiUnreachable | Code::StateUnknown) => {

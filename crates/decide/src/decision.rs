@@ -28,6 +28,9 @@ pub struct Decision {
     pub events: Vec<Event>,
     /// When to decide again though nothing happens: the next deadline.
     pub next_wake: Option<Timestamp>,
+    /// When to decide again because the status names a released file that RKE2 does not apply from then on. It ends no hold, and
+    /// so is no deadline of those that a flight keeps.
+    pub late_from: Option<Timestamp>,
     /// What to say. The publisher sets `generation`.
     pub status: Status,
 }
@@ -77,6 +80,7 @@ pub fn decide(
             .into_iter()
             .chain(written.next_wake)
             .min(),
+        late_from: written.late_from,
         status: written.status,
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct WrittenStatus {
     pub(super) memory: NodeMemory,
     /// When time alone may change the document.
     pub(super) next_wake: Option<Timestamp>,
+    /// When the first released file is late.
+    pub(super) late_from: Option<Timestamp>,
 }
 
 /// Writes the status document. The publisher sets `generation` and `since`. `after` is the ledger after
@@ -49,6 +51,9 @@ pub(super) fn write_status(
         Some(seen) => node::judge(&mut status, seen, memory, context),
         None => (memory.clone(), None),
     };
+    let late = status.staging.released.iter();
+    let late = late.filter_map(|one| context.late_from(one.since));
+    let late = late.filter(|at| *at > context.now).min();
     let line = published(&status, context.now);
     status.headline = line.headline;
     status.summary = line.summary;
@@ -56,6 +61,7 @@ pub(super) fn write_status(
         status,
         memory,
         next_wake: next_wake.into_iter().chain(line.next).min(),
+        late_from: late,
     }
 }
 
@@ -147,7 +153,7 @@ impl FileDescription<'_> {
                 Some((code, why)) => staging.held.push(self.held(code, why, Holder::Windrow)),
                 None => match self.failure() {
                     Some(failed) => staging.failed.push(failed),
-                    None => staging.released.push(self.status(*cause)),
+                    None => staging.released.push(self.released(*cause)),
                 },
             },
             FileOutcome::Applied(cause) => match self.why_marker_stays() {
@@ -240,6 +246,14 @@ impl FileDescription<'_> {
         })
     }
 
+    fn released(&self, cause: Cause) -> FileStatus {
+        let mut released = self.status(cause);
+        if !released.is_directory() {
+            released.late = self.context.why_late(self.file, self.since);
+        }
+        released
+    }
+
     fn status(&self, cause: Cause) -> FileStatus {
         FileStatus {
             file: self.file.path.clone(),
@@ -250,6 +264,7 @@ impl FileDescription<'_> {
                 Cause::SamePass => self.context.met_in_pass(self.file),
                 _ => Vec::new(),
             },
+            late: None,
         }
     }
 }
@@ -310,6 +325,15 @@ fn unfinished(staging: &StagingStatus, phase: Phase) -> Option<StatusReason> {
     if let Some(failed) = staging.failed.first() {
         let code = Code::ApplyFailed;
         let message = code.say(&[("file", &failed.file), ("why", &failed.message)]);
+        return Some(StatusReason { code, message });
+    }
+    let mut late = staging.released.iter().filter_map(|one| {
+        let why = one.late.as_ref()?;
+        Some((&one.file, why))
+    });
+    if let Some((file, why)) = late.next() {
+        let code = Code::NotApplied;
+        let message = code.say(&[("file", file), ("why", why)]);
         return Some(StatusReason { code, message });
     }
     let waiting = || staging.held.iter().filter(|held| held.waits());

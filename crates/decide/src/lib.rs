@@ -29,6 +29,7 @@ mod action;
 mod decision;
 mod document;
 mod interests;
+mod late;
 mod ledger;
 mod ledger_update;
 mod mark;

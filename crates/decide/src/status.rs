@@ -329,6 +329,9 @@ pub struct FileStatus {
     /// Where its cause is `samePass`: what it still lacks, and which file brings that before RKE2 reaches this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relies_on: Vec<String>,
+    /// Of a released file that RKE2 should have applied by now: what is known of why it has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<String>,
 }
 
 impl FileStatus {

@@ -5,6 +5,7 @@ mod changes;
 mod clusters;
 mod deadlines;
 mod installers;
+mod late;
 mod learned;
 mod markers;
 mod needs;

@@ -411,8 +411,7 @@ impl<'a> Drive<'a> {
         }
         daemon.refresh_interests();
         daemon.decided = Some(at);
-        daemon.wake = decision
-            .next_wake
+        daemon.wake = earliest([decision.next_wake, decision.late_from])
             .map(|wake| wake.saturating_sub(daemon.skew).unwrap_or(wake).max(now));
         let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who]);
         oracle.judge_decision(&truth, &server, &decision.actions, now);

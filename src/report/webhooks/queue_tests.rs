@@ -301,6 +301,7 @@ fn released(file: &str) -> FileStatus {
         cause: Cause::Met,
         unread: false,
         relies_on: Vec::new(),
+        late: None,
     }
 }
 

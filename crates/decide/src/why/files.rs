@@ -7,7 +7,7 @@ use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
 use super::answer::{ExplainedBlocker, ExplainedFile};
-use crate::{Blocker, HeldFile, Holder, Phase, PhaseState, Status};
+use crate::{Blocker, FileStatus, HeldFile, Holder, Phase, PhaseState, Status};
 
 /// Most files and needs of one answer, and most bytes of their texts. Every user may ask.
 const MOST_ENTRIES: usize = 1_000;
@@ -177,11 +177,7 @@ fn state_of(status: &Status, file: &ManifestPath) -> Option<(&'static str, Times
         return Some(("failed", failed.since, why));
     }
     if let Some(one) = staging.released.iter().find(|one| one.file == *file) {
-        let why = match one.is_directory() {
-            true => UNREAD_DIRECTORY,
-            false => until_applied(status),
-        };
-        return Some(("released", one.since, why.to_owned()));
+        return Some(("released", one.since, why_not_applied(status, one)));
     }
     let one = staging.applied.iter().find(|one| one.file == *file)?;
     let why = match one.unread {
@@ -191,7 +187,18 @@ fn state_of(status: &Status, file: &ManifestPath) -> Option<(&'static str, Times
     Some(("applied", one.since, why))
 }
 
-/// What a released file waits for.
+/// Why a released file is not applied yet.
+pub fn why_not_applied(status: &Status, released: &FileStatus) -> String {
+    match &released.late {
+        _ if released.is_directory() => UNREAD_DIRECTORY.to_owned(),
+        Some(why) if status.role.applies_manifests() => {
+            format!("RKE2 has not been seen to apply it: {why}")
+        }
+        _ => until_applied(status).to_owned(),
+    }
+}
+
+/// What files that are released now wait for.
 pub fn until_applied(status: &Status) -> &'static str {
     if !status.role.applies_manifests() {
         return "RKE2 reads no manifests on a node of this role";

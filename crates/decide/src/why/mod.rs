@@ -15,7 +15,7 @@ pub use self::answer::{
     ExplainedBlocker, ExplainedFile, ExplainedProbe, ExplainedStep, ExplainedWord, WhyAnswer,
 };
 use self::files::FilesOfAnswer;
-pub use self::files::{APPLIED_UNREAD, until_applied};
+pub use self::files::{APPLIED_UNREAD, until_applied, why_not_applied};
 use crate::Status;
 
 /// Said where an answer is cut.

@@ -3,7 +3,7 @@
 use windrow_model::reasons::{Code, REASONS, Reason};
 use windrow_plan::readiness::node::{BUILTIN, ProbeState};
 
-use super::{ExplainedStep, ExplainedWord, until_applied};
+use super::{ExplainedStep, ExplainedWord, why_not_applied};
 use crate::{Pace, Phase, PhaseState, ProbeStatus, Status, sentence};
 
 /// The states that outlets show, and what each says. The first word of each is how outlets write it.
@@ -259,7 +259,9 @@ fn shown_as_state(status: &Status, words: &[&str]) -> Vec<String> {
         }
         "released" => {
             let files = staging.released.iter();
-            shown.extend(files.map(|file| format!("{}: {}", file.file, until_applied(status))));
+            shown.extend(
+                files.map(|file| format!("{}: {}", file.file, why_not_applied(status, file))),
+            );
         }
         "applied" => shown.extend(staging.applied.iter().map(|file| file.file.to_string())),
         "Failed" => {

@@ -445,6 +445,10 @@ reasons! {
             "RKE2 could not apply {file}: {why}"
             "Mend the manifest or what it needs; RKE2 tries again every 15 s."
             "bca28882cce94157b70ea94845fa8876";
+        NotApplied "not-applied" Warning
+            "RKE2 has not applied {file}: {why}"
+            "RKE2's own log says why, on the server whose file it is: `journalctl -u rke2-server | grep 'Failed to process config'`. Kubernetes drops events that repeat, so a failure may be missing here. If several servers have a file of this name, give each the same content; a new modification time (`touch`) makes RKE2 apply it again."
+            "76241485c18003c3e3a41b11da51aa93";
         Escaped "escaped" Warning
             "{file} was applied before its marker was in place"
             "Nothing is lost if it works. Use `windrow stage` to add manifests to a running node without a gap."
