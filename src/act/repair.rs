@@ -9,6 +9,7 @@
 //!                        │no                                               or patience ends
 //!                        └──> already as the request makes it: only waits; else Outdated: closed, diagnose again
 //!                                     (a step that gives something back is passed over, so that the others still do)
+//!   not wanted any more: on to the steps that give something back, and no other
 //!   undo: the steps that changed something, the last first, where the object still is as the cure left it
 //! ```
 //!
@@ -60,6 +61,12 @@ pub enum Unfinished {
         /// What has changed.
         why: String,
     },
+    /// It was not wanted any more when this step was to be done. What was changed for a while is given back then.
+    #[error("{step}: not done, because it is not wanted any more")]
+    Unwanted {
+        /// The step.
+        step: String,
+    },
     /// Everything was done, but what these steps should restore was changed by somebody else.
     #[error("not everything could be given back: {0}")]
     NotRestored(String),
@@ -68,32 +75,39 @@ pub enum Unfinished {
     Record(#[from] io::Error),
 }
 
-/// Carries a cure out, from the step that it reached. `tell` is called at the beginning of each step.
+/// Carries a cure out, from the step that it reached. `tell` is called at the beginning of each step. Once it `is_wanted` no
+/// longer, it does nothing more but give back what it has changed for a while.
 ///
 /// # Errors
 ///
-/// Why it did not finish. It can be started again, unless it rests on what somebody else has changed: then it is closed.
+/// Why it did not finish. It can be started again, unless it rests on what somebody else has changed, or everything is given
+/// back: then it is closed.
 pub async fn carry_out(
     client: &Client,
     records: &Records,
     record: &mut Record,
     now: impl Fn() -> Timestamp,
+    is_wanted: impl Fn() -> bool,
     mut tell: impl FnMut(usize, &CureStep),
 ) -> Result<(), Unfinished> {
-    let (mut outdated, mut passed_over) = (None, Vec::new());
+    let (mut given_up, mut passed_over) = (None, Vec::new());
     while let Some(step) = record.cure.steps.get(record.done).cloned() {
         tell(record.done, &step);
-        match carry_out_step(client, records, record, &step).await {
+        let is_wanted = || step.gives_back() || is_wanted();
+        match carry_out_step(client, records, record, &step, is_wanted).await {
             Err(Unfinished::Outdated { step: say, why }) if step.gives_back() => {
                 passed_over.push(format!("{say}: {why}"));
             }
             // What comes after rests on it, but for what is given back.
-            Err(error @ Unfinished::Outdated { .. }) => {
+            Err(error @ (Unfinished::Outdated { .. } | Unfinished::Unwanted { .. })) => {
                 let Some(next) = record.next_to_give_back() else {
-                    records.close(record, now())?;
+                    // What is not wanted may be wanted again.
+                    if !matches!(error, Unfinished::Unwanted { .. }) {
+                        records.close(record, now())?;
+                    }
                     return Err(error);
                 };
-                outdated = Some(error);
+                given_up = Some(error);
                 record.done = next;
                 records.write(record)?;
                 continue;
@@ -104,8 +118,8 @@ pub async fn carry_out(
         records.write(record)?;
     }
     records.close(record, now())?;
-    match outdated {
-        Some(outdated) => Err(outdated),
+    match given_up {
+        Some(why) => Err(why),
         None if passed_over.is_empty() => Ok(()),
         None => Err(Unfinished::NotRestored(passed_over.join("; "))),
     }
@@ -116,6 +130,7 @@ async fn carry_out_step(
     records: &Records,
     record: &mut Record,
     step: &CureStep,
+    is_wanted: impl Fn() -> bool,
 ) -> Result<(), Unfinished> {
     let began = Instant::now();
     let patience = Duration::from_secs(step.patience.into());
@@ -126,6 +141,11 @@ async fn carry_out_step(
         why,
     };
     loop {
+        if !is_wanted() {
+            return Err(Unfinished::Unwanted {
+                step: step.say.clone(),
+            });
+        }
         let last = match (get(client, step.goal.path()).await, due) {
             (Ok(seen), _) if step.goal.is_reached(seen.as_ref()) => return Ok(()),
             (Ok(_), None) => format!("it was not seen until {}", step.goal.say()),

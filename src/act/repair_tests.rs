@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::os::unix::fs::PermissionsExt;
 
 use http::{Method as HttpMethod, StatusCode};
@@ -107,6 +108,8 @@ pub(super) struct Repair {
     pub(super) records: Records,
     pub(super) record: Record,
     pub(super) told: Vec<usize>,
+    /// How many more times it is wanted.
+    pub(super) wanted: Cell<usize>,
 }
 
 impl Repair {
@@ -126,16 +129,24 @@ impl Repair {
             records,
             record,
             told: Vec::new(),
+            wanted: Cell::new(usize::MAX),
         }
     }
 
     pub(super) async fn carry_out(&mut self) -> Result<(), String> {
         let now = || Timestamp::from_second(60).unwrap();
         let client = self.store.client();
-        let told = &mut self.told;
-        carry_out(&client, &self.records, &mut self.record, now, |at, _| {
-            told.push(at);
-        })
+        let (told, wanted) = (&mut self.told, &self.wanted);
+        let is_wanted = || wanted.replace(wanted.get().saturating_sub(1)) > 0;
+        let tell = |at, _: &CureStep| told.push(at);
+        carry_out(
+            &client,
+            &self.records,
+            &mut self.record,
+            now,
+            is_wanted,
+            tell,
+        )
         .await
         .map_err(|error| error.to_string())
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::time::{Instant, sleep};
-use windrow_harvester::incidents::{CURABLE, Cure, IncidentFinding, found_of, look};
+use windrow_harvester::incidents::{CURABLE, Cure, CureStep, IncidentFinding, found_of, look};
 use windrow_model::reasons::{Code, REASONS};
 
 use self::plan::RepairPlan;
@@ -377,9 +377,10 @@ impl Repair<'_> {
         ));
         let client = turn.client();
         let work = async {
-            let done = carry_out(&client, &self.records, record, now, |number, step| {
+            let tell = |number, step: &CureStep| {
                 let _ = print_whole(&format!("{}. {}\n", number + 1, step.say));
-            });
+            };
+            let done = carry_out(&client, &self.records, record, now, || true, tell);
             done.await.map_err(|error| error.to_string())
         };
         let ended = turn.during(work).await;

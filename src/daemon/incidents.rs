@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!   status (role, readiness) ──> when? ──> look: what it has seen gives a reason to ask for more
-//!   settings ────────────────────┘           └─> findings ──> status, console, journal (once each)
+//!   settings ────────────────────┘  ^        └─> findings ──> status, console, journal (once each)
+//!                                   │                └─> a cure, where the settings name it: beside the looks
+//!                                   └────────────────────────┘ (repairs.rs)
 //! ```
 //!
 //! An agent never asks, and no server asks before kube-apiserver has answered. Of several servers one looks at the whole
@@ -69,6 +71,7 @@ impl Diagnoser {
         (status, plans): (StatusWatch, watch::Receiver<Arc<Plan>>),
         view: watch::Sender<Vec<Finding>>,
     ) -> Self {
+        let repairer = Repairer::new(configured.clone(), now);
         Self {
             configured,
             api,
@@ -80,13 +83,14 @@ impl Diagnoser {
             stands: None,
             quiet: 0,
             turns: LookTurns::new(now),
-            repairer: Repairer::new(now),
+            repairer,
         }
     }
 
     /// Looks now and then until the daemon ends, and then leaves the look at the cluster to another server.
     pub async fn run(mut self) {
         self.look_now_and_then().await;
+        self.repairer.stop().await;
         let layout = self.configured.borrow().layout().clone();
         self.give_up_turn(&layout).await;
     }
@@ -108,6 +112,8 @@ impl Diagnoser {
                 changed = self.configured.changed() => if changed.is_err() { return },
                 // The role and the node's readiness decide when to look.
                 changed = self.status.changed() => if changed.is_err() { return },
+                // The next look shows what came of it.
+                is_changed = self.repairer.ended() => if is_changed { last = None },
                 () = wait(due) => {
                     tokio::select! {
                         () = self.diagnose(&configuration, &rules) => {}
@@ -184,11 +190,7 @@ impl Diagnoser {
         }
         self.report(looked.clone());
         let repairer = &mut self.repairer;
-        if repairer.repair(&client, layout, settings, &looked).await
-            && let Ok(looked) = timeout(PATIENCE, look_at_cluster(&client, self.now, &own)).await
-        {
-            self.report(looked);
-        }
+        repairer.repair(&client, layout, settings, &looked).await;
         let counted = self.known.counted_of_cluster();
         self.turns.leave(&client, &basis, counted).await;
     }

@@ -26,6 +26,7 @@ pub mod node_findings;
 pub mod outlets;
 mod reloading;
 pub mod remote;
+mod repair_task;
 pub mod repairs;
 mod requests;
 pub mod sandbox;

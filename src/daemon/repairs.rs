@@ -19,42 +19,24 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
-use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use windrow_decide::flight::RecordedRepair;
 use windrow_decide::settings::Settings;
-use windrow_harvester::incidents::{Cure, DetectorResult, IncidentFinding, OwnNode, found_of};
+use windrow_harvester::incidents::{CURABLE, Cure, DetectorResult, IncidentFinding};
 use windrow_model::manifest::sha256_hex;
-use windrow_model::reasons::Code;
 
-use super::incident_look::{is_over, look_at_cluster};
-use crate::act::repair::{
-    BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, ask_for_cluster, carry_out,
-    judge_begun, try_out,
-};
-use crate::act::{ClusterLease, Turn, lease_on_repairs};
+use super::repair_task::{RepairEnd, RepairTask, RepairWork};
+use crate::act::repair::{BegunCure, Record, Records, Worker, ask_for_cluster, judge_begun};
+use crate::act::{ClusterLease, lease_on_repairs};
+use crate::configuration::Published;
 use crate::layout::Layout;
-use crate::observe::management::{host_name, lease_holder};
+use crate::observe::management::lease_holder;
 use crate::observe::requests::{RequestAction, SpooledRequest};
 use crate::orders::spool::lay_request;
 
 /// The first pause after a cure that did not finish, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
-/// How many attempts are remembered for all servers.
-const REMEMBERED: usize = 64;
-/// The daemon, as it is recorded.
-const BY: &str = "windrow (repair.auto)";
-
-/// One attempt, as the servers record it for each other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Attempt {
-    /// What it was for: see [`fingerprint`].
-    of: String,
-    /// The server.
-    by: String,
-    /// When it was begun.
-    at: Timestamp,
-}
 
 /// A pause after a cure that did not finish.
 #[derive(Debug, Clone, Copy)]
@@ -63,8 +45,9 @@ struct Pause {
     length: Duration,
 }
 
-/// Cures what it may.
+/// Cures what it may, one thing at a time.
 pub(super) struct Repairer {
+    configured: Published,
     now: fn() -> Timestamp,
     lease: Option<ClusterLease>,
     /// What the previous look found, by fingerprint: found once is no reason to act.
@@ -72,82 +55,98 @@ pub(super) struct Repairer {
     pauses: BTreeMap<String, Pause>,
     /// Why the records could not be read the last time.
     unreadable: Option<String>,
-}
-
-/// Where cures are carried out and recorded.
-struct RepairSite<'a> {
-    client: &'a Client,
-    layout: &'a Layout,
-    records: &'a Records,
-}
-
-/// What to do next.
-enum RepairWork {
-    /// Continue a cure that was begun.
-    Resume(Box<Record>),
-    /// Begin a cure.
-    Begin(Box<IncidentFinding>, String),
+    /// What is under way: one at most.
+    under_way: JoinSet<RepairEnd>,
 }
 
 impl Repairer {
-    pub(super) fn new(now: fn() -> Timestamp) -> Self {
+    pub(super) fn new(configured: Published, now: fn() -> Timestamp) -> Self {
         Self {
+            configured,
             now,
             lease: None,
             before: BTreeSet::new(),
             pauses: BTreeMap::new(),
             unreadable: None,
+            under_way: JoinSet::new(),
         }
     }
 
-    /// Cures one of the findings, if the settings name its code. True when the cluster should be looked at again.
+    /// Begins to cure one of the findings, if the settings name its code and nothing else is under way, or goes on with what
+    /// was begun. [`Repairer::ended`] tells when that is over.
     pub(super) async fn repair(
         &mut self,
         client: &Client,
         layout: &Layout,
         settings: &Settings,
         looked: &[DetectorResult],
-    ) -> bool {
-        if settings.repair.auto.is_empty() {
-            self.before.clear();
-            return false;
+    ) {
+        let found = findings_to_cure(settings, looked);
+        let now = found.iter().map(|(_, of)| of.clone()).collect();
+        let before = std::mem::replace(&mut self.before, now);
+        let records = Records::new(&layout.state_dir());
+        let has_nothing_to_do =
+            settings.repair.auto.is_empty() && given_up(&records, settings).is_empty();
+        if has_nothing_to_do || !self.under_way.is_empty() {
+            return;
         }
         let Ok(cluster) = ask_for_cluster(client).await else {
-            return false;
+            return;
         };
-        let records = Records::new(&layout.state_dir()).of_cluster(cluster);
-        let Some(work) = self.work(&records, settings, looked) else {
-            return false;
+        let records = records.of_cluster(cluster);
+        let Some(work) = self.work(&records, settings, found, &before) else {
+            return;
+        };
+        let task = RepairTask {
+            client: client.clone(),
+            layout: layout.clone(),
+            pause: self.next_pause(&records, &work),
+            records,
+            configured: self.configured.clone(),
+            now: self.now,
         };
         let lease = self.lease.take();
         let lease = lease.unwrap_or_else(|| lease_on_repairs(lease_holder(layout)));
-        match Turn::take(lease, &layout.state_dir(), client, self.now).await {
-            Ok(mut turn) => {
-                let site = RepairSite {
-                    client,
-                    layout,
-                    records: &records,
-                };
-                let begun = match work {
-                    RepairWork::Resume(record) => self.resume(&mut turn, &site, *record).await,
-                    RepairWork::Begin(finding, of) => {
-                        self.begin(&mut turn, &site, &finding, of).await
-                    }
-                };
-                let is_begun = begun.is_some();
-                if let Some(record) = begun {
-                    self.carry_out(&mut turn, &site, record).await;
+        self.under_way.spawn(task.run(lease, work));
+    }
+
+    /// Waits until what is under way has ended; where nothing is, without an end. True when the cluster should be looked at again.
+    pub(super) async fn ended(&mut self) -> bool {
+        match self.under_way.join_next().await {
+            None => std::future::pending().await,
+            Some(Ok(end)) => {
+                self.lease = Some(end.lease);
+                if let Some(name) = end.goes_on {
+                    let length = self.pause_after(&name);
+                    let until = Instant::now() + length;
+                    self.pauses.insert(name, Pause { until, length });
                 }
-                self.lease = Some(turn.end().await);
-                is_begun
+                end.is_begun
             }
-            // Another server or a person is at it, or that is unknown: there will be another look.
-            Err(no) => {
-                tracing::debug!("no repair now: {}", no.why);
-                self.lease = Some(no.lease);
+            Some(Err(error)) => {
+                tracing::warn!("a repair ended: {error}");
                 false
             }
         }
+    }
+
+    /// Ends what is under way, where it is. Another process goes on from there.
+    pub(super) async fn stop(&mut self) {
+        self.under_way.shutdown().await;
+    }
+
+    /// How long to leave a cure alone that does not finish this time.
+    fn next_pause(&self, records: &Records, work: &RepairWork) -> Duration {
+        match work {
+            RepairWork::Resume(record) => self.pause_after(&records.name(record)),
+            RepairWork::Begin(..) => PAUSES.0,
+        }
+    }
+
+    fn pause_after(&self, name: &str) -> Duration {
+        let (first, longest) = PAUSES;
+        let last = self.pauses.get(name);
+        last.map_or(first, |pause| (pause.length * 2).min(longest))
     }
 
     /// The first thing to do.
@@ -155,17 +154,10 @@ impl Repairer {
         &mut self,
         records: &Records,
         settings: &Settings,
-        looked: &[DetectorResult],
+        found: Vec<(&IncidentFinding, String)>,
+        before: &BTreeSet<String>,
     ) -> Option<RepairWork> {
         let auto = &settings.repair.auto;
-        let found: Vec<(&IncidentFinding, String)> = looked
-            .iter()
-            .flat_map(|one| one.found.iter().flatten())
-            .filter(|finding| auto.contains(&finding.code) && !finding.by_person)
-            .filter_map(|finding| Some((finding, fingerprint(finding, finding.cure.as_ref()?))))
-            .collect();
-        let now = found.iter().map(|(_, of)| of.clone()).collect();
-        let before = std::mem::replace(&mut self.before, now);
         let begun: Result<Vec<_>, _> = auto.iter().map(|code| records.unfinished(*code)).collect();
         let begun = match begun {
             Ok(begun) => begun.concat(),
@@ -185,7 +177,8 @@ impl Repairer {
             pause.is_some_and(|pause| pause.until > Instant::now())
         };
         let own = |record: &&Record| record.by == Worker::Daemon && !paused(record);
-        if let Some(record) = begun.iter().find(own) {
+        let given_up = given_up(records, settings);
+        if let Some(record) = given_up.iter().chain(&begun).find(own) {
             return Some(RepairWork::Resume(Box::new(record.clone())));
         }
         let is_begun = |finding: &IncidentFinding| {
@@ -200,187 +193,36 @@ impl Repairer {
             .find(|(finding, of)| before.contains(of) && !is_begun(finding))
             .map(|(finding, of)| RepairWork::Begin(Box::new(finding.clone()), of))
     }
+}
 
-    /// Goes on with a cure, if what is recognised now does not say otherwise.
-    async fn resume(
-        &self,
-        turn: &mut Turn<'_>,
-        site: &RepairSite<'_>,
-        record: Record,
-    ) -> Option<Record> {
-        // A person may have undone it just now.
-        if !site.records.is_current(&record) {
-            return None;
-        }
-        let judged = match self.look_again(turn, site, record.code).await {
-            Ok(found) => judge_begun(&record, &found),
-            Err(_) if record.has_to_give_back() => BegunCure::GoesOn,
-            Err(why) => {
-                let (subject, code) = (&record.subject, record.code);
-                tracing::debug!("the repair of {subject} ({code}) does not go on now: {why}");
-                return None;
-            }
-        };
-        if judged == BegunCure::GoesOn {
-            return Some(record);
-        }
-        self.close(site, record, judged);
-        None
-    }
+/// What of the findings may be cured, and what for.
+fn findings_to_cure<'f>(
+    settings: &Settings,
+    looked: &'f [DetectorResult],
+) -> Vec<(&'f IncidentFinding, String)> {
+    looked
+        .iter()
+        .flat_map(|one| one.found.iter().flatten())
+        .filter(|finding| settings.repair.auto.contains(&finding.code) && !finding.by_person)
+        .filter_map(|finding| Some((finding, fingerprint(finding, finding.cure.as_ref()?))))
+        .collect()
+}
 
-    /// What of a code is recognised, now that no other repair runs.
-    async fn look_again(
-        &self,
-        turn: &mut Turn<'_>,
-        site: &RepairSite<'_>,
-        code: Code,
-    ) -> Result<Vec<IncidentFinding>, String> {
-        let own = OwnNode::default();
-        let look = async { Ok(look_at_cluster(site.client, self.now, &own).await) };
-        let looked = turn.during(look).await?;
-        Ok(found_of(&looked, code)?.into_iter().cloned().collect())
-    }
-
-    /// Closes a cure that does not go on.
-    fn close(&self, site: &RepairSite<'_>, mut record: Record, judged: BegunCure) {
-        let name = site.records.name(&record);
-        if let Err(error) = site.records.close(&mut record, (self.now)()) {
-            tracing::warn!("{name}: {error}");
-            return;
-        }
-        let (action, why) = match judged {
-            BegunCure::Over => (RequestAction::RepairDone, ""),
-            _ => (
-                RequestAction::RepairFailed,
-                "the same is recognised of other objects now",
-            ),
-        };
-        report_to_daemon(site.layout, action, &name, (BY, why), (self.now)());
-    }
-
-    /// Begins a cure, if it is still recognised as it was, unless any server has begun it before for the same thing.
-    async fn begin(
-        &self,
-        turn: &mut Turn<'_>,
-        site: &RepairSite<'_>,
-        finding: &IncidentFinding,
-        of: String,
-    ) -> Option<Record> {
-        let note = turn.note().await.ok()?;
-        let mut attempts = attempts(note.as_deref());
-        if attempts.iter().any(|attempt| attempt.of == of) {
-            return None;
-        }
-        let found = self.look_again(turn, site, finding.code).await.ok()?;
-        let is_it = |one: &&IncidentFinding| {
-            let cure = one.cure.as_ref().filter(|_| !one.by_person);
-            cure.is_some_and(|cure| fingerprint(one, cure) == of)
-        };
-        let finding = found.iter().find(is_it)?;
-        for record in site.records.unfinished(finding.code).ok()? {
-            if judge_begun(&record, &found) == BegunCure::Superseded {
-                self.close(site, record, BegunCure::Superseded);
-            }
-        }
-        let cure = finding.cure.as_ref()?;
-        for request in cure.requests_to_try(0) {
-            if let RequestOutcome::Refused(why) | RequestOutcome::Outdated(why) =
-                try_out(site.client, request).await
-            {
-                let (code, subject) = (finding.code, &finding.subject);
-                tracing::info!(
-                    "{subject} ({code}) is not repaired: {}: {why}",
-                    request.say()
-                );
-                return None;
-            }
-        }
-        attempts.push(Attempt {
-            of,
-            by: host_name(),
-            at: (self.now)(),
-        });
-        let late = attempts.len().saturating_sub(REMEMBERED);
-        let written = serde_json::to_string(&attempts[late..]).ok()?;
-        // What the other servers cannot be shown is not begun.
-        turn.write_note(note.as_deref(), written.clone())
-            .await
-            .ok()?;
-        let begun = site
-            .records
-            .begin(finding, cure, Worker::Daemon, (self.now)());
-        let record = match begun {
-            Ok(record) => record,
-            // What this server cannot write down is not begun either, and another one may.
-            Err(error) => {
-                let (code, subject) = (finding.code, &finding.subject);
-                tracing::warn!("{subject} ({code}) is not repaired: its record: {error}");
-                let before = note.unwrap_or_else(|| "[]".to_owned());
-                if let Err(why) = turn.write_note(Some(&written), before).await {
-                    tracing::warn!("{subject} ({code}) counts as tried: {why}");
-                }
-                return None;
-            }
-        };
-        report_to_daemon(
-            site.layout,
-            RequestAction::RepairBegun,
-            &site.records.name(&record),
-            (BY, &cure.summary),
-            (self.now)(),
-        );
-        Some(record)
-    }
-
-    /// Carries a cure out, checks whether it helped, and reports.
-    async fn carry_out(&mut self, turn: &mut Turn<'_>, site: &RepairSite<'_>, mut record: Record) {
-        let RepairSite {
-            client,
-            layout,
-            records,
-        } = site;
-        let now = self.now;
-        let name = records.name(&record);
-        let changing = turn.client();
-        let work = async {
-            let done = carry_out(&changing, records, &mut record, now, |_, _| {}).await;
-            let is_in_vain = matches!(done, Err(Unfinished::Step { .. }))
-                && !record.has_request_left()
-                && !record.has_to_give_back();
-            if is_in_vain {
-                // It has waited for as long as it may take, and to wait again would be without an end.
-                records
-                    .close(&mut record, now())
-                    .map_err(|error| error.to_string())?;
-            }
-            done.map_err(|error| error.to_string())
-        };
-        let ended = turn.during(work).await;
-        let verified = match ended {
-            Ok(()) => is_over(client, now, record.code, &record.subject).await,
-            // Somebody else was faster, or nothing is left but to wait.
-            Err(why) if record.finished.is_some() => Err(why),
-            Err(why) => {
-                let (first, longest) = PAUSES;
-                let length = self
-                    .pauses
-                    .get(&name)
-                    .map_or(first, |pause| (pause.length * 2).min(longest));
-                let until = Instant::now() + length;
-                self.pauses.insert(name.clone(), Pause { until, length });
-                Err(format!("{why}; it goes on in {} s", length.as_secs()))
-            }
-        };
-        let (action, why) = match verified {
-            Ok(()) => (RequestAction::RepairDone, String::new()),
-            Err(why) => (RequestAction::RepairFailed, why),
-        };
-        report_to_daemon(layout, action, &name, (BY, &why), now());
-    }
+/// The cures of the daemon whose code the settings do not name any more, and which have changed something for a while.
+fn given_up(records: &Records, settings: &Settings) -> Vec<Record> {
+    let codes = CURABLE.iter();
+    let codes = codes.filter(|code| !settings.repair.auto.contains(code));
+    // One that cannot be read keeps nothing from being cured. A person finds it.
+    let mut given_up: Vec<Record> = codes
+        .filter_map(|code| records.unfinished(*code).ok())
+        .flatten()
+        .collect();
+    given_up.retain(|record| record.by == Worker::Daemon && record.has_to_give_back());
+    given_up
 }
 
 /// What a cure is done for: the code, the subject, and the objects that it is for, by their UID.
-fn fingerprint(finding: &IncidentFinding, cure: &Cure) -> String {
+pub(super) fn fingerprint(finding: &IncidentFinding, cure: &Cure) -> String {
     let (code, subject) = (finding.code, &finding.subject);
     let all = format!("{code}\n{subject}\n{}", cure.carried_out_for());
     sha256_hex(all.as_bytes())
@@ -389,12 +231,6 @@ fn fingerprint(finding: &IncidentFinding, cure: &Cure) -> String {
 #[cfg(test)]
 #[path = "repairs_tests.rs"]
 mod tests;
-
-/// What the servers have recorded. A record that cannot be read counts for nothing.
-fn attempts(note: Option<&str>) -> Vec<Attempt> {
-    note.and_then(|note| serde_json::from_str(note).ok())
-        .unwrap_or_default()
-}
 
 /// Reports to the daemon, which records it in the flight and the journal, now or when it runs again.
 pub fn report_to_daemon(

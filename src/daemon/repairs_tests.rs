@@ -1,33 +1,49 @@
-use jiff::Timestamp;
-use serde_json::json;
-use tempfile::TempDir;
-use windrow_harvester::incidents::{CureGoal, CureStep, SavedObject};
-use windrow_harvester::objects::ObjectKind;
+use std::sync::Arc;
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use windrow_harvester::incidents::{CureGoal, CureStep, ObjectChange, OwnNode, SavedObject};
+use windrow_harvester::objects::ObjectKind;
+use windrow_model::reasons::Code;
+
+use super::super::incident_look::look_at_cluster;
 use super::*;
 use crate::act::testing::{ADDONS, OLD_JOB, ObjectStore, list_of, old_job};
+use crate::configuration::Configuration;
+
+/// The path of the Addon that [`ObjectStore::put_stuck_addon`] has.
+const ADDON: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/addons/pci";
 
 /// A server whose daemon cures Addons.
 struct Server {
     directory: TempDir,
     store: ObjectStore,
-    settings: Settings,
+    configuration: watch::Sender<Arc<Configuration>>,
     repairer: Repairer,
 }
 
 impl Server {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let mut settings = Settings::default();
-        settings.repair.auto = vec![Code::AddonStuck];
         let layout = Layout::new(directory.path());
         std::fs::create_dir_all(layout.state_dir()).unwrap();
+        let configuration = configuration(&layout, "[addon-stuck]");
+        let (configuration, configured) = watch::channel(configuration);
+        let now = || "2026-05-01T12:00:00Z".parse().unwrap();
         Self {
             directory,
             store: ObjectStore::default(),
-            settings,
-            repairer: Repairer::new(|| "2026-05-01T12:00:00Z".parse().unwrap()),
+            configuration,
+            repairer: Repairer::new(configured, now),
         }
+    }
+
+    /// The configuration names other codes from now on.
+    fn configure(&self, auto: &str) {
+        let configuration = configuration(&self.layout(), auto);
+        self.configuration.send_replace(configuration);
     }
 
     fn layout(&self) -> Layout {
@@ -42,25 +58,35 @@ impl Server {
         self.records().unfinished(Code::AddonStuck).unwrap()
     }
 
-    /// Looks, and cures what it may.
-    async fn look(&mut self) -> bool {
+    /// Looks, and begins what it may.
+    async fn begin_to_look(&mut self) {
         let (client, layout) = (self.store.client(), self.layout());
         let looked = look_at_cluster(&client, self.repairer.now, &OwnNode::default()).await;
-        let repair = self
-            .repairer
-            .repair(&client, &layout, &self.settings, &looked);
-        repair.await
+        let configuration = Arc::clone(&self.configuration.borrow());
+        let settings = configuration.settings();
+        self.repairer
+            .repair(&client, &layout, settings, &looked)
+            .await;
     }
 
-    /// A cure that was begun for the Job of this UID, with this step left.
-    fn begin(&self, uid: &str, left: CureStep) -> Record {
+    /// Looks, and cures what it may.
+    async fn look(&mut self) -> bool {
+        self.begin_to_look().await;
+        match self.repairer.under_way.is_empty() {
+            true => false,
+            false => self.repairer.ended().await,
+        }
+    }
+
+    /// A cure that was begun for the Job of this UID, with these steps left.
+    fn begin(&self, uid: &str, left: Vec<CureStep>) -> Record {
         let job = old_job(uid);
         let cure = Cure {
             summary: "s".to_owned(),
             changes: Vec::new(),
             saves: vec![SavedObject::of(ObjectKind::JOB, &job)],
             purpose: None,
-            steps: vec![left],
+            steps: left,
         };
         let subject = "Addon harvester-system/pci";
         let finding = IncidentFinding::new(Code::AddonStuck, subject, "why");
@@ -74,6 +100,39 @@ impl Server {
         changes.retain(|one| one.contains(OLD_JOB));
         changes
     }
+}
+
+/// The configuration with these codes in `repair.auto`.
+fn configuration(layout: &Layout, auto: &str) -> Arc<Configuration> {
+    let [directory, ..] = layout.config_dirs();
+    std::fs::create_dir_all(&directory).unwrap();
+    let text = format!("repair: {{auto: {auto}}}\n");
+    std::fs::write(directory.join("windrow.yaml"), text).unwrap();
+    let configuration = Configuration::load(layout);
+    assert_eq!(configuration.loaded.errors, []);
+    Arc::new(configuration)
+}
+
+/// The Addon as it is when nothing is switched off.
+fn addon() -> Value {
+    json!({"kind": "Addon", "metadata": {"name": "pci", "namespace": "harvester-system", "uid": "a1"}, "spec": {}})
+}
+
+/// Steps that switch the Addon off, wait for what never comes, and switch it on again.
+fn off_and_on() -> Vec<CureStep> {
+    let addon = addon();
+    let off = ObjectChange::of(ObjectKind::ADDON, &addon).set("/spec/off", json!(true));
+    let goal = CureGoal::Field {
+        path: ADDON.to_owned(),
+        before: None,
+        field: "/spec/off".to_owned(),
+        value: json!(true),
+    };
+    let patient = CureStep {
+        patience: 120,
+        ..waits()
+    };
+    vec![off.step("off", goal, 60), patient, off.step_back("on", 60)]
 }
 
 /// A step that waits for what never comes.
@@ -92,7 +151,7 @@ async fn a_cure_that_is_superseded_or_over_is_closed_and_not_resumed() {
         if let Some(uid) = job {
             server.store.put_stuck_addon(uid);
         }
-        server.begin("1", waits());
+        server.begin("1", vec![waits()]);
         assert!(!server.look().await);
         assert_eq!(server.unfinished(), [], "{job:?}");
         assert_eq!(server.changes_of_the_job(), [""; 0]);
@@ -103,7 +162,7 @@ async fn a_cure_that_is_superseded_or_over_is_closed_and_not_resumed() {
 async fn a_cure_that_waited_in_vain_is_not_resumed_without_an_end() {
     let mut server = Server::new();
     server.store.put_stuck_addon("1");
-    server.begin("1", waits());
+    server.begin("1", vec![waits()]);
     assert!(server.look().await, "it is still recognised");
     assert_eq!(server.unfinished(), []);
 }
@@ -111,7 +170,7 @@ async fn a_cure_that_waited_in_vain_is_not_resumed_without_an_end() {
 #[tokio::test]
 async fn a_cure_is_not_resumed_while_nothing_is_known() {
     let mut server = Server::new();
-    let record = server.begin("1", waits());
+    let record = server.begin("1", vec![waits()]);
     server
         .store
         .put(ADDONS, json!({"metadata": {}, "items": "no list"}));
@@ -133,7 +192,7 @@ async fn what_came_right_before_the_turn_came_is_not_begun() {
 #[tokio::test]
 async fn a_cure_of_another_cluster_is_left_alone() {
     let mut server = Server::new();
-    let record = server.begin("1", waits());
+    let record = server.begin("1", vec![waits()]);
     let mut other = record.clone();
     other.cluster = Some("west".to_owned());
     let path = server.records().path(&record);
@@ -142,4 +201,56 @@ async fn a_cure_of_another_cluster_is_left_alone() {
     server.store.put("/api/v1/namespaces/kube-system", east);
     assert!(!server.look().await);
     assert_eq!(server.unfinished(), [other]);
+}
+
+#[tokio::test]
+async fn looks_go_on_beside_a_cure_and_it_ends_when_the_configuration_does_not_name_it_any_more() {
+    let mut server = Server::new();
+    server.store.put_stuck_addon("1");
+    server.store.put(ADDON, addon());
+    let record = server.begin("1", off_and_on());
+    server.begin_to_look().await;
+    let is_off = || server.store.object(ADDON)["spec"]["off"] == json!(true);
+    while !is_off() {
+        tokio::task::yield_now().await;
+    }
+    // It waits; meanwhile there are other looks, and none of them begins anything.
+    server.begin_to_look().await;
+    assert_eq!(server.repairer.under_way.len(), 1);
+
+    server.configure("[]");
+    assert!(server.repairer.ended().await);
+    assert_eq!(server.store.object(ADDON)["spec"], json!({}));
+    let written = server.records().named(&server.records().name(&record));
+    assert!(written.unwrap().finished.is_some());
+    assert!(!server.look().await, "it is over");
+}
+
+#[tokio::test]
+async fn what_was_taken_for_a_while_is_given_back_after_a_restart_without_the_code() {
+    let mut server = Server::new();
+    server.store.put_stuck_addon("1");
+    server.store.put(ADDON, addon());
+    server.begin("1", off_and_on());
+    server.begin_to_look().await;
+    while server.store.object(ADDON)["spec"] == json!({}) {
+        tokio::task::yield_now().await;
+    }
+    server.repairer.stop().await;
+    assert_eq!(server.unfinished().len(), 1);
+
+    server.configure("[drain-blocked]");
+    assert!(server.look().await);
+    assert_eq!(server.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(server.unfinished(), []);
+}
+
+#[tokio::test]
+async fn what_took_nothing_is_left_to_a_person_when_the_configuration_does_not_name_it() {
+    let mut server = Server::new();
+    server.store.put_stuck_addon("1");
+    let record = server.begin("1", vec![waits()]);
+    server.configure("[]");
+    assert!(!server.look().await);
+    assert_eq!(server.unfinished(), [record]);
 }

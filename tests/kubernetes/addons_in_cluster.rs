@@ -72,9 +72,16 @@ async fn cure(site: &Site, later: Timestamp) {
     let records = Records::new(root.path());
     let cure = finding.cure.as_ref().expect("it has a cure");
     let mut record = records.begin(finding, cure, Worker::Person, later).unwrap();
-    carry_out(&site.client, &records, &mut record, || later, |_, _| {})
-        .await
-        .unwrap();
+    carry_out(
+        &site.client,
+        &records,
+        &mut record,
+        || later,
+        || true,
+        |_, _| {},
+    )
+    .await
+    .unwrap();
 }
 
 async fn stuck_in_disabling(version: HelmVersion) {

@@ -245,7 +245,14 @@ async fn an_addon_gets_stuck(version: HelmVersion) {
     let records = Records::new(root.path());
     let cure = finding.cure.as_ref().unwrap();
     let mut record = records.begin(finding, cure, Worker::Person, later).unwrap();
-    let cured = carry_out(&site.client, &records, &mut record, || later, |_, _| {});
+    let cured = carry_out(
+        &site.client,
+        &records,
+        &mut record,
+        || later,
+        || true,
+        |_, _| {},
+    );
     let kubelet = async {
         let second = site.newer(INSTALL, &first).await;
         assert!(made(&second) >= since);

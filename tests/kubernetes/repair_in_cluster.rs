@@ -295,6 +295,7 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
         &records,
         &mut record,
         || later,
+        || true,
         |_, step| {
             steps.push(step.say.clone());
         },
@@ -320,7 +321,7 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
     assert_eq!(codes(later).await, [""; 0]);
     // A second run has nothing to do: every goal is reached.
     record.done = 0;
-    carry_out(&client, &records, &mut record, || later, |_, _| {})
+    carry_out(&client, &records, &mut record, || later, || true, |_, _| {})
         .await
         .unwrap();
     let kept = std::fs::read_to_string(records.path(&record)).unwrap();

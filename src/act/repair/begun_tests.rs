@@ -118,6 +118,38 @@ async fn a_cure_that_somebody_else_has_overtaken_gives_back_what_it_took() {
 }
 
 #[tokio::test]
+async fn a_cure_that_is_not_wanted_any_more_gives_back_what_it_took_and_does_nothing_else() {
+    let patient = CureStep {
+        patience: 120,
+        ..waits()
+    };
+    let steps = vec![sets("a", 0), patient, sets("b", 0), gives_back("a")];
+    let mut repair = Repair::of_steps(steps);
+    // Before the first step's request, and when its goal is reached.
+    repair.wanted.set(2);
+    let why = repair.carry_out().await.unwrap_err();
+    assert_eq!(why, "set b: not done, because it is not wanted any more");
+    assert_eq!(repair.told, [0, 1, 3]);
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
+    let written = repair.written();
+    assert_eq!((written.done, written.finished.is_some()), (4, true));
+}
+
+#[tokio::test]
+async fn a_cure_that_is_not_wanted_any_more_and_took_nothing_for_a_while_can_go_on_later() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0), sets("b", 0)]);
+    repair.wanted.set(2);
+    let why = repair.carry_out().await.unwrap_err();
+    assert_eq!(why, "set b: not done, because it is not wanted any more");
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
+    let written = repair.written();
+    assert_eq!((written.done, written.finished), (1, None));
+    repair.wanted.set(usize::MAX);
+    repair.carry_out().await.unwrap();
+    assert!(repair.written().finished.is_some());
+}
+
+#[tokio::test]
 async fn a_cure_without_a_way_back_is_closed_by_its_undo() {
     let mut repair = Repair::of_steps(vec![deletes(), waits()]);
     repair.carry_out().await.unwrap_err();

@@ -1,0 +1,297 @@
+//! One cure that the daemon carries out, from the turn to the report: a task of its own, beside the looks.
+//!
+//! It goes on while the configuration names its code. Where that ends in the middle, what it has changed for a while (machines
+//! that it stopped) is given back, and nothing else is done.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use serde::{Deserialize, Serialize};
+use windrow_harvester::incidents::{IncidentFinding, OwnNode, found_of};
+use windrow_model::reasons::Code;
+
+use super::incident_look::{is_over, look_at_cluster};
+use super::repairs::{fingerprint, report_to_daemon};
+use crate::act::repair::{
+    BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, carry_out, judge_begun, try_out,
+};
+use crate::act::{ClusterLease, Turn};
+use crate::configuration::Published;
+use crate::layout::Layout;
+use crate::observe::management::host_name;
+use crate::observe::requests::RequestAction;
+
+/// How many attempts are remembered for all servers.
+const REMEMBERED: usize = 64;
+/// The daemon, as it is recorded.
+const BY: &str = "windrow (repair.auto)";
+
+/// One attempt, as the servers record it for each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Attempt {
+    /// What it was for: see [`fingerprint`].
+    of: String,
+    /// The server.
+    by: String,
+    /// When it was begun.
+    at: Timestamp,
+}
+
+/// What to do.
+pub(super) enum RepairWork {
+    /// Continue a cure that was begun.
+    Resume(Box<Record>),
+    /// Begin a cure.
+    Begin(Box<IncidentFinding>, String),
+}
+
+/// Where a cure is carried out and recorded.
+pub(super) struct RepairTask {
+    pub(super) client: Client,
+    pub(super) layout: Layout,
+    pub(super) records: Records,
+    /// A cure goes on while this names its code.
+    pub(super) configured: Published,
+    pub(super) now: fn() -> Timestamp,
+    /// How long to leave it alone, should it not finish.
+    pub(super) pause: Duration,
+}
+
+/// What came of it.
+pub(super) struct RepairEnd {
+    pub(super) lease: ClusterLease,
+    /// Something was done: the cluster should be looked at again.
+    pub(super) is_begun: bool,
+    /// The name of the record of a cure that goes on after the pause.
+    pub(super) goes_on: Option<String>,
+}
+
+impl RepairTask {
+    /// Takes the turn, and does the work.
+    pub(super) async fn run(self, lease: ClusterLease, work: RepairWork) -> RepairEnd {
+        let state_dir = self.layout.state_dir();
+        let mut turn = match Turn::take(lease, &state_dir, &self.client, self.now).await {
+            Ok(turn) => turn,
+            // Another server or a person is at it, or that is unknown: there will be another look.
+            Err(no) => {
+                tracing::debug!("no repair now: {}", no.why);
+                return RepairEnd {
+                    lease: no.lease,
+                    is_begun: false,
+                    goes_on: None,
+                };
+            }
+        };
+        let begun = match work {
+            RepairWork::Resume(record) => self.resume(&mut turn, *record).await,
+            RepairWork::Begin(finding, of) => self.begin(&mut turn, &finding, of).await,
+        };
+        let is_begun = begun.is_some();
+        let goes_on = match begun {
+            Some(record) => self.carry_out(&mut turn, record).await,
+            None => None,
+        };
+        RepairEnd {
+            lease: turn.end().await,
+            is_begun,
+            goes_on,
+        }
+    }
+
+    /// Does the configuration name the code, now?
+    fn is_wanted(&self, code: Code) -> bool {
+        let configuration = self.configured.borrow();
+        let settings = configuration.settings();
+        settings.diagnosis.enabled && settings.repair.auto.contains(&code)
+    }
+
+    /// Goes on with a cure, if what is recognised now does not say otherwise.
+    async fn resume(&self, turn: &mut Turn<'_>, record: Record) -> Option<Record> {
+        // A person may have undone it just now.
+        if !self.records.is_current(&record) {
+            return None;
+        }
+        let judged = match self.look_again(turn, record.code).await {
+            Ok(found) => judge_begun(&record, &found),
+            Err(_) if record.has_to_give_back() => BegunCure::GoesOn,
+            Err(why) => {
+                let (subject, code) = (&record.subject, record.code);
+                tracing::debug!("the repair of {subject} ({code}) does not go on now: {why}");
+                return None;
+            }
+        };
+        if judged == BegunCure::GoesOn {
+            return Some(record);
+        }
+        self.close(record, judged);
+        None
+    }
+
+    /// What of a code is recognised, now that no other repair runs.
+    async fn look_again(
+        &self,
+        turn: &mut Turn<'_>,
+        code: Code,
+    ) -> Result<Vec<IncidentFinding>, String> {
+        let own = OwnNode::default();
+        let look = async { Ok(look_at_cluster(&self.client, self.now, &own).await) };
+        let looked = turn.during(look).await?;
+        Ok(found_of(&looked, code)?.into_iter().cloned().collect())
+    }
+
+    /// Closes a cure that does not go on.
+    fn close(&self, mut record: Record, judged: BegunCure) {
+        let name = self.records.name(&record);
+        if let Err(error) = self.records.close(&mut record, (self.now)()) {
+            tracing::warn!("{name}: {error}");
+            return;
+        }
+        let (action, why) = match judged {
+            BegunCure::Over => (RequestAction::RepairDone, ""),
+            _ => (
+                RequestAction::RepairFailed,
+                "the same is recognised of other objects now",
+            ),
+        };
+        report_to_daemon(&self.layout, action, &name, (BY, why), (self.now)());
+    }
+
+    /// Begins a cure, if it is still recognised as it was, unless any server has begun it before for the same thing.
+    async fn begin(
+        &self,
+        turn: &mut Turn<'_>,
+        finding: &IncidentFinding,
+        of: String,
+    ) -> Option<Record> {
+        if !self.is_wanted(finding.code) {
+            return None;
+        }
+        let note = turn.note().await.ok()?;
+        let mut attempts = attempts(note.as_deref());
+        if attempts.iter().any(|attempt| attempt.of == of) {
+            return None;
+        }
+        let found = self.look_again(turn, finding.code).await.ok()?;
+        let is_it = |one: &&IncidentFinding| {
+            let cure = one.cure.as_ref().filter(|_| !one.by_person);
+            cure.is_some_and(|cure| fingerprint(one, cure) == of)
+        };
+        let finding = found.iter().find(is_it)?;
+        for record in self.records.unfinished(finding.code).ok()? {
+            if judge_begun(&record, &found) == BegunCure::Superseded {
+                self.close(record, BegunCure::Superseded);
+            }
+        }
+        let cure = finding.cure.as_ref()?;
+        for request in cure.requests_to_try(0) {
+            if let RequestOutcome::Refused(why) | RequestOutcome::Outdated(why) =
+                try_out(&self.client, request).await
+            {
+                let (code, subject) = (finding.code, &finding.subject);
+                tracing::info!(
+                    "{subject} ({code}) is not repaired: {}: {why}",
+                    request.say()
+                );
+                return None;
+            }
+        }
+        attempts.push(Attempt {
+            of,
+            by: host_name(),
+            at: (self.now)(),
+        });
+        let late = attempts.len().saturating_sub(REMEMBERED);
+        let written = serde_json::to_string(&attempts[late..]).ok()?;
+        // What the other servers cannot be shown is not begun.
+        turn.write_note(note.as_deref(), written.clone())
+            .await
+            .ok()?;
+        let begun = self
+            .records
+            .begin(finding, cure, Worker::Daemon, (self.now)());
+        let record = match begun {
+            Ok(record) => record,
+            // What this server cannot write down is not begun either, and another one may.
+            Err(error) => {
+                let (code, subject) = (finding.code, &finding.subject);
+                tracing::warn!("{subject} ({code}) is not repaired: its record: {error}");
+                let before = note.unwrap_or_else(|| "[]".to_owned());
+                if let Err(why) = turn.write_note(Some(&written), before).await {
+                    tracing::warn!("{subject} ({code}) counts as tried: {why}");
+                }
+                return None;
+            }
+        };
+        report_to_daemon(
+            &self.layout,
+            RequestAction::RepairBegun,
+            &self.records.name(&record),
+            (BY, &cure.summary),
+            (self.now)(),
+        );
+        Some(record)
+    }
+
+    /// Carries a cure out, checks whether it helped, and reports. Returns the record's name where it goes on after the pause.
+    async fn carry_out(&self, turn: &mut Turn<'_>, mut record: Record) -> Option<String> {
+        let (records, now, code) = (&self.records, self.now, record.code);
+        let name = records.name(&record);
+        let changing = turn.client();
+        let mut is_unwanted = false;
+        let work = async {
+            let is_wanted = || self.is_wanted(code);
+            let done = carry_out(&changing, records, &mut record, now, is_wanted, |_, _| {}).await;
+            let is_in_vain = matches!(done, Err(Unfinished::Step { .. }))
+                && !record.has_request_left()
+                && !record.has_to_give_back();
+            if is_in_vain {
+                // It has waited for as long as it may take, and to wait again would be without an end.
+                records
+                    .close(&mut record, now())
+                    .map_err(|error| error.to_string())?;
+            }
+            is_unwanted = matches!(done, Err(Unfinished::Unwanted { .. }));
+            done.map_err(|error| error.to_string())
+        };
+        let ended = turn.during(work).await;
+        let mut goes_on = None;
+        let verified = match ended {
+            Ok(()) => is_over(&self.client, now, code, &record.subject).await,
+            Err(_) if is_unwanted => Err(why_stopped(&record)),
+            // Somebody else was faster, or nothing is left but to wait.
+            Err(why) if record.finished.is_some() => Err(why),
+            Err(why) => {
+                goes_on = Some(name.clone());
+                let seconds = self.pause.as_secs();
+                Err(format!("{why}; it goes on in {seconds} s"))
+            }
+        };
+        let (action, why) = match verified {
+            Ok(()) => (RequestAction::RepairDone, String::new()),
+            Err(why) => (RequestAction::RepairFailed, why),
+        };
+        report_to_daemon(&self.layout, action, &name, (BY, &why), now());
+        goes_on
+    }
+}
+
+/// Of a cure that the configuration does not name any more.
+fn why_stopped(record: &Record) -> String {
+    let code = record.code;
+    if record.finished.is_some() {
+        return format!(
+            "`repair.auto` does not name {code} any more; what it had changed for a while is given back"
+        );
+    }
+    format!(
+        "`repair.auto` does not name {code} any more; `windrow repair {code}` goes on with it, and `windrow repair --undo` \
+         takes it back"
+    )
+}
+
+/// What the servers have recorded. A record that cannot be read counts for nothing.
+fn attempts(note: Option<&str>) -> Vec<Attempt> {
+    note.and_then(|note| serde_json::from_str(note).ok())
+        .unwrap_or_default()
+}
