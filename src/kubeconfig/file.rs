@@ -19,7 +19,7 @@ use super::authorization::{Authorization, basic, bearer};
 use super::files::KubeconfigFiles;
 use super::plugin::ExecPlugin;
 use super::proxy::Proxy;
-use super::reader::{KubeconfigReader, MergedFile};
+use super::reader::{self, KubeconfigReader, MergedFile};
 use super::sources::Sources;
 
 /// For whom a kubeconfig is read.
@@ -141,7 +141,7 @@ impl KubeconfigReader {
                 "{read_from}: no context is called {name:?}: --context takes {}",
                 match names.as_slice() {
                     [] => "one that stands in the kubeconfig, which has none".to_owned(),
-                    names => names.join(", "),
+                    names => reader::listed(names),
                 }
             ));
             return None;

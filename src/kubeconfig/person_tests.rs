@@ -197,6 +197,18 @@ fn the_token_of_oidc_is_used_until_it_ends_and_then_named_without_being_shown() 
         "{why}"
     );
     assert!(!why.contains(&ended) && !why.contains("hunter2"), "{why}");
+    // The command that it tells to run has the name as one word, whatever stands in it.
+    let named = |name: &str| {
+        let text = user(&ended).replace("user: u}", &format!("user: {name:?}}}"));
+        text.replace("- name: u", &format!("- name: {name:?}"))
+    };
+    for (name, command) in [
+        ("me; reboot", "`kubectl --user='me; reboot' version`"),
+        (ended.as_str(), "`kubectl --user=NAME version`"),
+    ] {
+        let why = place.wrong_for(ReadFor::Person, &named(name));
+        assert!(why.contains(command), "{why}");
+    }
 }
 
 #[test]
@@ -252,6 +264,14 @@ fn another_context_than_the_current_one_is_found_by_its_name_or_those_that_there
         place.path().display()
     );
     assert_eq!(why, expected);
+    let long = "a long name ".repeat(400);
+    place.write(
+        "config",
+        text.replace("- name: there", &format!("- name: {long:?}")),
+    );
+    let why = read("gone").err().unwrap();
+    let expected = "--context takes a text of 4800 characters, here";
+    assert!(why.ends_with(expected), "{why}");
     place.write("config", "kind: Config\n");
     let why = read("gone").err().unwrap();
     assert!(why.ends_with("which has none"), "{why}");

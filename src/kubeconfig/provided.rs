@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_model::manifest::Node;
 
 use super::authorization::{Authorization, bearer};
-use super::reader::KubeconfigReader;
+use super::reader::{KubeconfigReader, may_be_shown};
+use crate::printable::shell_word;
 
 /// A token that ends this soon is not used, as kubectl does not.
 const SOON: SignedDuration = SignedDuration::from_secs(10);
@@ -36,6 +37,10 @@ impl KubeconfigReader {
             );
             return None;
         }
+        let name = match may_be_shown(name) {
+            true => shell_word(name),
+            false => "NAME".into(),
+        };
         let again = format!(
             "let kubectl fetch another one and write it here (`kubectl --user={name} version`), or use `exec` with a \
              program that does"

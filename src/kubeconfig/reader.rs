@@ -19,6 +19,30 @@ use crate::layout::Layout;
 /// Most of a file's problems as YAML that one message has; what follows mostly comes from these.
 const MOST: usize = 8;
 
+/// Longest name that a message shows, in bytes: Amazon's of a cluster have a hundred.
+const LONGEST_NAME: usize = 253;
+
+/// A name as a message shows it. A token in its place is not shown, nor a whole text.
+pub(super) fn shown(name: &str) -> String {
+    match may_be_shown(name) {
+        true => format!("{name:?}"),
+        false => redact::quoted(name),
+    }
+}
+
+/// The same of names among which a person chooses.
+pub(super) fn listed(names: &[&str]) -> String {
+    let shown = names.iter().map(|name| match may_be_shown(name) {
+        true => (*name).to_owned(),
+        false => redact::quoted(name),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn may_be_shown(name: &str) -> bool {
+    name.len() <= LONGEST_NAME && !redact::tells_a_secret(name)
+}
+
 /// What stands between backticks comes from the file, where an alias may be a password that was not
 /// quoted.
 fn without_quotes(message: &str) -> String {
@@ -238,11 +262,7 @@ impl KubeconfigReader {
         name: &str,
         line: u32,
     ) -> Option<(&'n MergedFile, &'n Node)> {
-        // A token where a name should be is not shown.
-        let shown = match redact::tells_a_secret(name) {
-            true => redact::quoted(name),
-            false => format!("{name:?}"),
-        };
+        let shown = shown(name);
         let called = |item: &&Node| item.get("name").and_then(Node::as_str) == Some(name);
         let found = files.iter().find_map(|file| {
             let mut items = file.items(list).iter().filter(called);

@@ -67,6 +67,14 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
             ),
             "FILE:6: no user is called a text of 40 characters",
         ),
+        // Nor a whole text there.
+        (
+            whole.replace(
+                "user: u}",
+                &format!("user: {}}}", "a b ".repeat(800).trim()),
+            ),
+            "FILE:6: no user is called a text of 3199 characters",
+        ),
         (
             whole.replace("user: u}", "user: [u]}"),
             "FILE:6: `user` must be text, not a list",
