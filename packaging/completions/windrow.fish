@@ -100,10 +100,10 @@ complete -c windrow -n "__fish_windrow_using_subcommand plan" -l hardware -d 'Th
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform; when not given, that of the configuration, or of this node' -r -f -a "harvester\t''
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform; when not given, that of the configuration, of the machine that was read, or of this node' -r -f -a "harvester\t''
 rke2\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l version -d 'Harvester\'s version or RKE2\'s; when not given, that of the image, or else the newest that is known' -r
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l role -d 'The role; when not given, that of the configuration' -r -f -a "server\t''
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l version -d 'Harvester\'s version or RKE2\'s; when not given, that for which a machine was read, that of the image, or else the newest that is known' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l role -d 'The role; when not given, that of the configuration, or that for which a machine was read' -r -f -a "server\t''
 worker\t''
 witness\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l disk-test -d 'Measure writes in this directory, on the disk that etcd will use' -r -F

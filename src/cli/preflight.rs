@@ -23,13 +23,14 @@ pub(super) struct Args {
     /// What the node is to be: a Harvester configuration, cloud-init user-data, or `-`; when not given, this node's own
     #[arg(value_name = "CONFIG")]
     config: Option<PathBuf>,
-    /// The platform; when not given, that of the configuration, or of this node
+    /// The platform; when not given, that of the configuration, of the machine that was read, or of this node
     #[arg(long, value_parser = platform(), value_name = "PLATFORM")]
     platform: Option<Platform>,
-    /// Harvester's version or RKE2's; when not given, that of the image, or else the newest that is known
+    /// Harvester's version or RKE2's; when not given, that for which a machine was read, that of the image, or else the newest
+    /// that is known
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// The role; when not given, that of the configuration
+    /// The role; when not given, that of the configuration, or that for which a machine was read
     #[arg(long, value_enum, value_name = "ROLE")]
     role: Option<NamedRole>,
     /// Hold it against what is published for production, or recommended
@@ -60,21 +61,22 @@ enum NamedRole {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let wanted = match wanted::wanted_node(args, context) {
+    let saved = match args.host.as_deref().map(saved).transpose() {
+        Ok(saved) => saved,
+        Err(why) => {
+            eprintln!("windrow: {why}");
+            return Ok(Exit::Usage);
+        }
+    };
+    let wanted = match wanted::wanted_node(args, saved.as_ref(), context) {
         Ok(wanted) => wanted,
         Err(wrong) => {
             super::complain(&wrong.errors);
             return Ok(wrong.exit);
         }
     };
-    let (host, surroundings, at) = match &args.host {
-        Some(path) => match saved(path) {
-            Ok(read) => (read.host, read.surroundings, read.at),
-            Err(why) => {
-                eprintln!("windrow: {why}");
-                return Ok(Exit::Usage);
-            }
-        },
+    let (host, surroundings, at) = match saved {
+        Some(read) => (read.host, read.surroundings, read.at),
         None => {
             let at = now();
             let layout = context.node();

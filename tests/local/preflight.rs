@@ -187,6 +187,45 @@ fn this_machine_is_read_and_its_document_can_be_judged_again_elsewhere() {
 }
 
 #[test]
+fn a_machine_that_was_read_is_judged_for_what_it_was_read_for_or_for_what_is_said() {
+    let files = Files::new();
+    let read_for_a_worker = files.saved(|machine| {
+        machine["role"] = json!("worker");
+        machine["version"] = json!("v1.6.1");
+        machine["host"]["machine"]["firmware"] = json!("bios");
+    });
+    let row = |check: &str, more: &[&str]| {
+        let host = ["--host", read_for_a_worker.as_str()];
+        let arguments: Vec<&str> = host.iter().chain(more).copied().collect();
+        files.row(check, &arguments).1
+    };
+    assert_eq!(row("etcd-disk", &[]), "not-asked");
+    assert_eq!(row("etcd-disk", &["--role", "server"]), "fine");
+    assert_eq!(row("firmware", &[]), "fine");
+    assert_eq!(row("firmware", &["--version", "v1.8.1"]), "fails");
+    // Of a worker of Harvester nothing follows for plain RKE2.
+    assert_eq!(row("etcd-disk", &["--platform", "rke2"]), "fine");
+}
+
+#[test]
+fn a_machine_that_was_read_for_a_worker_has_the_ports_of_a_server_too() {
+    let files = Files::new();
+    // 9345 is RKE2's supervisor's, which a worker does not have.
+    let listens =
+        "  0: 00000000:2481 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711";
+    files.write("proc/net/tcp", &format!("  sl  local_address\n{listens}\n"));
+    files.write("proc/net/udp", "  sl  local_address\n");
+    let worker = ["--platform", "rke2", "--role", "worker", "--offline"];
+    assert_eq!(files.row("ports-free", &worker).1, "fine");
+    let read = files.run(&[&worker[..], &["-o", "json"]].concat());
+    let read = files.write("worker.json", &String::from_utf8(read.stdout).unwrap());
+    let read = read.display().to_string();
+    assert_eq!(files.row("ports-free", &["--host", &read]).1, "fine");
+    let (_, outcome, row) = files.row("ports-free", &["--host", &read, "--role", "server"]);
+    assert_eq!(outcome, "fails", "{row}");
+}
+
+#[test]
 fn writes_are_measured_where_one_says_and_leave_nothing_behind() {
     let files = Files::new();
     let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

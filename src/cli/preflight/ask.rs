@@ -41,10 +41,9 @@ pub(super) fn ask_around(
     wanted: &WantedNode,
     host: &HostFacts,
 ) -> std::io::Result<(Surroundings, Reading<bool>)> {
-    let needed: Vec<_> = PublishedMinimums::shipped()
-        .ports(wanted.platform, wanted.role)
-        .map(|port| (port.port, port.protocol))
-        .collect();
+    // Of every platform and role: what is read may be judged for another one later (`--host`).
+    let needed = PublishedMinimums::shipped().ports.list.iter();
+    let needed: Vec<_> = needed.map(|port| (port.port, port.protocol)).collect();
     let default_route = has_default_route(layout);
     let default_route = default_route.map_err(|(path, why)| plain(&format!("{path}: {why}")));
     let (fsync, network, clock) = runtime()?.block_on(async {

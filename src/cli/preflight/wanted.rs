@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use windrow_harvester::{HarvesterVersion, installer};
-use windrow_host::{ConfiguredValue, PlannedRole, WantedNode, cloud_init_node, harvester_node};
+use windrow_host::{
+    ConfiguredValue, PlannedRole, Preflight, WantedNode, cloud_init_node, harvester_node,
+};
 use windrow_model::findings::Location;
 use windrow_model::manifest::file_kind::{FileKind, kind_of};
 use windrow_model::manifest::yaml;
@@ -32,17 +34,21 @@ impl Wrong {
     }
 }
 
-/// What the machine is to become.
-pub(super) fn wanted_node(args: &Args, context: &Context) -> Result<WantedNode, Wrong> {
+/// What the machine is to become. Of one that was read before, what it was read for counts where nothing else is said.
+pub(super) fn wanted_node(
+    args: &Args,
+    saved: Option<&Preflight>,
+    context: &Context,
+) -> Result<WantedNode, Wrong> {
     let own = context.layout.harvester_config();
-    let own_counts = args.config.is_none() && args.host.is_none() && own.is_file();
+    let own_counts = args.config.is_none() && saved.is_none() && own.is_file();
     let named: Option<PathBuf> = match own_counts {
         true => Some(own),
         false => args.config.clone(),
     };
     let (mut wanted, text) = match &named {
         Some(path) => configured(path)?,
-        None => (bare(args.platform, context)?, None),
+        None => (bare(args.platform, saved, context)?, None),
     };
     if let Some(asked) = args.platform.filter(|asked| *asked != wanted.platform) {
         return Err(Wrong::usage(format!(
@@ -64,7 +70,10 @@ pub(super) fn wanted_node(args: &Args, context: &Context) -> Result<WantedNode, 
     let version = args.version.clone();
     match wanted.platform {
         Platform::Harvester => {
-            let version = version.or_else(|| rke2::harvester(&context.layout));
+            let version = version.or_else(|| match saved {
+                Some(saved) => saved.version.clone(),
+                None => rke2::harvester(&context.layout),
+            });
             wanted.harvester = match version.map(|version| version.parse::<HarvesterVersion>()) {
                 None => None,
                 Some(Ok(version)) => Some(version),
@@ -82,7 +91,7 @@ pub(super) fn wanted_node(args: &Args, context: &Context) -> Result<WantedNode, 
             if let Some(Err(error)) = version.map(|version| version.parse::<Version>()) {
                 return Err(Wrong::usage(format!("--version: {error}")));
             }
-            if args.config.is_none() && args.host.is_none() {
+            if args.config.is_none() && saved.is_none() {
                 wanted.hostname = node_name(&context.layout);
             }
         }
@@ -142,14 +151,24 @@ fn configured(path: &Path) -> Result<(WantedNode, Option<String>), Wrong> {
 }
 
 /// Without a configuration.
-fn bare(asked: Option<Platform>, context: &Context) -> Result<WantedNode, Wrong> {
-    let found = asked.or_else(|| platform::detect(&context.layout));
+fn bare(
+    asked: Option<Platform>,
+    saved: Option<&Preflight>,
+    context: &Context,
+) -> Result<WantedNode, Wrong> {
+    let found = match saved {
+        Some(saved) => Some(asked.unwrap_or(saved.platform)),
+        None => asked.or_else(|| platform::detect(&context.layout)),
+    };
     let platform = found.ok_or_else(|| {
         Wrong::usage(
             "what is the machine to become? Name a configuration, or --platform harvester or rke2",
         )
     })?;
-    Ok(WantedNode::bare(platform, PlannedRole::Server))
+    // The roles of another platform are others.
+    let role = saved.filter(|saved| saved.platform == platform);
+    let role = role.map_or(PlannedRole::Server, |saved| saved.role);
+    Ok(WantedNode::bare(platform, role))
 }
 
 #[cfg(test)]
