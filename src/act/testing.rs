@@ -23,7 +23,10 @@ struct State {
 pub(crate) const ADDONS: &str = "/apis/harvesterhci.io/v1beta1/addons";
 /// The path of the list of Jobs.
 pub(crate) const JOBS: &str = "/apis/batch/v1/jobs";
-/// The Job that [`ObjectStore::put_stuck_addon`] has.
+/// The Addon that [`ObjectStore::put_stuck_addon`] has.
+pub(crate) const ADDON: &str =
+    "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/addons/pci";
+/// Its Job.
 pub(crate) const OLD_JOB: &str = "/apis/batch/v1/namespaces/harvester-system/jobs/helm-install-pci";
 
 /// A list of these objects.

@@ -21,7 +21,8 @@ use super::manual::who;
 use super::out::print_whole;
 use super::{Context, Exit, style};
 use crate::act::repair::{
-    BegunCure, Record, Records, RequestOutcome, Worker, ask_for_cluster, carry_out, try_out,
+    BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, ask_for_cluster, carry_out,
+    try_out,
 };
 use crate::act::{Turn, lease_on_repairs};
 use crate::daemon::repairs::report_to_daemon;
@@ -156,6 +157,7 @@ impl Repair<'_> {
             return Ok(Exit::Ok);
         }
         show_begun(&plan.begun)?;
+        show_giving_back(&plan.giving_back)?;
         show_found(&plan.found)?;
         let tried = self.try_out(&mut plan.begun, &mut plan.found).await?;
         if !plan.has_a_cure() {
@@ -188,11 +190,13 @@ impl Repair<'_> {
             return self.say_nothing_left(code, &again);
         }
         plan.begun.extend(self.begin(&plan.found)?);
-        let cured = self.cure_all(&mut plan.begun, &mut turn).await;
+        let mut cured = self.cure_all(&mut plan.giving_back, false, &mut turn).await;
+        cured = cured && self.cure_all(&mut plan.begun, true, &mut turn).await;
         turn.end().await;
         if !cured {
             return Ok(Exit::Failed);
         }
+        plan.begun.append(&mut plan.giving_back);
         Ok(match self.verify(code, part, &plan.begun).await? {
             Exit::Ok => tried,
             not_over => not_over,
@@ -355,10 +359,11 @@ impl Repair<'_> {
         Ok(begun)
     }
 
-    /// Carries the cures out, up to the first one that does not finish. False when there is one.
-    async fn cure_all(&self, records: &mut [Record], turn: &mut Turn<'_>) -> bool {
+    /// Carries the cures out, up to the first one that does not finish. False when there is one. What is not `wanted` only gives
+    /// back what it has changed for a while.
+    async fn cure_all(&self, records: &mut [Record], wanted: bool, turn: &mut Turn<'_>) -> bool {
         for record in records {
-            if let Err(why) = self.cure(record, turn).await {
+            if let Err(why) = self.cure(record, wanted, turn).await {
                 self.note(record, RequestAction::RepairFailed, &why);
                 return false;
             }
@@ -367,10 +372,19 @@ impl Repair<'_> {
     }
 
     /// Carries one cure out; returns why it did not finish.
-    async fn cure(&self, record: &mut Record, turn: &mut Turn<'_>) -> Result<(), String> {
+    async fn cure(
+        &self,
+        record: &mut Record,
+        wanted: bool,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), String> {
         let subject = record.subject.clone();
         // A closed output is no reason to stop the repair.
-        let _ = print_whole(&format!("\n{subject}: {}\n", record.cure.summary));
+        let summary = match wanted {
+            true => record.cure.summary.as_str(),
+            false => "give back what was changed for a while",
+        };
+        let _ = print_whole(&format!("\n{subject}: {summary}\n"));
         let _ = print_whole(&format!(
             "saved in {}\n",
             self.records.path(record).display()
@@ -378,10 +392,15 @@ impl Repair<'_> {
         let client = turn.client();
         let work = async {
             let tell = |number, step: &CureStep| {
-                let _ = print_whole(&format!("{}. {}\n", number + 1, step.say));
+                if wanted || step.gives_back() {
+                    let _ = print_whole(&format!("{}. {}\n", number + 1, step.say));
+                }
             };
-            let done = carry_out(&client, &self.records, record, now, || true, tell);
-            done.await.map_err(|error| error.to_string())
+            let done = carry_out(&client, &self.records, record, now, || wanted, tell);
+            match done.await {
+                Err(Unfinished::Unwanted { .. }) if !wanted => Ok(()),
+                done => done.map_err(|error| error.to_string()),
+            }
         };
         let ended = turn.during(work).await;
         if let Err(why) = &ended {
@@ -467,6 +486,23 @@ fn show_begun(begun: &[Record]) -> anyhow::Result<()> {
             record.cure.steps.len()
         ))?;
         print_whole(&cure_text(&record.cure, style()))?;
+    }
+    Ok(())
+}
+
+fn show_giving_back(records: &[Record]) -> anyhow::Result<()> {
+    for record in records {
+        let left = record.cure.steps.iter().skip(record.done);
+        let left: Vec<&str> = left
+            .filter(|step| step.gives_back())
+            .map(|step| step.say.as_str())
+            .collect();
+        print_whole(&format!(
+            "{}: begun at {}, and over. What it has changed for a while is given back: {}.\n",
+            record.subject,
+            record.started,
+            left.join("; ")
+        ))?;
     }
     Ok(())
 }

@@ -46,6 +46,15 @@ pub(super) enum RepairWork {
     Begin(Box<IncidentFinding>, String),
 }
 
+/// How much of a cure is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// All that is left of it.
+    Whole,
+    /// What it has changed for a while is given back: what it cures is over.
+    GiveBack,
+}
+
 /// Where a cure is carried out and recorded.
 pub(super) struct RepairTask {
     pub(super) client: Client,
@@ -85,11 +94,14 @@ impl RepairTask {
         };
         let begun = match work {
             RepairWork::Resume(record) => self.resume(&mut turn, *record).await,
-            RepairWork::Begin(finding, of) => self.begin(&mut turn, &finding, of).await,
+            RepairWork::Begin(finding, of) => {
+                let begun = self.begin(&mut turn, &finding, of).await;
+                begun.map(|record| (record, Extent::Whole))
+            }
         };
         let is_begun = begun.is_some();
         let goes_on = match begun {
-            Some(record) => self.carry_out(&mut turn, record).await,
+            Some((record, extent)) => self.carry_out(&mut turn, record, extent).await,
             None => None,
         };
         RepairEnd {
@@ -107,7 +119,7 @@ impl RepairTask {
     }
 
     /// Goes on with a cure, if what is recognised now does not say otherwise.
-    async fn resume(&self, turn: &mut Turn<'_>, record: Record) -> Option<Record> {
+    async fn resume(&self, turn: &mut Turn<'_>, record: Record) -> Option<(Record, Extent)> {
         // A person may have undone it just now.
         if !self.records.is_current(&record) {
             return None;
@@ -121,11 +133,14 @@ impl RepairTask {
                 return None;
             }
         };
-        if judged == BegunCure::GoesOn {
-            return Some(record);
+        match judged {
+            BegunCure::GoesOn => Some((record, Extent::Whole)),
+            BegunCure::GivesBack => Some((record, Extent::GiveBack)),
+            BegunCure::Superseded | BegunCure::Over => {
+                self.close(record, judged);
+                None
+            }
         }
-        self.close(record, judged);
-        None
     }
 
     /// What of a code is recognised, now that no other repair runs.
@@ -234,14 +249,23 @@ impl RepairTask {
     }
 
     /// Carries a cure out, checks whether it helped, and reports. Returns the record's name where it goes on after the pause.
-    async fn carry_out(&self, turn: &mut Turn<'_>, mut record: Record) -> Option<String> {
+    async fn carry_out(
+        &self,
+        turn: &mut Turn<'_>,
+        mut record: Record,
+        extent: Extent,
+    ) -> Option<String> {
         let (records, now, code) = (&self.records, self.now, record.code);
         let name = records.name(&record);
         let changing = turn.client();
         let mut is_unwanted = false;
         let work = async {
-            let is_wanted = || self.is_wanted(code);
+            let is_wanted = || extent == Extent::Whole && self.is_wanted(code);
             let done = carry_out(&changing, records, &mut record, now, is_wanted, |_, _| {}).await;
+            let done = match done {
+                Err(Unfinished::Unwanted { .. }) if extent == Extent::GiveBack => Ok(()),
+                done => done,
+            };
             let is_in_vain = matches!(done, Err(Unfinished::Step { .. }))
                 && !record.has_request_left()
                 && !record.has_to_give_back();

@@ -10,11 +10,9 @@ use windrow_model::reasons::Code;
 
 use super::super::incident_look::look_at_cluster;
 use super::*;
-use crate::act::testing::{ADDONS, OLD_JOB, ObjectStore, list_of, old_job};
+use crate::act::repair::ChangedObject;
+use crate::act::testing::{ADDON, ADDONS, OLD_JOB, ObjectStore, list_of, old_job};
 use crate::configuration::Configuration;
-
-/// The path of the Addon that [`ObjectStore::put_stuck_addon`] has.
-const ADDON: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/addons/pci";
 
 /// A server whose daemon cures Addons.
 struct Server {
@@ -242,6 +240,36 @@ async fn what_was_taken_for_a_while_is_given_back_after_a_restart_without_the_co
     server.configure("[drain-blocked]");
     assert!(server.look().await);
     assert_eq!(server.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(server.unfinished(), []);
+}
+
+#[tokio::test]
+async fn a_cure_of_what_is_over_gives_back_what_it_took_and_takes_nothing_more() {
+    let mut server = Server::new();
+    let job = old_job("1");
+    server.store.put(OLD_JOB, job.clone());
+    let mut switched_off = addon();
+    switched_off["spec"]["off"] = json!(true);
+    server.store.put(ADDON, switched_off.clone());
+    let goal = CureGoal::Gone {
+        path: OLD_JOB.to_owned(),
+        uid: "1".to_owned(),
+    };
+    let delete = CureStep::delete(ObjectKind::JOB, &job, "it is gone", goal, 60);
+    let [off, _, on] = <[CureStep; 3]>::try_from(off_and_on()).unwrap();
+    let mut record = server.begin("1", vec![off, delete, on]);
+    record.done = 1;
+    record.changed.push(ChangedObject {
+        step: 0,
+        before: addon(),
+        after: Some(switched_off),
+    });
+    let path = server.records().path(&record);
+    std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
+
+    assert!(server.look().await);
+    assert_eq!(server.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(server.changes_of_the_job(), [""; 0]);
     assert_eq!(server.unfinished(), []);
 }
 

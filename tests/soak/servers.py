@@ -181,7 +181,8 @@ class Faults:
 
     def work(self):
         while not self.stop.is_set():
-            how = self.chance.choice((self.cut_off, self.cut_off, self.cut_between, self.flaps, self.stands_still, self.stands_still))
+            how = self.chance.choice((self.cut_off, self.cut_between, self.flaps, self.speaks_unheard, self.loses_packets, self.is_slow,
+                                      self.resets, self.stands_still, self.stands_still, self.stands_still))
             at_work = [one for one in self.servers if self.is_at_work(one)]
             undo = how(self.chance.choice(at_work or self.servers), self.chance.uniform(15, 110))
             undo()
@@ -222,6 +223,42 @@ class Faults:
                 run("ip", "link", "set", f"s{server.number}", state)
                 self.stop.wait(self.chance.uniform(0.2, 4))
         return lambda: run("ip", "link", "set", f"s{server.number}", "up")
+
+    def speaks_unheard(self, server, seconds):
+        """One direction alone: it hears the others, and nobody hears it."""
+        return self.filtered("is not heard", f"{server.name} hears, and is not heard", server, seconds, "OUTPUT", "-o", "eth0", "-j", "DROP")
+
+    def loses_packets(self, server, seconds):
+        share = self.chance.uniform(0.05, 0.4)
+        return self.filtered("packets lost", f"{server.name} loses {share:.0%} of what is sent to it", server, seconds,
+                             "INPUT", "-i", "eth0", "-m", "statistic", "--mode", "random", "--probability", f"{share:.3f}", "-j", "DROP")
+
+    def resets(self, server, seconds):
+        """Connections end in the middle, with a reset as a proxy or a firewall sends it."""
+        share = self.chance.uniform(0.01, 0.1)
+        return self.filtered("connections reset", f"connections to {server.name} are reset, by {share:.0%} of their packets", server, seconds,
+                             "INPUT", "-i", "eth0", "-p", "tcp", "-m", "statistic", "--mode", "random", "--probability", f"{share:.3f}",
+                             "-j", "REJECT", "--reject-with", "tcp-reset")
+
+    def filtered(self, name, text, server, seconds, chain, *rule):
+        iptables = ("ip", "netns", "exec", server.net, "iptables", "-w")
+        run(*iptables, "-A", chain, *rule)
+        self.during(name, text, seconds)
+        return lambda: run(*iptables, "-D", chain, *rule)
+
+    def is_slow(self, server, seconds):
+        """A queue before the server and one behind it: requests and answers are late by seconds."""
+        kbit = self.chance.uniform(40, 400)
+        ends = (("tc", "-n", server.net), "eth0"), (("tc",), f"s{server.number}")
+        for tc, link in ends:
+            run(*tc, "qdisc", "add", "dev", link, "root", "handle", "1:", "htb", "default", "1", "r2q", "1")
+            run(*tc, "class", "add", "dev", link, "parent", "1:", "classid", "1:1", "htb", "rate", f"{kbit:.0f}kbit")
+        self.during("slow link", f"the link of {server.name} takes {kbit:.0f} kbit/s", seconds)
+
+        def mend():
+            for tc, link in ends:
+                run(*tc, "qdisc", "delete", "dev", link, "root")
+        return mend
 
     def stands_still(self, server, seconds):
         # Most tells the one that is at work, for longer than its lease counts.

@@ -9,6 +9,8 @@ use super::records::Record;
 pub enum BegunCure {
     /// It goes on where it was.
     GoesOn,
+    /// What it cures is not recognised any more, and it has changed something for a while: it gives that back, and does nothing else.
+    GivesBack,
     /// The same is recognised of other objects: this cure was not made for them.
     Superseded,
     /// What it cures is not recognised any more, and it has nothing left to ask for.
@@ -23,7 +25,8 @@ pub fn judge_begun<'f>(
     let mut found = found.into_iter();
     let found = found.find(|one| one.code == record.code && one.subject == record.subject);
     match found.map(|finding| &finding.cure) {
-        // What it has taken from others for a while it gives back, whatever is recognised.
+        // What it has taken from others for a while it gives back, whatever is recognised. It takes nothing more for what is over.
+        None if record.has_to_give_back() && record.takes_more() => BegunCure::GivesBack,
         _ if record.has_to_give_back() => BegunCure::GoesOn,
         Some(Some(cure)) if !cure.saves_the_same(&record.cure) => BegunCure::Superseded,
         None if !record.has_request_left() => BegunCure::Over,

@@ -83,6 +83,11 @@ fn a_cure_that_has_something_to_give_back_goes_on_whatever_is_recognised() {
     for found in [vec![], vec![recognised("2")]] {
         assert_eq!(judge_begun(&record, &found), BegunCure::GoesOn);
     }
+    // It takes nothing more for what is over: that other machine would stop again.
+    let takes_more = begun(vec![sets("a", 0), sets("b", 0), gives_back("a")], 1).record;
+    assert_eq!(judge_begun(&takes_more, &[]), BegunCure::GivesBack);
+    let found = [recognised("2")];
+    assert_eq!(judge_begun(&takes_more, &found), BegunCure::GoesOn);
     record.changed.clear();
     let nothing_taken = judge_begun(&record, &[recognised("2")]);
     assert_eq!(nothing_taken, BegunCure::Superseded);

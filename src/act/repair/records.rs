@@ -59,6 +59,13 @@ impl Record {
         next.filter(|_| !self.changed.is_empty()).map(|(at, _)| at)
     }
 
+    /// Is there a request left that restores nothing, and that kube-apiserver has not taken yet?
+    pub(super) fn takes_more(&self) -> bool {
+        let takes = |step: &CureStep| step.request.is_some() && !step.gives_back();
+        self.steps_left()
+            .any(|(at, step)| takes(step) && !self.was_taken(at))
+    }
+
     /// Is there a request that kube-apiserver has not taken yet?
     pub fn has_request_left(&self) -> bool {
         self.steps_left()

@@ -9,6 +9,8 @@ use crate::act::repair::{BegunCure, Record, judge_begun};
 pub(super) struct RepairPlan {
     /// The cures that were begun and go on.
     pub(super) begun: Vec<Record>,
+    /// Those that only give back what they have changed for a while: what they cure is over.
+    pub(super) giving_back: Vec<Record>,
     /// Those that are closed: another one takes their place, or what they cure is over.
     pub(super) closed: Vec<(Record, BegunCure)>,
     /// What is recognised, and not what a cure that goes on is for.
@@ -31,6 +33,7 @@ impl RepairPlan {
         for record in unfinished {
             match judge_begun(record, found) {
                 BegunCure::GoesOn => plan.begun.push(record.clone()),
+                BegunCure::GivesBack => plan.giving_back.push(record.clone()),
                 judged => plan.closed.push((record.clone(), judged)),
             }
         }
@@ -43,22 +46,29 @@ impl RepairPlan {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.begun.is_empty() && self.found.is_empty()
+        self.begun.is_empty() && self.giving_back.is_empty() && self.found.is_empty()
     }
 
     /// Is there something that it would do?
     pub(super) fn has_a_cure(&self) -> bool {
-        !self.begun.is_empty() || self.found.iter().any(|finding| finding.cure.is_some())
+        let can_begin = self.found.iter().any(|finding| finding.cure.is_some());
+        can_begin || !self.begun.is_empty() || !self.giving_back.is_empty()
     }
 
     /// Keeps what a later look still has as it was shown. Returns the subjects of the rest.
     pub(super) fn keep_what_is_still_so(&mut self, again: &Self) -> Vec<String> {
         let mut gone = Vec::new();
-        self.begun.retain(|record| {
-            let stays = again.begun.contains(record);
-            gone.extend((!stays).then(|| record.subject.clone()));
-            stays
-        });
+        let shown = [
+            (&mut self.begun, &again.begun),
+            (&mut self.giving_back, &again.giving_back),
+        ];
+        for (shown, now) in shown {
+            shown.retain(|record| {
+                let stays = now.contains(record);
+                gone.extend((!stays).then(|| record.subject.clone()));
+                stays
+            });
+        }
         self.found.retain(|shown| {
             let now = again.found.iter().find(|one| one.subject == shown.subject);
             let stays = now.is_some_and(|now| is_as_shown(shown, now));

@@ -2,12 +2,12 @@ use clap::Parser as _;
 use jiff::Timestamp;
 use serde_json::json;
 use tempfile::TempDir;
-use windrow_harvester::incidents::{CureGoal, CureStep, SavedObject};
+use windrow_harvester::incidents::{CureGoal, CureStep, ObjectChange, SavedObject};
 use windrow_harvester::objects::ObjectKind;
 
 use super::*;
 use crate::act::repair::ChangedObject;
-use crate::act::testing::{ADDONS, JOBS, OLD_JOB, ObjectStore, list_of, old_job};
+use crate::act::testing::{ADDON, ADDONS, JOBS, OLD_JOB, ObjectStore, list_of, old_job};
 use crate::layout::Layout;
 
 #[derive(clap::Parser)]
@@ -124,6 +124,35 @@ async fn a_repair_of_what_is_not_recognised_any_more_is_closed_where_it_only_wai
     assert_eq!(machine.run(&["addon-stuck", "--yes"]).await, Exit::Ok);
     assert_eq!(machine.unfinished(), []);
     assert_eq!(machine.changes_of_the_job(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_repair_of_what_is_over_gives_back_what_it_took_and_takes_nothing_more() {
+    let machine = Machine::new();
+    let mut record = machine.begin("1");
+    let addon = json!({"kind": "Addon", "metadata": {"name": "pci", "namespace": "harvester-system", "uid": "a1"}, "spec": {}});
+    let mut switched_off = addon.clone();
+    switched_off["spec"]["off"] = json!(true);
+    machine.store.put(ADDON, switched_off.clone());
+    let off = ObjectChange::of(ObjectKind::ADDON, &addon).set("/spec/off", json!(true));
+    let goal = CureGoal::Gone {
+        path: ADDON.to_owned(),
+        uid: "a1".to_owned(),
+    };
+    machine.store.put(OLD_JOB, old_job("1"));
+    let delete = record.cure.steps.remove(0);
+    record.cure.steps = vec![off.step("off", goal, 60), delete, off.step_back("on", 60)];
+    record.changed[0].before = addon;
+    record.changed[0].after = Some(switched_off);
+    let path = machine.records.path(&record);
+    std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
+
+    let exit = machine.run(&["addon-stuck", "--dry-run"]).await;
+    assert_eq!((exit, machine.unfinished().len()), (Exit::Ok, 1));
+    assert_eq!(machine.run(&["addon-stuck", "--yes"]).await, Exit::Ok);
+    assert_eq!(machine.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(machine.changes_of_the_job(), [""; 0]);
+    assert_eq!(machine.unfinished(), []);
 }
 
 #[tokio::test]
