@@ -125,6 +125,17 @@ pub async fn carry_out(
     }
 }
 
+/// Has everything come that the steps of a cure still wait for? What cannot be asked for has not.
+pub async fn has_come(client: &Client, record: &Record) -> bool {
+    for step in record.waits_left() {
+        let seen = get(client, step.goal.path()).await;
+        if !seen.is_ok_and(|seen| step.goal.is_reached(seen.as_ref())) {
+            return false;
+        }
+    }
+    true
+}
+
 async fn carry_out_step(
     client: &Client,
     records: &Records,

@@ -7,6 +7,7 @@ mod tests;
 mod undo;
 
 use std::io::{BufRead as _, IsTerminal as _};
+use std::mem;
 use std::time::Duration;
 
 use kube::Client;
@@ -22,7 +23,7 @@ use super::out::print_whole;
 use super::{Context, Exit, style};
 use crate::act::repair::{
     BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, ask_for_cluster, carry_out,
-    try_out,
+    has_come, try_out,
 };
 use crate::act::{Turn, lease_on_repairs};
 use crate::daemon::repairs::report_to_daemon;
@@ -139,7 +140,8 @@ impl Repair<'_> {
                 return Ok(Exit::Unknown);
             }
         }
-        let mut plan = RepairPlan::new(&begun, recognised.as_deref().ok());
+        let plan = RepairPlan::new(&begun, recognised.as_deref().ok());
+        let mut plan = self.tell_what_is_over(plan).await;
         show_closed(&plan.closed)?;
         if plan.is_empty() {
             if !args.dry_run && !plan.closed.is_empty() {
@@ -225,6 +227,7 @@ impl Repair<'_> {
         }
         let begun = about(unfinished, part);
         let plan = RepairPlan::new(&begun, recognised.as_deref().ok());
+        let plan = self.tell_what_is_over(plan).await;
         for (record, judged) in &plan.closed {
             let mut record = record.clone();
             self.records.close(&mut record, now())?;
@@ -234,6 +237,17 @@ impl Repair<'_> {
             }
         }
         Ok(Some(plan))
+    }
+
+    /// The same, where a cure goes on as long as something has not come that it waits for.
+    async fn tell_what_is_over(&self, mut plan: RepairPlan) -> RepairPlan {
+        for record in mem::take(&mut plan.giving_back) {
+            match has_come(&self.client, &record).await {
+                true => plan.giving_back.push(record),
+                false => plan.begun.push(record),
+            }
+        }
+        plan
     }
 
     /// Of what was shown nothing is left as it was: is it over, or is it something else?

@@ -14,7 +14,8 @@ use windrow_model::reasons::Code;
 use super::incident_look::{is_over, look_at_cluster};
 use super::repairs::{fingerprint, report_to_daemon};
 use crate::act::repair::{
-    BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, carry_out, judge_begun, try_out,
+    BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, carry_out, has_come,
+    judge_begun, try_out,
 };
 use crate::act::{ClusterLease, Turn};
 use crate::configuration::Published;
@@ -134,8 +135,10 @@ impl RepairTask {
             }
         };
         match judged {
-            BegunCure::GoesOn => Some((record, Extent::Whole)),
-            BegunCure::GivesBack => Some((record, Extent::GiveBack)),
+            BegunCure::GivesBack if self.has_come(turn, &record).await => {
+                Some((record, Extent::GiveBack))
+            }
+            BegunCure::GoesOn | BegunCure::GivesBack => Some((record, Extent::Whole)),
             BegunCure::Superseded | BegunCure::Over => {
                 self.close(record, judged);
                 None
@@ -153,6 +156,12 @@ impl RepairTask {
         let look = async { Ok(look_at_cluster(&self.client, self.now, &own).await) };
         let looked = turn.during(look).await?;
         Ok(found_of(&looked, code)?.into_iter().cloned().collect())
+    }
+
+    /// Has everything come that the cure waits for?
+    async fn has_come(&self, turn: &mut Turn<'_>, record: &Record) -> bool {
+        let asked = async { Ok(has_come(&self.client, record).await) };
+        turn.during(asked).await.unwrap_or(false)
     }
 
     /// Closes a cure that does not go on.

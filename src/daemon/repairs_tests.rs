@@ -243,9 +243,9 @@ async fn what_was_taken_for_a_while_is_given_back_after_a_restart_without_the_co
     assert_eq!(server.unfinished(), []);
 }
 
-#[tokio::test]
-async fn a_cure_of_what_is_over_gives_back_what_it_took_and_takes_nothing_more() {
-    let mut server = Server::new();
+/// A server with a cure that has switched the Addon off. It is to delete the Job, to do this, and to switch the Addon on again.
+fn with_half_a_cure(between: Vec<CureStep>) -> Server {
+    let server = Server::new();
     let job = old_job("1");
     server.store.put(OLD_JOB, job.clone());
     let mut switched_off = addon();
@@ -257,7 +257,8 @@ async fn a_cure_of_what_is_over_gives_back_what_it_took_and_takes_nothing_more()
     };
     let delete = CureStep::delete(ObjectKind::JOB, &job, "it is gone", goal, 60);
     let [off, _, on] = <[CureStep; 3]>::try_from(off_and_on()).unwrap();
-    let mut record = server.begin("1", vec![off, delete, on]);
+    let steps = [vec![off, delete], between, vec![on]].concat();
+    let mut record = server.begin("1", steps);
     record.done = 1;
     record.changed.push(ChangedObject {
         step: 0,
@@ -266,11 +267,25 @@ async fn a_cure_of_what_is_over_gives_back_what_it_took_and_takes_nothing_more()
     });
     let path = server.records().path(&record);
     std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
+    server
+}
 
+#[tokio::test]
+async fn a_cure_of_what_is_over_gives_back_what_it_took_and_takes_nothing_more() {
+    let mut server = with_half_a_cure(Vec::new());
     assert!(server.look().await);
     assert_eq!(server.store.object(ADDON)["spec"], json!({}));
     assert_eq!(server.changes_of_the_job(), [""; 0]);
     assert_eq!(server.unfinished(), []);
+}
+
+#[tokio::test]
+async fn a_cure_goes_on_while_what_it_waits_for_has_not_come_although_nothing_is_recognised() {
+    let mut server = with_half_a_cure(vec![waits()]);
+    assert!(server.look().await);
+    assert_eq!(server.store.object(ADDON)["spec"], json!({"off": true}));
+    assert_eq!(server.changes_of_the_job(), [format!("DELETE {OLD_JOB}")]);
+    assert_eq!(server.unfinished().len(), 1);
 }
 
 #[tokio::test]

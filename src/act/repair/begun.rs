@@ -9,7 +9,9 @@ use super::records::Record;
 pub enum BegunCure {
     /// It goes on where it was.
     GoesOn,
-    /// What it cures is not recognised any more, and it has changed something for a while: it gives that back, and does nothing else.
+    /// What it cures is not recognised any more, and it has changed something for a while: once [`super::has_come`] what it waits
+    /// for, it gives that back, and does nothing else. Until then it goes on: a container that crashes again and again runs
+    /// between two crashes.
     GivesBack,
     /// The same is recognised of other objects: this cure was not made for them.
     Superseded,

@@ -78,6 +78,12 @@ impl Record {
         changed.any(|changed| changed.step == step && changed.after.is_some())
     }
 
+    /// The steps left that only wait.
+    pub(super) fn waits_left(&self) -> impl Iterator<Item = &CureStep> {
+        let steps = self.steps_left().map(|(_, step)| step);
+        steps.filter(|step| step.request.is_none())
+    }
+
     fn steps_left(&self) -> impl Iterator<Item = (usize, &CureStep)> {
         self.cure.steps.iter().enumerate().skip(self.done)
     }
