@@ -125,6 +125,30 @@ pub async fn carry_out(
     }
 }
 
+/// Gives back what a cure has changed for a while, and does nothing else of it. `tell` is called at the beginning of each step that
+/// gives something back.
+///
+/// # Errors
+///
+/// Why not everything could be given back.
+pub async fn give_back(
+    client: &Client,
+    records: &Records,
+    record: &mut Record,
+    now: impl Fn() -> Timestamp,
+    mut tell: impl FnMut(usize, &CureStep),
+) -> Result<(), Unfinished> {
+    let tell = |number, step: &CureStep| {
+        if step.gives_back() {
+            tell(number, step);
+        }
+    };
+    match carry_out(client, records, record, now, || false, tell).await {
+        Err(Unfinished::Unwanted { .. }) => Ok(()),
+        done => done,
+    }
+}
+
 /// Has everything come that the steps of a cure still wait for? What cannot be asked for has not.
 pub async fn has_come(client: &Client, record: &Record) -> bool {
     for step in record.waits_left() {

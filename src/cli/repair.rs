@@ -22,7 +22,7 @@ use super::manual::who;
 use super::out::print_whole;
 use super::{Context, Exit, style};
 use crate::act::repair::{
-    BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, ask_for_cluster, carry_out,
+    BegunCure, Record, Records, RequestOutcome, Worker, ask_for_cluster, carry_out, give_back,
     has_come, try_out,
 };
 use crate::act::{Turn, lease_on_repairs};
@@ -406,15 +406,13 @@ impl Repair<'_> {
         let client = turn.client();
         let work = async {
             let tell = |number, step: &CureStep| {
-                if wanted || step.gives_back() {
-                    let _ = print_whole(&format!("{}. {}\n", number + 1, step.say));
-                }
+                let _ = print_whole(&format!("{}. {}\n", number + 1, step.say));
             };
-            let done = carry_out(&client, &self.records, record, now, || wanted, tell);
-            match done.await {
-                Err(Unfinished::Unwanted { .. }) if !wanted => Ok(()),
-                done => done.map_err(|error| error.to_string()),
-            }
+            let done = match wanted {
+                true => carry_out(&client, &self.records, record, now, || true, tell).await,
+                false => give_back(&client, &self.records, record, now, tell).await,
+            };
+            done.map_err(|error| error.to_string())
         };
         let ended = turn.during(work).await;
         if let Err(why) = &ended {

@@ -14,7 +14,7 @@ use windrow_model::reasons::Code;
 use super::incident_look::{is_over, look_at_cluster};
 use super::repairs::{fingerprint, report_to_daemon};
 use crate::act::repair::{
-    BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, carry_out, has_come,
+    BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, carry_out, give_back, has_come,
     judge_begun, try_out,
 };
 use crate::act::{ClusterLease, Turn};
@@ -269,11 +269,14 @@ impl RepairTask {
         let changing = turn.client();
         let mut is_unwanted = false;
         let work = async {
-            let is_wanted = || extent == Extent::Whole && self.is_wanted(code);
-            let done = carry_out(&changing, records, &mut record, now, is_wanted, |_, _| {}).await;
-            let done = match done {
-                Err(Unfinished::Unwanted { .. }) if extent == Extent::GiveBack => Ok(()),
-                done => done,
+            let is_wanted = || self.is_wanted(code);
+            let done = match extent {
+                Extent::Whole => {
+                    carry_out(&changing, records, &mut record, now, is_wanted, |_, _| {}).await
+                }
+                Extent::GiveBack => {
+                    give_back(&changing, records, &mut record, now, |_, _| {}).await
+                }
             };
             let is_in_vain = matches!(done, Err(Unfinished::Step { .. }))
                 && !record.has_request_left()
