@@ -4,6 +4,7 @@
 //! in what carries its actions out. Pure: no I/O, no clock. Nothing that a decision found is kept but its
 //! ledger.
 
+mod adopt;
 mod by_hand;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use windrow_model::findings::Finding;
-use windrow_model::manifest::{self, BaseName, FileContent, ManifestPath, MarkerPath, ObjectRef};
+use windrow_model::manifest::{self, BaseName, FileContent, ManifestPath, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::readiness::{self, ObjectSeen, ObservedCluster};
@@ -21,9 +22,7 @@ use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 use super::action::{Action, Event};
 use super::decision::{Decision, decide};
 use super::interests::interests;
-use super::ledger::{
-    AlreadyReported, Cause, ClusterIdentity, FileStage, Ledger, LedgerEntry, Manual,
-};
+use super::ledger::{ClusterIdentity, Ledger, LedgerEntry};
 use super::mark::Mark;
 use super::observation::{
     ClusterEvent, Directory, FileChange, Forgotten, Interests, Marker, MarkerTrouble, Observation,
@@ -148,6 +147,7 @@ impl StagingState {
             self.examined = Arc::new(examined);
             self.link();
         }
+        self.adopt_applied_once();
     }
 
     /// Examines a file whose content was read; `None` when it is the file that is known.
@@ -183,46 +183,6 @@ impl StagingState {
         }
         let forgotten = &mut self.forgotten;
         self.observation.forget_all_but(&interests, forgotten);
-    }
-
-    /// Takes over markers of ours that the ledger knows nothing of: the ledger was lost, or an older state
-    /// of the disk came back.
-    fn adopt_markers(&mut self) {
-        let is_known = |ledger: &Ledger, mark: &Mark| ledger.files.contains_key(&mark.file);
-        let markers = self.observation.markers.values();
-        let mut new: Vec<(&MarkerPath, Arc<Mark>)> = markers
-            .filter_map(|marker| Some((&marker.path, marker.mark.clone()?)))
-            .filter(|(_, mark)| mark.code != Code::Provisional && !is_known(&self.ledger, mark))
-            .collect();
-        new.sort_unstable_by_key(|(path, _)| *path);
-        for (_, mark) in new {
-            // A marker may have been copied into other directories: the first counts.
-            if is_known(&self.ledger, &mark) {
-                continue;
-            }
-            // It is of an earlier process. Where it says otherwise, the clock was set back.
-            let since = mark.since.min(self.observation.started);
-            let state = match mark.code {
-                Code::HeldAppliedOnce => FileStage::Applied { cause: Cause::Met },
-                code => FileStage::Held {
-                    code,
-                    why: mark.why.clone(),
-                },
-            };
-            let manual = (mark.code == Code::HeldByHand)
-                .then(|| Box::new(Manual::from_marker(&mark.why, since)));
-            Arc::make_mut(&mut self.ledger).files.insert(
-                mark.file.clone(),
-                Arc::new(LedgerEntry {
-                    digest: mark.digest.clone(),
-                    first_seen: since,
-                    since,
-                    state,
-                    reported: AlreadyReported::default(),
-                    manual,
-                }),
-            );
-        }
     }
 
     /// Takes in a change of the cluster.

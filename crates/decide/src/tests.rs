@@ -10,6 +10,7 @@ mod learned;
 mod markers;
 mod needs;
 mod node;
+mod once;
 mod properties;
 mod same_pass;
 mod shown;
@@ -415,23 +416,6 @@ fn a_file_of_which_something_could_be_applied_is_released_at_its_deadline_and_a_
             .count(),
         1
     );
-}
-
-#[test]
-fn apply_once_keeps_the_file_from_rke2_after_it_was_applied_and_over_a_lost_ledger() {
-    let once = annotated("a", "windrow.dev/apply: once");
-    let mut node = Node::new(&[("a.yaml", &once)]);
-    node.api();
-    node.tick();
-    assert!(node.held().is_empty());
-    node.applied("a.yaml");
-    node.tick();
-    assert_eq!(node.held(), ["a.yaml"]);
-    node.ledger_on_disk = Ledger::default();
-    node.restart();
-    let decision = node.tick();
-    assert_eq!(node.held(), ["a.yaml"]);
-    assert_eq!(decision.status.staging.held[0].code, Code::HeldAppliedOnce);
 }
 
 #[test]

@@ -1,0 +1,80 @@
+//! What the markers of an earlier process say and its ledger does not.
+
+use std::sync::Arc;
+
+use windrow_model::manifest::MarkerPath;
+use windrow_model::reasons::Code;
+
+use super::StagingState;
+use crate::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
+use crate::mark::Mark;
+
+impl StagingState {
+    /// Takes over markers of ours that the ledger knows nothing of: the ledger was lost, or an older state
+    /// of the disk came back.
+    pub(super) fn adopt_markers(&mut self) {
+        let is_known = |ledger: &Ledger, mark: &Mark| ledger.files.contains_key(&mark.file);
+        let markers = self.observation.markers.values();
+        let mut new: Vec<(MarkerPath, Arc<Mark>)> = markers
+            .filter_map(|marker| Some((marker.path.clone(), marker.mark.clone()?)))
+            .filter(|(_, mark)| mark.code != Code::Provisional && !is_known(&self.ledger, mark))
+            .collect();
+        new.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for (_, mark) in new {
+            // A marker may have been copied into other directories: the first counts.
+            if is_known(&self.ledger, &mark) {
+                continue;
+            }
+            self.adopt(&mark);
+        }
+    }
+
+    /// Enters in the ledger what a marker says.
+    fn adopt(&mut self, mark: &Mark) {
+        // It is of an earlier process. Where it says otherwise, the clock was set back.
+        let since = mark.since.min(self.observation.started);
+        let state = match mark.code {
+            Code::HeldAppliedOnce => FileStage::Applied { cause: Cause::Met },
+            code => FileStage::Held {
+                code,
+                why: mark.why.clone(),
+            },
+        };
+        let manual = (mark.code == Code::HeldByHand)
+            .then(|| Box::new(Manual::from_marker(&mark.why, since)));
+        let entry = LedgerEntry {
+            digest: mark.digest.clone(),
+            first_seen: since,
+            since,
+            state,
+            reported: AlreadyReported::default(),
+            manual,
+        };
+        let files = &mut Arc::make_mut(&mut self.ledger).files;
+        files.insert(mark.file.clone(), Arc::new(entry));
+    }
+
+    /// A marker is written before the ledger. Where the process ended in between, the marker alone says that RKE2 has applied what is to be
+    /// applied once, and RKE2 would apply it again before it can be asked.
+    pub(super) fn adopt_applied_once(&mut self) {
+        let markers = self.observation.markers.values();
+        let marks = markers.filter_map(|marker| marker.mark.clone());
+        let once: Vec<Arc<Mark>> = marks
+            .filter(|mark| mark.code == Code::HeldAppliedOnce && self.is_news(mark))
+            .collect();
+        for mark in once {
+            self.adopt(&mark);
+        }
+    }
+
+    /// Is this marker about what is in its file, and does the ledger not say the same? What a person lets go is to be applied again.
+    fn is_news(&self, mark: &Mark) -> bool {
+        let mut files = self.plan.files.iter();
+        let entry = self.ledger.files.get(&mark.file);
+        files.any(|file| file.path == mark.file && file.digest == mark.digest)
+            && entry.is_some_and(|entry| {
+                let is_released = matches!(entry.state, FileStage::Released { .. });
+                entry.manual.is_none() && (entry.digest != mark.digest || is_released)
+            })
+    }
+}
