@@ -49,11 +49,13 @@ pub fn decide(
         .iter()
         .map(|need| readiness::holds(&need.target, &need.condition, rules, observation))
         .collect();
+    let held_names = ledger.held_names();
     let context = DecisionContext {
         staging: &settings.staging,
         plan,
         observation,
         ledger,
+        held_names: &held_names,
         needs: &needs,
         now,
     };

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
-use windrow_model::manifest::ManifestPath;
+use windrow_model::manifest::{BaseName, ManifestPath};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::NodeMemory;
 
@@ -72,6 +72,15 @@ impl Ledger {
             }
         }
         Ok((ledger, lost))
+    }
+
+    /// The names that a person holds, and what was said. A hold is meant for the name, whichever files have it.
+    pub(super) fn held_names(&self) -> BTreeMap<BaseName, &Manual> {
+        let by_hand = self.files.iter().filter_map(|(path, entry)| {
+            let manual = entry.manual.as_deref().filter(|manual| manual.hold)?;
+            Some((path.name(), manual))
+        });
+        by_hand.collect()
     }
 }
 

@@ -10,18 +10,19 @@
 //! Forward only: Released and Applied never go back for the same content. New content starts over. The one exception is a file that was
 //! released because of what RKE2 applies before it in the same pass: until it is applied, it is decided again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use foldhash::HashMap;
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use windrow_model::manifest::{AddonName, ManifestPath};
+use windrow_model::manifest::{AddonName, BaseName, ManifestPath};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::NeedState;
 use windrow_plan::rules::Tier;
 use windrow_plan::{FileId, FileObstacle, NeedId, NextPass, Plan, PlanFile, TakenFiles, TakenUp};
 
-use super::ledger::{Cause, FileStage, Ledger, LedgerEntry};
+use super::ledger::{Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::OnFailure;
 use super::observation::{Addon, MarkerTrouble, Observation};
 use crate::settings::Staging;
@@ -90,6 +91,8 @@ pub(super) struct DecisionContext<'a> {
     pub(super) observation: &'a Observation,
     /// The ledger before the decision.
     pub(super) ledger: &'a Ledger,
+    /// Names that a person holds: whichever files have them, and whether those were there when the person said so.
+    pub(super) held_names: &'a BTreeMap<BaseName, &'a Manual>,
     /// The state of every need of the plan.
     pub(super) needs: &'a [NeedState],
     pub(super) now: Timestamp,
@@ -204,7 +207,7 @@ impl DecisionContext<'_> {
         }
         let known = entry.filter(|entry| entry.digest == file.digest);
         let manual = entry.and_then(|entry| entry.manual.as_ref());
-        if let Some(manual) = manual.filter(|manual| manual.hold) {
+        if let Some(manual) = self.held_names.get(&file.name) {
             return Some(FileOutcome::Hold(Box::new(FileHold::without_end(
                 Code::HeldByHand,
                 manual.why(),

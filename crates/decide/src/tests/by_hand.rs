@@ -125,3 +125,32 @@ fn a_hold_that_is_read_back_from_its_marker_says_the_same() {
     node.restart();
     assert_eq!(why(&mut node), before);
 }
+
+#[test]
+fn a_hold_by_hand_is_of_the_name_whichever_files_have_it() {
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    let manual = Manual {
+        hold: true,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "testing".to_owned(),
+    };
+    node.api();
+    node.state
+        .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), manual, node.now)
+        .unwrap();
+    node.tick();
+    node.files.remove("a.yaml");
+    node.files.insert("sub/a.yaml".to_owned(), free("b"));
+    node.scan();
+    let decision = node.tick();
+    assert_eq!(decision.status.staging.held[0].code, Code::HeldByHand);
+    assert!(node.markers.contains_key(&marker_of("a.yaml")));
+    node.restart();
+    let decision = node.tick();
+    assert_eq!(decision.status.staging.held[0].file, "sub/a.yaml");
+    release(&mut node, "sub/a.yaml");
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    assert!(node.markers.is_empty());
+}
