@@ -131,10 +131,12 @@ impl DecisionContext<'_> {
         match &file.refused {
             Some(why) => self.refused(why, began),
             None => {
+                // As long as its marker is there RKE2 cannot be on its way to it.
+                let is_shown = !self.observation.markers.contains_key(&file.name);
                 let wait = Wait {
                     waited: known.is_some(),
                     began,
-                    relied: known.is_some_and(relies_on_pass),
+                    relied: is_shown && known.is_some_and(relies_on_pass),
                 };
                 self.decide_by_needs(id, pass, &wait)
             }
@@ -155,7 +157,8 @@ impl DecisionContext<'_> {
             || marker.is_some_and(|marker| marker.path != file.path.marker());
         (!stays).then_some(TakenUp {
             is_new,
-            is_hidden: marker.is_some(),
+            // Only what had nothing to wait for was never hidden.
+            was_hidden: marker.is_some() || *outcome != FileOutcome::Release(Cause::Free),
         })
     }
 

@@ -9,7 +9,7 @@
 //! And where a field merely names an object, the file that brings it may come later in the same pass too: waiting for the next pass would cost
 //! a poll, and what Kubernetes' own controllers make of the object is tried again a moment later ([`Requirement::may_come_first`]).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_model::reasons::Code;
@@ -55,15 +55,15 @@ pub enum SlowEffect {
 pub struct TakenUp {
     /// Has RKE2 still to apply this content?
     pub is_new: bool,
-    /// Is there a marker that has to go before? Then the pass may begin before it went.
-    pub is_hidden: bool,
+    /// Was it ever hidden? Then RKE2 may be looking at the directory now and have found it hidden.
+    pub was_hidden: bool,
 }
 
 impl TakenUp {
     /// A file that was never hidden, in RKE2's first pass.
     pub(super) const FIRST: Self = Self {
         is_new: true,
-        is_hidden: false,
+        was_hidden: false,
     };
 }
 
@@ -76,8 +76,6 @@ pub struct NextPass<'p> {
     plan: &'p Plan,
     /// What the whole pass takes up, as far as that is known before it is played.
     whole: &'p TakenFiles,
-    /// Files that share their name with another.
-    namesakes: HashSet<FileId>,
     /// How each file is taken up, as far as others may rely on it.
     files: TakenFiles,
     /// Objects that were written before, and writes of kube-apiserver that are still due for definitions among them.
@@ -95,7 +93,6 @@ impl<'p> NextPass<'p> {
         Self {
             plan,
             whole,
-            namesakes: plan.namesakes.iter().flatten().copied().collect(),
             files: HashMap::new(),
             written: 0,
             due: 0,
@@ -111,7 +108,7 @@ impl<'p> NextPass<'p> {
         if taken.is_new {
             self.add_effects(file);
         }
-        if self.is_reliable(id, file) {
+        if is_reliable(file) {
             self.files.insert(id, taken);
         }
     }
@@ -145,16 +142,6 @@ impl<'p> NextPass<'p> {
         self.written += objects;
     }
 
-    /// May others rely on what a file brings? Not where it is not ours, RKE2 refuses some of it, or another file shares its name (one
-    /// marker hides both) or its Addon (each takes away what the other brought).
-    fn is_reliable(&self, id: FileId, file: &PlanFile) -> bool {
-        file.owner.is_none()
-            && file.skipped.is_none()
-            && file.refused.is_none()
-            && file.trouble.is_none()
-            && !self.namesakes.contains(&id)
-    }
-
     /// Will the pass have met this requirement when it reaches the file that has it? Every file before that one was entered.
     /// `relied` says that the file was released because of it, and RKE2 may be on its way to it.
     pub fn meets(&self, id: FileId, requirement: &Requirement, relied: bool) -> bool {
@@ -164,7 +151,7 @@ impl<'p> NextPass<'p> {
         let (file, brings) = (&self.plan.files[id], &self.plan.files[provider]);
         if requirement.may_come_first
             && let Some(taken) = self.whole.get(&provider)
-            && self.is_reliable(provider, brings)
+            && is_reliable(brings)
         {
             return relied || taken.is_new && !self.is_disturbed(file);
         }
@@ -178,7 +165,7 @@ impl<'p> NextPass<'p> {
             return true;
         }
         // RKE2 looks at one directory after the other: only in the same one it sees both markers at once.
-        let seen_together = !taken.is_hidden || directory(&file.path) == directory(&brings.path);
+        let seen_together = !taken.was_hidden || directory(&file.path) == directory(&brings.path);
         taken.is_new && seen_together && self.is_in_time(requirement) && !self.is_disturbed(file)
     }
 
@@ -209,6 +196,12 @@ impl<'p> NextPass<'p> {
                     .any(|one| namespace == Some(*one))
         })
     }
+}
+
+/// May others rely on what a file that is taken up brings? Not where RKE2 refuses some of it, or another file shares its Addon (each takes
+/// away what the other brought), and so not where one shares its name, which one marker hides.
+fn is_reliable(file: &PlanFile) -> bool {
+    file.skipped.is_none() && file.trouble.is_none()
 }
 
 fn directory(path: &str) -> &str {

@@ -180,6 +180,48 @@ fn in_another_directory_a_file_follows_only_when_nothing_hides_the_first_any_mor
 }
 
 #[test]
+fn in_another_directory_a_file_follows_one_that_was_held_when_rke2_has_applied_that() {
+    let first = format!("{WIDGET}---\n{}", space("t"));
+    let mut node = Node::new(&[("a/a.yaml", &first), ("b/b.yaml", &object("o", "t"))]);
+    node.api();
+    node.tick();
+    assert_eq!(node.held(), ["a/a.yaml", "b/b.yaml"]);
+    node.later(11);
+    for _ in 0..2 {
+        node.tick();
+        assert_eq!(
+            node.held(),
+            ["b/b.yaml"],
+            "RKE2 may have found a/a.yaml hidden and look at b/ now"
+        );
+    }
+    node.exists(space_id());
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn what_relies_on_others_is_decided_anew_as_long_as_its_marker_is_there() {
+    let mut node = Node::new(&[("b.yaml", &object("o", "t"))]);
+    node.api();
+    node.tick();
+    node.files.insert("a.yaml".to_owned(), space("t"));
+    node.scan();
+    // The disk does not let the marker go.
+    for action in &node.state.decide(node.now).actions {
+        if !matches!(action, Action::Lift { .. }) {
+            node.act(action);
+        }
+    }
+    assert_eq!(state_of(&node, "b.yaml"), RELIES);
+    node.applied("a.yaml");
+    node.observe(ClusterEvent::Object(space_id(), ObjectSeen::Absent));
+    node.tick();
+    assert!(node.markers.contains_key(&marker_of("b.yaml")));
+    assert!(matches!(state_of(&node, "b.yaml"), FileStage::Held { .. }));
+}
+
+#[test]
 fn what_was_applied_already_is_not_applied_again_for_a_new_file() {
     let mut node = Node::new(&[("a.yaml", &space("t"))]);
     node.api();
