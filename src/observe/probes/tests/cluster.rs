@@ -1,11 +1,11 @@
 //! kube-apiserver and the health endpoints.
 
-use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::answer::ProbeAnswer;
 use crate::observe::probes::kubernetes::{Ask, Credential};
 use crate::observe::probes::upgrade::SignMemory;
 use crate::observe::probes::{cluster, components};
+use crate::testing::replies::{ServerReply, TestServer};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::Transition;
 

@@ -8,10 +8,10 @@ use windrow_plan::readiness::node::{
 };
 use windrow_plan::rules::Expression;
 
-use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::custom;
 use crate::observe::probes::looks::Looks;
+use crate::testing::replies::{ServerReply, TestServer};
 
 pub(super) fn probe(question: CustomQuestion) -> CustomProbe {
     CustomProbe {
