@@ -134,9 +134,7 @@ impl FollowedKind {
                 Ok(()) => return,
                 Err(failure) => self.log_failure(&failure),
             }
-            if began.elapsed() > Duration::from_secs(10) {
-                pauses.reset();
-            }
+            pauses.reset_if_held(began.elapsed());
             pauses.wait().await;
         }
     }
