@@ -281,3 +281,43 @@ impl FollowedKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(uid: &str, status: &str) -> ObjectMetadata {
+        let labels = [("name", "rke2-canal"), ("status", status)];
+        ObjectMetadata {
+            name: format!("name-of-{uid}"),
+            uid: uid.to_owned(),
+            labels: labels
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            ..ObjectMetadata::default()
+        }
+    }
+
+    fn is_reported(kind: &mut FollowedKind, uid: &str, status: &str) -> bool {
+        let definitions = NewDefinitions::default();
+        let seen = kind.sighting(&object(uid, status), &definitions, false);
+        seen.is_some()
+    }
+
+    #[test]
+    fn each_object_is_reported_once_and_a_release_again_with_each_status() {
+        let of = |meaning| WATCHED.iter().find(|kind| kind.meaning == meaning).unwrap();
+        let mut objects = FollowedKind::new(of(Meaning::Object));
+        let mut releases = FollowedKind::new(of(Meaning::Release));
+        for (uid, status, object, release) in [
+            ("1", "deployed", true, true),
+            ("2", "deployed", true, true),
+            ("1", "deployed", false, false),
+            ("1", "failed", false, true),
+            ("2", "superseded", false, false),
+        ] {
+            let found = [&mut objects, &mut releases].map(|kind| is_reported(kind, uid, status));
+            assert_eq!(found, [object, release], "{uid} {status}");
+        }
+    }
+}
