@@ -193,9 +193,10 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
         text(&value, "/apiVersion").to_owned(),
         text(&value, "/kind").to_owned(),
     );
-    let items = match value.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) if kind.ends_with("List") => items,
-        _ if !kind.is_empty() && value.pointer("/metadata/name").is_some() => {
+    let is_named = value.pointer("/metadata/name").is_some();
+    let items = match value.get_mut("items") {
+        Some(Value::Array(items)) if kind.ends_with("List") => std::mem::take(items),
+        _ if !kind.is_empty() && is_named => {
             objects.add(value);
             return true;
         }
@@ -264,6 +265,16 @@ mod tests {
         assert!(objects.all(ObjectKind::VM).is_err());
         let alone = saved(&directory.path().join("one.json")).unwrap().objects;
         assert_eq!(alone.all(ObjectKind::KUBEVIRT).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn an_object_that_has_items_of_its_own_is_no_list_and_keeps_them() {
+        let widget = serde_json::json!({"apiVersion": "example.com/v1", "kind": "Widget",
+            "metadata": {"name": "a"}, "items": [{"metadata": {"name": "b"}}]});
+        let mut objects = Objects::default();
+        assert!(take(&mut objects, widget.clone()));
+        let kind = GroupKind::new("example.com", "Widget");
+        assert_eq!(objects.list(&kind).unwrap(), [widget]);
     }
 
     #[test]
