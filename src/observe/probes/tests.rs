@@ -9,6 +9,7 @@ mod machine;
 mod platform;
 mod schedule;
 mod upgrade;
+mod webhooks;
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,8 +22,8 @@ use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, specs};
 use super::context::{Endpoints, ProbeContext};
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
-
 use crate::testing::replies::TestServer;
+
 /// A node below a temporary directory.
 struct TestNode {
     root: tempfile::TempDir,
