@@ -209,3 +209,42 @@ async fn run(collection: &Collection<'_>, words: &[&str]) -> Result<CommandOutpu
         truncated,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tokio::time::Instant;
+    use windrow_harvester::incidents::OwnNode;
+
+    use super::super::collection::Wanted;
+    use super::*;
+    use crate::archive::Collected;
+    use crate::layout::Layout;
+
+    #[tokio::test]
+    async fn output_that_is_too_long_is_cut_off_and_says_so() {
+        let wanted = Wanted {
+            layout: Layout::new("/nowhere"),
+            live: true,
+            manifests: false,
+            own: OwnNode::default(),
+            plain: BTreeSet::new(),
+            patience: PATIENCE,
+        };
+        let mut into = Collected::default();
+        let collection = Collection {
+            wanted: &wanted,
+            until: Instant::now() + Duration::from_secs(600),
+            bytes: 0,
+            into: &mut into,
+            on_progress: &mut |_| {},
+        };
+        for (length, truncated) in [(LARGEST, false), (LARGEST + 1, true)] {
+            let bytes = format!("--bytes={length}");
+            let words = ["head", &bytes, "/dev/zero"];
+            let out = run(&collection, &words).await.unwrap();
+            assert_eq!((out.text.len(), out.truncated), (LARGEST, truncated));
+        }
+    }
+}
