@@ -306,6 +306,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_to_a_spool_is_a_request_and_nothing_beside_or_below_it_is() {
+        let spools = ["/run/windrow/requests", "/var/lib/windrow/requests"].map(PathBuf::from);
+        let is_in = |path: &str| in_spools(&spools, &Event::default().add_path(path.into()));
+        assert!(is_in("/run/windrow/requests/1.json"));
+        assert!(is_in("/var/lib/windrow/requests/1.json"));
+        for elsewhere in [
+            "/data/server/manifests/a.yaml",
+            "/run/windrow/requests",
+            "/run/windrow/requests/1/2.json",
+        ] {
+            assert!(!is_in(elsewhere), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn the_watch_points_somewhere_new_once_and_again_when_the_directory_appears() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("server/manifests");
+        let spools = ["a", "b"].map(|name| root.path().join(name));
+        let mut watch = FileWatch::new(directory.clone(), spools, |_| {}).unwrap();
+        let mut aim = || watch.aim().unwrap();
+        assert!(aim() && !aim());
+        fs::create_dir_all(&directory).unwrap();
+        assert!(aim() && !aim());
+    }
+
+    #[test]
     fn a_directory_that_is_moved_in_is_looked_into() {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("charts")).unwrap();
