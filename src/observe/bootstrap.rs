@@ -14,7 +14,9 @@ use crate::layout::Layout;
 
 /// Fewer restarts are no loop.
 const MANY: u32 = 5;
-/// How long journalctl may take.
+/// The program that prints the journal.
+const JOURNALCTL: &str = "journalctl";
+/// How long it may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How far back it looks, and how much it prints at most.
 const SINCE: &str = "--since=-30min";
@@ -33,7 +35,7 @@ pub async fn webhook_breaks(layout: &Layout) -> Option<WebhookBreaks> {
     if !layout.is_this_machine() || is_there(DONE) || logs.is_empty() {
         return None;
     }
-    let breaks = WebhookBreaks::read(&journal("rancherd.service").await?)?;
+    let breaks = WebhookBreaks::read(&journal(JOURNALCTL, "rancherd.service").await?)?;
     let mut newest = logs.iter().take(LOGS).filter_map(|log| tail(log));
     let panic = newest.find_map(|log| webhook_panic(&log));
     Some(WebhookBreaks { panic, ..breaks })
@@ -54,7 +56,7 @@ pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
     if unit.is_active() || unit.is_down() || unit.restarts < MANY {
         return None;
     }
-    let journal = journal(RKE2_SERVER).await?;
+    let journal = journal(JOURNALCTL, RKE2_SERVER).await?;
     Some(ServerStarts {
         restarts: unit.restarts,
         etcd_answers: probes::etcd_answers().await,
@@ -63,9 +65,9 @@ pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
 }
 
 /// Its lines begin with seconds since 1970, and name the process.
-async fn journal(unit: &str) -> Option<String> {
+async fn journal(journalctl: &str, unit: &str) -> Option<String> {
     let unit = format!("--unit={unit}");
-    let mut command = Command::new("journalctl");
+    let mut command = Command::new(journalctl);
     command
         .args([
             &unit,
@@ -79,4 +81,19 @@ async fn journal(unit: &str) -> Option<String> {
         .kill_on_drop(true);
     let answer = tokio::time::timeout(PATIENCE, command.output()).await;
     Some(String::from_utf8_lossy(&answer.ok()?.ok()?.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_journal_of_one_unit_is_asked_for_with_seconds_since_1970() {
+        // `echo` says what journalctl would be asked.
+        let asked = journal("echo", RKE2_SERVER).await.unwrap();
+        for word in ["--unit=rke2-server.service", "--output=short-unix"] {
+            assert!(asked.split_whitespace().any(|one| one == word), "{asked}");
+        }
+        assert_eq!(journal("/nonexistent/journalctl", RKE2_SERVER).await, None);
+    }
 }
