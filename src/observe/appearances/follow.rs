@@ -284,7 +284,36 @@ impl FollowedKind {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::tests::source;
     use super::*;
+    use crate::testing::replies::{ServerReply, TestServer};
+
+    #[tokio::test]
+    async fn a_server_that_ends_every_watch_at_once_is_asked_again_after_a_pause() {
+        let watches = Arc::new(AtomicUsize::new(0));
+        let counted = watches.clone();
+        let server = TestServer::http(move |target| {
+            if !target.contains("watch=true") {
+                return ServerReply::ok(r#"{"metadata": {"resourceVersion": "9"}, "items": []}"#);
+            }
+            match counted.fetch_add(1, Ordering::Relaxed) {
+                0 => ServerReply::ok(""),
+                _ => ServerReply::Http(500, "{}".to_owned()),
+            }
+        })
+        .await;
+        let place = tempfile::tempdir().unwrap();
+        let (source, _seen) = source(&place, &server.url);
+        let mut kind = FollowedKind::new(&WATCHED[1]);
+        let definitions = NewDefinitions::default();
+        let ended = kind.round(&source, &definitions, &mut true).await;
+        let said = ended.unwrap_err().to_string();
+        assert!(said.contains("watches end at once"), "{said}");
+        assert_eq!(watches.load(Ordering::Relaxed), 1);
+    }
 
     fn object(uid: &str, status: &str) -> ObjectMetadata {
         let labels = [("name", "rke2-canal"), ("status", status)];

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use windrow_decide::flight::{Appeared, ObjectMetadata};
 
 use super::definitions::NewDefinitions;
-use super::requests::{Change, Item, Resource, Watch};
+use super::requests::{Change, Item, Resource, Watch, read_lines};
 use super::{Sighting, Source, version};
 use crate::apiserver::served_list::ServedList;
 use crate::apiserver::{ApiServer, Connection, RequestFailure};
@@ -106,6 +106,17 @@ async fn a_line_of_a_watch_is_one_change_however_it_comes() {
     }
 }
 
+#[test]
+fn lines_are_read_up_to_the_first_that_is_none_however_they_come() {
+    let line = json!({"type": "ADDED", "object": object("a", 0)}).to_string() + "\n";
+    for piece in [1, 7, 1 << 20] {
+        let (read, wrong) = read_lines((line.repeat(3) + "half a l").as_bytes(), piece);
+        assert_eq!((read, wrong), (3, None), "{piece}");
+        let (read, wrong) = read_lines(format!("{line}<html>\n{line}").as_bytes(), piece);
+        assert!(read == 1 && wrong.is_some(), "{piece}");
+    }
+}
+
 #[tokio::test]
 async fn a_watch_that_cannot_be_read_is_a_failure_and_an_old_version_is_not_taken_over() {
     let endless = format!("{{\"type\":\"ADDED\",\"object\":\"{}", "x".repeat(5 << 20));
@@ -157,7 +168,10 @@ fn kubernetes(target: &str) -> ServerReply {
 }
 
 /// A source that asks this server, and what it sends.
-fn source(place: &tempfile::TempDir, url: &str) -> (Source, mpsc::Receiver<Vec<Sighting>>) {
+pub(super) fn source(
+    place: &tempfile::TempDir,
+    url: &str,
+) -> (Source, mpsc::Receiver<Vec<Sighting>>) {
     let kubeconfig = place.path().join("rke2.yaml");
     let text = format!(
         "{{current-context: c, clusters: [{{name: c, cluster: {{server: '{url}'}}}}], \
