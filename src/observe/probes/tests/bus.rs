@@ -245,6 +245,26 @@ async fn a_unit_that_is_queued_waits_for_what_runs_before_it_directly_or_not() {
 }
 
 #[tokio::test]
+async fn a_bus_that_ended_is_connected_to_again() {
+    let mut place = TestNode::new();
+    let Some((mut daemon, address)) = bus(place.root.path()).await else {
+        eprintln!("skipped: there is no dbus-daemon");
+        return;
+    };
+    place.endpoints.bus = Some(address.clone());
+    let context = place.context();
+    assert!(context.bus.unit("rke2-server.service").await.is_err());
+    let connection = played(&address, "active", "running").await;
+    assert!(context.bus.unit("rke2-server.service").await.is_ok());
+    daemon.kill().await.unwrap();
+    drop(connection);
+    assert!(context.bus.unit("rke2-server.service").await.is_err());
+    let (_daemon, address) = bus(place.root.path()).await.unwrap();
+    let _connection = played(&address, "active", "running").await;
+    assert!(context.bus.unit("rke2-server.service").await.is_ok());
+}
+
+#[tokio::test]
 async fn without_a_bus_nothing_is_known_of_units() {
     let place = TestNode::new();
     let context = place.context();
