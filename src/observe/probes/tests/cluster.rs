@@ -194,6 +194,8 @@ async fn a_refusal_says_who_asked_what_and_why_it_was_refused() {
     .await;
     place.identity(&server);
     let asked = own_node(&place, NodeRole::Agent).await;
+    let refused = Some(Code::ProbeRefused);
+    assert!(matches!(asked.outcome, ProbeOutcome::Unknown { code, .. } if code == refused));
     let said = unknown(&asked.outcome);
     assert_eq!(
         said,
