@@ -209,6 +209,17 @@ async fn a_file_is_there_or_not_says_something_and_is_new() {
     assert_eq!(ask(text.clone()).await, ProbeOutcome::Passed);
     text.contains = Some("plane".to_owned());
     assert!(failed(&ask(text).await).contains("does not contain"));
+    // Of a large file the beginning is looked at.
+    for (length, is_found) in [(250 << 10, true), (256 << 10, false)] {
+        place.write("/run/large", "-".repeat(length) + "the end");
+        let mut large = file("/run/large");
+        large.contains = Some("the end".to_owned());
+        assert_eq!(
+            ask(large).await == ProbeOutcome::Passed,
+            is_found,
+            "{length}"
+        );
+    }
     let mut new = file("/run/maintenance");
     new.newer_than = Some(Duration::from_secs(3600));
     assert_eq!(ask(new.clone()).await, ProbeOutcome::Passed);
