@@ -9,7 +9,7 @@ use windrow_harvester::incidents::{ServerStarts, WebhookBreaks, webhook_panic};
 
 use super::pod_logs::{logs, tail};
 use super::probes;
-use super::systemd::{RKE2_SERVER, Systemd};
+use super::systemd::{RKE2_SERVER, Systemd, Unit};
 use crate::layout::Layout;
 
 /// Fewer restarts are no loop.
@@ -53,7 +53,7 @@ pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
         .unit(RKE2_SERVER)
         .await
         .ok()?;
-    if unit.is_active() || unit.is_down() || unit.restarts < MANY {
+    if !is_restarted_again_and_again(&unit) {
         return None;
     }
     let journal = journal(JOURNALCTL, RKE2_SERVER).await?;
@@ -62,6 +62,10 @@ pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
         etcd_answers: probes::etcd_answers().await,
         ..ServerStarts::read(&journal)
     })
+}
+
+fn is_restarted_again_and_again(unit: &Unit) -> bool {
+    !unit.is_active() && !unit.is_down() && unit.restarts >= MANY
 }
 
 /// Its lines begin with seconds since 1970, and name the process.
@@ -86,6 +90,26 @@ async fn journal(journalctl: &str, unit: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_in_a_loop_while_systemd_starts_it_for_the_fifth_time_and_more() {
+        for (active, restarts, expected) in [
+            ("activating", MANY - 1, false),
+            ("activating", MANY, true),
+            ("deactivating", MANY + 1, true),
+            ("active", MANY + 1, false),
+            ("inactive", MANY + 1, false),
+            ("failed", MANY + 1, false),
+        ] {
+            let unit = Unit {
+                active: active.to_owned(),
+                restarts,
+                ..Unit::default()
+            };
+            let found = is_restarted_again_and_again(&unit);
+            assert_eq!(found, expected, "{active} {restarts}");
+        }
+    }
 
     #[tokio::test]
     async fn the_journal_of_one_unit_is_asked_for_with_seconds_since_1970() {
