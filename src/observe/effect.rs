@@ -114,6 +114,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_component_is_asked_on_its_own_port_but_where_the_kubeconfig_leads_to_it() {
+        for (component, expected) in [
+            (Component::KubeApiserver, None),
+            (Component::KubeControllerManager, Some(10257)),
+            (Component::KubeScheduler, Some(10259)),
+            (Component::Kubelet, Some(10250)),
+        ] {
+            assert_eq!(port(component), expected, "{component:?}");
+        }
+    }
+
+    #[test]
     fn the_newest_log_of_the_component_that_says_why_is_found() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
