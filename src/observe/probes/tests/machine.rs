@@ -1,7 +1,9 @@
 //! The machine, below a temporary root.
 
 use super::*;
-use crate::observe::probes::{certificates, host, role};
+use crate::observe::host::read_host;
+use crate::observe::probes::{certificates, hardware, host, role};
+use windrow_host::HardwareInventory;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::{ProbeLimit, limit_of};
 
@@ -70,6 +72,23 @@ fn memory_and_load_are_judged_by_the_kernels_figures() {
         );
         assert_eq!(load(&place), ProbeOutcome::Passed, "{load_average}");
     }
+}
+
+#[test]
+fn hardware_that_is_as_it_was_at_first_passes_and_a_link_that_is_gone_is_told() {
+    let place = TestNode::new();
+    let ask = || hardware::hardware(&place.context());
+    assert!(unknown(&ask()).contains("not been written down yet"));
+    place.write("/sys/class/net/e0/device/vendor", "x");
+    place.write("/sys/class/net/e0/address", "52:54:00:00:00:01\n");
+    let now = Timestamp::now();
+    let inventory = HardwareInventory::begun(now).with(&read_host(&place.layout(), now));
+    let text = serde_json::to_string(&inventory).unwrap();
+    fs::create_dir_all(place.layout().state_dir()).unwrap();
+    fs::write(place.layout().hardware(), text).unwrap();
+    assert_eq!(ask(), ProbeOutcome::Passed);
+    fs::remove_dir_all(place.layout().path("/sys/class/net/e0")).unwrap();
+    assert!(failed(&ask()).contains("e0"));
 }
 
 #[test]
