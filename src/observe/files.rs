@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_and_windrows_own_temporary_files_are_no_news() {
+    fn reading_windrows_own_temporary_files_and_what_is_no_manifest_are_no_news() {
         let opened = EventKind::Access(AccessKind::Open(AccessMode::Any));
         let read = EventKind::Access(AccessKind::Close(AccessMode::Read));
         for kind in [opened, read] {
@@ -288,6 +288,10 @@ mod tests {
         let created = EventKind::Create(CreateKind::File);
         let own = "/data/server/manifests/.windrow-x.tmp";
         assert_eq!(meaning(created, own), None);
+        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        for kind in [created, closed] {
+            assert_eq!(meaning(kind, "/data/server/manifests/README.md"), None);
+        }
         let touched = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
         assert_eq!(meaning(touched, "/data/server/manifests/a.yaml.skip"), None);
     }

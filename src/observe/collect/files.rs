@@ -332,6 +332,36 @@ mod tests {
     }
 
     #[test]
+    fn files_of_lines_are_read_line_by_line_and_others_as_a_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let into = collected(root.path(), |collection| {
+            for (name, text) in [
+                ("flight.jsonl", "{\"a\": 1}\n{\"a\": 2}\n"),
+                ("flight.jsonl.1", "{\"a\": 1}\nno JSON: [\n"),
+                ("a.yaml.skip", "{\"by\": \"windrow\"}\n"),
+                ("state.json", "{\"a\": 1}"),
+            ] {
+                parsed(collection, Path::new(name), name, "what it is", text);
+            }
+        });
+        let (one, two) = (json!({"a": 1}), json!({"a": 2}));
+        let found: Vec<&CollectedContent> = into.items.iter().map(|one| &one.content).collect();
+        let [
+            CollectedContent::Lines(now),
+            CollectedContent::Lines(before),
+            CollectedContent::Trees(marker),
+            CollectedContent::Tree(state),
+        ] = found[..]
+        else {
+            panic!("they are read otherwise");
+        };
+        assert_eq!(now, &[one.clone(), two]);
+        assert_eq!(before, &[one.clone(), json!("no JSON: [")]);
+        assert_eq!(marker, &[json!({"by": "windrow"})]);
+        assert_eq!(state, &one);
+    }
+
+    #[test]
     fn of_windrows_directories_neither_its_key_nor_a_part_of_the_program_is_read() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());

@@ -291,6 +291,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_too_large_is_named_and_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = fs::File::create(directory.path().join("a.json")).unwrap();
+        file.set_len(LARGEST + 1).unwrap();
+        let errors = saved(directory.path()).unwrap_err();
+        assert!(errors[0].contains("larger than 256 MiB"), "{errors:?}");
+    }
+
+    #[test]
     fn a_report_says_what_there_was_what_was_not_served_and_what_is_not_known() {
         use crate::archive::{ArchiveOwner, Collected, CollectedContent, CollectedItem, pack};
         let list = |kind: &str, truncated: bool| CollectedItem {
