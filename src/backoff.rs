@@ -3,6 +3,9 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
+/// A watch that held for longer was a success.
+const HELD: Duration = Duration::from_secs(10);
+
 /// The pauses of something that is tried again and again.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
@@ -23,6 +26,13 @@ impl Backoff {
     /// It worked: the next failure starts from the beginning.
     pub(crate) fn reset(&mut self) {
         self.next = self.first;
+    }
+
+    /// A watch ended. One that held for a while was a success; where watches break at once the pauses go on growing.
+    pub(crate) fn reset_if_held(&mut self, held: Duration) {
+        if held > HELD {
+            self.reset();
+        }
     }
 
     /// The next pause is no longer than this.
@@ -52,4 +62,21 @@ pub(crate) fn spread(pause: Duration) -> Duration {
 /// A part of this time, at random.
 pub(crate) fn up_to(time: Duration) -> Duration {
     time / 1024 * u32::try_from(random() % 1024).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_that_held_for_a_while_lets_the_pauses_begin_again_and_one_that_broke_at_once_does_not()
+     {
+        let second = Duration::from_secs(1);
+        let mut pauses = Backoff::new(second, second * 30);
+        pauses.next = second * 8;
+        pauses.reset_if_held(second);
+        assert_eq!(pauses.next, second * 8);
+        pauses.reset_if_held(second * 11);
+        assert_eq!(pauses.next, second);
+    }
 }

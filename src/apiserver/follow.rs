@@ -68,10 +68,7 @@ impl Followed {
                         WatchEnd::Expired => None,
                         WatchEnd::Failed(failure) => Some(failure),
                     };
-                    // A watch that held for a while was a success. Where watches break at once the pauses go on growing.
-                    if began.elapsed() > Duration::from_secs(10) {
-                        pauses.reset();
-                    }
+                    pauses.reset_if_held(began.elapsed());
                     failure
                 }
                 Err(failure) => Some(failure),

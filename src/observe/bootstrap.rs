@@ -9,12 +9,14 @@ use windrow_harvester::incidents::{ServerStarts, WebhookBreaks, webhook_panic};
 
 use super::pod_logs::{logs, tail};
 use super::probes;
-use super::systemd::{RKE2_SERVER, Systemd};
+use super::systemd::{RKE2_SERVER, Systemd, Unit};
 use crate::layout::Layout;
 
 /// Fewer restarts are no loop.
 const MANY: u32 = 5;
-/// How long journalctl may take.
+/// The program that prints the journal.
+const JOURNALCTL: &str = "journalctl";
+/// How long it may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How far back it looks, and how much it prints at most.
 const SINCE: &str = "--since=-30min";
@@ -33,7 +35,7 @@ pub async fn webhook_breaks(layout: &Layout) -> Option<WebhookBreaks> {
     if !layout.is_this_machine() || is_there(DONE) || logs.is_empty() {
         return None;
     }
-    let breaks = WebhookBreaks::read(&journal("rancherd.service").await?)?;
+    let breaks = WebhookBreaks::read(&journal(JOURNALCTL, "rancherd.service").await?)?;
     let mut newest = logs.iter().take(LOGS).filter_map(|log| tail(log));
     let panic = newest.find_map(|log| webhook_panic(&log));
     Some(WebhookBreaks { panic, ..breaks })
@@ -51,10 +53,10 @@ pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
         .unit(RKE2_SERVER)
         .await
         .ok()?;
-    if unit.is_active() || unit.is_down() || unit.restarts < MANY {
+    if !is_restarted_again_and_again(&unit) {
         return None;
     }
-    let journal = journal(RKE2_SERVER).await?;
+    let journal = journal(JOURNALCTL, RKE2_SERVER).await?;
     Some(ServerStarts {
         restarts: unit.restarts,
         etcd_answers: probes::etcd_answers().await,
@@ -62,10 +64,14 @@ pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
     })
 }
 
+fn is_restarted_again_and_again(unit: &Unit) -> bool {
+    !unit.is_active() && !unit.is_down() && unit.restarts >= MANY
+}
+
 /// Its lines begin with seconds since 1970, and name the process.
-async fn journal(unit: &str) -> Option<String> {
+async fn journal(journalctl: &str, unit: &str) -> Option<String> {
     let unit = format!("--unit={unit}");
-    let mut command = Command::new("journalctl");
+    let mut command = Command::new(journalctl);
     command
         .args([
             &unit,
@@ -79,4 +85,39 @@ async fn journal(unit: &str) -> Option<String> {
         .kill_on_drop(true);
     let answer = tokio::time::timeout(PATIENCE, command.output()).await;
     Some(String::from_utf8_lossy(&answer.ok()?.ok()?.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_in_a_loop_while_systemd_starts_it_for_the_fifth_time_and_more() {
+        for (active, restarts, expected) in [
+            ("activating", MANY - 1, false),
+            ("activating", MANY, true),
+            ("deactivating", MANY + 1, true),
+            ("active", MANY + 1, false),
+            ("inactive", MANY + 1, false),
+            ("failed", MANY + 1, false),
+        ] {
+            let unit = Unit {
+                active: active.to_owned(),
+                restarts,
+                ..Unit::default()
+            };
+            let found = is_restarted_again_and_again(&unit);
+            assert_eq!(found, expected, "{active} {restarts}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_journal_of_one_unit_is_asked_for_with_seconds_since_1970() {
+        // `echo` says what journalctl would be asked.
+        let asked = journal("echo", RKE2_SERVER).await.unwrap();
+        for word in ["--unit=rke2-server.service", "--output=short-unix"] {
+            assert!(asked.split_whitespace().any(|one| one == word), "{asked}");
+        }
+        assert_eq!(journal("/nonexistent/journalctl", RKE2_SERVER).await, None);
+    }
 }

@@ -113,6 +113,31 @@ fn logs(layout: &Layout, component: Component, since: Option<Timestamp>) -> Vec<
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn kube_apiserver_is_ready_when_it_says_so_with_200() {
+        for (status, is_ready) in [(200, true), (500, false), (401, false)] {
+            let serve = tower::service_fn(move |_: http::Request<kube::client::Body>| async move {
+                let body = kube::client::Body::from(b"ok".to_vec());
+                let response = http::Response::builder().status(status).body(body).unwrap();
+                Ok::<_, std::convert::Infallible>(response)
+            });
+            let client = Client::new(serve, "default");
+            assert_eq!(ready(&client).await.is_ok(), is_ready, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_component_is_asked_on_its_own_port_but_where_the_kubeconfig_leads_to_it() {
+        for (component, expected) in [
+            (Component::KubeApiserver, None),
+            (Component::KubeControllerManager, Some(10257)),
+            (Component::KubeScheduler, Some(10259)),
+            (Component::Kubelet, Some(10250)),
+        ] {
+            assert_eq!(port(component), expected, "{component:?}");
+        }
+    }
+
     #[test]
     fn the_newest_log_of_the_component_that_says_why_is_found() {
         let root = tempfile::tempdir().unwrap();

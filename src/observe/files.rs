@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_and_windrows_own_temporary_files_are_no_news() {
+    fn reading_windrows_own_temporary_files_and_what_is_no_manifest_are_no_news() {
         let opened = EventKind::Access(AccessKind::Open(AccessMode::Any));
         let read = EventKind::Access(AccessKind::Close(AccessMode::Read));
         for kind in [opened, read] {
@@ -288,6 +288,10 @@ mod tests {
         let created = EventKind::Create(CreateKind::File);
         let own = "/data/server/manifests/.windrow-x.tmp";
         assert_eq!(meaning(created, own), None);
+        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        for kind in [created, closed] {
+            assert_eq!(meaning(kind, "/data/server/manifests/README.md"), None);
+        }
         let touched = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
         assert_eq!(meaning(touched, "/data/server/manifests/a.yaml.skip"), None);
     }
@@ -303,6 +307,33 @@ mod tests {
         assert_eq!(meaning(renamed, full), written);
         let modified = EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any));
         assert_eq!(meaning(modified, full), Some(FileEvent::Writing { path }));
+    }
+
+    #[test]
+    fn what_is_written_to_a_spool_is_a_request_and_nothing_beside_or_below_it_is() {
+        let spools = ["/run/windrow/requests", "/var/lib/windrow/requests"].map(PathBuf::from);
+        let is_in = |path: &str| in_spools(&spools, &Event::default().add_path(path.into()));
+        assert!(is_in("/run/windrow/requests/1.json"));
+        assert!(is_in("/var/lib/windrow/requests/1.json"));
+        for elsewhere in [
+            "/data/server/manifests/a.yaml",
+            "/run/windrow/requests",
+            "/run/windrow/requests/1/2.json",
+        ] {
+            assert!(!is_in(elsewhere), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn the_watch_points_somewhere_new_once_and_again_when_the_directory_appears() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("server/manifests");
+        let spools = ["a", "b"].map(|name| root.path().join(name));
+        let mut watch = FileWatch::new(directory.clone(), spools, |_| {}).unwrap();
+        let mut aim = || watch.aim().unwrap();
+        assert!(aim() && !aim());
+        fs::create_dir_all(&directory).unwrap();
+        assert!(aim() && !aim());
     }
 
     #[test]

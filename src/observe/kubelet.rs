@@ -106,3 +106,41 @@ async fn run(program: &Path, arguments: &[&str]) -> Result<String, String> {
         Err(_) => Err(told(&format!("no answer within {} s", PATIENCE.as_secs()))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// It takes New, refuses Old, and says nothing of any other gate.
+    const PROGRAM: &str = r#"#!/bin/sh
+case "$1" in
+--version) echo "Kubernetes v1.34.2+rke2r1" ;;
+*Old=*) echo 'err="failed to set feature gates from initial flags-based config: unrecognized feature gate: Old"' ;;
+*New=*) echo "failed to load kubelet config file, path: /nonexistent" ;;
+esac
+"#;
+
+    #[tokio::test]
+    async fn a_kubelet_refuses_a_gate_takes_it_or_says_something_that_tells_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let layout = Layout::new(place.path());
+        assert!(Kubelet::find(&layout).await.is_none());
+        let program = layout.data_dir().join("bin/kubelet");
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        // Another process writes the program: one that is open for writing in this one cannot be run.
+        let written = std::process::Command::new("sh")
+            .args(["-c", r#"printf %s "$1" >"$0"; chmod +x "$0""#])
+            .args([program.as_os_str(), PROGRAM.as_ref()])
+            .status();
+        assert!(written.unwrap().success());
+        let kubelet = Kubelet::find(&layout).await.unwrap();
+        assert_eq!(kubelet.version, "v1.34.2+rke2r1".parse().unwrap());
+        let gates = |name: &str| [(name.to_owned(), true)];
+        assert_eq!(kubelet.refuses(&gates("New")).await, Ok(None));
+        let refused = kubelet.refuses(&gates("Old")).await.unwrap().unwrap();
+        assert_eq!(refused.gates, ["Old"]);
+        assert!(kubelet.refuses(&gates("Other")).await.is_err());
+    }
+}

@@ -304,6 +304,14 @@ mod tests {
     }
 
     #[test]
+    fn the_holder_of_a_lease_begins_with_the_machines_name() {
+        let holder = lease_holder(&Layout::new("/"));
+        let (name, unique) = holder.rsplit_once('_').unwrap();
+        assert_eq!(name, host_name());
+        assert_eq!(unique.len(), 12);
+    }
+
+    #[test]
     fn the_kernel_can_be_asked() {
         assert!(!management(&Layout::new("/")).hostname.is_empty());
     }

@@ -129,7 +129,10 @@ mod tests {
 
     #[test]
     fn this_process_is_alive() {
-        assert_eq!(alive(&this_process().unwrap()), Ok(()));
+        let process = this_process().unwrap();
+        let boot = fs::read_to_string(BOOT_ID).unwrap();
+        assert_eq!(process.boot_id, boot.trim());
+        assert_eq!(alive(&process), Ok(()));
     }
 
     #[test]

@@ -237,6 +237,31 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn what_lies_in_rke2s_directories_are_candidates_and_a_silent_binary_is_run() {
+        let place = tempfile::tempdir().unwrap();
+        let layout = Layout::new(place.path());
+        let data = layout.data_dir();
+        fs::create_dir_all(data.join("data/v1.34.2-rke2r1-0a1b2c3d")).unwrap();
+        fs::create_dir_all(data.join("agent/images")).unwrap();
+        let image = "rke2-images.linux-amd64-v1.33.3-rke2r1.tar.zst";
+        fs::write(data.join("agent/images").join(image), "").unwrap();
+        // Another process writes the program: one that is open for writing in this one cannot be run.
+        let binary = layout.path("/usr/local/bin/rke2");
+        fs::create_dir_all(binary.parent().unwrap()).unwrap();
+        let script = r#"printf '%s\n' '#!/bin/sh' 'echo v1.35.6+""rke2r1' >"$0"; chmod +x "$0""#;
+        let written = std::process::Command::new("sh")
+            .args(["-c", script])
+            .arg(&binary)
+            .status();
+        assert!(written.unwrap().success());
+        let found = candidates(&layout, "/var/lib/rancher/rke2").await;
+        assert_eq!(found.data, ["v1.34.2-rke2r1-0a1b2c3d"]);
+        assert_eq!(found.images, ["v1.33.3-rke2r1"]);
+        assert_eq!(found.installed.as_deref(), Some("v1.35.6+rke2r1"));
+        assert!(!found.silent);
+    }
+
     #[test]
     fn the_version_that_was_unpacked_last_shows_in_a_link() {
         let place = tempfile::tempdir().unwrap();

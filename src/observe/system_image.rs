@@ -20,10 +20,11 @@ pub fn system_images(layout: &Layout) -> Option<SystemImages> {
     // Where nothing is mounted, what could be asked for is /run.
     image(&state.join("cOS/active.img"))?;
     let found = nix::sys::statvfs::statvfs(&state).ok()?;
+    let bytes = |blocks: u64| blocks * found.fragment_size();
     let read = |path: &str| read_text(&layout.path(path)).ok();
     Some(SystemImages {
-        capacity: found.blocks() * found.fragment_size(),
-        free: found.blocks_available() * found.fragment_size(),
+        capacity: bytes(found.blocks()),
+        free: bytes(found.blocks_available()),
         passive: image(&state.join("cOS/passive.img")),
         booted: read("/proc/cmdline").and_then(|line| booted_image(&line).map(str::to_owned)),
         booted_at: read("/proc/stat").and_then(|stat| boot_time(&stat)),
@@ -63,6 +64,8 @@ mod tests {
         let line = "root=LABEL=COS_STATE cos-img/filename=/cOS/active.img\n";
         fs::write(layout.path("/proc/cmdline"), line).unwrap();
         let seen = system_images(&layout).unwrap();
+        let kernels = nix::sys::statvfs::statvfs(root.path()).unwrap();
+        assert_eq!(seen.capacity, kernels.blocks() * kernels.fragment_size());
         assert!(seen.capacity > 0 && seen.free <= seen.capacity);
         let passive = seen.passive.unwrap();
         assert_eq!(passive.length, 64 << 20);

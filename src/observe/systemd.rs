@@ -172,3 +172,28 @@ async fn limited<T, E: std::fmt::Display>(
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_runs_is_down_or_is_between_and_one_that_is_queued_is_not_stopped() {
+        for (active, job, is_active, is_down, is_stopped) in [
+            ("active", false, true, false, false),
+            ("activating", true, false, false, false),
+            ("deactivating", true, false, false, false),
+            ("inactive", false, false, true, true),
+            ("inactive", true, false, true, false),
+            ("failed", false, false, true, false),
+        ] {
+            let unit = Unit {
+                active: active.to_owned(),
+                job,
+                ..Unit::default()
+            };
+            let found = (unit.is_active(), unit.is_down(), unit.is_stopped());
+            assert_eq!(found, (is_active, is_down, is_stopped), "{active} {job}");
+        }
+    }
+}

@@ -290,6 +290,16 @@ mod tests {
     }
 
     #[test]
+    fn all_of_rke2s_data_is_opened_for_what_lies_below_it_and_else_the_directory_alone() {
+        let (root, layout) = node(SHIPPED);
+        let layout = layout.with_data_dir("/data/rke2");
+        let data = fs::canonicalize(root.path().join("data/rke2")).unwrap();
+        assert_eq!(to_open(&layout, &data.join("server/manifests")), data);
+        let elsewhere = Path::new("/elsewhere/manifests");
+        assert_eq!(to_open(&layout, elsewhere), elsewhere);
+    }
+
+    #[test]
     fn where_no_unit_is_installed_nothing_is_said() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path()).with_data_dir("/srv/rke2");

@@ -84,17 +84,29 @@ fn target(address: IpAddr, named: Option<&str>) -> Result<Target, String> {
     let masters = LinkMasters::read().map_err(|error| {
         format!("the kernel does not tell of which bridge or bond a link is a port: {error}")
     })?;
-    let all = || links.iter().zip(&names);
-    let index = |wanted: usize| all().find(|(_, at)| at.ifindex() == wanted);
-    let found = all().find(|(one, _)| one.name == named.name);
-    let found = found
-        .and_then(|(_, at)| index(masters.top(at.ifindex(), |master| index(master).is_some())));
+    let indexed = links.iter().zip(names.iter().map(LinkAddr::ifindex));
+    let asked = asked_on(&named.name, indexed, &masters);
+    let found = links
+        .iter()
+        .zip(&names)
+        .find(|(_, at)| Some(at.ifindex()) == asked);
     let (link, at) = found.ok_or_else(|| format!("{} is gone", named.name))?;
     Ok(Target {
         link: link_for(&links, address, Some(&link.name))?.clone(),
         at: *at,
         own: links.iter().map(|link| link.mac).collect(),
     })
+}
+
+/// The index of the link that is asked on instead of the named one: the uppermost one that it is a port of. `None` where it is gone.
+fn asked_on<'l>(
+    named: &str,
+    links: impl Iterator<Item = (&'l NetworkLink, usize)> + Clone,
+    masters: &LinkMasters,
+) -> Option<usize> {
+    let is_link = |wanted| links.clone().any(|(_, index)| index == wanted);
+    let (_, index) = links.clone().find(|(link, _)| link.name == named)?;
+    Some(masters.top(index, is_link))
 }
 
 /// A socket for such frames of all links: an answer may come before it could be bound to one.
@@ -155,5 +167,26 @@ fn hear(
             // The link went down: what was heard until then proves nothing.
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_asked_on_itself_or_on_the_bridge_that_it_is_a_port_of() {
+        let links = ["ens3", "ens4", "mgmt-br"].map(|name| NetworkLink {
+            name: name.to_owned(),
+            mac: MacAddress([0; 6]),
+            running: true,
+            addresses: Vec::new(),
+        });
+        let masters = LinkMasters::of(&[(2, 4)]);
+        let asked = |named: &str| asked_on(named, links.iter().zip(2..), &masters);
+        assert_eq!(asked("ens3"), Some(4));
+        assert_eq!(asked("ens4"), Some(3));
+        assert_eq!(asked("mgmt-br"), Some(4));
+        assert_eq!(asked("ens5"), None);
     }
 }

@@ -1,4 +1,5 @@
 //! What the unit tests of several modules stand on: a bus of their own, and servers on loopback.
 
 pub(crate) mod bus;
+pub(crate) mod replies;
 pub(crate) mod server;

@@ -134,9 +134,7 @@ impl FollowedKind {
                 Ok(()) => return,
                 Err(failure) => self.log_failure(&failure),
             }
-            if began.elapsed() > Duration::from_secs(10) {
-                pauses.reset();
-            }
+            pauses.reset_if_held(began.elapsed());
             pauses.wait().await;
         }
     }
@@ -280,6 +278,75 @@ impl FollowedKind {
             tracing::debug!("who brings each {kind} is not recorded: {failure}");
         } else {
             tracing::trace!("the list or watch of every {kind} ended: {failure}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::tests::source;
+    use super::*;
+    use crate::testing::replies::{ServerReply, TestServer};
+
+    #[tokio::test]
+    async fn a_server_that_ends_every_watch_at_once_is_asked_again_after_a_pause() {
+        let watches = Arc::new(AtomicUsize::new(0));
+        let counted = watches.clone();
+        let server = TestServer::http(move |target| {
+            if !target.contains("watch=true") {
+                return ServerReply::ok(r#"{"metadata": {"resourceVersion": "9"}, "items": []}"#);
+            }
+            match counted.fetch_add(1, Ordering::Relaxed) {
+                0 => ServerReply::ok(""),
+                _ => ServerReply::Http(500, "{}".to_owned()),
+            }
+        })
+        .await;
+        let place = tempfile::tempdir().unwrap();
+        let (source, _seen) = source(&place, &server.url);
+        let mut kind = FollowedKind::new(&WATCHED[1]);
+        let definitions = NewDefinitions::default();
+        let ended = kind.round(&source, &definitions, &mut true).await;
+        let said = ended.unwrap_err().to_string();
+        assert!(said.contains("watches end at once"), "{said}");
+        assert_eq!(watches.load(Ordering::Relaxed), 1);
+    }
+
+    fn object(uid: &str, status: &str) -> ObjectMetadata {
+        let labels = [("name", "rke2-canal"), ("status", status)];
+        ObjectMetadata {
+            name: format!("name-of-{uid}"),
+            uid: uid.to_owned(),
+            labels: labels
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            ..ObjectMetadata::default()
+        }
+    }
+
+    fn is_reported(kind: &mut FollowedKind, uid: &str, status: &str) -> bool {
+        let definitions = NewDefinitions::default();
+        let seen = kind.sighting(&object(uid, status), &definitions, false);
+        seen.is_some()
+    }
+
+    #[test]
+    fn each_object_is_reported_once_and_a_release_again_with_each_status() {
+        let of = |meaning| WATCHED.iter().find(|kind| kind.meaning == meaning).unwrap();
+        let mut objects = FollowedKind::new(of(Meaning::Object));
+        let mut releases = FollowedKind::new(of(Meaning::Release));
+        for (uid, status, object, release) in [
+            ("1", "deployed", true, true),
+            ("2", "deployed", true, true),
+            ("1", "deployed", false, false),
+            ("1", "failed", false, true),
+            ("2", "superseded", false, false),
+        ] {
+            let found = [&mut objects, &mut releases].map(|kind| is_reported(kind, uid, status));
+            assert_eq!(found, [object, release], "{uid} {status}");
         }
     }
 }

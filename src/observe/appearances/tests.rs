@@ -9,10 +9,15 @@ use hyper::body::{Bytes, Frame};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use windrow_decide::flight::{Appeared, ObjectMetadata};
 
-use super::requests::{Change, Item, Resource, Watch};
+use super::definitions::NewDefinitions;
+use super::requests::{Change, Item, Resource, Watch, read_lines};
+use super::{Sighting, Source, version};
 use crate::apiserver::served_list::ServedList;
-use crate::apiserver::{Connection, RequestFailure};
+use crate::apiserver::{ApiServer, Connection, RequestFailure};
+use crate::testing::replies::{ServerReply, TestServer};
 
 const NAMESPACES: Resource = Resource {
     path: "/api/v1/namespaces",
@@ -101,6 +106,17 @@ async fn a_line_of_a_watch_is_one_change_however_it_comes() {
     }
 }
 
+#[test]
+fn lines_are_read_up_to_the_first_that_is_none_however_they_come() {
+    let line = json!({"type": "ADDED", "object": object("a", 0)}).to_string() + "\n";
+    for piece in [1, 7, 1 << 20] {
+        let (read, wrong) = read_lines((line.repeat(3) + "half a l").as_bytes(), piece);
+        assert_eq!((read, wrong), (3, None), "{piece}");
+        let (read, wrong) = read_lines(format!("{line}<html>\n{line}").as_bytes(), piece);
+        assert!(read == 1 && wrong.is_some(), "{piece}");
+    }
+}
+
 #[tokio::test]
 async fn a_watch_that_cannot_be_read_is_a_failure_and_an_old_version_is_not_taken_over() {
     let endless = format!("{{\"type\":\"ADDED\",\"object\":\"{}", "x".repeat(5 << 20));
@@ -128,4 +144,93 @@ async fn a_list_that_expires_is_begun_again_because_its_watch_goes_on_from_it() 
     };
     let failure = listed(&Connection::with_client(served.client())).await;
     assert!(failure.unwrap_err().is_gone());
+}
+
+/// What kube-apiserver says of itself, and of two groups with a kind each.
+fn kubernetes(target: &str) -> ServerReply {
+    let path = target.trim_end_matches('?');
+    let body = match path.split('/').collect::<Vec<_>>()[..] {
+        ["", "version"] => {
+            json!({"major": "1", "minor": "34", "gitVersion": "v1.34.2+rke2r1", "gitCommit": "",
+            "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": ""})
+        }
+        ["", "apis", group] => {
+            let version = json!({"groupVersion": format!("{group}/v1"), "version": "v1"});
+            json!({"name": group, "versions": [version]})
+        }
+        ["", "apis", group, "v1"] => {
+            let kind = json!({"name": "things", "singularName": "thing", "kind": "Thing", "namespaced": true, "verbs": []});
+            json!({"groupVersion": format!("{group}/v1"), "resources": [kind]})
+        }
+        _ => return ServerReply::Http(404, "{}".to_owned()),
+    };
+    ServerReply::ok(&body.to_string())
+}
+
+/// A source that asks this server, and what it sends.
+pub(super) fn source(
+    place: &tempfile::TempDir,
+    url: &str,
+) -> (Source, mpsc::Receiver<Vec<Sighting>>) {
+    let kubeconfig = place.path().join("rke2.yaml");
+    let text = format!(
+        "{{current-context: c, clusters: [{{name: c, cluster: {{server: '{url}'}}}}], \
+         users: [{{name: u, user: {{}}}}], contexts: [{{name: c, context: {{cluster: c, user: u}}}}]}}"
+    );
+    std::fs::write(&kubeconfig, text).unwrap();
+    let (sightings, seen) = mpsc::channel(16);
+    let api = ApiServer::new();
+    let source = Source {
+        api,
+        kubeconfig,
+        sightings,
+    };
+    (source, seen)
+}
+
+#[tokio::test]
+async fn the_version_is_the_one_that_kube_apiserver_says() {
+    let place = tempfile::tempdir().unwrap();
+    let server = TestServer::http(kubernetes).await;
+    let (source, mut seen) = source(&place, &server.url);
+    assert!(version(&source).await);
+    let told = Sighting::Kubernetes("v1.34.2+rke2r1".to_owned());
+    assert_eq!(seen.try_recv(), Ok(vec![told]));
+    drop(seen);
+    assert!(!version(&source).await, "the receiver is gone");
+}
+
+#[tokio::test]
+async fn the_groups_of_all_definitions_that_wait_are_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let server = TestServer::http(kubernetes).await;
+    let (source, mut seen) = source(&place, &server.url);
+    let definitions = NewDefinitions::default();
+    let groups = ["a.example", "b.example"];
+    for group in groups {
+        let object = ObjectMetadata {
+            name: format!("things.{group}"),
+            ..ObjectMetadata::default()
+        };
+        definitions.add(&object, false);
+    }
+    let reported = async {
+        for group in groups {
+            let sightings = seen.recv().await.unwrap();
+            let [
+                Sighting::Appearance {
+                    what: Appeared::Kind { kind, .. },
+                    ..
+                },
+            ] = &*sightings
+            else {
+                panic!("{sightings:?}");
+            };
+            assert_eq!((&*kind.group, &*kind.kind), (group, "Thing"));
+        }
+    };
+    tokio::select! {
+        () = definitions.resolve(&source) => panic!("the receiver is not gone"),
+        () = reported => {}
+    }
 }

@@ -119,6 +119,7 @@ mod tests {
     use kube::client::Body;
 
     use super::*;
+    use crate::apiserver::ApiServer;
 
     /// Refuses everything, which counts as an answer, and breaks the connection when RKE2's Addons are asked for.
     async fn breaks(request: Request<Body>) -> Result<Response<Body>, Infallible> {
@@ -128,6 +129,36 @@ mod tests {
         let mut response = Response::new(Body::from(status.as_bytes().to_vec()));
         *response.status_mut() = http::StatusCode::FORBIDDEN;
         Ok(response)
+    }
+
+    async fn refuses(_: Request<Body>) -> Result<Response<Body>, Infallible> {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = http::StatusCode::UNAUTHORIZED;
+        Ok(response)
+    }
+
+    /// How a session on this connection ends, once an answer is in doubt.
+    async fn ends(connection: Connection) -> SessionEnd {
+        let (events, _seen) = tokio::sync::mpsc::channel(16);
+        let session = ApiSession::new(connection, events);
+        session.doubt.notify_one();
+        watch_health(&session).await
+    }
+
+    #[tokio::test]
+    async fn a_credential_is_asked_with_again_unless_its_files_have_changed() {
+        let client = Client::new(tower::service_fn(refuses), "default");
+        let refused = ends(Connection::with_client(client)).await;
+        assert!(matches!(refused, SessionEnd::Refused));
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("rke2.yaml");
+        let kubeconfig = "{current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], \
+            users: [{name: u, user: {}}], contexts: [{name: c, context: {cluster: c, user: u}}]}";
+        std::fs::write(&path, kubeconfig).unwrap();
+        let connection = ApiServer::new().connection(&path).await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let changed = ends(connection).await;
+        assert!(matches!(changed, SessionEnd::CredentialChanged));
     }
 
     #[tokio::test]

@@ -314,3 +314,78 @@ async fn get<T: DeserializeOwned>(
         failure,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::Response;
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Serves one kind, in one version.
+    async fn serves_widgets(request: http::Request<Body>) -> Result<Response<Body>, Infallible> {
+        let version = json!({"groupVersion": "example.com/v1", "version": "v1"});
+        let found: Option<Value> = match request.uri().path() {
+            "/apis/example.com" => Some(
+                json!({"name": "example.com", "versions": [version], "preferredVersion": version}),
+            ),
+            "/apis/example.com/v1" => {
+                let resource = |name: &str| {
+                    json!({"name": name, "kind": "Widget", "namespaced": true,
+                    "singularName": "widget", "verbs": ["list"]})
+                };
+                let resources = [resource("widgets/status"), resource("widgets")];
+                Some(json!({"groupVersion": "example.com/v1", "resources": resources}))
+            }
+            _ => None,
+        };
+        let absent =
+            || json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404});
+        let mut response = Response::new(Body::from(
+            found
+                .clone()
+                .unwrap_or_else(absent)
+                .to_string()
+                .into_bytes(),
+        ));
+        if found.is_none() {
+            *response.status_mut() = http::StatusCode::NOT_FOUND;
+        }
+        Ok(response)
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_kind_hears_when_its_state_changes_and_not_when_it_is_the_same() {
+        let client = Client::new(tower::service_fn(serves_widgets), "default");
+        let (events, _seen) = tokio::sync::mpsc::channel(16);
+        let session = ApiSession::new(Connection::with_client(client), events);
+        let [widget, gadget, other] = [
+            ("example.com", "Widget"),
+            ("example.com", "Gadget"),
+            ("other.example", "Widget"),
+        ]
+        .map(|(group, kind)| GroupKind::new(group, kind));
+        let needed = BTreeSet::from([widget.clone(), gadget.clone(), other.clone()]);
+        let kinds: Kinds = watch::Sender::new(HashMap::new());
+        let mut waits = kinds.subscribe();
+        assert!(ask_groups(&session, &kinds, &needed).await);
+        assert!(waits.has_changed().unwrap());
+        let known = waits.borrow_and_update().clone();
+        let Some(KindState::Served {
+            resource,
+            namespaced,
+        }) = known.get(&widget)
+        else {
+            panic!("{known:?}");
+        };
+        assert_eq!((&*resource.plural, *namespaced), ("widgets", true));
+        assert_eq!(known.get(&gadget), Some(&KindState::NotServed));
+        assert_eq!(known.get(&other), Some(&KindState::NotServed));
+        assert!(ask_groups(&session, &kinds, &needed).await);
+        assert!(!waits.has_changed().unwrap());
+    }
+}

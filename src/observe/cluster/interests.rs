@@ -253,9 +253,64 @@ fn failure_of(event: &Value) -> Option<(AddonName, ApplyFailure)> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
     use serde_json::json;
 
     use super::*;
+    use crate::apiserver::Connection;
+
+    /// Nothing is there at first. Then the object comes and goes, and another one too, as a server sends it that ignores selectors.
+    async fn comes_and_goes(request: Request<Body>) -> Result<Response<Body>, Infallible> {
+        let line = |kind: &str, name: &str| {
+            let metadata = json!({"name": name, "resourceVersion": "6"});
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+            json!({"type": kind, "object": object}).to_string() + "\n"
+        };
+        let query = request.uri().query().unwrap_or_default();
+        let body = match query.contains("watch=true") {
+            true => [
+                line("ADDED", "other"),
+                line("ADDED", "web"),
+                line("DELETED", "other"),
+                line("DELETED", "web"),
+            ]
+            .concat(),
+            false => json!({"metadata": {"resourceVersion": "5"}, "items": []}).to_string(),
+        };
+        Ok(Response::new(Body::from(body.into_bytes())))
+    }
+
+    #[tokio::test]
+    async fn an_object_is_there_from_when_it_comes_until_it_goes_whatever_others_do() {
+        let client = Client::new(tower::service_fn(comes_and_goes), "default");
+        let (events, mut seen) = tokio::sync::mpsc::channel(16);
+        let session = Arc::new(ApiSession::new(Connection::with_client(client), events));
+        let object = ObjectRef::cluster("", "Namespace", "web");
+        let state = KindState::Served {
+            resource: ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&()),
+            namespaced: false,
+        };
+        let kinds = Arc::new(watch::Sender::new(HashMap::from([(
+            object.group_kind(),
+            state,
+        )])));
+        let watched = watch_object(session.clone(), kinds, object.clone(), Detail::Metadata);
+        let _task = SessionTask::start(&session, watched);
+        for expected in [false, true, false] {
+            let ClusterEvent::Object(of, now) = seen.recv().await.unwrap() else {
+                panic!("it is about another thing");
+            };
+            assert_eq!(of, object);
+            match now {
+                ObjectSeen::Present(value) => assert!(expected && name_of(&value) == "web"),
+                other => assert_eq!((other, expected), (ObjectSeen::Absent, false)),
+            }
+        }
+    }
 
     #[test]
     fn of_listed_events_the_one_that_was_written_last_comes_last_whatever_their_times() {

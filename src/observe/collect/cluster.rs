@@ -345,6 +345,7 @@ mod tests {
         };
         let kind = kind("storage.k8s.io", "v1", "StorageClass", "storageclasses");
         list_all(&mut collection, &served.client(), &kind).await;
+        let bytes = collection.bytes;
         if let Some(missing) = into.missing.first() {
             return Err(missing.why.clone());
         }
@@ -357,6 +358,10 @@ mod tests {
             .filter_map(|item| item["metadata"]["name"].as_str())
             .collect();
         assert_eq!(names.len(), items.len(), "none comes twice");
+        assert!(
+            bytes > names.len() * served.size,
+            "{bytes} bytes are counted"
+        );
         Ok((names.len(), into.items[0].truncated))
     }
 

@@ -112,19 +112,24 @@ async fn journal(collection: &mut Collection<'_>, name: &str, of: &[&str]) {
         "--output=short-iso-precise",
     ];
     words.extend(of);
-    match run(collection, &words).await {
+    let found = run(collection, &words).await;
+    add_journal(collection, name, words.join(" "), found);
+}
+
+fn add_journal(
+    collection: &mut Collection<'_>,
+    name: &str,
+    source: String,
+    found: Result<CommandOutput, String>,
+) {
+    match found {
         // A unit that is not installed has no journal.
         Ok(out) if out.text.trim().is_empty() => {}
         Ok(out) => {
             let found = CollectedPart::text(out.text, out.truncated);
-            collection.add(
-                format!("journal/{name}.log"),
-                "the journal",
-                words.join(" "),
-                found,
-            );
+            collection.add(format!("journal/{name}.log"), "the journal", source, found);
         }
-        Err(why) => collection.missing(words.join(" "), why),
+        Err(why) => collection.missing(source, why),
     }
 }
 
@@ -208,4 +213,78 @@ async fn run(collection: &Collection<'_>, words: &[&str]) -> Result<CommandOutpu
         text: String::from_utf8_lossy(&said).into_owned(),
         truncated,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tokio::time::Instant;
+    use windrow_harvester::incidents::OwnNode;
+
+    use super::super::collection::Wanted;
+    use super::*;
+    use crate::archive::Collected;
+    use crate::layout::Layout;
+
+    fn wanted() -> Wanted {
+        Wanted {
+            layout: Layout::new("/nowhere"),
+            live: true,
+            manifests: false,
+            own: OwnNode::default(),
+            plain: BTreeSet::new(),
+            patience: PATIENCE,
+        }
+    }
+
+    fn into<'a>(
+        into: &'a mut Collected,
+        wanted: &'a Wanted,
+        on_progress: &'a mut dyn FnMut(&str),
+    ) -> Collection<'a> {
+        Collection {
+            wanted,
+            until: Instant::now() + Duration::from_secs(600),
+            bytes: 0,
+            into,
+            on_progress,
+        }
+    }
+
+    #[tokio::test]
+    async fn output_that_is_too_long_is_cut_off_and_says_so() {
+        let (wanted, mut found) = (wanted(), Collected::default());
+        let mut ignore = |_: &str| {};
+        let collection = into(&mut found, &wanted, &mut ignore);
+        for (length, truncated) in [(LARGEST, false), (LARGEST + 1, true)] {
+            let bytes = format!("--bytes={length}");
+            let words = ["head", &bytes, "/dev/zero"];
+            let out = run(&collection, &words).await.unwrap();
+            assert_eq!((out.text.len(), out.truncated), (LARGEST, truncated));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_empty_journal_is_no_gap_and_one_that_cannot_be_read_is() {
+        let (wanted, mut found) = (wanted(), Collected::default());
+        let mut ignore = |_: &str| {};
+        let mut collection = into(&mut found, &wanted, &mut ignore);
+        for (name, text) in [
+            ("windrow", Some("a line\n")),
+            ("none", Some("\n")),
+            ("wrong", None),
+        ] {
+            let out = text.map(|text| CommandOutput {
+                text: text.to_owned(),
+                truncated: false,
+            });
+            let out = out.ok_or_else(|| "it failed".to_owned());
+            add_journal(&mut collection, name, format!("journal of {name}"), out);
+        }
+        let names: Vec<&str> = found.items.iter().map(|item| &*item.path).collect();
+        assert_eq!(names, ["journal/windrow.log"]);
+        let missing: Vec<&str> = found.missing.iter().map(|one| &*one.what).collect();
+        assert_eq!(missing, ["journal of wrong"]);
+    }
 }

@@ -291,11 +291,10 @@ mod tests {
     use crate::archive::Collected;
     use crate::layout::Layout;
 
-    #[test]
-    fn a_file_that_is_not_there_is_no_gap_and_one_that_cannot_be_read_is() {
-        let root = tempfile::tempdir().unwrap();
+    /// What is collected below this root, and what is said to be missing.
+    fn collected(root: &Path, collect: impl FnOnce(&mut Collection<'_>)) -> Collected {
         let wanted = Wanted {
-            layout: Layout::new(root.path()),
+            layout: Layout::new(root),
             live: false,
             manifests: false,
             own: OwnNode::default(),
@@ -303,26 +302,84 @@ mod tests {
             patience: Duration::ZERO,
         };
         let mut into = Collected::default();
-        let mut collection = Collection {
+        collect(&mut Collection {
             wanted: &wanted,
             until: Instant::now(),
             bytes: 0,
             into: &mut into,
             on_progress: &mut |_| {},
-        };
+        });
+        into
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_no_gap_and_one_that_cannot_be_read_is() {
+        let root = tempfile::tempdir().unwrap();
         let there = root.path().join("there.yaml");
         fs::write(&there, "a: 1\n").unwrap();
         // A directory cannot be read as a file.
-        for path in [
-            there.as_path(),
-            &root.path().join("nowhere.yaml"),
-            root.path(),
-        ] {
-            file(&mut collection, path, "name.yaml", "what it is");
-        }
+        let nowhere = root.path().join("nowhere.yaml");
+        let paths = [there.as_path(), &nowhere, root.path()];
+        let into = collected(root.path(), |collection| {
+            for path in paths {
+                file(collection, path, "name.yaml", "what it is");
+            }
+        });
         assert_eq!(into.items.len(), 1);
         assert_eq!(into.items[0].source, there.display().to_string());
         let missing: Vec<&str> = into.missing.iter().map(|one| &*one.what).collect();
         assert_eq!(missing, [root.path().to_str().unwrap()]);
+    }
+
+    #[test]
+    fn files_of_lines_are_read_line_by_line_and_others_as_a_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let into = collected(root.path(), |collection| {
+            for (name, text) in [
+                ("flight.jsonl", "{\"a\": 1}\n{\"a\": 2}\n"),
+                ("flight.jsonl.1", "{\"a\": 1}\nno JSON: [\n"),
+                ("a.yaml.skip", "{\"by\": \"windrow\"}\n"),
+                ("state.json", "{\"a\": 1}"),
+            ] {
+                parsed(collection, Path::new(name), name, "what it is", text);
+            }
+        });
+        let (one, two) = (json!({"a": 1}), json!({"a": 2}));
+        let found: Vec<&CollectedContent> = into.items.iter().map(|one| &one.content).collect();
+        let [
+            CollectedContent::Lines(now),
+            CollectedContent::Lines(before),
+            CollectedContent::Trees(marker),
+            CollectedContent::Tree(state),
+        ] = found[..]
+        else {
+            panic!("they are read otherwise");
+        };
+        assert_eq!(now, &[one.clone(), two]);
+        assert_eq!(before, &[one.clone(), json!("no JSON: [")]);
+        assert_eq!(marker, &[json!({"by": "windrow"})]);
+        assert_eq!(state, &one);
+    }
+
+    #[test]
+    fn of_windrows_directories_neither_its_key_nor_a_part_of_the_program_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let state = layout.state_dir();
+        fs::create_dir_all(state.join("a/b/too-deep")).unwrap();
+        for name in ["state.json", "lock", "status.json", "a/b/c.json"] {
+            fs::write(state.join(name), "{}").unwrap();
+        }
+        fs::write(layout.status_certificate(), "a private key").unwrap();
+        let script = state.join("script");
+        fs::write(&script, "").unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink("state.json", state.join("link.json")).unwrap();
+        let into = collected(root.path(), |collection| {
+            tree(collection, &state, "state", "Windrow's state");
+        });
+        let names: Vec<&str> = into.items.iter().map(|item| &*item.path).collect();
+        assert_eq!(names, ["state/state.json", "state/a/b/c.json"]);
+        assert!(into.missing.is_empty());
     }
 }

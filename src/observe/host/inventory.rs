@@ -27,3 +27,30 @@ pub fn read_inventory(layout: &Layout) -> Result<Option<HardwareInventory>, Stri
         false => Err(wrong(format!("format version {}", read.version))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn an_inventory_is_there_or_not_yet_or_cannot_be_used() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        assert_eq!(read_inventory(&layout), Ok(None));
+        fs::create_dir_all(layout.state_dir()).unwrap();
+        let mut inventory = HardwareInventory::begun("2026-11-23T10:00:00Z".parse().unwrap());
+        let write = |inventory: &HardwareInventory| {
+            let text = serde_json::to_string(inventory).unwrap();
+            fs::write(layout.hardware(), text).unwrap();
+        };
+        write(&inventory);
+        assert_eq!(read_inventory(&layout), Ok(Some(inventory.clone())));
+        inventory.version += 1;
+        write(&inventory);
+        assert!(read_inventory(&layout).is_err());
+        fs::write(layout.hardware(), "{").unwrap();
+        assert!(read_inventory(&layout).is_err());
+    }
+}

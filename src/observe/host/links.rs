@@ -115,3 +115,30 @@ fn addresses() -> BTreeMap<String, Vec<(IpAddr, u8)>> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn each_link_has_its_addresses_with_the_length_of_their_prefix() {
+        let loopback = (IpAddr::V4(Ipv4Addr::LOCALHOST), 8);
+        assert!(addresses()["lo"].contains(&loopback));
+    }
+
+    #[test]
+    fn a_speed_is_one_that_the_driver_knows() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let directory = layout.path("/sys/class/net/e0");
+        fs::create_dir_all(directory.join("device")).unwrap();
+        fs::write(directory.join("address"), "52:54:00:00:00:01\n").unwrap();
+        for (speed, expected) in [("25000\n", Some(&25_000)), ("0\n", None), ("-1\n", None)] {
+            fs::write(directory.join("speed"), speed).unwrap();
+            let link = link(&layout, "e0", None, &BTreeMap::new()).unwrap();
+            assert_eq!(link.speed.known(), expected, "{speed}");
+        }
+    }
+}

@@ -45,7 +45,8 @@ pub fn listeners(layout: &Layout, wanted: &[(u16, Protocol)]) -> Result<Vec<Port
     Ok(found.into_iter().map(holder).collect())
 }
 
-/// The processes that hold sockets, by inode: those that may be seen. Root sees all.
+/// The processes that hold sockets, by inode: those that may be seen. Root sees all. Of several the first one, which the kernel lists by
+/// their numbers: what a process has started may share its sockets.
 fn processes(layout: &Layout, sockets: &[ListeningSocket]) -> BTreeMap<u64, String> {
     let mut found = BTreeMap::new();
     let Ok(entries) = fs::read_dir(layout.path("/proc")) else {
@@ -67,7 +68,8 @@ fn processes(layout: &Layout, sockets: &[ListeningSocket]) -> BTreeMap<u64, Stri
             });
             if let Some(inode) = inode.filter(|it| sockets.iter().any(|one| one.inode == *it)) {
                 let name = text(layout, &format!("/proc/{pid}/comm")).unwrap_or_default();
-                found.insert(inode, format!("{name} (pid {pid})"));
+                let process = format!("{name} (pid {pid})");
+                found.entry(inode).or_insert(process);
             }
         }
     }

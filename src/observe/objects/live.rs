@@ -253,6 +253,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_a_person_asks_for_is_listed() {
+        let client = ServedList::thirty(1).client();
+        let objects = list(&client, &[ObjectKind::POD]).await;
+        assert_eq!(objects.all(ObjectKind::POD).unwrap().len(), 30);
+        assert!(
+            objects.all(ObjectKind::NODE).is_err(),
+            "it was not asked for"
+        );
+    }
+
+    #[tokio::test]
     async fn of_large_objects_fewer_are_read_at_once() {
         // Thirty of them exceed one page.
         let read = pods(ServedList::thirty(1 << 19), &mut Room::of_the_daemon()).await;

@@ -193,9 +193,10 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
         text(&value, "/apiVersion").to_owned(),
         text(&value, "/kind").to_owned(),
     );
-    let items = match value.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) if kind.ends_with("List") => items,
-        _ if !kind.is_empty() && value.pointer("/metadata/name").is_some() => {
+    let is_named = value.pointer("/metadata/name").is_some();
+    let items = match value.get_mut("items") {
+        Some(Value::Array(items)) if kind.ends_with("List") => std::mem::take(items),
+        _ if !kind.is_empty() && is_named => {
             objects.add(value);
             return true;
         }
@@ -267,6 +268,16 @@ mod tests {
     }
 
     #[test]
+    fn an_object_that_has_items_of_its_own_is_no_list_and_keeps_them() {
+        let widget = serde_json::json!({"apiVersion": "example.com/v1", "kind": "Widget",
+            "metadata": {"name": "a"}, "items": [{"metadata": {"name": "b"}}]});
+        let mut objects = Objects::default();
+        assert!(take(&mut objects, widget.clone()));
+        let kind = GroupKind::new("example.com", "Widget");
+        assert_eq!(objects.list(&kind).unwrap(), [widget]);
+    }
+
+    #[test]
     fn everything_that_cannot_be_read_is_named_without_quoting_it() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a.json"), "{\"token\": s3cret").unwrap();
@@ -277,6 +288,15 @@ mod tests {
         assert!(!errors[0].contains("s3cret"));
         let none = saved(&directory.path().join("none")).unwrap_err();
         assert!(none[0].contains("No such file"), "{none:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_named_and_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = fs::File::create(directory.path().join("a.json")).unwrap();
+        file.set_len(LARGEST + 1).unwrap();
+        let errors = saved(directory.path()).unwrap_err();
+        assert!(errors[0].contains("larger than 256 MiB"), "{errors:?}");
     }
 
     #[test]

@@ -38,7 +38,11 @@ pub(super) async fn etcd(context: &ProbeContext) -> ProbeOutcome {
 
 /// Does etcd say on this node that it is healthy?
 pub async fn etcd_answers() -> bool {
-    let url = format!("{}/health?serializable=true", Endpoints::default().etcd);
+    says_healthy(&Endpoints::default().etcd).await
+}
+
+pub(super) async fn says_healthy(etcd: &str) -> bool {
+    let url = format!("{etcd}/health?serializable=true");
     let Ok(client) = client() else { return false };
     let answer = get(&client, &url, None).await;
     answer.is_ok_and(|answer| answer.status == 200 && is_etcds_health(&answer.body))

@@ -8,14 +8,13 @@ mod harvester;
 mod machine;
 mod platform;
 mod schedule;
-mod servers;
 mod upgrade;
+mod webhooks;
 
 use std::fs;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use servers::TestServer;
 use tokio::sync::{mpsc, watch};
 use windrow_decide::{ClusterEvent, Interests, ProbeInterest};
 use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, specs};
@@ -23,6 +22,7 @@ use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, specs};
 use super::context::{Endpoints, ProbeContext};
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
+use crate::testing::replies::TestServer;
 
 /// A node below a temporary directory.
 struct TestNode {

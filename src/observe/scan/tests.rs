@@ -1,5 +1,7 @@
 //! Real directories with everything in them that can go wrong.
 
+mod bounds;
+
 use std::ffi::OsStr;
 use std::fs::{self, File, create_dir, create_dir_all, write};
 use std::os::unix::ffi::OsStrExt;
@@ -340,77 +342,6 @@ fn a_file_that_only_just_changed_is_read_again() {
         look_again(dir.path(), &second.stamps()).files[0].state,
         ScannedContent::Unchanged
     );
-}
-
-#[test]
-fn a_large_file_is_not_read() {
-    let dir = TempDir::new().unwrap();
-    let file = File::create(dir.path().join("big.yaml")).unwrap();
-    file.set_len(200 << 20).unwrap();
-    let found = look(dir.path());
-    assert_eq!(
-        content(&found, "big.yaml"),
-        FileContent::TooLarge { size: 200 << 20 }
-    );
-}
-
-#[test]
-fn a_large_directory_is_read_in_parts() {
-    let dir = TempDir::new().unwrap();
-    for name in ["a.yaml", "b.yaml", "c.yaml"] {
-        write(dir.path().join(name), "x".repeat(60)).unwrap();
-    }
-    let limits = ReadLimits {
-        directory_bytes: 100,
-        ..ReadLimits::default()
-    };
-    let look = |seen: &FileStamps| match scan(dir.path(), &limits, seen, later()) {
-        ScanResult::Found(found) => found,
-        other => panic!("{other:?}"),
-    };
-    let mut seen = FileStamps::new();
-    for expected in ["a.yaml", "b.yaml", "c.yaml"] {
-        let found = look(&seen);
-        assert_eq!(paths(&found), ["a.yaml", "b.yaml", "c.yaml"]);
-        let mut read = Vec::new();
-        for file in &found.files {
-            match &file.state {
-                ScannedContent::Read(FileContent::Bytes(_)) => read.push(file.path.as_str()),
-                ScannedContent::Read(FileContent::NoRoom { size: 60 })
-                | ScannedContent::Unchanged => {}
-                other => panic!("{other:?}"),
-            }
-        }
-        assert_eq!(read, [expected]);
-        seen = found.stamps();
-    }
-}
-
-#[test]
-fn a_file_that_is_read_at_each_look_keeps_no_other_from_being_read() {
-    let dir = TempDir::new().unwrap();
-    for name in ["a.yaml", "b.yaml", "z.yaml"] {
-        write(dir.path().join(name), "x".repeat(60)).unwrap();
-    }
-    let limits = ReadLimits {
-        directory_bytes: 100,
-        ..ReadLimits::default()
-    };
-    // The clock is behind: a file written just now may be written again with the same stamp.
-    let now = Timestamp::UNIX_EPOCH;
-    let mut seen = FileStamps::new();
-    let mut read = Vec::new();
-    for _ in 0..3 {
-        let ScanResult::Found(found) = scan(dir.path(), &limits, &seen, now) else {
-            panic!("it is there");
-        };
-        seen = found.stamps();
-        read.extend(found.files.iter().filter_map(|file| match file.state {
-            ScannedContent::Read(FileContent::Bytes(_)) => Some(file.path.clone()),
-            _ => None,
-        }));
-    }
-    assert_eq!(read, ["a.yaml", "b.yaml", "z.yaml"]);
 }
 
 #[test]

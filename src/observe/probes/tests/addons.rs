@@ -3,9 +3,9 @@
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::addons;
+use crate::testing::replies::{ServerReply, TestServer};
 
 const CHART: &str = "/apis/helm.cattle.io/v1/namespaces/harvester-system/helmcharts/seeder";
 const JOB: &str = "/apis/batch/v1/namespaces/harvester-system/jobs/helm-install-seeder";

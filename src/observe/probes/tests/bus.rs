@@ -25,7 +25,7 @@ struct ManagerInterface {
 impl ManagerInterface {
     fn load_unit(&self, name: &str) -> zbus::fdo::Result<zbus::OwnedObjectPath> {
         let path = match name {
-            "rke2-server.service" | "rancherd.service" => "/unit/server",
+            "rke2-server.service" | "rancherd.service" | "first.service" => "/unit/server",
             _ => "/unit/none",
         };
         path.try_into()
@@ -36,6 +36,7 @@ impl ManagerInterface {
         vec![
             job(1, "rke2-server.service", "waiting"),
             job(9, "other.service", "running"),
+            job(1000, "first.service", "waiting"),
         ]
     }
 
@@ -43,6 +44,9 @@ impl ManagerInterface {
         match number {
             1 => vec![job(2, "network-online.target", "waiting")],
             2 => vec![job(3, "wait-online.service", "running")],
+            // A chain that no boot has.
+            1400 => vec![job(1, "far-away.service", "running")],
+            1000..1400 => vec![job(number + 1, "next.service", "waiting")],
             _ => Vec::new(),
         }
     }
@@ -236,6 +240,28 @@ async fn a_unit_that_is_queued_waits_for_what_runs_before_it_directly_or_not() {
     assert_eq!(queued.waits_for, ["wait-online.service"]);
     let other = context.bus.unit("rancherd.service").await.unwrap();
     assert!(other.waits_for.is_empty(), "it has no job");
+    let endless = context.bus.unit("first.service").await.unwrap();
+    assert!(endless.waits_for.is_empty(), "more jobs than are asked for");
+}
+
+#[tokio::test]
+async fn a_bus_that_ended_is_connected_to_again() {
+    let mut place = TestNode::new();
+    let Some((mut daemon, address)) = bus(place.root.path()).await else {
+        eprintln!("skipped: there is no dbus-daemon");
+        return;
+    };
+    place.endpoints.bus = Some(address.clone());
+    let context = place.context();
+    assert!(context.bus.unit("rke2-server.service").await.is_err());
+    let connection = played(&address, "active", "running").await;
+    assert!(context.bus.unit("rke2-server.service").await.is_ok());
+    daemon.kill().await.unwrap();
+    drop(connection);
+    assert!(context.bus.unit("rke2-server.service").await.is_err());
+    let (_daemon, address) = bus(place.root.path()).await.unwrap();
+    let _connection = played(&address, "active", "running").await;
+    assert!(context.bus.unit("rke2-server.service").await.is_ok());
 }
 
 #[tokio::test]

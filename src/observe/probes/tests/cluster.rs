@@ -1,11 +1,11 @@
 //! kube-apiserver and the health endpoints.
 
-use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::answer::ProbeAnswer;
 use crate::observe::probes::kubernetes::{Ask, Credential};
 use crate::observe::probes::upgrade::SignMemory;
 use crate::observe::probes::{cluster, components};
+use crate::testing::replies::{ServerReply, TestServer};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::Transition;
 
@@ -194,6 +194,8 @@ async fn a_refusal_says_who_asked_what_and_why_it_was_refused() {
     .await;
     place.identity(&server);
     let asked = own_node(&place, NodeRole::Agent).await;
+    let refused = Some(Code::ProbeRefused);
+    assert!(matches!(asked.outcome, ProbeOutcome::Unknown { code, .. } if code == refused));
     let said = unknown(&asked.outcome);
     assert_eq!(
         said,
@@ -278,6 +280,12 @@ async fn readyz_names_what_failed_and_needs_a_credential_that_is_there() {
     place.admin(&server);
     let outcome = cluster::apiserver(&context, NodeRole::FirstServer, "n1").await;
     assert_eq!(failed(&outcome), "etcd failed");
+    // Somebody in between may repeat what it was told.
+    let server =
+        TestServer::http(|_| ServerReply::Http(503, "[-]etcd failed: x\n".to_owned())).await;
+    place.admin(&server);
+    let outcome = cluster::apiserver(&place.context(), NodeRole::FirstServer, "n1").await;
+    assert!(unknown(&outcome).ends_with("HTTP 503"));
     // An error that names no check is no answer.
     for status in [500, 503, 504] {
         let server = TestServer::http(move |_| ServerReply::Http(status, "no".to_owned())).await;
@@ -334,4 +342,44 @@ async fn harvesters_parts_are_judged_by_what_they_say_of_themselves() {
         settings.events.as_slice(),
         [NodeEvent::Transition(_, Some(state))] if state.starts_with("Harvester: UpgradingNodes")
     ));
+}
+
+#[tokio::test]
+async fn harvesters_chart_is_installed_once_it_is_ready_or_was_only_changed_afterwards() {
+    for (message, passed) in [
+        ("Modified(1) [Cluster fleet-local/local]", true),
+        ("NotReady(1) [Cluster fleet-local/local]", false),
+    ] {
+        let place = TestNode::new();
+        let server = TestServer::http(move |_| {
+            ServerReply::ok(&format!(
+                r#"{{"status": {{"conditions": [{{"type": "Ready", "status": "False", "message": "{message}"}}]}}}}"#
+            ))
+        })
+        .await;
+        place.admin(&server);
+        let outcome = cluster::managed_chart(&place.context(), "n1").await;
+        match passed {
+            true => assert_eq!(outcome, ProbeOutcome::Passed),
+            false => assert_eq!(failed(&outcome), message),
+        }
+    }
+}
+
+#[tokio::test]
+async fn etcd_answers_when_it_says_with_200_that_it_is_healthy() {
+    for (status, health, expected) in [
+        (200, "true", true),
+        (200, "false", false),
+        (503, "true", false),
+    ] {
+        let body = format!("{{\"health\": \"{health}\"}}");
+        let server = TestServer::http(move |_| ServerReply::Http(status, body.clone())).await;
+        assert_eq!(
+            components::says_healthy(&server.url).await,
+            expected,
+            "{status} {health}"
+        );
+    }
+    assert!(!components::says_healthy("http://127.0.0.1:1").await);
 }

@@ -8,10 +8,10 @@ use windrow_plan::readiness::node::{
 };
 use windrow_plan::rules::Expression;
 
-use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::custom;
 use crate::observe::probes::looks::Looks;
+use crate::testing::replies::{ServerReply, TestServer};
 
 pub(super) fn probe(question: CustomQuestion) -> CustomProbe {
     CustomProbe {
@@ -209,6 +209,17 @@ async fn a_file_is_there_or_not_says_something_and_is_new() {
     assert_eq!(ask(text.clone()).await, ProbeOutcome::Passed);
     text.contains = Some("plane".to_owned());
     assert!(failed(&ask(text).await).contains("does not contain"));
+    // Of a large file the beginning is looked at.
+    for (length, is_found) in [(250 << 10, true), (256 << 10, false)] {
+        place.write("/run/large", "-".repeat(length) + "the end");
+        let mut large = file("/run/large");
+        large.contains = Some("the end".to_owned());
+        assert_eq!(
+            ask(large).await == ProbeOutcome::Passed,
+            is_found,
+            "{length}"
+        );
+    }
     let mut new = file("/run/maintenance");
     new.newer_than = Some(Duration::from_secs(3600));
     assert_eq!(ask(new.clone()).await, ProbeOutcome::Passed);
@@ -216,6 +227,13 @@ async fn a_file_is_there_or_not_says_something_and_is_new() {
     let written = fs::File::options().write(true).open(&path).unwrap();
     written.set_modified(long_ago.into()).unwrap();
     assert!(failed(&ask(new).await).contains("not written for too long"));
+    // Links that lead to each other: whether there is a file behind them is not known.
+    std::os::unix::fs::symlink("loop", place.layout().path("/run/loop")).unwrap();
+    let mut endless = file("/run/loop");
+    for exists in [true, false] {
+        endless.exists = exists;
+        unknown(&ask(endless.clone()).await);
+    }
     // A FIFO would block a reader forever.
     let fifo = place.layout().path("/run/fifo");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();

@@ -2,10 +2,10 @@
 
 use windrow_plan::readiness::node::{Transition, Vip, VipMode};
 
-use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::cluster;
 use crate::observe::probes::harvester::{self, VipMemory};
+use crate::testing::replies::{ServerReply, TestServer};
 
 const TOKEN: &str = "a-cluster-token";
 

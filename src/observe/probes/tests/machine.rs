@@ -1,7 +1,9 @@
 //! The machine, below a temporary root.
 
 use super::*;
-use crate::observe::probes::{certificates, host, role};
+use crate::observe::host::read_host;
+use crate::observe::probes::{certificates, hardware, host, role};
+use windrow_host::HardwareInventory;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::{ProbeLimit, limit_of};
 
@@ -62,8 +64,31 @@ fn memory_and_load_are_judged_by_the_kernels_figures() {
     place.write("/proc/stat", "cpu  1 2\ncpu0 1\ncpu1 1\nintr 5\n");
     place.write("/proc/loadavg", "90.00 50.00 9.00 1/2 3\n");
     assert!(failed(&load(&place)).contains("2 cores"));
-    place.write("/proc/loadavg", "90.00 50.00 7.00 1/2 3\n");
-    assert_eq!(load(&place), ProbeOutcome::Passed);
+    // Four for each core are not more than four.
+    for load_average in ["7.00", "8.00"] {
+        place.write(
+            "/proc/loadavg",
+            format!("90.00 50.00 {load_average} 1/2 3\n"),
+        );
+        assert_eq!(load(&place), ProbeOutcome::Passed, "{load_average}");
+    }
+}
+
+#[test]
+fn hardware_that_is_as_it_was_at_first_passes_and_a_link_that_is_gone_is_told() {
+    let place = TestNode::new();
+    let ask = || hardware::hardware(&place.context());
+    assert!(unknown(&ask()).contains("not been written down yet"));
+    place.write("/sys/class/net/e0/device/vendor", "x");
+    place.write("/sys/class/net/e0/address", "52:54:00:00:00:01\n");
+    let now = Timestamp::now();
+    let inventory = HardwareInventory::begun(now).with(&read_host(&place.layout(), now));
+    let text = serde_json::to_string(&inventory).unwrap();
+    fs::create_dir_all(place.layout().state_dir()).unwrap();
+    fs::write(place.layout().hardware(), text).unwrap();
+    assert_eq!(ask(), ProbeOutcome::Passed);
+    fs::remove_dir_all(place.layout().path("/sys/class/net/e0")).unwrap();
+    assert!(failed(&ask()).contains("e0"));
 }
 
 #[test]
@@ -114,6 +139,19 @@ fn the_certificate_that_runs_out_first_is_told() {
         failed(&expiry(&place)),
         "client-kubelet.crt runs out in 3 days"
     );
+}
+
+#[test]
+fn what_is_larger_than_a_certificate_or_no_file_is_not_read() {
+    let place = TestNode::new();
+    let large = certificate(3) + &"\n".repeat(1 << 20);
+    let large = place.write("/large.crt", large);
+    let directory = place.layout().path("/directory.crt");
+    fs::create_dir(&directory).unwrap();
+    for path in [large, directory] {
+        let why = certificates::not_after(&path).unwrap_err();
+        assert_eq!(why, "it is not a certificate file", "{}", path.display());
+    }
 }
 
 /// As in harvester#3863: the components keep the files that they made themselves.

@@ -1,8 +1,8 @@
 //! Harvester's platform, asked of a server whose answers are chosen.
 
-use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::{longhorn, platform};
+use crate::testing::replies::{ServerReply, TestServer};
 
 const CHARTS: &str = "/apis/management.cattle.io/v3/namespaces/fleet-local/managedcharts";
 const BUNDLES: &str = "/apis/fleet.cattle.io/v1alpha1/namespaces/fleet-local/bundles";

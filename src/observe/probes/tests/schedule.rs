@@ -8,12 +8,12 @@ use windrow_model::findings::Location;
 use windrow_plan::readiness::node::ProbeTuning;
 use windrow_plan::rules::Platform;
 
-use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::ask::{ProbedNode, Prober};
 use crate::observe::probes::schedule::{
     AskedProbe, Beat, ProbePace, Unrest, probe, repeat_question,
 };
+use crate::testing::replies::{ServerReply, TestServer};
 
 const PATIENCE: Duration = Duration::from_secs(600);
 

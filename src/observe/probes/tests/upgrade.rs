@@ -3,10 +3,10 @@
 use windrow_plan::readiness::node::Transition;
 use windrow_plan::rules::Platform;
 
-use super::servers::{ServerReply, TestServer};
 use super::*;
 use crate::observe::probes::cluster;
 use crate::observe::probes::upgrade::{Sign, SignMemory, is_seen_by_signs, take_sign};
+use crate::testing::replies::{ServerReply, TestServer};
 
 fn upgrading(events: &[NodeEvent]) -> Option<String> {
     events.iter().rev().find_map(|event| match event {

@@ -7,11 +7,11 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use crate::testing::server::{self, Stream};
+use super::server::{self, Stream};
 
 /// What a server does with a request.
 #[derive(Clone)]
-pub(super) enum ServerReply {
+pub(crate) enum ServerReply {
     /// A status and a body.
     Http(u16, String),
     /// Bytes that are no HTTP.
@@ -23,15 +23,15 @@ pub(super) enum ServerReply {
 }
 
 impl ServerReply {
-    pub(super) fn ok(body: &str) -> Self {
+    pub(crate) fn ok(body: &str) -> Self {
         Self::Http(200, body.to_owned())
     }
 }
 
 /// A server; it ends with its owner.
-pub(super) struct TestServer {
-    pub(super) url: String,
-    pub(super) port: u16,
+pub(crate) struct TestServer {
+    pub(crate) url: String,
+    pub(crate) port: u16,
     asked: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
@@ -40,17 +40,17 @@ type Handler = Arc<dyn Fn(&str) -> ServerReply + Send + Sync>;
 
 impl TestServer {
     /// Plain HTTP; `says` gets each request's target.
-    pub(super) async fn http(says: impl Fn(&str) -> ServerReply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn http(says: impl Fn(&str) -> ServerReply + Send + Sync + 'static) -> Self {
         Self::start(Arc::new(says), None).await
     }
 
     /// The same behind a certificate that no authority has signed.
-    pub(super) async fn https(says: impl Fn(&str) -> ServerReply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn https(says: impl Fn(&str) -> ServerReply + Send + Sync + 'static) -> Self {
         Self::https_as("someone.example", says).await.0
     }
 
     /// The same with a certificate for this name, and the certificate.
-    pub(super) async fn https_as(
+    pub(crate) async fn https_as(
         name: &str,
         says: impl Fn(&str) -> ServerReply + Send + Sync + 'static,
     ) -> (Self, String) {
@@ -76,7 +76,7 @@ impl TestServer {
     }
 
     /// Every request's head so far.
-    pub(super) fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
