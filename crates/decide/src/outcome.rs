@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 use windrow_model::manifest::{AddonName, BaseName, ManifestPath};
 use windrow_model::reasons::Code;
@@ -26,6 +26,9 @@ use super::ledger::{Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::OnFailure;
 use super::observation::{Addon, MarkerTrouble, Observation};
 use crate::settings::Staging;
+
+/// RKE2 looks at the directories of the manifests one after the other. That takes milliseconds, and longer only where it stands still.
+const LONGEST_LOOK: SignedDuration = SignedDuration::from_secs(10);
 
 /// What is to become of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,9 +160,15 @@ impl DecisionContext<'_> {
             || marker.is_some_and(|marker| marker.path != file.path.marker());
         (!stays).then_some(TakenUp {
             is_new,
-            // Only what had nothing to wait for was never hidden.
-            was_hidden: marker.is_some() || *outcome != FileOutcome::Release(Cause::Free),
+            was_hidden: marker.is_some() || self.was_just_released(file),
         })
+    }
+
+    /// Was this content let through a moment ago, in an earlier decision? Its marker may have gone then.
+    fn was_just_released(&self, file: &PlanFile) -> bool {
+        let entry = self.ledger.files.get(&file.path);
+        let known = entry.filter(|entry| entry.digest == file.digest);
+        known.is_some_and(|entry| self.now.duration_since(entry.since) < LONGEST_LOOK)
     }
 
     /// A marker hides its name in every directory. So files of one name are held and released together.

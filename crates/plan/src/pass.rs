@@ -55,7 +55,7 @@ pub enum SlowEffect {
 pub struct TakenUp {
     /// Has RKE2 still to apply this content?
     pub is_new: bool,
-    /// Was it ever hidden? Then RKE2 may be looking at the directory now and have found it hidden.
+    /// Is it hidden, or was it a moment ago? Then RKE2 may be looking at the directories now and have found it hidden.
     pub was_hidden: bool,
 }
 

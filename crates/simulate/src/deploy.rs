@@ -40,6 +40,8 @@ pub struct DeployController {
     force: bool,
     mtimes: foldhash::HashMap<ManifestPath, Timestamp>,
     pass: Option<Pass>,
+    /// A look at the directory that is under way: its own entries as they were found. Those of the directories below it come next.
+    looking: Option<SimulatedDirectory>,
     hung: Option<ManifestPath>,
     /// Cluster and directory at the beginning of the last whole pass, when that pass changed
     /// neither: the next one will change nothing either.
@@ -120,7 +122,11 @@ impl DeployController {
     fn next(&mut self, cluster: &mut SimulatedCluster, files: &SimulatedDirectory) -> NextTask {
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
-            None => match begin(cluster, files) {
+            None if self.looks_slowly(cluster, files) => {
+                let delay = cluster.walk_chance.between(times::SLOW_WALK);
+                return NextTask::After(delay);
+            }
+            None => match begin(cluster, files, self.looking.take()) {
                 Ok(pass) => pass,
                 Err(why) => {
                     self.idle = Some((cluster.revision(), files.generation()));
@@ -158,6 +164,21 @@ impl DeployController {
         pass.done += 1;
         self.pass = Some(pass);
         next
+    }
+
+    /// The entries of the directory itself that the look under way has found.
+    pub(super) fn looking(&self) -> Option<&SimulatedDirectory> {
+        self.looking.as_ref()
+    }
+
+    /// Begins a look at the directory that takes long, now and then.
+    fn looks_slowly(&mut self, cluster: &mut SimulatedCluster, files: &SimulatedDirectory) -> bool {
+        let one_in = cluster.slow_walks;
+        let is_slow = self.looking.is_none() && one_in > 0 && cluster.walk_chance.one_in(one_in);
+        if is_slow {
+            self.looking = Some(files.clone());
+        }
+        is_slow
     }
 
     fn end(
@@ -319,10 +340,18 @@ impl DeployController {
     }
 }
 
-/// One walk takes names and markers together.
-fn begin(cluster: &mut SimulatedCluster, files: &SimulatedDirectory) -> Result<Pass, String> {
+/// One walk takes names and markers together. `first` is the directory as it was when the walk began.
+fn begin(
+    cluster: &mut SimulatedCluster,
+    files: &SimulatedDirectory,
+    first: Option<SimulatedDirectory>,
+) -> Result<Pass, String> {
     cluster.counts.passes += 1;
-    let walk = files.walk();
+    let began = first.as_ref().unwrap_or(files).generation();
+    let walk = match first {
+        Some(first) => first.with_lower(files).walk(),
+        None => files.walk(),
+    };
     if let Some(path) = &walk.dangling {
         let path = full(path);
         return Err(format!("stat {path}: no such file or directory"));
@@ -335,7 +364,7 @@ fn begin(cluster: &mut SimulatedCluster, files: &SimulatedDirectory) -> Result<P
         walk,
         done: 0,
         clean: true,
-        began: (cluster.revision(), files.generation()),
+        began: (cluster.revision(), began),
     })
 }
 

@@ -12,6 +12,8 @@ mod person;
 mod probing;
 #[cfg(test)]
 mod tests;
+mod truth;
+mod waits;
 mod words;
 
 use std::sync::Arc;
@@ -112,6 +114,7 @@ fn fleet(setup: &Setup, faults: &Faults, seed: u64) -> SimulatedNode {
         .collect();
     let mut scenario = setup.scenario.clone();
     scenario.slow_definitions = scenario.slow_definitions.or(faults.slow_definitions());
+    scenario.slow_walks = scenario.slow_walks.max(faults.slow_walks);
     SimulatedNode::fleet(scenario, &joins, seed)
 }
 
@@ -325,8 +328,9 @@ impl<'a> Drive<'a> {
         let Some(status) = daemon.said.take() else {
             return;
         };
-        let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who]);
+        let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who], now);
         oracle.judge_status(&truth, &server, &status);
+        oracle.judge_long_waits(&truth, &server, &status, now);
         let is_heard = server.is_current && truth.cluster.is_up_on(who);
         let SimulatedDaemon {
             probing, oracle, ..
@@ -366,7 +370,12 @@ impl<'a> Drive<'a> {
                 daemon.listen_again(now);
                 daemon.watch.refused(&interests, why)
             }
-            false => daemon.watch.poll(cluster, &interests),
+            false => {
+                if !daemon.watch.has_listed() {
+                    daemon.listed = now;
+                }
+                daemon.watch.poll(cluster, &interests)
+            }
         };
         if !events.is_empty() && self.dice.throw(self.faults.lost) {
             daemon.watch.cut();
@@ -402,6 +411,7 @@ impl<'a> Drive<'a> {
         if let Some(tape) = &mut daemon.tape {
             tape.before(&daemon.state);
         }
+        daemon.before = Arc::clone(daemon.state.ledger());
         let mut decision = daemon.state.decide(at);
         if let Some(spoil) = self.planted {
             spoil(&mut decision, daemon.state.observation());
@@ -413,7 +423,7 @@ impl<'a> Drive<'a> {
         daemon.decided = Some(at);
         daemon.wake = earliest([decision.next_wake, decision.late_from])
             .map(|wake| wake.saturating_sub(daemon.skew).unwrap_or(wake).max(now));
-        let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who]);
+        let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who], now);
         oracle.judge_decision(&truth, &server, &decision.actions, now);
         if let Some(probing) = &mut daemon.probing {
             probing.decided(decision.status.readiness);
@@ -433,7 +443,7 @@ impl<'a> Drive<'a> {
         if news {
             return true;
         }
-        let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who]);
+        let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who], now);
         oracle.judge_releases(&truth, &server, now);
         self.order_is_done(who);
         !done.is_empty()
@@ -443,6 +453,7 @@ impl<'a> Drive<'a> {
     fn restart_daemon(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         let at = daemon.wall(now);
+        daemon.oracle.restart(now);
         // Reading a file again gives the same.
         daemon.state = daemon.state.restarted(Arc::clone(&daemon.saved), at);
         if let Some(tape) = &mut daemon.tape {

@@ -43,6 +43,8 @@ pub struct Faults {
     pub masked: u64,
     /// kube-apiserver takes long to establish a definition (once in this many definitions). It does so whenever the definition is created.
     pub slow_definitions: u64,
+    /// RKE2 takes up to nine seconds from the manifests directory itself to those below it (once in this many looks).
+    pub slow_walks: u64,
     /// A file is written again, with the same bytes or others, is cut off for a while, or goes and comes back; or its marker is removed.
     pub files: u64,
     /// RKE2 restarts, and Windrow does not.
@@ -72,6 +74,7 @@ impl Faults {
         reboot: 0,
         masked: 0,
         slow_definitions: 0,
+        slow_walks: 0,
         files: 0,
         rke2: 0,
         unanswered: 0,
@@ -96,6 +99,7 @@ impl Faults {
         reboot: 200,
         masked: 400,
         slow_definitions: 6,
+        slow_walks: 2,
         files: 40,
         rke2: 200,
         unanswered: 0,

@@ -213,6 +213,20 @@ impl SimulatedDirectory {
         })
     }
 
+    /// What a walk finds that read this directory first, and those below it when they were as in `later`.
+    pub(super) fn with_lower(&self, later: &Self) -> Self {
+        let is_below = |path: &SmolStr| path.contains('/');
+        let own = self.entries.iter().filter(|(path, _)| !is_below(path));
+        let lower = later.entries.iter().filter(|(path, _)| is_below(path));
+        let entries = own.chain(lower);
+        Self {
+            entries: entries
+                .map(|(path, entry)| (path.clone(), entry.clone()))
+                .collect(),
+            generation: later.generation,
+        }
+    }
+
     /// What RKE2's walk finds now.
     pub(super) fn walk(&self) -> DirectoryWalk {
         let mut hidden: Vec<&str> = self.hidden().collect();

@@ -52,6 +52,8 @@ pub struct Scenario {
     pub rewrites_charts: bool,
     /// Definitions whose kinds are served late; none where kube-apiserver is quick.
     pub slow_definitions: Option<SlowDefinitions>,
+    /// Once in how many looks RKE2 takes long from the manifests directory itself to those below it; 0 is never.
+    pub slow_walks: u64,
     /// Restarts: how long after power-on, and which node; 0 is the first.
     pub reboots: Vec<(Duration, usize)>,
 }
@@ -229,6 +231,7 @@ impl Scenario {
             may_bring: BTreeMap::new(),
             rewrites_charts: false,
             slow_definitions: None,
+            slow_walks: 0,
             reboots: Vec::new(),
         }
     }

@@ -23,6 +23,8 @@ pub(super) const API_READY: Range = (s(35), s(50));
 pub(super) const DEPLOY_START: Range = (s(2), s(6));
 /// From the end of a pass to the next: a constant in k3s `pkg/deploy/controller.go`.
 pub(super) const POLL: Duration = s(15);
+/// A slow look at the directory, from its own entries to those of the directories below it: a busy disk, or a process that stood still.
+pub(super) const SLOW_WALK: Range = (ms(50), s(9));
 /// What one file costs a pass. Chosen so that eleven files of three objects make seven passes in
 /// 110 s, as the real controller does.
 pub(super) const PER_FILE: Duration = ms(40);

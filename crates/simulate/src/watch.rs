@@ -115,6 +115,11 @@ impl Watch {
         }
     }
 
+    /// Was all of it listed, so that only changes are reported?
+    pub fn has_listed(&self) -> bool {
+        self.listed
+    }
+
     /// The watch is cut: the next call lists and reports everything again.
     pub fn cut(&mut self) {
         *self = Self::for_server(self.server);

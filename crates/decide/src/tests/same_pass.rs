@@ -164,7 +164,7 @@ fn a_marker_that_cannot_be_removed_holds_what_relies_on_its_file() {
 }
 
 #[test]
-fn in_another_directory_a_file_follows_only_when_nothing_hides_the_first_any_more() {
+fn in_another_directory_a_file_follows_only_when_nothing_has_hidden_the_first_for_a_while() {
     let mut node = Node::new(&[("a/a.yaml", &space("t")), ("b/b.yaml", &object("o", "t"))]);
     let path = ManifestPath::from("a/a.yaml");
     let hold = node.state.provisional_hold(&path, node.now).unwrap();
@@ -175,6 +175,9 @@ fn in_another_directory_a_file_follows_only_when_nothing_hides_the_first_any_mor
         ["b/b.yaml"],
         "RKE2 may look at a/ before and at b/ after"
     );
+    node.tick();
+    assert_eq!(node.held(), ["b/b.yaml"], "its look may be under way");
+    node.later(1);
     node.tick();
     assert_eq!(node.held(), [""; 0]);
 }

@@ -56,7 +56,9 @@ pub struct SimulatedCluster {
     failures_reported: u64,
     /// Definitions that take longer, and what says which.
     pub(super) slow_definitions: Option<SlowDefinitions>,
+    pub(super) slow_walks: u64,
     pub(super) slow_chance: Chance,
+    pub(super) walk_chance: Chance,
     /// When the last of the definitions that were created is Established.
     establishing: Timestamp,
     /// When something last came or went from outside, or a controller last acted.
@@ -110,6 +112,7 @@ pub(super) struct AddonRecord {
 impl SimulatedCluster {
     pub(super) fn new(now: Timestamp, chance: Chance) -> Self {
         let slow_chance = chance.branch(1);
+        let walk_chance = chance.branch(4);
         let mut cluster = Self {
             now,
             agenda: Agenda::default(),
@@ -128,7 +131,9 @@ impl SimulatedCluster {
             addons_at: 0,
             failures_reported: 0,
             slow_definitions: None,
+            slow_walks: 0,
             slow_chance,
+            walk_chance,
             establishing: now,
             last_moved: None,
             served: BTreeMap::new(),

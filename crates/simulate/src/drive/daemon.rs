@@ -8,9 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_decide::{Action, Interests, Ledger, MarkerTrouble, StagingState, Status};
 use windrow_model::manifest::BaseName;
 
-use super::oracle::{JudgedServer, Oracle, Truth};
+use super::oracle::{JudgedServer, Oracle};
 use super::person::Order;
 use super::probing::Probing;
+use super::truth::{LONGEST_LOOK, Truth};
 use crate::files::SimulatedDirectory;
 use crate::node::SimulatedNode;
 use crate::prepared::PreparedSetup;
@@ -30,6 +31,8 @@ pub(super) struct SimulatedDaemon {
     pub(super) seen: Option<u64>,
     /// The ledger on disk.
     pub(super) saved: Arc<Ledger>,
+    /// The ledger before the last decision.
+    pub(super) before: Arc<Ledger>,
     /// The state's ledger is newer than the one on disk: saving it failed.
     pub(super) unsaved: bool,
     /// Markers that could not be made or removed.
@@ -48,6 +51,8 @@ pub(super) struct SimulatedDaemon {
     pub(super) clock_was_set: bool,
     /// The cluster's state and what was asked when the watch last reported all it could.
     pub(super) heard: Option<((u64, u64, bool), Arc<Interests>)>,
+    /// When the watch last listed all.
+    pub(super) listed: Timestamp,
     /// When a watch that was cut or refused lists again.
     pub(super) relist: Option<Timestamp>,
     /// When to decide again though nothing happens, in true time.
@@ -74,6 +79,7 @@ impl SimulatedDaemon {
             watch: Watch::for_server(server),
             seen: None,
             saved: Arc::default(),
+            before: Arc::default(),
             unsaved: false,
             troubles: BTreeMap::new(),
             again: None,
@@ -83,6 +89,7 @@ impl SimulatedDaemon {
             skew: SignedDuration::ZERO,
             clock_was_set: false,
             heard: None,
+            listed: start,
             relist: None,
             wake: Some(start),
             decided: None,
@@ -127,14 +134,23 @@ impl SimulatedDaemon {
         number: usize,
         node: &'a SimulatedNode,
         disk: &'a SimulatedDirectory,
+        now: Timestamp,
     ) -> (&'a mut Oracle, Truth<'a>, JudgedServer<'a>) {
+        // Without its ledger it does not know what it let through a moment ago.
+        let forgot = self.oracle.forgot_at;
+        let knows = forgot.is_none_or(|at| now.duration_since(at).unsigned_abs() > LONGEST_LOOK);
         let truth = Truth::new(node.cluster(), self.state.rules());
         let server = JudgedServer {
-            number,
+            wall: self.wall(now),
+            before: &self.before,
             is_current: self.relist.is_none(),
+            listed: self.listed,
+            is_up: node.cluster().is_up_on(number),
             is_saved: !self.unsaved,
             is_on_time: !self.clock_was_set,
+            is_probed: self.probing.is_some(),
             disk,
+            looking: node.deploy_of(number).looking().filter(|_| knows),
             state: &self.state,
             troubles: &self.troubles,
         };

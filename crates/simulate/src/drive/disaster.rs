@@ -26,7 +26,7 @@ impl Drive<'_> {
             self.record_fault(who, "the ledger is destroyed");
             let daemon = &mut self.daemons[who];
             daemon.saved = Arc::default();
-            daemon.oracle.forget();
+            daemon.oracle.forget(now);
         }
         let daemon = &mut self.daemons[who];
         daemon
@@ -122,8 +122,15 @@ impl Drive<'_> {
 
     fn touch_a_file(&mut self, who: usize, now: Timestamp) {
         let files = &self.known.disks[who];
-        let paths: Vec<&str> = files.manifests().map(|(path, _)| path).collect();
-        let Some(path) = self.dice.chance().pick(&paths).copied() else {
+        // What is gone for good does not come back.
+        let paths = files.manifests().map(|(path, _)| path);
+        let is_there = |path: &&str| self.disks[who].get(path).is_some();
+        let paths: Vec<&str> = paths.filter(is_there).collect();
+        // What a person holds is touched more often than others.
+        let held = self.daemons[who].oracle.held_by_hand().next();
+        let held = held.and_then(|held| paths.iter().find(|path| **path == held.as_str()).copied());
+        let held = held.filter(|_| self.dice.throw(2));
+        let Some(path) = held.or_else(|| self.dice.chance().pick(&paths).copied()) else {
             return;
         };
         let Some(original) = files.get(path) else {

@@ -7,16 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use windrow_decide::{
-    Action, Cause, Detail, FileStage, Ledger, MarkerTrouble, Observation, StagingState,
-};
-use windrow_model::manifest::{BaseName, GroupKind, ManifestPath, MarkerPath, ObjectRef};
+use windrow_decide::{Action, Cause, FileStage, Ledger, Mark, MarkerTrouble, StagingState};
+use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
-use windrow_plan::readiness::{self, KindSeen, NeedState, ObjectSeen};
-use windrow_plan::rules::{NeedTarget, RuleSet, Tier};
-use windrow_plan::{Need, PlanFile, Requirement, rke2};
+use windrow_plan::{PlanFile, Requirement, SatisfiedBy, rke2};
 
-use crate::cluster::SimulatedCluster;
+use super::truth::{DirectoryView, Truth};
+use super::waits::Waits;
 use crate::files::SimulatedDirectory;
 use crate::run::FileRelease;
 
@@ -29,12 +26,20 @@ pub(super) struct Oracle {
     granted: BTreeMap<ManifestPath, SmolStr>,
     /// Files that were let through and do not rely on what is applied with them, by content: they stay so.
     for_good: BTreeMap<ManifestPath, SmolStr>,
+    /// Files that rely on what RKE2 applies before them, by content.
+    relied: BTreeMap<ManifestPath, SmolStr>,
+    /// The content of each file that a person let go last.
+    pub(super) let_go: BTreeMap<ManifestPath, SmolStr>,
+    /// When the ledger was last destroyed.
+    pub(super) forgot_at: Option<Timestamp>,
     /// Files that a person holds.
     pub(super) by_hand: BTreeSet<ManifestPath>,
     /// When each content of a file was first seen.
     pub(super) first_seen: BTreeMap<(ManifestPath, SmolStr), Timestamp>,
+    /// Since when files wait.
+    pub(super) waits: Waits,
     /// When kube-apiserver first answered here.
-    up_since: Option<Timestamp>,
+    pub(super) up_since: Option<Timestamp>,
     /// The content of each file that RKE2 took, in whatever bytes.
     pub(super) taken: BTreeSet<(ManifestPath, SmolStr)>,
     /// Every release, in order.
@@ -45,17 +50,40 @@ pub(super) struct Oracle {
 
 /// A server whose directory is judged.
 pub(super) struct JudgedServer<'a> {
-    pub(super) number: usize,
+    /// The time by its clock.
+    pub(super) wall: Timestamp,
+    /// The ledger before the decision.
+    pub(super) before: &'a Ledger,
     /// Has Windrow heard all that there is to hear?
     pub(super) is_current: bool,
+    /// Since when has it heard of changes alone? Before, all was listed.
+    pub(super) listed: Timestamp,
+    /// Does kube-apiserver answer there?
+    pub(super) is_up: bool,
     /// Is the ledger on the disk the one in force?
     pub(super) is_saved: bool,
     /// Are its times those of the cluster?
     pub(super) is_on_time: bool,
+    /// Is the node probed? Then the step is that of the whole node.
+    pub(super) is_probed: bool,
     pub(super) disk: &'a SimulatedDirectory,
+    /// What RKE2 has found in the directory itself, where its look at those below is under way.
+    pub(super) looking: Option<&'a SimulatedDirectory>,
     pub(super) state: &'a StagingState,
     /// Markers that the disk did not take.
     pub(super) troubles: &'a BTreeMap<BaseName, MarkerTrouble>,
+}
+
+impl<'a> JudgedServer<'a> {
+    pub(super) fn view(&self) -> DirectoryView<'a> {
+        DirectoryView {
+            disk: self.disk,
+            state: self.state,
+            wall: self.wall,
+            looking: self.looking,
+            is_fresh: self.is_current && self.is_up,
+        }
+    }
 }
 
 impl Oracle {
@@ -68,18 +96,22 @@ impl Oracle {
         now: Timestamp,
     ) {
         let (disk, state) = (server.disk, server.state);
-        if truth.cluster.is_up_on(server.number) {
+        if server.is_up {
             self.up_since.get_or_insert(now);
         }
         let (plan, ledger) = (state.plan(), state.ledger());
+        let has_answered = state.observation().api.first_reachable.is_some();
+        self.waits
+            .note(&plan.files, server.is_up && has_answered, now);
         for file in &plan.files {
             // Other content starts over, whatever was before.
-            if self
-                .for_good
-                .get(&file.path)
-                .is_some_and(|known| *known != file.digest)
-            {
-                self.for_good.remove(&file.path);
+            for known in [&mut self.for_good, &mut self.let_go] {
+                if known
+                    .get(&file.path)
+                    .is_some_and(|known| *known != file.digest)
+                {
+                    known.remove(&file.path);
+                }
             }
             let seen = (file.path.clone(), file.digest.clone());
             if truth.has_applied(file) && !self.taken.contains(&seen) {
@@ -94,16 +126,18 @@ impl Oracle {
             }
         }
         for action in actions {
-            self.judge_action(server, action);
+            self.judge_action(truth, server, action);
+        }
+        for file in plan.files.iter().filter(|file| has_yielded(server, file)) {
+            self.judge_wait(truth, server, file, now);
         }
         for file in plan.files.iter().filter(|file| file.owner.is_none()) {
             let entry = ledger.files.get(&file.path);
             if let Some(FileStage::Released { cause }) = entry.map(|entry| &entry.state)
+                && (*cause != Cause::ByHand || self.is_let_go(file))
                 && self.granted.get(&file.path) != Some(&file.digest)
                 && disk.is_hidden(&file.path)
-                && truth
-                    .unmet(&plan.needs, file, Some(*cause), disk)
-                    .is_empty()
+                && truth.unmet(file, Some(*cause), server.view()).is_empty()
             {
                 self.granted.insert(file.path.clone(), file.digest.clone());
             }
@@ -111,7 +145,7 @@ impl Oracle {
     }
 
     /// Is it Windrow's to do that?
-    fn judge_action(&mut self, server: &JudgedServer<'_>, action: &Action) {
+    fn judge_action(&mut self, truth: &Truth<'_>, server: &JudgedServer<'_>, action: &Action) {
         let (Action::Hold { path, .. } | Action::Lift { path }) = action else {
             return;
         };
@@ -120,22 +154,77 @@ impl Oracle {
                 .insert(format!("{path} is Windrow's: somebody else made it"));
         }
         let Action::Hold { mark, .. } = action else {
-            return;
+            return self.judge_goes(server, path);
         };
+        self.judge_hold_again(truth, server, mark);
         if rke2::owner(&mark.file).is_some() {
             self.untrue
                 .insert(format!("{} is Windrow's to hold: it is not", mark.file));
         }
         let again = self.for_good.get(&mark.file) == Some(&mark.digest);
-        let may = [Code::HeldByHand, Code::HeldAppliedOnce, Code::SameBaseName];
-        if again && !may.contains(&mark.code) {
+        if again && !on_purpose(mark.code) {
             self.untrue
                 .insert(format!("{} is held again: {}", mark.file, mark.why));
+        }
+        let is_let_go = self.let_go.get(&mark.file) == Some(&mark.digest);
+        if is_let_go && !on_purpose(mark.code) {
+            let file = &mark.file;
+            self.untrue
+                .insert(format!("{file} is held again: a person let it go"));
         }
         // What a person holds starts over: whoever lets the name go may do so while a file of it is gone.
         if mark.code == Code::HeldByHand {
             let name = mark.file.name();
             self.for_good.retain(|file, _| file.name() != name);
+        }
+    }
+
+    /// May this marker go?
+    fn judge_goes(&mut self, server: &JudgedServer<'_>, marker: &MarkerPath) {
+        let name = marker.hides();
+        if let Some(file) = self.by_hand.iter().find(|file| file.name() == name) {
+            self.untrue
+                .insert(format!("{marker} may go: a person holds {file}"));
+        }
+        let Some(mark) = server.disk.get(marker).and_then(|entry| entry.mark()) else {
+            return;
+        };
+        let mut files = server.state.plan().files.iter();
+        let file = files.find(|file| file.path == mark.file && file.digest == mark.digest);
+        let is_once = mark.code == Code::HeldAppliedOnce;
+        if let Some(file) = file.filter(|file| is_once && !self.is_let_go(file)) {
+            let file = &file.path;
+            self.untrue
+                .insert(format!("{marker} may go: {file} was applied once"));
+        }
+    }
+
+    /// What was let through because of what RKE2 applies before it is not held again once RKE2 has applied that: it is about to reach the file.
+    fn judge_hold_again(&mut self, truth: &Truth<'_>, server: &JudgedServer<'_>, mark: &Mark) {
+        if self.relied.get(&mark.file) != Some(&mark.digest) || on_purpose(mark.code) {
+            return;
+        }
+        let plan = server.state.plan();
+        let Some(file) = plan.files.iter().find(|file| file.path == mark.file) else {
+            return;
+        };
+        let is_under_way = |requirement: &Requirement| match requirement.satisfied_by {
+            SatisfiedBy::File { file, .. } => {
+                let bringer = &plan.files[file];
+                truth.has_applied(bringer)
+                    && server.view().lets_bringer_through(requirement)
+                    && !server.disk.is_hidden(&bringer.path)
+            }
+            _ => false,
+        };
+        let mut lacks = file
+            .requirements()
+            .filter(|one| truth.lacks(one, server.view()));
+        let knows = server.is_current && server.is_up;
+        if knows && lacks.all(is_under_way) {
+            let file = &file.path;
+            self.untrue
+                .insert(format!("{file} is held again: RKE2 is on its way to it"));
         }
     }
 
@@ -161,14 +250,26 @@ impl Oracle {
         }
     }
 
+    fn is_let_go(&self, file: &PlanFile) -> bool {
+        self.let_go.get(&file.path) == Some(&file.digest)
+    }
+
     /// The files that a person holds.
     pub(super) fn held_by_hand(&self) -> impl Iterator<Item = &ManifestPath> {
         self.by_hand.iter()
     }
 
+    /// A new process of Windrow begins.
+    pub(super) fn restart(&mut self, now: Timestamp) {
+        self.waits.restart(now);
+        self.relied.clear();
+    }
+
     /// The ledger was destroyed.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget(&mut self, now: Timestamp) {
+        self.forgot_at = Some(now);
         self.for_good.clear();
+        self.let_go.clear();
     }
 
     /// A process or a marker is gone: what a person holds is what stands in the ledger on the disk, and in the markers.
@@ -225,6 +326,10 @@ impl Oracle {
                 let cause = Cause::SamePass;
                 entry.state == FileStage::Released { cause }
             });
+            match relies {
+                true => self.relied.insert(file.path.clone(), file.digest.clone()),
+                false => self.relied.remove(&file.path),
+            };
             let is_released = cause.is_some();
             if is_released && !relies && server.is_saved {
                 self.for_good.insert(file.path.clone(), file.digest.clone());
@@ -236,13 +341,25 @@ impl Oracle {
             if truth.has_applied(file) {
                 continue;
             }
-            if cause == Some(Cause::Yielded) && !was_let_through {
-                self.judge_wait(server, file, now);
+            let view = DirectoryView {
+                is_fresh: server.view().is_fresh && !was_let_through,
+                ..server.view()
+            };
+            if file.refused.is_some()
+                && matches!(cause, Some(Cause::Free | Cause::Met | Cause::SamePass))
+            {
+                let file = &file.path;
+                self.untrue
+                    .insert(format!("{file} may go: RKE2 refuses it"));
             }
             let is_granted = !relies && self.granted.get(&file.path) == Some(&file.digest);
             let unmet = match is_granted {
                 true => Vec::new(),
-                false => truth.unmet(&plan.needs, file, cause, disk),
+                // What nobody let go has no reason at all.
+                false => {
+                    let counts = |cause: &Cause| *cause != Cause::ByHand || self.is_let_go(file);
+                    truth.unmet(file, cause.filter(counts), view)
+                }
             };
             if was_let_through && unmet.is_empty() {
                 continue;
@@ -255,162 +372,22 @@ impl Oracle {
             });
         }
     }
-
-    /// Was the shortest of all deadlines over when a file was let through because of one?
-    fn judge_wait(&mut self, server: &JudgedServer<'_>, file: &PlanFile, now: Timestamp) {
-        let staging = &server.state.settings().staging;
-        let seen = (file.path.clone(), file.digest.clone());
-        let Some(seen) = self.first_seen.get(&seen).copied() else {
-            return;
-        };
-        // Before kube-apiserver answers nothing is lost by holding.
-        let waited = now.duration_since(seen.max(self.up_since.unwrap_or(now)));
-        let refused = file.refused.as_ref().map(|_| staging.refused_deadline);
-        let least = refused.unwrap_or(staging.advisory_deadline);
-        let is_over = waited.is_positive() && waited.unsigned_abs() >= least;
-        let is_blind = now.duration_since(seen).unsigned_abs() >= staging.blind_deadline;
-        if !is_over && !is_blind {
-            let file = &file.path;
-            self.untrue
-                .insert(format!("{file} has waited long enough: for {waited:#}"));
-        }
-    }
 }
 
-/// The cluster as it is, whatever anybody has heard of it, and whether kube-apiserver answers or not.
-pub(super) struct Truth<'a> {
-    pub(super) cluster: &'a SimulatedCluster,
-    rules: &'a RuleSet,
+/// Does a deadline let a file go that was held before?
+fn has_yielded(server: &JudgedServer<'_>, file: &PlanFile) -> bool {
+    let state = |ledger: &Ledger| {
+        let entry = ledger.files.get(&file.path);
+        let entry = entry.filter(|entry| entry.digest == file.digest);
+        entry.map(|entry| entry.state.clone())
+    };
+    let cause = Cause::Yielded;
+    let (before, after) = (state(server.before), state(server.state.ledger()));
+    after == Some(FileStage::Released { cause }) && before != after
 }
 
-impl<'a> Truth<'a> {
-    pub(super) fn new(cluster: &'a SimulatedCluster, rules: &'a RuleSet) -> Self {
-        Self { cluster, rules }
-    }
-
-    /// Has RKE2 applied exactly these bytes?
-    pub(super) fn has_applied(&self, file: &PlanFile) -> bool {
-        let addon = self.cluster.addons.get(&file.addon);
-        addon.is_some_and(|addon| addon.seen.checksum == file.sha256)
-    }
-
-    /// When RKE2 last failed to apply a file of this name.
-    pub(super) fn failed_at(&self, file: &ManifestPath) -> Option<Timestamp> {
-        self.cluster.failures.get(&file.addon()).map(|one| one.at)
-    }
-
-    /// Has RKE2 the objects of another file of the same Addon?
-    pub(super) fn is_overtaken(&self, file: &PlanFile) -> bool {
-        let addon = self.cluster.addons.get(&file.addon);
-        addon.is_some_and(|addon| !addon.seen.is_of(&file.path))
-    }
-
-    /// Has RKE2 applied this file, whatever was in it?
-    pub(super) fn has_addon(&self, file: &ManifestPath) -> bool {
-        self.cluster.addons.contains_key(&file.addon())
-    }
-
-    /// What the file requires and lacks, so that this cause does not excuse its release.
-    fn unmet(
-        &self,
-        needs: &[Need],
-        file: &PlanFile,
-        cause: Option<Cause>,
-        disk: &SimulatedDirectory,
-    ) -> Vec<String> {
-        // Each object of a file may need the same: a namespace.
-        let mut brought: BTreeMap<usize, bool> = BTreeMap::new();
-        let mut comes_before = |requirement: &Requirement| {
-            let need = requirement.need;
-            requirement.inferred
-                && *brought
-                    .entry(need)
-                    .or_insert_with(|| is_brought_before(disk, &file.path, &needs[need].target))
-        };
-        let unmet = file
-            .requirements()
-            .filter(|requirement| requirement.tier == Tier::Required && requirement.takes_part())
-            .filter(|requirement| match cause {
-                // A person, the settings, or RKE2 itself: Windrow had no say.
-                Some(Cause::ByHand | Cause::Off | Cause::Escaped) => false,
-                // A deadline ends a wait that does no harm when it ends too early, and no other.
-                Some(Cause::Yielded) => requirement.harms(),
-                Some(Cause::SamePass) => !comes_before(requirement),
-                Some(Cause::Free | Cause::Met) | None => true,
-            })
-            .map(|requirement| &needs[requirement.need])
-            .filter(|need| !self.is_met(need));
-        unmet
-            .map(|need| format!("{} {}", need.target, need.condition))
-            .collect()
-    }
-
-    pub(super) fn is_met(&self, need: &Need) -> bool {
-        let observation = self.observation_for(&need.target);
-        let state = readiness::holds(&need.target, &need.condition, self.rules, &observation);
-        state == NeedState::Met
-    }
-
-    /// All that a verdict on the target may depend on, as it is now.
-    fn observation_for(&self, target: &NeedTarget) -> Observation {
-        let mut observation = Observation::default();
-        match target {
-            NeedTarget::Kind(kind) => self.add_kind(&mut observation, kind),
-            NeedTarget::Object(object) => {
-                self.add_kind(&mut observation, &object.group_kind());
-                self.add_object(&mut observation, object);
-                if let Some(ObjectSeen::Present(value)) = observation.objects.get(object) {
-                    let related = readiness::related(object, value);
-                    for object in &related.objects {
-                        self.add_object(&mut observation, object);
-                    }
-                    for kind in &related.kinds {
-                        self.add_kind(&mut observation, kind);
-                    }
-                }
-            }
-        }
-        observation
-    }
-
-    fn add_object(&self, observation: &mut Observation, object: &ObjectRef) {
-        let seen = match self.cluster.shown(object, Detail::Full) {
-            Some(value) => ObjectSeen::Present(value),
-            None => ObjectSeen::Absent,
-        };
-        observation.objects.insert(object.clone(), seen);
-    }
-
-    fn add_kind(&self, observation: &mut Observation, kind: &GroupKind) {
-        let seen = match self.cluster.serves(kind) {
-            Some(namespaced) => KindSeen::Served { namespaced },
-            None => KindSeen::NotServed,
-        };
-        observation.kinds.insert(kind.clone(), seen);
-    }
-}
-
-/// Will RKE2's next pass over this directory have created what is needed by the time that it reaches the file?
-pub(super) fn is_brought_before(
-    disk: &SimulatedDirectory,
-    file: &ManifestPath,
-    target: &NeedTarget,
-) -> bool {
-    let walk = disk.walk();
-    let before = walk.shown.iter().filter(|(path, _)| path < file);
-    let readings = before.filter_map(|(path, _)| Some(disk.get(path)?.reading(path)));
-    let readings = readings.filter(|reading| reading.refused.is_none());
-    readings
-        .flat_map(|reading| &reading.objects)
-        .any(|object| match target {
-            NeedTarget::Object(wanted) => {
-                object.named(true) == wanted || object.named(false) == wanted
-            }
-            NeedTarget::Kind(kind) => {
-                let spec = &object.json["spec"];
-                object.id.kind == "CustomResourceDefinition"
-                    && spec["group"] == kind.group.as_str()
-                    && spec["names"]["kind"] == kind.kind.as_str()
-            }
-        })
+/// Is a file held on purpose, or with another file of its name?
+fn on_purpose(code: Code) -> bool {
+    let codes = [Code::HeldByHand, Code::HeldAppliedOnce, Code::SameBaseName];
+    codes.contains(&code)
 }

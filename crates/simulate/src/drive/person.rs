@@ -33,7 +33,7 @@ impl Order {
 }
 
 impl Drive<'_> {
-    /// Holds a file of this server, or lets the one go that is held. What is kept on purpose is left alone.
+    /// Holds a file of this server or lets one go; first of all the one that is held. What is kept on purpose is left alone.
     pub(super) fn a_person_asks(&mut self, who: usize, now: Timestamp) {
         let daemon = &self.daemons[who];
         // A flight has what a person asks for of a real daemon alone.
@@ -54,7 +54,8 @@ impl Drive<'_> {
             self.dice.chance().pick(&paths).cloned()
         });
         if let Some(file) = file {
-            let hold = held.is_none();
+            // What waits may be let go as well, by one in four.
+            let hold = held.is_none() && !self.dice.throw(4);
             let verb = if hold { "holds" } else { "releases" };
             self.record_fault(who, &format!("somebody {verb} {file}"));
             let daemon = &mut self.daemons[who];
@@ -101,18 +102,31 @@ impl Drive<'_> {
         // There is no such file. One that is held is let go when it is there again.
         let order = daemon.asked.take().filter(|_| refused.is_ok() || !hold);
         let is_taken = refused.is_ok();
+        if is_taken && !hold {
+            let plan = daemon.state.shared_plan();
+            let files = plan.files.iter().filter(|one| one.name == file.name());
+            let let_go = files.map(|one| (one.path.clone(), one.digest.clone()));
+            daemon.oracle.let_go.extend(let_go);
+        }
         daemon.asked = order.map(|order| Order { is_taken, ..order });
     }
 
     /// What was asked for is done, and on the disk.
     pub(super) fn order_is_done(&mut self, who: usize) {
-        let daemon = &mut self.daemons[who];
+        let (daemon, disk) = (&mut self.daemons[who], &self.disks[who]);
         let is_taken = daemon.asked.as_ref().is_some_and(|order| order.is_taken);
         if !is_taken || daemon.unsaved || !daemon.troubles.is_empty() {
             return;
         }
-        if let Some(order) = daemon.asked.take().filter(|order| order.hold) {
-            daemon.oracle.by_hand.insert(order.file);
+        let Some(order) = daemon.asked.take() else {
+            return;
+        };
+        let file = order.file;
+        if order.hold {
+            daemon.oracle.by_hand.insert(file);
+        } else if disk.get(&file).is_some() && disk.is_hidden(&file) {
+            let untrue = &mut daemon.oracle.untrue;
+            untrue.insert(format!("{file} is let go by hand: a marker hides it"));
         }
     }
 }

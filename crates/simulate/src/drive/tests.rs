@@ -7,7 +7,7 @@ use windrow_decide::{Action, Cause, Decision, FileStage, Ledger, LedgerEntry, Ma
 use windrow_model::manifest::{ManifestPath, ObjectRef};
 use windrow_plan::rules::NeedTarget;
 
-use super::oracle::is_brought_before;
+use super::truth::is_brought_before;
 use super::{Drive, Spoil};
 use crate::{
     BootstrapVerdict, Faults, HappeningKind, PreparedSetup, Run, Scenario, Setup,
@@ -278,10 +278,13 @@ fn what_rke2_applies_before_a_file_excuses_its_release_and_nothing_else_does() {
 
     let target = NeedTarget::Object(ObjectRef::cluster("", "Namespace", "t"));
     let disk = setup.files.clone();
-    assert!(is_brought_before(&disk, &"b.yaml".into(), &target));
-    assert!(!is_brought_before(&disk, &"0.yaml".into(), &target));
+    let is_brought_before = |disk: &SimulatedDirectory, file: &str, target: &NeedTarget| {
+        is_brought_before(disk, &file.into(), target, |_, _| false)
+    };
+    assert!(is_brought_before(&disk, "b.yaml", &target));
+    assert!(!is_brought_before(&disk, "0.yaml", &target));
     let other = NeedTarget::Object(ObjectRef::cluster("", "Namespace", "u"));
-    assert!(!is_brought_before(&disk, &"b.yaml".into(), &other));
+    assert!(!is_brought_before(&disk, "b.yaml", &other));
     let spoils: [fn(&mut SimulatedDirectory, Timestamp); 3] = [
         |disk, now| disk.write("a.yaml.skip", "somebody else\n", now),
         |disk, now| disk.write("a.yaml", "kind: {\n", now),
@@ -292,6 +295,6 @@ fn what_rke2_applies_before_a_file_excuses_its_release_and_nothing_else_does() {
     for spoil in spoils {
         let mut disk = disk.clone();
         spoil(&mut disk, start);
-        assert!(!is_brought_before(&disk, &"b.yaml".into(), &target));
+        assert!(!is_brought_before(&disk, "b.yaml", &target));
     }
 }

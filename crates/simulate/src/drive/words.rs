@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use windrow_decide::{Action, HeldFile, StagingStatus, Status};
+use windrow_decide::{Action, HeldFile, MarkerTrouble, Phase, StagingStatus, Status};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
-use super::oracle::{JudgedServer, Oracle, Truth};
+use super::oracle::{JudgedServer, Oracle};
+use super::truth::Truth;
 use super::{Drive, ROUNDS};
 use crate::watch::Watch;
 
@@ -30,16 +31,25 @@ impl Oracle {
         status: &Status,
     ) {
         let staging = &status.staging;
-        let knows = server.is_current && truth.cluster.is_up_on(server.number);
+        let knows = server.is_current && server.is_up;
         self.judge_markers(server, staging);
         self.judge_addons(truth, server, staging, knows);
         self.judge_settled(truth, server, staging, knows);
+        if knows && !server.is_probed {
+            self.judge_step(truth, server, status);
+        }
     }
 
     /// What is held is hidden, and nothing else is.
     fn judge_markers(&mut self, server: &JudgedServer<'_>, staging: &StagingStatus) {
         let hidden: BTreeSet<&str> = server.disk.hidden().collect();
         let is_hidden = |file: &ManifestPath| hidden.contains(file.name().as_str());
+        for file in lists(staging, false).into_keys() {
+            if server.disk.get(file).is_none() {
+                self.untrue.insert(format!("{file} is there: it is gone"));
+            }
+        }
+        self.judge_marks(server, staging);
         for held in &staging.held {
             if !is_hidden(&held.file) {
                 let file = &held.file;
@@ -56,15 +66,31 @@ impl Oracle {
         }
         let let_through = staging.released.iter().chain(&staging.applied);
         for file in let_through.map(|file| &file.file) {
-            let stays = server.troubles.contains_key(&file.name());
-            // The marker of another file that has the same name.
-            let shares = staging
-                .held
-                .iter()
-                .any(|held| held.file.name() == file.name());
+            let trouble = server.troubles.get(&file.name());
+            let stays = matches!(trouble, Some(MarkerTrouble::NotMade(_)));
+            // The marker of another file that has the same name: one of them was applied before the other came.
+            let is_applied = staging.applied.iter().any(|one| one.file == *file);
+            let mut held = staging.held.iter();
+            let shares = is_applied && held.any(|held| held.file.name() == file.name());
             if is_hidden(file) && !stays && !shares {
                 self.untrue
                     .insert(format!("{file} is let through: a marker hides it"));
+            }
+        }
+    }
+
+    /// What Windrow's markers say is so of the content that they hide.
+    fn judge_marks(&mut self, server: &JudgedServer<'_>, staging: &StagingStatus) {
+        let files = &server.state.plan().files;
+        let marks = server.disk.iter().filter_map(|(_, entry)| entry.mark());
+        let held = marks.filter(|mark| staging.held.iter().any(|held| held.file == mark.file));
+        for mark in held.filter(|mark| !server.troubles.contains_key(&mark.file.name())) {
+            let file = files.iter().find(|file| file.path == mark.file);
+            if file.is_some_and(|file| file.digest != mark.digest) {
+                let file = &mark.file;
+                self.untrue.insert(format!(
+                    "{file} is hidden: its marker is of another content"
+                ));
             }
         }
     }
@@ -98,11 +124,14 @@ impl Oracle {
             self.untrue
                 .insert(format!("{file} is not applied yet: RKE2 took it"));
         }
-        for failed in staging.failed.iter().filter(|_| server.is_on_time) {
+        for failed in &staging.failed {
             let file = plan.files.iter().find(|file| file.path == failed.file);
             let seen = file.map(|file| (file.path.clone(), file.digest.clone()));
             let seen = seen.and_then(|seen| self.first_seen.get(&seen));
-            if truth.failed_at(&failed.file) < seen.copied() {
+            // Whoever lists again hears of old failures: by a clock that was set they may be new.
+            let is_exact = |seen: &&Timestamp| server.is_on_time || **seen > server.listed;
+            let seen = seen.filter(is_exact);
+            if seen.is_some_and(|seen| truth.failed_at(&failed.file) < Some(*seen)) {
                 let file = &failed.file;
                 self.untrue
                     .insert(format!("{file} failed: that was another content"));
@@ -144,7 +173,7 @@ impl Oracle {
             let ours = ours.filter(|file| file.owner.is_none());
             ours.filter(|file| !hidden.contains(file.path.name().as_str()))
         };
-        if staging.settled && server.is_current && !truth.cluster.is_up_on(server.number) {
+        if staging.settled && server.is_current && !server.is_up {
             let what = "all is settled: kube-apiserver does not answer";
             self.untrue.insert(what.to_owned());
         }
@@ -178,6 +207,33 @@ impl Oracle {
         if is_done && !staging.settled {
             let what = "not all is settled: there is nothing left to do";
             self.untrue.insert(what.to_owned());
+        }
+    }
+}
+
+impl Oracle {
+    /// Manifests are being staged as long as one of them waits, fails or is to be applied, and then no more.
+    fn judge_step(&mut self, truth: &Truth<'_>, server: &JudgedServer<'_>, status: &Status) {
+        let staging = &status.staging;
+        let files = &server.state.plan().files;
+        // RKE2 has the objects of another file of the same Addon, and takes this one when it is written again.
+        let is_overtaken = |path: &ManifestPath| {
+            let mut others = files.iter().filter(|other| other.path != *path);
+            others.any(|other| other.addon == path.addon() && truth.is_last_applied(other))
+        };
+        let is_left = staging.released.iter().any(|one| !is_overtaken(&one.file))
+            || !staging.failed.is_empty()
+            || !staging.not_held.is_empty()
+            || staging.held.iter().any(HeldFile::waits);
+        let step = if is_left {
+            Phase::Staging
+        } else {
+            Phase::Staged
+        };
+        if status.phase != step {
+            let said = status.phase;
+            self.untrue
+                .insert(format!("the step is {said:?}: it is {step:?}"));
         }
     }
 }

@@ -92,6 +92,7 @@ impl SimulatedNode {
         cluster.made_elsewhere = Arc::new(std::mem::take(&mut scenario.made_elsewhere));
         cluster.node = Arc::new(scenario.node.clone());
         cluster.slow_definitions = scenario.slow_definitions;
+        cluster.slow_walks = scenario.slow_walks;
         match scenario.api_ready {
             Some(learned) => {
                 let after = cluster.chance.by_times(&learned);
@@ -332,6 +333,11 @@ impl SimulatedNode {
     /// The first server's deploy controller.
     pub fn deploy(&self) -> &DeployController {
         &self.servers[0].deploy
+    }
+
+    /// The same of any server.
+    pub(crate) fn deploy_of(&self, server: usize) -> &DeployController {
+        &self.servers[server].deploy
     }
 
     /// Everything that happened so far.

@@ -1,6 +1,7 @@
 //! Level 2, simulation: Windrow's core against a simulated node, by seed, with faults.
 
 mod bootstraps;
+mod oddities;
 mod rules;
 mod same_pass;
 mod scenarios;

@@ -7,7 +7,7 @@ use windrow_model::manifest::FileContent;
 use windrow_simulate::{BootstrapVerdict, Faults, Happening, HappeningKind, Run, Setup};
 
 use crate::bootstraps::position;
-use crate::scenarios;
+use crate::oddities;
 
 /// What must hold at the end of every run, whatever faults occurred. `kept` are files that stay held on purpose.
 pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
@@ -46,7 +46,7 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
             return Err(format!("touched {path}, which is not Windrow's"));
         }
     }
-    let is_kept = |path: &str| kept.iter().any(|kept| kept == path);
+    let is_kept = |path: &str| kept.iter().any(|kept| kept == path) || path == oddities::AFTER_PAIR;
     for (path, file) in run.files.iter() {
         let Some(held) = path.strip_suffix(".skip") else {
             continue;
@@ -54,7 +54,9 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
         let FileContent::Bytes(bytes) = &**file.content() else {
             continue;
         };
-        if Mark::parse(bytes).is_some() && !is_kept(held) {
+        // What a person holds stays held when it is taken away.
+        let is_asked = held == oddities::AWAY && was_held_by_hand(run, held);
+        if Mark::parse(bytes).is_some() && !is_kept(held) && !is_asked {
             return Err(format!("{path} is left"));
         }
     }
@@ -73,11 +75,19 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
         }
     }
     for (path, entry) in &run.ledger.files {
-        if matches!(entry.state, FileStage::Held { .. }) && !is_kept(path) {
+        let is_asked = path.as_str() == oddities::AWAY && was_held_by_hand(run, path);
+        if matches!(entry.state, FileStage::Held { .. }) && !is_kept(path) && !is_asked {
             return Err(format!("the ledger still holds {path}"));
         }
     }
     Ok(())
+}
+
+fn was_held_by_hand(run: &Run, path: &str) -> bool {
+    let said = format!("somebody holds {path}");
+    let is_said =
+        |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if *fault == said);
+    position(run, is_said).is_some()
 }
 
 /// Did a person let it go that was to stay held?
@@ -90,8 +100,16 @@ fn is_released_by_hand(run: &Run, path: &str) -> bool {
 
 /// Does this path, or a sentence that begins with one, tell of a file that RKE2 cannot have applied in the end?
 fn is_lost(path: &str) -> bool {
-    path.starts_with(scenarios::REFUSED)
-        || path.trim_start_matches("sub/").starts_with(scenarios::PAIR)
+    let lost = [
+        oddities::REFUSED,
+        oddities::PARTLY,
+        oddities::HOPELESS,
+        oddities::PAIR,
+        oddities::AFTER_PAIR,
+        oddities::AFTER_GONE,
+    ];
+    let path = path.trim_start_matches("sub/");
+    lost.iter().any(|lost| path.starts_with(lost))
 }
 
 /// The longest of Windrow's deadlines, a poll of RKE2's, and what RKE2 takes.
@@ -135,14 +153,23 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
         let staging = &status.staging;
         let is_kept = |file: &str| kept.iter().any(|kept| kept == file);
         // Nobody wants to have a pipe there, or what RKE2 refuses or can never apply.
-        let fails = [scenarios::PARTLY, scenarios::REFUSED];
+        let fails = [oddities::PARTLY, oddities::REFUSED];
         let fails = fails
             .into_iter()
             .filter(|path| run.files.get(path).is_some());
         let fails: Vec<&str> = fails.collect();
-        let waits = is_kept("pipe.yaml") || is_kept(scenarios::HOPELESS);
+        let held = staging.held.iter().map(|one| &one.file);
+        let failed = staging.failed.iter().map(|one| &one.file);
+        let released = staging.released.iter().map(|one| &one.file);
+        let mut left = held.chain(failed).chain(released).map(|file| file.as_str());
+        let waits = is_kept("pipe.yaml")
+            || is_kept(oddities::HOPELESS)
+            || left.any(|file| file == oddities::AFTER_PAIR);
         let is_settled = staging.settled != (waits || !fails.is_empty());
-        let failed: Vec<&str> = staging.failed.iter().map(|one| one.file.as_str()).collect();
+        let may_stay = |file: &str| is_kept(file) || file == oddities::AFTER_PAIR;
+        // What a person let go that was to stay held fails as it would have.
+        let failed = staging.failed.iter().map(|one| one.file.as_str());
+        let failed: Vec<&str> = failed.filter(|file| !may_stay(file)).collect();
         let released: Vec<&str> = staging
             .released
             .iter()
@@ -150,7 +177,7 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
             .collect();
         let foreign = |file: &str| setup.files.get(&format!("{file}.skip")).is_some();
         let held = staging.held.iter();
-        let held = held.filter(|held| !is_kept(&held.file) && !foreign(&held.file));
+        let held = held.filter(|held| !may_stay(&held.file) && !foreign(&held.file));
         let held: Vec<_> = held.map(|held| (held.file.as_str(), held.code)).collect();
         // Failures have the cluster's time. Where Windrow's clock was set, they may be of before, or of a day to come.
         let set = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if fault.starts_with("the wall clock"));

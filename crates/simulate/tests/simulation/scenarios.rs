@@ -15,6 +15,8 @@ use windrow_simulate::{
     Arrival, Chance, DirectoryChange, JoinRole, JoiningNode, Scenario, Setup, SimulatedDirectory,
 };
 
+use crate::oddities;
+
 /// A directory, and the files in it that stay held on purpose.
 pub(crate) struct Drawn {
     /// The node and its directory.
@@ -83,125 +85,9 @@ pub(crate) fn draw(seed: u64, rules: &RuleSet, start: Timestamp) -> Drawn {
     }
     let mut drawn = place(texts, arrivals, chance, rules, start);
     draw_platform(&mut drawn.setup, &mut Chance::new(seed).branch(77));
-    draw_oddities(&mut drawn, &mut Chance::new(seed).branch(78));
+    oddities::draw(&mut drawn, &mut Chance::new(seed).branch(78));
+    oddities::draw_waits(&mut drawn, &mut Chance::new(seed).branch(79));
     drawn
-}
-
-/// The file that RKE2 refuses, where there is one.
-pub(crate) const REFUSED: &str = "refused.yaml";
-/// A file of which RKE2 can apply some, and one of which it can apply nothing.
-pub(crate) const PARTLY: &str = "partly.yaml";
-pub(crate) const HOPELESS: &str = "hopeless.yaml";
-/// Files that share an Addon begin so.
-pub(crate) const PAIR: &str = "pair.";
-
-/// What is rare, and does not touch the rest: a file that RKE2 refuses, two files of one Addon, an object that comes and goes, a file of
-/// RKE2's own, somebody else's marker.
-fn draw_oddities(drawn: &mut Drawn, chance: &mut Chance) {
-    let setup = &mut drawn.setup;
-    let start = setup.scenario.start;
-    let is_simple = setup.joins.is_empty() && setup.scenario.harvester.is_none();
-    let put = |setup: &mut Setup, path: &str, text: String, chance: &mut Chance| {
-        // On each server the same lies from the start; where there is but one, some come late.
-        if setup.joins.is_empty() && chance.one_in(4) {
-            setup.changes.push(DirectoryChange {
-                after: Duration::from_secs(chance.below(600)),
-                path: path.to_owned(),
-                content: Some(FileContent::Bytes(text.into_bytes())),
-                ..Default::default()
-            });
-            return;
-        }
-        for join in &mut setup.joins {
-            join.files.write(path.to_owned(), text.clone(), start);
-        }
-        setup.files.write(path.to_owned(), text, start);
-    };
-    match chance.below(6) {
-        0 if is_simple => {
-            let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [\n";
-            put(setup, REFUSED, text.to_owned(), chance);
-        }
-        1 | 2 if is_simple => {
-            let others = ["sub/pair.yaml", "pair.more.yaml", "sub/pair.yml"];
-            for path in [
-                PAIR.to_owned() + "yaml",
-                others[chance.below(3) as usize].to_owned(),
-            ] {
-                // One of them may have to wait.
-                let (text, _) = object(chance.below(1000) + 100, chance, &[]);
-                put(setup, &path, text, chance);
-            }
-        }
-        _ => {}
-    }
-    if chance.one_in(4) {
-        let text = annotated(
-            "both",
-            "depends-on: \"/namespaces/default/Secret/fickle (exists), /namespaces/default/Secret/late (exists)\"",
-        );
-        put(setup, "both.yaml", text, chance);
-        come_and_go(&mut setup.scenario.arrivals, chance);
-    }
-    if is_simple && chance.one_in(6) {
-        let text = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: store, namespace: kube-system}\nspec: {chart: store}\n";
-        put(setup, "chart.yaml", text.to_owned(), chance);
-        let text = annotated(
-            "after",
-            "depends-on: helm.cattle.io/namespaces/kube-system/HelmChart/store",
-        );
-        put(setup, "after.yaml", text, chance);
-    }
-    let mut put = |path: &str, text: &str| {
-        for join in &mut setup.joins {
-            join.files.write(path.to_owned(), text, start);
-        }
-        setup.files.write(path.to_owned(), text, start);
-    };
-    if chance.one_in(6) {
-        let text = annotated("coredns", "depends-on: /namespaces/default/Secret/never");
-        put("rke2-coredns.yaml", &text);
-    }
-    if chance.one_in(6) {
-        put(
-            "others.yaml",
-            &annotated("others", "depends-on: /namespaces/default/Secret/never"),
-        );
-        put("others.yaml.skip", "held by its owner\n");
-        drawn.kept.push("others.yaml".to_owned());
-    }
-}
-
-/// Two Secrets from outside: one is there, goes and comes again, and the other comes some time.
-fn come_and_go(arrivals: &mut Vec<Arrival>, chance: &mut Chance) {
-    let secret = |name: &str| ObjectRef::namespaced("", "Secret", "default", name);
-    let mut after = 0;
-    let mut next = |chance: &mut Chance| {
-        after += 1 + chance.below(120);
-        Duration::from_secs(after)
-    };
-    let comes = |name: &str, after: Duration| Arrival {
-        after,
-        objects: vec![(
-            secret(name),
-            serde_json::json!({"apiVersion": "v1", "kind": "Secret"}),
-        )],
-        ..Arrival::default()
-    };
-    arrivals.push(comes("fickle", next(chance)));
-    arrivals.push(Arrival {
-        after: next(chance),
-        gone: vec![secret("fickle")],
-        ..Arrival::default()
-    });
-    arrivals.push(comes("late", next(chance)));
-    arrivals.push(comes("fickle", next(chance)));
-}
-
-fn annotated(name: &str, annotation: &str) -> String {
-    format!(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  annotations: {{windrow.dev/{annotation}}}\n"
-    )
 }
 
 /// One node in four is Harvester's, with a preset storage network or without, and one cluster in four has a second server with the same files.
@@ -314,7 +200,7 @@ fn definition(kind: u64) -> String {
 }
 
 /// One object, and the reference by which a later one may depend on it.
-fn object(number: u64, chance: &mut Chance, earlier: &[&str]) -> (String, String) {
+pub(crate) fn object(number: u64, chance: &mut Chance, earlier: &[&str]) -> (String, String) {
     let (api, group, kind) = match chance.below(5) {
         0 => ("v1", "", "ConfigMap".to_owned()),
         1 => ("batch/v1", "batch", "Job".to_owned()),

@@ -1,0 +1,253 @@
+//! The oracle: is a file held as long as its deadlines say, neither shorter nor longer?
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use smol_str::SmolStr;
+use windrow_decide::settings::Staging;
+use windrow_decide::{FileStage, HeldFile, Status};
+use windrow_model::manifest::ManifestPath;
+use windrow_model::reasons::Code;
+use windrow_plan::rules::{OnDeadline, Tier};
+use windrow_plan::{PlanFile, Requirement, SatisfiedBy};
+
+use super::oracle::{JudgedServer, Oracle};
+use super::truth::{DirectoryView, Truth};
+
+/// What a request that is refused or lost may delay: it is asked again after five seconds.
+const SLACK: Duration = Duration::from_secs(60);
+
+/// Since when what waits has waited, as far as this process of Windrow knows.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    /// When each content began to be there without a break.
+    there: BTreeMap<ManifestPath, (SmolStr, Timestamp)>,
+    /// When the process began: deadlines count from then at the earliest.
+    began: Option<Timestamp>,
+    /// When kube-apiserver first answered it.
+    up_since: Option<Timestamp>,
+}
+
+impl Waits {
+    /// A new process of Windrow begins.
+    pub(super) fn restart(&mut self, now: Timestamp) {
+        self.began = Some(now);
+        self.up_since = None;
+    }
+
+    /// Takes in what lies in the directory now, and whether kube-apiserver answers.
+    pub(super) fn note(&mut self, files: &[PlanFile], is_up: bool, now: Timestamp) {
+        if is_up {
+            self.up_since.get_or_insert(now);
+        }
+        let is_there = |path: &ManifestPath| files.iter().any(|file| file.path == *path);
+        self.there.retain(|path, _| is_there(path));
+        for file in files {
+            let known = self.there.get(&file.path);
+            if known.is_none_or(|(digest, _)| *digest != file.digest) {
+                let content = (file.digest.clone(), now);
+                self.there.insert(file.path.clone(), content);
+            }
+        }
+    }
+}
+
+/// Between which times a file may be held for one thing that it lacks; there is no end to what is kept.
+struct Bounds {
+    least: Duration,
+    most: Option<Duration>,
+}
+
+impl Bounds {
+    fn exactly(time: Duration) -> Self {
+        Self {
+            least: time,
+            most: Some(time),
+        }
+    }
+
+    /// Of a requirement that is not met. `is_hopeless`: RKE2 could apply nothing of the file.
+    fn of(requirement: &Requirement, view: DirectoryView<'_>, is_hopeless: bool) -> Self {
+        let staging = &view.state.settings().staging;
+        let or = |usual: Duration| requirement.deadline.unwrap_or(usual);
+        match (requirement.tier, requirement.inferred) {
+            (Tier::Advisory, _) => Self::of_advice(requirement, view, staging),
+            (Tier::Required, true) => {
+                let time = match requirement.satisfied_by.is_guess() {
+                    true => staging.advisory_deadline,
+                    false => staging.inferred_deadline,
+                };
+                Self {
+                    least: time,
+                    most: (!is_hopeless).then_some(time),
+                }
+            }
+            (Tier::Required, false) => {
+                let time = or(staging.inferred_deadline);
+                let is_kept = requirement.on_deadline == OnDeadline::Keep;
+                Self {
+                    least: time,
+                    most: (!is_kept).then_some(time),
+                }
+            }
+        }
+    }
+
+    /// Advice waits for a file that waits itself as long as that may wait, but not for one that is held on purpose.
+    fn of_advice(requirement: &Requirement, view: DirectoryView<'_>, staging: &Staging) -> Self {
+        let short = requirement.deadline.unwrap_or(staging.advisory_deadline);
+        let long = short.max(staging.overdue_after);
+        let SatisfiedBy::File { file, .. } = requirement.satisfied_by else {
+            return Self::exactly(short);
+        };
+        let bringer = &view.state.plan().files[file].path;
+        let entry = view.state.ledger().files.get(bringer);
+        match entry.map(|entry| &entry.state) {
+            Some(FileStage::Held { code, .. }) => match code {
+                Code::HeldByAnnotation | Code::HeldByHand | Code::HeldAppliedOnce => {
+                    Self::exactly(short)
+                }
+                _ => Self::exactly(long),
+            },
+            // From its release on.
+            Some(_) | None => Self {
+                least: Duration::ZERO,
+                most: Some(long + short),
+            },
+        }
+    }
+}
+
+impl Oracle {
+    /// Was the last of its deadlines over when a file was let through because of one?
+    pub(super) fn judge_wait(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
+        file: &PlanFile,
+        now: Timestamp,
+    ) {
+        let staging = &server.state.settings().staging;
+        let seen = (file.path.clone(), file.digest.clone());
+        let Some(seen) = self.first_seen.get(&seen).copied() else {
+            return;
+        };
+        // Before kube-apiserver answers nothing is lost by holding.
+        let waited = now.duration_since(seen.max(self.up_since.unwrap_or(now)));
+        let least = match &file.refused {
+            Some(_) => staging.refused_deadline,
+            // What Windrow has not heard of, it may take for missing or for there.
+            None if !(server.is_current && server.is_up) => staging.advisory_deadline,
+            None => {
+                let view = server.view();
+                let lacks = file
+                    .requirements()
+                    .filter(|requirement| truth.is_lacking(requirement, view));
+                let waits = lacks.map(|requirement| Bounds::of(requirement, view, false).least);
+                waits
+                    .max()
+                    .unwrap_or_default()
+                    .max(staging.advisory_deadline)
+            }
+        };
+        let is_over = waited.is_positive() && waited.unsigned_abs() >= least;
+        let is_blind = now.duration_since(seen).unsigned_abs() >= staging.blind_deadline;
+        let path = &file.path;
+        if !is_over && !is_blind {
+            self.untrue
+                .insert(format!("{path} has waited long enough: for {waited:#}"));
+        }
+        let mut advice = file.requirements();
+        if server.is_current && !is_blind && advice.any(|one| Self::is_hasty(truth, server, one)) {
+            self.untrue.insert(format!(
+                "{path} has waited for what it comes after: RKE2 was just given that"
+            ));
+        }
+    }
+
+    /// Is it advice on what RKE2 was given a moment ago? What comes in the same pass is not waited for.
+    fn is_hasty(truth: &Truth<'_>, server: &JudgedServer<'_>, one: &Requirement) -> bool {
+        let staging = &server.state.settings().staging;
+        let short = one.deadline.unwrap_or(staging.advisory_deadline);
+        let SatisfiedBy::File { file, .. } = one.satisfied_by else {
+            return false;
+        };
+        let bringer = &server.state.plan().files[file].path;
+        let was_given = server.before.files.get(bringer).is_some_and(|entry| {
+            let for_as_long = server.wall.duration_since(entry.since).unsigned_abs();
+            !matches!(entry.state, FileStage::Held { .. }) && for_as_long < short
+        });
+        one.tier == Tier::Advisory
+            && !one.at_once
+            && !one.may_come_first
+            && was_given
+            && truth.lacks(one, server.view())
+    }
+
+    /// Is a file held longer than any of its deadlines says?
+    pub(super) fn judge_long_waits(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
+        status: &Status,
+        now: Timestamp,
+    ) {
+        let staging = &server.state.settings().staging;
+        // Of what it asked before it knows what was so then.
+        if self.waits.up_since.is_some() && !(server.is_up && server.is_current) {
+            return;
+        }
+        let waits = |held: &&HeldFile| {
+            held.waits() && held.code != Code::SameBaseName && held.code != Code::MarkerStays
+        };
+        for held in status.staging.held.iter().filter(waits) {
+            let files = &server.state.plan().files;
+            let Some(file) = files.iter().find(|file| file.path == held.file) else {
+                continue;
+            };
+            if server.troubles.contains_key(&file.name) {
+                continue;
+            }
+            let Some(most) = truth.most_wait(file, server.view(), self.waits.up_since.is_some())
+            else {
+                continue;
+            };
+            let (most, from) = match self.waits.up_since {
+                Some(up) => (most, Some(up)),
+                None => (most.max(staging.blind_deadline), None),
+            };
+            let there = self.waits.there.get(&file.path).map(|(_, since)| *since);
+            let Some(since) = [there, from, self.waits.began].into_iter().flatten().max() else {
+                continue;
+            };
+            let waited = now.duration_since(since);
+            if waited.is_positive() && waited.unsigned_abs() > most + SLACK {
+                let path = &file.path;
+                self.untrue.insert(format!(
+                    "{path} waits: its time is over, it waited {waited:#}"
+                ));
+            }
+        }
+    }
+}
+
+impl Truth<'_> {
+    /// How long a file may be held at most by all that it lacks, where Windrow `knows` what is there; `None` where some of it keeps the file, or nothing is lacking.
+    fn most_wait(&self, file: &PlanFile, view: DirectoryView<'_>, knows: bool) -> Option<Duration> {
+        if file.refused.is_some() {
+            return Some(view.state.settings().staging.refused_deadline);
+        }
+        // Before kube-apiserver answers nothing is known to be there.
+        let lacks = |one: &Requirement| match knows {
+            true => self.lacks(one, view),
+            false => one.takes_part(),
+        };
+        let is_hopeless = Self::is_each_lacking(file, lacks);
+        let lacks = file.requirements().filter(|one| lacks(one));
+        let waits: Option<Vec<Duration>> = lacks
+            .map(|requirement| Bounds::of(requirement, view, is_hopeless).most)
+            .collect();
+        waits?.into_iter().max()
+    }
+}
