@@ -45,12 +45,6 @@ impl LinkMasters {
         }
     }
 
-    /// Of these ports and their masters.
-    #[cfg(test)]
-    pub(super) fn of(ports: &[(usize, usize)]) -> Self {
-        Self(ports.iter().copied().collect())
-    }
-
     /// The uppermost link that a link is a port of, as far as `is_link` says that it is one that can be asked on; else the link itself.
     pub(super) fn top(&self, link: usize, is_link: impl Fn(usize) -> bool) -> usize {
         let above = |link: &usize| self.0.get(link).copied().filter(|master| is_link(*master));
@@ -127,6 +121,14 @@ fn port(link: &[u8]) -> Option<(usize, usize)> {
 /// Messages and attributes begin at every fourth byte.
 fn aligned(length: usize) -> usize {
     length.saturating_add(3) & !3
+}
+
+#[cfg(test)]
+impl LinkMasters {
+    /// Of these ports and their masters.
+    pub(super) fn of(ports: &[(usize, usize)]) -> Self {
+        Self(ports.iter().copied().collect())
+    }
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use windrow_decide::Manual;
-use windrow_model::manifest::ManifestPath;
+use windrow_model::manifest::{FileContent, ManifestPath};
 use windrow_plan::Requirement;
 
 use super::Drive;
 use super::daemon::{RETRY, earliest};
+use crate::files::base_name;
 
 /// What a person asks for. It lies on the disk until it was carried out.
 #[derive(Debug, Clone)]
@@ -58,10 +59,28 @@ impl Drive<'_> {
             let hold = held.is_none() && !self.dice.throw(4);
             let verb = if hold { "holds" } else { "releases" };
             self.record_fault(who, &format!("somebody {verb} {file}"));
+            if !hold {
+                self.take_namesake_away(who, &file, now);
+            }
             let daemon = &mut self.daemons[who];
             daemon.oracle.by_hand.remove(&file);
             daemon.asked = Some(Order::new(file, hold, daemon.wall(now)));
             daemon.wake = Some(now);
+        }
+    }
+
+    /// Another file of the name is gone just now, and comes back, every other time.
+    fn take_namesake_away(&mut self, who: usize, file: &ManifestPath, now: Timestamp) {
+        let files = self.known.disks[who].manifests();
+        let is_other =
+            |path: &str| path != file.as_str() && base_name(path) == file.name().as_str();
+        let mut others = files.filter(|(path, _)| is_other(path));
+        let other = others.find(|(path, _)| self.disks[who].get(path).is_some());
+        if let Some((path, entry)) = other.filter(|_| self.dice.throw(2)) {
+            let content = FileContent::clone(entry.content());
+            self.record_fault(who, &format!("{path} vanishes and comes back"));
+            self.disks[who].remove(path);
+            self.changes.add(now + RETRY, who, path, Some(content));
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) struct DirectoryView<'a> {
     pub(super) is_fresh: bool,
 }
 
-/// RKE2's look at the directories takes no longer (`times::SLOW_WALK`).
+/// RKE2's look at the directories is over by then (`times::SLOW_WALK`).
 pub(super) const LONGEST_LOOK: Duration = Duration::from_secs(10);
 
 impl DirectoryView<'_> {

@@ -33,7 +33,7 @@ fn put(setup: &mut Setup, path: &str, text: String, chance: &mut Chance) {
     setup.files.write(path.to_owned(), text, start);
 }
 
-/// Writes a file after so many seconds, or takes it away.
+/// Writes a file after this many seconds, or takes it away.
 fn change(setup: &mut Setup, path: &str, text: Option<String>, after: u64) {
     setup.changes.push(DirectoryChange {
         after: Duration::from_secs(after),
@@ -188,7 +188,7 @@ pub(crate) fn draw_waits(drawn: &mut Drawn, chance: &mut Chance) {
         paths.any(|path| path.starts_with(name)) || changes.any(|path| path.starts_with(name))
     };
     let (fails, is_pair) = (has(&drawn.setup, REFUSED), has(&drawn.setup, PAIR));
-    match chance.below(9) {
+    match chance.below(10) {
         0 if !is_pair => {
             let text = format!(
                 "{}---\n{}",
@@ -218,6 +218,7 @@ pub(crate) fn draw_waits(drawn: &mut Drawn, chance: &mut Chance) {
         5 => draw_after_gone(&mut drawn.setup, chance),
         6 | 7 => draw_again(&mut drawn.setup, chance),
         8 => draw_across(&mut drawn.setup, chance),
+        9 => draw_named(&mut drawn.setup, chance),
         _ => {}
     }
 }
@@ -322,4 +323,16 @@ fn draw_across(setup: &mut Setup, chance: &mut Chance) {
     let secret = ObjectRef::namespaced("", "Secret", "default", "across");
     let arrival = comes(secret, 30 + chance.below(900));
     setup.scenario.arrivals.push(arrival);
+}
+
+/// A workload names an object that a later file brings: both may go in the same pass. What needs a later namespace may not.
+fn draw_named(setup: &mut Setup, chance: &mut Chance) {
+    let workload = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: named, namespace: default}\nspec:\n  template:\n    spec: {serviceAccountName: named}\n";
+    put(setup, "named.yaml", workload.to_owned(), chance);
+    let account =
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: named, namespace: default}\n";
+    let text = format!("{account}---\n{}", namespace("named"));
+    put(setup, "nameds.yaml", text, chance);
+    let needs = in_namespace("needs", "named");
+    put(setup, "named-first.yaml", needs, chance);
 }
