@@ -371,7 +371,7 @@ impl<'a> Drive<'a> {
                 daemon.watch.refused(&interests, why)
             }
             false => {
-                if !daemon.watch.has_listed() {
+                if !daemon.watch.is_following() {
                     daemon.listed = now;
                 }
                 daemon.watch.poll(cluster, &interests)

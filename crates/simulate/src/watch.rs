@@ -115,9 +115,9 @@ impl Watch {
         }
     }
 
-    /// Was all of it listed, so that only changes are reported?
-    pub fn has_listed(&self) -> bool {
-        self.listed
+    /// Was all of it listed, and has kube-apiserver answered since, so that what happens is reported when it does?
+    pub fn is_following(&self) -> bool {
+        self.listed && self.reachable == Some(true)
     }
 
     /// The watch is cut: the next call lists and reports everything again.

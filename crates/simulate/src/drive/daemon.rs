@@ -51,7 +51,7 @@ pub(super) struct SimulatedDaemon {
     pub(super) clock_was_set: bool,
     /// The cluster's state and what was asked when the watch last reported all it could.
     pub(super) heard: Option<((u64, u64, bool), Arc<Interests>)>,
-    /// When the watch last listed all.
+    /// When the watch last listed all, or had no answer.
     pub(super) listed: Timestamp,
     /// When a watch that was cut or refused lists again.
     pub(super) relist: Option<Timestamp>,

@@ -174,6 +174,10 @@ impl Drive<'_> {
             (4, content) if can_hold => {
                 self.whole_at = now + RETRY;
                 self.record_fault(who, &format!("{path} vanishes and comes back"));
+                if self.faults.rke2 > 0 && self.dice.throw(4) {
+                    self.record_fault(who, "RKE2 restarts");
+                    self.node.reboot_later(who, Duration::ZERO);
+                }
                 self.disks[who].remove(path);
                 self.changes.add(now + RETRY, who, path, Some(content));
             }

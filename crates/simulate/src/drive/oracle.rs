@@ -56,7 +56,7 @@ pub(super) struct JudgedServer<'a> {
     pub(super) before: &'a Ledger,
     /// Has Windrow heard all that there is to hear?
     pub(super) is_current: bool,
-    /// Since when has it heard of changes alone? Before, all was listed.
+    /// Since when has it heard of each change as it happened?
     pub(super) listed: Timestamp,
     /// Does kube-apiserver answer there?
     pub(super) is_up: bool,
