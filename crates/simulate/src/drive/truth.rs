@@ -91,8 +91,7 @@ impl<'a> Truth<'a> {
 
     /// Has RKE2 applied exactly these bytes?
     pub(super) fn has_applied(&self, file: &PlanFile) -> bool {
-        let addon = self.cluster.addons.get(&file.addon);
-        addon.is_some_and(|addon| addon.seen.checksum == file.sha256)
+        self.has_applied_bytes(&file.path, &file.sha256)
     }
 
     fn has_applied_bytes(&self, path: &ManifestPath, sha256: &str) -> bool {

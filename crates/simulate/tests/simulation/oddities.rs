@@ -115,24 +115,12 @@ fn come_and_go(arrivals: &mut Vec<Arrival>, chance: &mut Chance) {
     let mut after = 0;
     let mut next = |chance: &mut Chance| {
         after += 1 + chance.below(120);
-        Duration::from_secs(after)
+        after
     };
-    let comes = |name: &str, after: Duration| Arrival {
-        after,
-        objects: vec![(
-            secret(name),
-            serde_json::json!({"apiVersion": "v1", "kind": "Secret"}),
-        )],
-        ..Arrival::default()
-    };
-    arrivals.push(comes("fickle", next(chance)));
-    arrivals.push(Arrival {
-        after: next(chance),
-        gone: vec![secret("fickle")],
-        ..Arrival::default()
-    });
-    arrivals.push(comes("late", next(chance)));
-    arrivals.push(comes("fickle", next(chance)));
+    arrivals.push(comes(secret("fickle"), next(chance)));
+    arrivals.push(goes(secret("fickle"), next(chance)));
+    arrivals.push(comes(secret("late"), next(chance)));
+    arrivals.push(comes(secret("fickle"), next(chance)));
 }
 
 fn annotated(name: &str, annotation: &str) -> String {
