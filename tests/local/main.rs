@@ -36,6 +36,7 @@ mod outlets;
 mod pipeline;
 mod power_cuts;
 mod preflight;
+mod promises;
 mod rack;
 mod rack_of_daemons;
 mod rack_stopped_at_writes;
