@@ -1,4 +1,4 @@
-//! One probe's answers, counted: a state changes only after enough answers of one kind in a row.
+//! One probe's answers, counted: a state changes only after enough answers in a row that contradict it.
 //!
 //! ```text
 //!              rise × passed
@@ -9,7 +9,8 @@
 //!      └──── fall × failed ───┴> Failing ── fall × unknown ──> Unknown
 //! ```
 //!
-//! Every probe starts Unknown, and one whose answers stop coming is Unknown again.
+//! Every probe starts Unknown, and one whose answers stop coming is Unknown again. Failures and unknown answers that alternate end
+//! `Passing` too: after `fall` of them the probe is Failing if most of them failed, and else Unknown.
 
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -48,6 +49,72 @@ impl ProbeState {
     }
 }
 
+/// Answers that are no passes, and of which no kind came often enough in a row.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct MixedAnswers {
+    failed: u32,
+    unknown: u32,
+    last_failure: Option<Box<Answer>>,
+    last_unknown: Option<Box<Answer>>,
+}
+
+impl MixedAnswers {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn add(&mut self, answer: &Answer) {
+        let (count, last) = match answer.kind {
+            ProbeState::Passing => return,
+            ProbeState::Failing => (&mut self.failed, &mut self.last_failure),
+            ProbeState::Unknown => (&mut self.unknown, &mut self.last_unknown),
+        };
+        *count = count.saturating_add(1);
+        *last = Some(Box::new(answer.clone()));
+    }
+
+    /// What they amount to after `fall` of them: a failure if most of them failed.
+    fn amount_to(&self, fall: u32) -> Option<&Answer> {
+        if self.failed.saturating_add(self.unknown) < fall {
+            return None;
+        }
+        let newest = if self.failed > self.unknown {
+            &self.last_failure
+        } else {
+            &self.last_unknown
+        };
+        newest.as_deref()
+    }
+}
+
+/// An answer as a probe shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Answer {
+    kind: ProbeState,
+    message: String,
+    code: Option<Code>,
+    stuck: bool,
+}
+
+impl From<ProbeOutcome> for Answer {
+    fn from(outcome: ProbeOutcome) -> Self {
+        let (kind, message, code, stuck) = match outcome {
+            ProbeOutcome::Passed => (ProbeState::Passing, String::new(), None, false),
+            ProbeOutcome::Failed { why, code, stuck } => (ProbeState::Failing, why, code, stuck),
+            ProbeOutcome::Unknown { asked, why, code } => {
+                let message = unanswered::in_words(&asked, &why, code);
+                (ProbeState::Unknown, message, code, false)
+            }
+        };
+        Self {
+            kind,
+            message,
+            code,
+            stuck,
+        }
+    }
+}
+
 /// A probe and what its answers amount to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -68,6 +135,9 @@ pub struct Track {
     pub moved: Timestamp,
     /// The answers' kind, and how many in a row there were of it.
     run: (ProbeState, u32),
+    /// The answers since the state last was certain.
+    #[serde(default, skip_serializing_if = "MixedAnswers::is_empty")]
+    mixed: MixedAnswers,
     /// When the last answer came.
     last: Timestamp,
     told: Vec<String>,
@@ -89,6 +159,7 @@ impl Track {
             stuck: false,
             moved: now,
             run: (ProbeState::Unknown, 0),
+            mixed: MixedAnswers::default(),
             last: now,
             told: Vec::new(),
         }
@@ -129,31 +200,45 @@ impl Track {
     /// Takes an answer in.
     pub fn take(&mut self, result: ProbeResult) {
         let ProbeResult { outcome, at } = result;
-        let (kind, message, code, stuck) = match outcome {
-            ProbeOutcome::Passed => (ProbeState::Passing, String::new(), None, false),
-            ProbeOutcome::Failed { why, code, stuck } => (ProbeState::Failing, why, code, stuck),
-            ProbeOutcome::Unknown { asked, why, code } => {
-                let message = unanswered::in_words(&asked, &why, code);
-                (ProbeState::Unknown, message, code, false)
-            }
-        };
+        let answer = Answer::from(outcome);
         self.last = at;
         self.run = match self.run {
-            (before, count) if before == kind => (kind, count.saturating_add(1)),
-            _ => (kind, 1),
+            (before, count) if before == answer.kind => (answer.kind, count.saturating_add(1)),
+            _ => (answer.kind, 1),
         };
-        let enough = match kind {
+        let enough = match answer.kind {
             ProbeState::Passing => self.spec.rise,
             ProbeState::Failing | ProbeState::Unknown => self.spec.fall,
         };
-        // A first answer that tells nothing says at least why.
-        let settled = self.run.1 >= enough || self.state == kind;
-        if !settled {
-            if self.message == NOT_ASKED {
-                NOT_ENOUGH.clone_into(&mut self.message);
-            }
+        if self.run.1 >= enough {
+            self.mixed = MixedAnswers::default();
+            self.settle(answer, at);
             return;
         }
+        if answer.kind == ProbeState::Passing {
+            self.mixed = MixedAnswers::default();
+        }
+        self.mixed.add(&answer);
+        // Failing stays until enough answers of another kind came in a row: two kinds that alternate are no news each time.
+        let mixed = self.mixed.amount_to(self.spec.fall);
+        let mixed = mixed.filter(|_| self.state != ProbeState::Failing);
+        if let Some(mixed) = mixed.cloned() {
+            self.settle(mixed, at);
+        } else if self.state == answer.kind {
+            // A first answer that tells nothing says at least why.
+            self.settle(answer, at);
+        } else if self.message == NOT_ASKED {
+            NOT_ENOUGH.clone_into(&mut self.message);
+        }
+    }
+
+    fn settle(&mut self, answer: Answer, at: Timestamp) {
+        let Answer {
+            kind,
+            message,
+            code,
+            stuck,
+        } = answer;
         if self.state != kind {
             self.state = kind;
             self.since = at;

@@ -28,6 +28,49 @@ fn a_first_failure_is_not_believed_and_not_called_unasked_either() {
     assert_eq!(node.judge().code, Code::ProbeUnknown, "asked often enough");
 }
 
+/// Answers of one kind each.
+fn alternating(node: &mut Node, probe: &str, answers: &str) {
+    for answer in answers.chars() {
+        let outcome = match answer {
+            'P' => ProbeOutcome::Passed,
+            'F' => ProbeOutcome::failed("etcd failed"),
+            _ => ProbeOutcome::unknown("GET /readyz", "504"),
+        };
+        node.answer(probe, outcome);
+    }
+}
+
+#[test]
+fn failures_and_unknown_answers_that_alternate_end_passing() {
+    for (answers, expected) in [
+        ("FU", Readiness::Ready),
+        ("FUF", Readiness::SettingUp),
+        ("FUFUFU", Readiness::SettingUp),
+        ("UFU", Readiness::Unknown),
+        ("UUFUUF", Readiness::Unknown),
+        ("UUFFUFF", Readiness::SettingUp),
+        ("FUFP", Readiness::Ready),
+        ("FUFUUU", Readiness::Unknown),
+    ] {
+        let mut node = Node::new(NodeRole::Agent, Platform::Rke2);
+        node.passes_but(&[]);
+        alternating(&mut node, "apiserver", answers);
+        assert_eq!(node.judge().readiness, expected, "{answers}");
+    }
+}
+
+#[test]
+fn a_probe_that_never_passed_is_not_called_pending_while_its_answers_alternate() {
+    let mut node = Node::new(NodeRole::Agent, Platform::Rke2);
+    node.passes_but(&["apiserver"]);
+    alternating(&mut node, "apiserver", "FUFU");
+    assert_eq!(
+        node.verdict(),
+        (Readiness::SettingUp, Phase::Api, Code::ApiNotReady)
+    );
+    assert!(node.judge().message.contains("etcd failed"));
+}
+
 #[test]
 fn ready_is_said_when_every_required_probe_passes_and_not_before() {
     for required in specs(NodeRole::FirstServer, Some(Platform::Harvester))

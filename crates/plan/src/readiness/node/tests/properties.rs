@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn no_state_changes_before_enough_answers_of_one_kind_in_a_row(
+    fn a_state_changes_only_after_enough_answers_and_none_stays_passing_without_a_pass(
         rise in 1_u32..5,
         fall in 1_u32..5,
         answers in prop::collection::vec(answer(), 0..100),
@@ -97,12 +97,30 @@ proptest! {
                 Answer::Refuse => ProbeState::Unknown,
             };
             history.push(kind);
-            let run = history.iter().rev().take_while(|one| **one == kind).count();
-            let enough = if kind == ProbeState::Passing { rise } else { fall } as usize;
-            if run >= enough {
+            let newest = |count: u32| &history[history.len().saturating_sub(count as usize)..];
+            let run = history.iter().rev().take_while(|state| **state == kind).count();
+            let enough = if kind == ProbeState::Passing { rise } else { fall };
+            if run >= enough as usize {
                 prop_assert_eq!(track.state, kind);
-            } else {
-                prop_assert_eq!(track.state, before);
+            }
+            let has_no_pass = newest(fall).len() == fall as usize
+                && !newest(fall).contains(&ProbeState::Passing);
+            if has_no_pass {
+                prop_assert_ne!(track.state, ProbeState::Passing, "{:?}", history);
+            }
+            if track.state == before {
+                continue;
+            }
+            match track.state {
+                ProbeState::Passing => prop_assert!(run >= rise as usize, "{:?}", history),
+                ProbeState::Failing => {
+                    prop_assert!(has_no_pass, "{:?}", history);
+                    let without_pass = history.iter().rev();
+                    let without_pass = without_pass.take_while(|state| **state != ProbeState::Passing);
+                    let failed = without_pass.filter(|state| **state == ProbeState::Failing);
+                    prop_assert!(failed.count() * 2 > fall as usize, "{:?}", history);
+                }
+                ProbeState::Unknown => prop_assert!(has_no_pass, "{:?}", history),
             }
         }
     }
