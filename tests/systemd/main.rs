@@ -6,6 +6,7 @@ mod support;
 mod before_installer;
 mod boot;
 mod day2;
+mod deliberate_restarts;
 mod gates_apply;
 mod gates_observed;
 mod gates_trial;
