@@ -56,8 +56,17 @@ pub struct Api {
     pub first_reachable: Option<Timestamp>,
     /// Why it does not answer now; `None` when it does (or was never asked).
     pub unreachable: Option<String>,
+    /// Since when it does not answer.
+    pub unreachable_since: Option<Timestamp>,
     /// Is that because of the credential? Waiting does not mend it.
     pub refused: bool,
+}
+
+impl Api {
+    fn fall_silent(&mut self, why: String, now: Timestamp) {
+        self.unreachable = Some(why);
+        self.unreachable_since.get_or_insert(now);
+    }
 }
 
 /// One `<name>.skip`.
@@ -253,15 +262,16 @@ impl Observation {
         match event {
             ClusterEvent::ApiReachable => {
                 self.api.first_reachable.get_or_insert(now);
+                self.api.unreachable_since = None;
                 self.api.unreachable = None;
                 self.api.refused = false;
             }
             ClusterEvent::ApiUnreachable { why } => {
-                self.api.unreachable = Some(why);
+                self.api.fall_silent(why, now);
                 self.api.refused = false;
             }
             ClusterEvent::CredentialRefused { why } => {
-                self.api.unreachable = Some(why);
+                self.api.fall_silent(why, now);
                 self.api.refused = true;
             }
             ClusterEvent::Kind(kind, seen) => {

@@ -24,6 +24,17 @@ struct Patience {
     then: OnDeadline,
 }
 
+/// How much of a file RKE2 can apply: what it can, although it fails with the rest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outlook {
+    /// Some of it.
+    Some,
+    /// Nothing, because every object lacks its kind or its namespace. Only then does a hold cost nothing.
+    Hopeless,
+    /// Nothing as far as is known, but kube-apiserver does not answer for every object.
+    Unknown,
+}
+
 /// What the unmet requirements of one file come to.
 #[derive(Default)]
 struct UnmetNeeds<'a> {
@@ -140,7 +151,7 @@ impl DecisionContext<'_> {
         began: Timestamp,
         comes: &dyn Fn(&Requirement) -> bool,
     ) -> UnmetNeeds<'f> {
-        let hopeless = self.is_hopeless(file, comes);
+        let outlook = self.outlook(file, comes);
         let mut unmet = UnmetNeeds::default();
         // Most requirements of a file wait equally long.
         let mut last: Option<((Timestamp, Duration), Option<Timestamp>)> = None;
@@ -153,7 +164,7 @@ impl DecisionContext<'_> {
                     unmet.in_pass = true;
                     continue;
                 }
-                let patience = self.patience(requirement, hopeless, began);
+                let patience = self.patience(requirement, outlook, began);
                 let wait = (patience.from, patience.after);
                 let deadline = match last {
                     Some((same, deadline)) if same == wait => deadline,
@@ -170,20 +181,32 @@ impl DecisionContext<'_> {
         unmet
     }
 
-    /// Could RKE2 apply none of the file, because every object lacks its kind or its namespace? RKE2 applies what it
-    /// can of a file, so only then does holding it cost nothing.
-    fn is_hopeless(&self, file: &PlanFile, comes: &dyn Fn(&Requirement) -> bool) -> bool {
-        let mut documents = file.documents.iter();
-        !file.documents.is_empty()
-            && documents.all(|document| {
-                document.requires.iter().any(|requirement| {
-                    requirement.inferred
-                        && requirement.tier == Tier::Required
-                        && requirement.takes_part()
-                        && !self.is_met(requirement)
-                        && !comes(requirement)
-                })
-            })
+    /// How much of a file can RKE2 apply now?
+    fn outlook(&self, file: &PlanFile, comes: &dyn Fn(&Requirement) -> bool) -> Outlook {
+        let lacks = |requirement: &&Requirement| {
+            requirement.inferred
+                && requirement.tier == Tier::Required
+                && requirement.takes_part()
+                && !self.is_met(requirement)
+                && !comes(requirement)
+        };
+        let is_known = |requirement: &Requirement| {
+            !matches!(self.needs[requirement.need], NeedState::Unknown { .. })
+        };
+        let mut outlook = Outlook::Hopeless;
+        for document in &file.documents {
+            let mut lacking = document.requires.iter().filter(lacks).peekable();
+            if lacking.peek().is_none() {
+                return Outlook::Some;
+            }
+            if !lacking.any(is_known) {
+                outlook = Outlook::Unknown;
+            }
+        }
+        if file.documents.is_empty() {
+            return Outlook::Some;
+        }
+        outlook
     }
 
     /// Describes an unmet need of a file for the status.
@@ -234,11 +257,22 @@ impl DecisionContext<'_> {
             || own_kind.is_some_and(|kind| self.observation.kind(kind).is_cluster_scoped())
     }
 
-    fn patience(&self, requirement: &Requirement, hopeless: bool, began: Timestamp) -> Patience {
+    fn patience(&self, requirement: &Requirement, outlook: Outlook, began: Timestamp) -> Patience {
         let staging = self.staging;
         let (after, then) = match (requirement.tier, requirement.inferred) {
             (Tier::Advisory, _) => return self.patience_of_advice(requirement, began),
-            (Tier::Required, true) if hopeless => (staging.overdue_after, OnDeadline::Keep),
+            (Tier::Required, true) if outlook == Outlook::Hopeless => {
+                (staging.overdue_after, OnDeadline::Keep)
+            }
+            // RKE2 may reach kube-apiserver although Windrow does not.
+            (Tier::Required, true) if outlook == Outlook::Unknown => {
+                let silent_since = self.observation.api.unreachable_since.unwrap_or(began);
+                return Patience {
+                    from: began.max(silent_since),
+                    after: staging.blind_deadline,
+                    then: OnDeadline::Release,
+                };
+            }
             // RKE2 could apply some of the file, and that anything brings what it waits for is a guess.
             (Tier::Required, true) if requirement.satisfied_by.is_guess() => {
                 (staging.advisory_deadline, OnDeadline::Release)

@@ -29,6 +29,8 @@ enum Fact {
         started: Timestamp,
         first_reachable: Option<Timestamp>,
         unreachable: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unreachable_since: Option<Timestamp>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         refused: bool,
     },
@@ -233,6 +235,7 @@ impl FactComparison<'_> {
             started: observation.started,
             first_reachable: api.first_reachable,
             unreachable: api.unreachable.clone(),
+            unreachable_since: api.unreachable_since,
             refused: api.refused,
         };
         self.put("api", &fact);
@@ -321,12 +324,14 @@ fn restore_fact(fact: Fact, observation: &mut Observation, probes: &mut BTreeMap
             started,
             first_reachable,
             unreachable,
+            unreachable_since,
             refused,
         } => {
             observation.started = started;
             observation.api = Api {
                 first_reachable,
                 unreachable,
+                unreachable_since,
                 refused,
             };
         }

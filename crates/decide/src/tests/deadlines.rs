@@ -91,6 +91,43 @@ fn without_an_answer_from_the_api_the_blind_deadline_releases_all_but_what_does_
 }
 
 #[test]
+fn a_file_of_which_nothing_could_be_applied_is_released_too_if_nobody_knows_that() {
+    let shop = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
+    let web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
+    let files = [("apps.yaml", web), ("w.yaml", WIDGET), ("zz-shop.yaml", shop)];
+    let mut node = Node::new(&files);
+    node.tick();
+    node.later(29);
+    node.tick();
+    assert_eq!(node.held(), ["apps.yaml", "w.yaml"]);
+    node.later(1);
+    node.tick();
+    assert_eq!(node.held(), [""; 0], "kube-apiserver never answered");
+}
+
+#[test]
+fn what_is_not_known_any_more_releases_after_the_blind_deadline_and_not_at_once() {
+    let mut node = Node::new(&[("w.yaml", WIDGET)]);
+    node.api();
+    let kind = GroupKind::new("example.com", "Widget");
+    node.observe(ClusterEvent::Kind(kind.clone(), KindSeen::NotServed));
+    node.tick();
+    node.later(300);
+    node.tick();
+    assert_eq!(node.held(), ["w.yaml"]);
+    let why = || "refused".to_owned();
+    node.observe(ClusterEvent::CredentialRefused { why: why() });
+    node.observe(ClusterEvent::Kind(kind, KindSeen::Unknown { why: why() }));
+    node.tick();
+    node.later(29);
+    node.tick();
+    assert_eq!(node.held(), ["w.yaml"]);
+    node.later(1);
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
 fn a_clock_that_is_set_moves_no_deadline() {
     let mixed = format!("{}---\n{WIDGET}", free("part"));
     let mut node = Node::new(&[("m.yaml", &mixed)]);
