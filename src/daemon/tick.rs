@@ -45,6 +45,9 @@ use crate::report::server::ServerState;
 /// How long a tick collects further events before it decides.
 pub(super) const BURST: Duration = Duration::from_millis(20);
 
+/// How often to look which cluster the node belongs to while kube-apiserver does not answer: RKE2 begins with another datastore then.
+const CLUSTER_LOOK: Duration = Duration::from_secs(5);
+
 /// How often one tick decides again because its actions changed something.
 const ROUNDS: usize = 3;
 
@@ -191,10 +194,12 @@ impl Daemon {
     pub(super) fn observe(&mut self, event: ClusterEvent) {
         let reachable = matches!(event, ClusterEvent::ApiReachable);
         let unreachable = matches!(event, ClusterEvent::ApiUnreachable { .. });
-        let api = &self.state.observation().api;
-        if reachable && (api.first_reachable.is_none() || api.unreachable.is_some()) {
-            self.tell_event(Code::ApiReachable, Code::ApiReachable.say(&[]));
+        if reachable {
+            // RKE2 has started again, perhaps with another datastore.
+            self.look_at_cluster();
         }
+        let api = &self.state.observation().api;
+        let was_silent = api.first_reachable.is_none() || api.unreachable.is_some();
         // Until it has answered once, silence is normal.
         if unreachable
             && api.first_reachable.is_some()
@@ -218,6 +223,12 @@ impl Daemon {
             self.tell_once(&format!("refused: {what}"), Code::Forbidden, line);
         }
         self.state.take_event(event, self.clock.now());
+        let api = &self.state.observation().api;
+        // An answer of a former cluster is not taken.
+        let answers = api.first_reachable.is_some() && api.unreachable.is_none();
+        if reachable && was_silent && answers {
+            self.tell_event(Code::ApiReachable, Code::ApiReachable.say(&[]));
+        }
     }
 
     /// One tick.
@@ -230,6 +241,8 @@ impl Daemon {
         self.retry = self.retry.filter(|retry| *retry > Instant::now());
         if self.scanner.due() {
             self.scan();
+        } else {
+            self.look_at_cluster();
         }
         // The first tick is for the markers alone.
         let ours = &self.state.settings().data_dir;
@@ -311,7 +324,9 @@ impl Daemon {
         let wake = decision.next_wake.into_iter().chain(self.transitions.due());
         let wake = wake.chain(decision.late_from);
         let wake = wake.chain(self.appearances.next_wake());
-        self.deadline = wake.min().map(|at| self.clock.instant(at));
+        let deadline = wake.min().map(|at| self.clock.instant(at));
+        let look = self.cluster_may_change().then(|| Instant::now() + CLUSTER_LOOK);
+        self.deadline = deadline.into_iter().chain(look).min();
         surprised
     }
 

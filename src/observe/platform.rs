@@ -82,6 +82,8 @@ pub fn identity(layout: &Layout) -> io::Result<ClusterIdentity> {
 /// SHA-256 of a file, if there is one.
 fn digest_of(path: &Path) -> io::Result<Option<String>> {
     match fs::read(path) {
+        // RKE2 is about to write it.
+        Ok(content) if content.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
         Ok(content) => Ok(Some(sha256_hex(&content))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -104,6 +106,9 @@ mod tests {
         write(&layout.server_ca(), "a certificate");
         let first = identity(&layout).unwrap();
         assert!(first.ca.is_some() && first.datastore.is_none());
+        write(&layout.etcd_name(), "node1-1a2b3c4d");
+        write(&layout.etcd_name(), "");
+        assert!(identity(&layout).is_err(), "it is being written");
         write(&layout.etcd_name(), "node1-1a2b3c4d");
         let started = identity(&layout).unwrap();
         assert!(started.ca == first.ca && started.datastore.is_some());

@@ -3,7 +3,7 @@
 //! A file that was released stays released for that content, whatever happens to what it waited for.
 //! The ledger is a value here; `act` writes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -27,6 +27,9 @@ pub struct Ledger {
     /// SHA-256 of the name under which this node is in that cluster's etcd, once it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datastore: Option<String>,
+    /// Was the datastore removed, with no new one yet? Until kube-apiserver stops, it may still answer from the removed one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub datastore_removed: bool,
     /// By path. A ledger that differs in a few files shares the rest.
     pub files: BTreeMap<ManifestPath, Arc<LedgerEntry>>,
     /// What has to be known of the node.
@@ -54,6 +57,7 @@ impl Ledger {
             version: parts.version,
             cluster: parts.cluster,
             datastore: parts.datastore,
+            datastore_removed: parts.datastore_removed,
             ..Self::default()
         };
         for (name, entry) in parts.files {
@@ -105,14 +109,26 @@ impl ClusterIdentity {
         }
     }
 
-    /// Enters itself into a ledger, without what counted for another cluster; true where there was one.
-    pub(crate) fn enter(self, ledger: &mut Ledger) -> bool {
+    /// Enters itself into a ledger, without what counted for another cluster; true if there was one. Holds by hand stay. If only
+    /// the datastore is another one, this node may have rejoined its cluster: what is in `applied_once` then waits until
+    /// RKE2's Addons show whether the cluster has it.
+    pub(crate) fn enter(self, ledger: &mut Ledger, applied_once: &BTreeSet<ManifestPath>) -> bool {
         let is_other = self.is_other_than(ledger);
+        let may_rejoin = self.ca.is_some() && self.ca == ledger.cluster;
+        let had_datastore = ledger.datastore.is_some() || ledger.datastore_removed;
+        ledger.datastore_removed = had_datastore && self.datastore.is_none();
         (ledger.cluster, ledger.datastore) = (self.ca, self.datastore);
         if is_other {
-            ledger
-                .files
-                .retain(|_, entry| entry.manual.as_ref().is_some_and(|manual| manual.hold));
+            ledger.files.retain(|path, entry| {
+                if entry.manual.as_ref().is_some_and(|manual| manual.hold) {
+                    return true;
+                }
+                let is_kept = may_rejoin && applied_once.contains(path);
+                if is_kept {
+                    Arc::make_mut(entry).state = FileStage::once_unconfirmed();
+                }
+                is_kept
+            });
         }
         is_other
     }
@@ -126,6 +142,8 @@ struct LedgerParts {
     cluster: Option<String>,
     #[serde(default)]
     datastore: Option<String>,
+    #[serde(default)]
+    datastore_removed: bool,
     files: BTreeMap<String, Value>,
     #[serde(default)]
     node: Option<Value>,
@@ -137,6 +155,7 @@ impl Default for Ledger {
             version: Self::VERSION,
             cluster: None,
             datastore: None,
+            datastore_removed: false,
             files: BTreeMap::new(),
             node: NodeMemory::default(),
         }
@@ -189,6 +208,16 @@ pub enum FileStage {
         /// Why it had been released.
         cause: Cause,
     },
+}
+
+impl FileStage {
+    /// It was applied once. Windrow cannot tell whether the present cluster has it.
+    pub(super) fn once_unconfirmed() -> Self {
+        Self::Held {
+            code: Code::OnceUnconfirmed,
+            why: Code::OnceUnconfirmed.say(&[]).into(),
+        }
+    }
 }
 
 /// Why a file was released.

@@ -67,6 +67,11 @@ impl Mark {
         }
     }
 
+    /// Does it say that RKE2 has applied the file, which is to be applied once?
+    pub(super) fn says_applied_once(&self) -> bool {
+        matches!(self.code, Code::HeldAppliedOnce | Code::OnceUnconfirmed)
+    }
+
     /// Reads a marker's content; `None` when it is not ours.
     pub fn parse(content: &[u8]) -> Option<Self> {
         serde_json::from_slice::<Self>(content)

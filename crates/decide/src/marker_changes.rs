@@ -136,6 +136,8 @@ fn lift(marker: &Marker) -> Action {
 fn is_outdated(marker: &Marker, file: &PlanFile, hold: &FileHold) -> bool {
     marker.mark.as_ref().is_some_and(|old| {
         old.code == Code::Provisional
+            // After the ledger is lost, the marker alone says that RKE2 has applied the file.
+            || old.says_applied_once() && old.code != hold.code
             || old.on_failure != hold.on_failure
             || (old.file == file.path && old.digest != file.digest)
     })

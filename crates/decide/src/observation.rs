@@ -162,6 +162,11 @@ impl ApplyFailure {
 /// One change, as an adapter reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClusterEvent {
+    /// A session with kube-apiserver begins. What follows was asked after `Interests::renewed` had this value.
+    SessionBegins {
+        /// That value.
+        renewed: u64,
+    },
     /// kube-apiserver answers.
     ApiReachable,
     /// kube-apiserver does not answer.
@@ -210,8 +215,8 @@ pub struct Interests {
     pub objects: BTreeMap<ObjectRef, Detail>,
     /// The node itself; `None` where probes are switched off.
     pub probes: Option<ProbeInterest>,
-    /// Rises when something is wanted again that was forgotten meanwhile: whoever watches may never have heard that it was not
-    /// wanted, and tells all of it again.
+    /// Rises when everything has to be asked again, in a new session: the cluster is another one, or something is wanted again
+    /// that was forgotten meanwhile.
     pub renewed: u64,
 }
 
@@ -292,7 +297,7 @@ impl Observation {
                     None => addons.remove(&name),
                 };
             }
-            ClusterEvent::Refused { .. } => {}
+            ClusterEvent::SessionBegins { .. } | ClusterEvent::Refused { .. } => {}
             ClusterEvent::Node(event) => NodeSeen::apply(&mut self.node, event, now),
             ClusterEvent::ApplyFailed { addon, failure } => {
                 // The clock that dated it may be ahead of this one. It would count for content that comes later.
@@ -300,6 +305,52 @@ impl Observation {
                 self.failures.insert(addon, ApplyFailure { at, ..failure });
             }
         }
+    }
+
+    /// Visits every time that this process took down. The node's are moved by the node itself. A new field has to be named here.
+    pub(super) fn visit_times(&mut self, visit: &mut dyn FnMut(&mut Timestamp)) {
+        let Self {
+            started,
+            // They say what is on the disk.
+            markers: _,
+            marker_troubles: _,
+            being_written: _,
+            api,
+            kinds: _,
+            objects: _,
+            addons: _,
+            addons_as_first: _,
+            failures,
+            node: _,
+            found: _,
+        } = self;
+        let Api {
+            first_reachable,
+            unreachable: _,
+            unreachable_since,
+            refused: _,
+        } = api;
+        visit(started);
+        first_reachable.iter_mut().for_each(&mut *visit);
+        unreachable_since.iter_mut().for_each(&mut *visit);
+        for failure in failures.values_mut() {
+            let ApplyFailure {
+                reason: _,
+                message: _,
+                at,
+            } = failure;
+            visit(at);
+        }
+    }
+
+    /// Drops what is known of the cluster: it is another one now. What is known of the directory and of the node stays.
+    pub(super) fn forget_cluster(&mut self) {
+        self.api.first_reachable = None;
+        self.kinds.clear();
+        self.objects.clear();
+        self.addons = None;
+        self.addons_as_first.clear();
+        self.failures.clear();
     }
 
     fn take_addons(&mut self, addons: HashMap<AddonName, Addon>) {

@@ -20,7 +20,9 @@ use windrow_model::manifest::{AddonName, BaseName, ManifestPath};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::NeedState;
 use windrow_plan::rules::Tier;
-use windrow_plan::{FileId, FileObstacle, NeedId, NextPass, Plan, PlanFile, TakenFiles, TakenUp};
+use windrow_plan::{
+    FileId, FileObstacle, NeedId, NextPass, Plan, PlanFile, TakenFiles, TakenUp, WAITS_FOR_ADDONS,
+};
 
 use super::ledger::{Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::OnFailure;
@@ -141,7 +143,13 @@ impl DecisionContext<'_> {
                     began,
                     relied: is_shown && known.is_some_and(relies_on_pass),
                 };
-                self.decide_by_needs(id, pass, &wait)
+                let outcome = self.decide_by_needs(id, pass, &wait);
+                match outcome {
+                    FileOutcome::Release(_) if file.apply_once => {
+                        self.wait_for_addons(began).unwrap_or(outcome)
+                    }
+                    outcome => outcome,
+                }
             }
         }
     }
@@ -253,6 +261,18 @@ impl DecisionContext<'_> {
         if !self.staging.enabled {
             return Some(self.let_through(file, Cause::Off, applied, false));
         }
+        let is_unconfirmed = |entry: &LedgerEntry| matches!(entry.state, FileStage::Held { code, .. } if code == Code::OnceUnconfirmed);
+        if file.apply_once && known.is_some_and(is_unconfirmed) {
+            match self.knows_addon_of(file) {
+                Some(true) => return Some(self.let_through(file, Cause::Met, true, false)),
+                Some(false) => {}
+                None => {
+                    let why = Code::OnceUnconfirmed.say(&[]);
+                    let hold = FileHold::without_end(Code::OnceUnconfirmed, why);
+                    return Some(FileOutcome::Hold(Box::new(hold)));
+                }
+            }
+        }
         if applied {
             // RKE2 was quicker than our marker, if it had not applied the file before this process looked for the first time.
             let cause = match known {
@@ -288,6 +308,25 @@ impl DecisionContext<'_> {
         addons.is_some_and(|addons| {
             let addon = addons.get(&file.addon);
             addons.is_empty() || addon.is_some_and(|addon| addon.checksum.is_empty())
+        })
+    }
+
+    /// Does the cluster know that RKE2 applied some content of this path? `None` until the Addons are listed.
+    fn knows_addon_of(&self, file: &PlanFile) -> Option<bool> {
+        let addons = self.observation.addons.as_ref()?;
+        let addon = addons.get(&file.addon);
+        Some(addon.is_some_and(|addon| !addon.checksum.is_empty() && addon.is_of(&file.path)))
+    }
+
+    /// Holds what is to be applied once until RKE2's Addons are listed.
+    fn wait_for_addons(&self, began: Timestamp) -> Option<FileOutcome> {
+        let deadline = self.deadline(began, self.staging.inferred_deadline);
+        let is_past = deadline.is_some_and(|deadline| deadline <= self.now);
+        (self.observation.addons.is_none() && !is_past).then(|| {
+            let mut hold = FileHold::without_end(Code::WaitsForCluster, WAITS_FOR_ADDONS);
+            hold.on_failure = OnFailure::Lift;
+            hold.deadline = deadline;
+            FileOutcome::Hold(Box::new(hold))
         })
     }
 

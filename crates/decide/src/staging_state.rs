@@ -6,6 +6,7 @@
 
 mod adopt;
 mod by_hand;
+mod cluster;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 use super::action::{Action, Event};
 use super::decision::{Decision, decide};
 use super::interests::interests;
-use super::ledger::{ClusterIdentity, Ledger, LedgerEntry};
+use super::ledger::{Ledger, LedgerEntry};
 use super::mark::Mark;
 use super::observation::{
     ClusterEvent, Directory, FileChange, Forgotten, Interests, Marker, MarkerTrouble, Observation,
@@ -48,8 +49,10 @@ pub struct StagingState {
     /// Was the ledger changed outside of a decision, so that it has to be written?
     ledger_is_unsaved: bool,
     forgotten: Forgotten,
-    /// How often something was wanted again that had been forgotten.
+    /// How often everything had to be asked again.
     renewed: u64,
+    /// Only a session that began for this number of `renewed` speaks of the present cluster; `None` if each does.
+    session_from: Option<u64>,
     /// The findings of the plan that were reported, so that each is reported once.
     reported: BTreeSet<(Code, String)>,
     /// Were those of the plan in force reported?
@@ -67,6 +70,7 @@ impl StagingState {
     ) -> Self {
         let rules = rules.into();
         let phases = rules.knowledge.phases_on(&platform.into());
+        let ledger = begun_by(ledger.into(), now);
         Self {
             settings: settings.into(),
             rules,
@@ -83,7 +87,8 @@ impl StagingState {
                 started: now,
                 ..Observation::default()
             },
-            ledger: begun_by(ledger.into(), now),
+            session_from: ledger.datastore_removed.then_some(u64::MAX),
+            ledger,
             ledger_is_unsaved: false,
             forgotten: Forgotten::default(),
             renewed: 0,
@@ -106,21 +111,25 @@ impl StagingState {
         }
     }
 
-    /// Sets which cluster the manifests directory belongs to, as it was seen together with a scan. When RKE2's data was
-    /// wiped, or a snapshot restored, the ledger is of another cluster. Then only what a person holds still counts: what
-    /// was released there could start a machine here before its time.
-    pub fn set_cluster(&mut self, identity: ClusterIdentity) -> Option<Event> {
-        let known = (&self.ledger.cluster, &self.ledger.datastore);
-        if known == (&identity.ca, &identity.datastore) {
-            return None;
+    /// Takes over the ledger of an earlier process, which could not be read before. What it does not know, and what a person ordered
+    /// meanwhile, counts as well.
+    pub fn recover_ledger(&mut self, earlier: impl Into<Arc<Ledger>>, now: Timestamp) {
+        let mut ledger = begun_by(earlier.into(), now);
+        let files = &mut Arc::make_mut(&mut ledger).files;
+        for (path, entry) in &self.ledger.files {
+            let ordered_at = |entry: &LedgerEntry| entry.manual.as_ref().map(|manual| manual.at);
+            let is_newer = files
+                .get(path)
+                .is_none_or(|known| ordered_at(known) < ordered_at(entry));
+            if is_newer {
+                files.insert(path.clone(), Arc::clone(entry));
+            }
         }
+        self.ledger = ledger;
         self.ledger_is_unsaved = true;
-        let is_other = identity.enter(Arc::make_mut(&mut self.ledger));
-        is_other.then(|| Event {
-            code: Code::NewCluster,
-            file: None,
-            message: Code::NewCluster.say(&[]),
-        })
+        if self.ledger.datastore_removed {
+            self.session_from = Some(u64::MAX);
+        }
     }
 
     /// Takes in a look at the directory: examines the files that changed, and plans again when any did.
@@ -187,6 +196,9 @@ impl StagingState {
 
     /// Takes in a change of the cluster.
     pub fn take_event(&mut self, event: ClusterEvent, now: Timestamp) {
+        if self.is_of_former_cluster(&event) {
+            return;
+        }
         let event = match event {
             ClusterEvent::Object(object, ObjectSeen::Absent) => {
                 let seen = self.absent_or_done(&object);

@@ -48,7 +48,7 @@ pub use examine::{Examined, examine, examine_content};
 pub use link::link;
 pub use names::{HoldAdvice, NameAdvice, Rename};
 pub use outlook::Outlook;
-pub use pass::{FirstPass, NextPass, SlowEffect, TakenFiles, TakenUp};
+pub use pass::{FirstPass, NextPass, SlowEffect, TakenFiles, TakenUp, WAITS_FOR_ADDONS};
 pub use source_map::SourceMap;
 pub use split::MovedPart;
 pub use value_rules::ValueRules;

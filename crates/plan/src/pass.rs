@@ -208,6 +208,11 @@ fn directory(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
+/// Why a file with `windrow.dev/apply: once` is held at first: another server may have applied it, or this one before its disk was
+/// replaced.
+pub const WAITS_FOR_ADDONS: &str =
+    "windrow.dev/apply: once waits until RKE2's Addons show whether the file was applied";
+
 /// What RKE2's first pass on a fresh node does with a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FirstPass {
@@ -288,6 +293,9 @@ impl Plan {
             if !list.contains(&line) {
                 list.push(line);
             }
+        }
+        if file.apply_once {
+            reasons.push(WAITS_FOR_ADDONS.to_owned());
         }
         first.held = (!reasons.is_empty()).then_some(reasons);
         first

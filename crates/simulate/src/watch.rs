@@ -48,6 +48,12 @@ impl Watch {
     /// What is new since the last call, for what is asked now.
     pub fn poll(&mut self, cluster: &SimulatedCluster, interests: &Interests) -> Vec<ClusterEvent> {
         let mut events = Vec::new();
+        let renewed = interests.renewed;
+        if self.asked.renewed != renewed {
+            self.cut();
+            self.asked.renewed = renewed;
+            events.push(ClusterEvent::SessionBegins { renewed });
+        }
         let up = cluster.is_up_on(self.server);
         if self.reachable != Some(up) {
             self.reachable = Some(up);
@@ -80,10 +86,6 @@ impl Watch {
         let before = std::mem::replace(&mut self.progress, now);
         let same = self.asked == *interests;
         if !same {
-            if self.asked.renewed != interests.renewed {
-                self.kinds.clear();
-                self.objects.clear();
-            }
             self.asked = interests.clone();
             self.kinds.retain(|kind, _| interests.kinds.contains(kind));
             self.objects

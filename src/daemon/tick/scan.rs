@@ -74,17 +74,33 @@ impl Daemon {
         });
     }
 
+    /// Looks which cluster the node belongs to. Nothing changes if that cannot be read, or if the directory is not there: RKE2's
+    /// data may be on a disk that is not mounted.
+    pub(super) fn look_at_cluster(&mut self) {
+        if self.told.contains("the directory") {
+            return;
+        }
+        let identity = platform::identity(&self.layout).ok();
+        if let Some(event) = identity.and_then(|identity| self.state.set_cluster(identity)) {
+            journal::write_event(&event);
+        }
+    }
+
+    /// Is RKE2 stopped on a server with a datastore of its own? The datastore may be replaced then.
+    pub(super) fn cluster_may_change(&self) -> bool {
+        let ledger = self.state.ledger();
+        let has_datastore = ledger.datastore.is_some() || ledger.datastore_removed;
+        has_datastore && self.state.observation().api.unreachable.is_some()
+    }
+
     fn scan_part(&mut self, limits: &manifest::ReadLimits, rescan: Duration, path: &str) {
         match self.scanner.scan(limits, rescan, self.clock.now()) {
             ScanOutcome::Directory(directory) => {
                 self.flight.scanned(&directory, self.clock.now());
                 self.state.take_directory(directory);
                 self.publish_plan();
-                let identity = platform::identity(&self.layout).ok();
-                if let Some(event) = identity.and_then(|one| self.state.set_cluster(one)) {
-                    journal::write_event(&event);
-                }
                 self.untell("the directory");
+                self.look_at_cluster();
             }
             ScanOutcome::Missing => {
                 self.flight.scanned(&Directory::default(), self.clock.now());

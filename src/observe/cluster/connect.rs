@@ -24,6 +24,8 @@ pub(super) enum SessionEnd {
     CredentialChanged,
     /// kube-apiserver refuses the credential (401).
     Refused,
+    /// Everything has to be asked again.
+    Renewed,
     /// One of its tasks panicked.
     Panicked,
 }
@@ -41,21 +43,47 @@ pub(super) async fn run_session(
     interests: &watch::Receiver<Interests>,
     events: &Events,
 ) -> SessionResult {
+    let mut renewals = interests.clone();
+    let renewed = renewals.borrow_and_update().renewed;
     let session = Arc::new(ApiSession::new(connection, events.clone()));
+    let begins = ClusterEvent::SessionBegins { renewed };
+    if session.events.send(begins).await.is_err() {
+        return SessionResult {
+            answered: false,
+            end: SessionEnd::Closed,
+        };
+    }
+    tokio::select! {
+        ended = ask(&session, interests) => ended,
+        renewal = renewals.wait_for(|interests| interests.renewed != renewed) => SessionResult {
+            answered: true,
+            end: match renewal {
+                Ok(_) => SessionEnd::Renewed,
+                Err(_) => SessionEnd::Closed,
+            },
+        },
+    }
+}
+
+/// Asks as long as the credential counts.
+async fn ask(
+    session: &Arc<ApiSession>,
+    interests: &watch::Receiver<Interests>,
+) -> SessionResult {
     // No watch starts before kube-apiserver answers at all.
-    if let Some(end) = until_answered(&session).await {
+    if let Some(end) = until_answered(session).await {
         return SessionResult {
             answered: false,
             end,
         };
     }
-    let watches = watch_interests(&session, interests.clone());
-    let health = watch_health(&session);
+    let watches = watch_interests(session, interests.clone());
+    let health = watch_health(session);
     let end = tokio::select! {
         end = health => end,
         () = watches => SessionEnd::Closed,
         () = session.panicked.notified() => SessionEnd::Panicked,
-        () = events.closed() => SessionEnd::Closed,
+        () = session.events.closed() => SessionEnd::Closed,
     };
     SessionResult {
         answered: true,
@@ -159,6 +187,31 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let changed = ends(connection).await;
         assert!(matches!(changed, SessionEnd::CredentialChanged));
+    }
+
+    #[tokio::test]
+    async fn a_session_ends_when_everything_has_to_be_asked_again_and_says_for_what_it_began() {
+        let (renew, interests) = watch::channel(Interests::default());
+        let (events, mut seen) = tokio::sync::mpsc::channel(16);
+        for expected in [0, 1] {
+            // Nothing answers there.
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join("rke2.yaml");
+            let kubeconfig = "{current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], \
+                users: [{name: u, user: {}}], contexts: [{name: c, context: {cluster: c, user: u}}]}";
+            std::fs::write(&path, kubeconfig).unwrap();
+            let connection = ApiServer::new().connection(&path).await.unwrap();
+            let session = run_session(connection, &interests, &events);
+            let renewal = async {
+                let begins = seen.recv().await;
+                renew.send_modify(|interests| interests.renewed += 1);
+                begins
+            };
+            let (ended, begins) = tokio::join!(session, renewal);
+            assert_eq!(begins, Some(ClusterEvent::SessionBegins { renewed: expected }));
+            assert!(matches!(ended.end, SessionEnd::Renewed));
+            while seen.try_recv().is_ok() {}
+        }
     }
 
     #[tokio::test]

@@ -72,19 +72,16 @@ pub(super) async fn discover(
     let changed = Arc::new(Notify::new());
     let mut definitions: Option<[SessionTask; 2]> = None;
     let mut pauses = Backoff::new(SOON, SELDOM);
-    let mut renewed = interests.borrow().renewed;
     loop {
-        let (asked, needed, is_renewed) = {
+        let (asked, needed) = {
             let interests = interests.borrow_and_update();
             let of_objects = interests.objects.keys().map(|object| object.group_kind());
             let needed: BTreeSet<GroupKind> =
                 interests.kinds.iter().cloned().chain(of_objects).collect();
-            let is_renewed =
-                std::mem::replace(&mut renewed, interests.renewed) != interests.renewed;
-            (interests.kinds.clone(), needed, is_renewed)
+            (interests.kinds.clone(), needed)
         };
         let answered = ask_groups(&session, &kinds, &needed).await;
-        reported.retain(|kind, _| !is_renewed && asked.contains(kind));
+        reported.retain(|kind, _| asked.contains(kind));
         for kind in &asked {
             let seen = kinds
                 .borrow()

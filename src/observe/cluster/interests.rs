@@ -42,13 +42,9 @@ pub(super) async fn watch_interests(
         SessionTask::start(session, watch_failures(session.clone())),
     ];
     let mut objects: BTreeMap<(ObjectRef, Detail), SessionTask> = BTreeMap::new();
-    let mut renewed = interests.borrow().renewed;
     loop {
         {
             let interests = interests.borrow_and_update();
-            if std::mem::replace(&mut renewed, interests.renewed) != interests.renewed {
-                objects.clear();
-            }
             objects.retain(|(object, detail), _| interests.objects.get(object) == Some(detail));
             for (object, detail) in &interests.objects {
                 objects.entry((object.clone(), *detail)).or_insert_with(|| {

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! No API yet is normal and quiet. A failed request becomes an observation, `Unknown` with the reason, and is repeated
-//! with growing pauses. A session ends when its credential is refused or the kubeconfig changes, and the next one reads
-//! it again.
+//! with growing pauses. A session ends when its credential is refused, the kubeconfig changes, or the node belongs to
+//! another cluster. The next one reads the kubeconfig and asks everything again.
 
 mod connect;
 mod discovery;
@@ -53,7 +53,7 @@ pub async fn observe(
                 match ended.end {
                     SessionEnd::Closed | SessionEnd::Panicked => return,
                     // Try again at once, with the credential that the file holds now.
-                    SessionEnd::CredentialChanged => {
+                    SessionEnd::CredentialChanged | SessionEnd::Renewed => {
                         pauses.reset();
                         continue;
                     }

@@ -2,6 +2,14 @@
 
 use super::*;
 
+/// An identity with a server CA and a name in etcd.
+fn identity(ca: &str, datastore: Option<&str>) -> ClusterIdentity {
+    ClusterIdentity {
+        datastore: datastore.map(str::to_owned),
+        ..of_ca(ca)
+    }
+}
+
 fn of_ca(ca: &str) -> ClusterIdentity {
     ClusterIdentity {
         ca: Some(ca.to_owned()),
@@ -44,10 +52,6 @@ fn what_rke2_applied_counts_only_while_the_cluster_knows_of_it() {
 
 #[test]
 fn a_ledger_outlives_a_new_certificate_authority_and_no_new_datastore() {
-    let identity = |ca: &str, datastore: Option<&str>| ClusterIdentity {
-        ca: Some(ca.to_owned()),
-        datastore: datastore.map(str::to_owned),
-    };
     let mut node = Node::new(&[("a.yaml", &waits_for("a", "/Node/x (exists)"))]);
     node.api();
     node.tick();
@@ -119,4 +123,39 @@ fn what_is_known_of_the_cluster_is_written_before_anything_is_lifted() {
     node.state.set_cluster(of_ca("one"));
     assert!(matches!(node.tick().actions[..], [Action::SaveLedger(_)]));
     assert_eq!(node.tick().actions, []);
+}
+
+/// A node whose file `a.yaml` RKE2 has applied in the cluster `one`, and whose daemon still runs.
+fn applied_in_one() -> Node {
+    let text = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[("a.yaml", &text)]);
+    node.state.set_cluster(identity("one", Some("d")));
+    node.api();
+    node.tick();
+    node.exists(config_map("x"));
+    node.tick();
+    node.applied("a.yaml");
+    node.fails("a.yaml", "an earlier failure");
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    node
+}
+
+#[test]
+fn what_was_known_of_a_former_cluster_lets_nothing_through_while_the_daemon_stays() {
+    for now in [identity("one", Some("e")), identity("two", Some("e")), of_ca("one")] {
+        let mut node = applied_in_one();
+        let event = node.state.set_cluster(now.clone());
+        assert_eq!(event.unwrap().code, Code::NewCluster);
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"], "{now:?}");
+        let known = node.state.observation();
+        assert!(known.addons.is_none() && known.addons_as_first.is_empty());
+        assert!(known.kinds.is_empty() && known.objects.is_empty());
+        assert!(known.failures.is_empty() && known.api.first_reachable.is_none());
+        node.restart();
+        assert_eq!(node.state.set_cluster(now), None);
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"], "the ledger says the same");
+    }
 }

@@ -19,9 +19,12 @@ fn apply_once_keeps_the_file_from_rke2_after_it_was_applied_and_over_a_lost_ledg
     assert_eq!(node.held(), ["a.yaml"]);
     node.ledger_on_disk = Ledger::default();
     node.restart();
-    let decision = node.tick();
+    let code = |decision: Decision| decision.status.staging.held[0].code;
+    assert_eq!(code(node.tick()), Code::OnceUnconfirmed);
     assert_eq!(node.held(), ["a.yaml"]);
-    assert_eq!(decision.status.staging.held[0].code, Code::HeldAppliedOnce);
+    node.api();
+    node.applied("a.yaml");
+    assert_eq!(code(node.tick()), Code::HeldAppliedOnce);
 }
 
 #[test]
@@ -68,4 +71,122 @@ fn what_a_person_lets_go_is_applied_again_whatever_its_marker_says() {
     node.restart();
     node.tick();
     assert!(node.markers.is_empty());
+}
+
+fn member(datastore: Option<&str>) -> ClusterIdentity {
+    ClusterIdentity {
+        ca: Some("one".to_owned()),
+        datastore: datastore.map(str::to_owned),
+    }
+}
+
+/// A server that has applied `a.yaml` once, and whose `server/db` was removed. The daemon runs, or is started again.
+fn member_without_datastore(restarts: bool) -> Node {
+    let mut node = node();
+    node.state.set_cluster(member(Some("d")));
+    node.applied("a.yaml");
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    if restarts {
+        node.restart();
+    }
+    node.state.set_cluster(member(None)).unwrap();
+    node
+}
+
+#[test]
+fn apply_once_is_not_applied_again_on_a_server_that_rejoins_its_cluster() {
+    for restarts in [false, true] {
+        let mut node = member_without_datastore(restarts);
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"], "{restarts}");
+        node.restart();
+        assert_eq!(node.state.set_cluster(member(Some("e"))), None);
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"], "{restarts}");
+        let mark = node.markers["a.yaml.skip"].as_ref().unwrap();
+        assert_eq!(mark.on_failure, OnFailure::Keep);
+    }
+}
+
+#[test]
+fn apply_once_is_applied_in_a_cluster_that_does_not_have_it_and_kept_in_one_that_has() {
+    let other = Addon {
+        checksum: "of other bytes".to_owned(),
+        source: "/var/lib/rancher/rke2/server/manifests/a.yaml".to_owned(),
+    };
+    for (addon, is_kept) in [(None, false), (Some(other), true)] {
+        let mut node = member_without_datastore(false);
+        node.tick();
+        let mut addons = foldhash::HashMap::default();
+        addons.insert("rke2-canal".into(), Addon { checksum: "c".to_owned(), source: String::new() });
+        addons.extend(addon.map(|addon| ("a".into(), addon)));
+        node.state.set_cluster(member(Some("e")));
+        let renewed = node.state.interests().renewed;
+        node.observe(ClusterEvent::Addons(addons.clone()));
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"], "asked before the cluster was another one");
+        node.observe(ClusterEvent::SessionBegins { renewed });
+        node.observe(ClusterEvent::ApiReachable);
+        node.observe(ClusterEvent::Addons(addons));
+        let before = node.ledger_on_disk.clone();
+        let decision = node.tick();
+        assert_eq!(!node.held().is_empty(), is_kept);
+        assert!(!node.reported_codes().contains(&Code::Escaped));
+        if is_kept {
+            assert_eq!(decision.status.staging.held[0].code, Code::HeldAppliedOnce);
+            // The machine was switched off before the ledger was written.
+            node.ledger_on_disk = before;
+            node.restart();
+            node.tick();
+            assert_eq!(node.held(), ["a.yaml"]);
+        }
+    }
+}
+
+#[test]
+fn apply_once_waits_until_the_addons_are_listed_and_no_longer_than_the_blind_deadline() {
+    let once = annotated("a", "windrow.dev/apply: once");
+    let mut node = Node::new(&[("a.yaml", &once), ("b.yaml", &once)]);
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
+    let [a] = ["a.yaml"].map(|path| node.addon_of_applied(path));
+    node.observe(ClusterEvent::ApiReachable);
+    node.observe(ClusterEvent::Addons([a].into_iter().collect()));
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"], "another server has applied it");
+    let mut node = Node::new(&[("a.yaml", &once)]);
+    node.tick();
+    node.later(30);
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn what_answers_from_a_removed_datastore_does_not_count() {
+    let mut node = node();
+    node.state.set_cluster(member(Some("d")));
+    node.applied("a.yaml");
+    node.tick();
+    // RKE2 still runs while `server/db` is removed, and the machine is restarted then.
+    node.state.set_cluster(member(None)).unwrap();
+    let renewed = node.state.interests().renewed;
+    let addon = node.addon_of_applied("a.yaml");
+    let answers = |node: &mut Node| {
+        node.observe(ClusterEvent::SessionBegins { renewed });
+        node.observe(ClusterEvent::ApiReachable);
+        node.observe(ClusterEvent::Addons([addon.clone()].into_iter().collect()));
+        node.tick().status.staging.held[0].code
+    };
+    assert_eq!(answers(&mut node), Code::OnceUnconfirmed);
+    node.restart();
+    assert_eq!(answers(&mut node), Code::OnceUnconfirmed);
+    node.observe(ClusterEvent::ApiUnreachable { why: "stopped".to_owned() });
+    node.state.set_cluster(member(Some("e")));
+    node.tick();
+    let renewed = node.state.interests().renewed;
+    node.observe(ClusterEvent::SessionBegins { renewed });
+    node.api();
+    node.tick();
+    assert_eq!(node.held(), [""; 0], "the new datastore does not have it");
 }

@@ -43,6 +43,10 @@ reasons! {
             "applied once and kept from RKE2 since"
             "Nothing to do: windrow.dev/apply: once asks for it. `windrow release FILE` lets RKE2 apply it again."
             "915e58ae2e96487a9fc717c59bf1cd65";
+        OnceUnconfirmed "once-unconfirmed" Info
+            "applied once in an earlier datastore; held until RKE2's Addons show whether this cluster has it"
+            "Wait until kube-apiserver answers. `windrow release FILE` lets RKE2 apply it now."
+            "3006138520de4a51bb92145b957dda91";
         HeldByOther "held-by-other" Info
             "held by a .skip marker not made by Windrow"
             "Windrow leaves it alone. Whoever made it removes it; Harvester does so during upgrades."

@@ -388,6 +388,11 @@ fn has_yielded(server: &JudgedServer<'_>, file: &PlanFile) -> bool {
 
 /// Is a file held on purpose, or with another file of its name?
 fn on_purpose(code: Code) -> bool {
-    let codes = [Code::HeldByHand, Code::HeldAppliedOnce, Code::SameBaseName];
+    let codes = [
+        Code::HeldByHand,
+        Code::HeldAppliedOnce,
+        Code::OnceUnconfirmed,
+        Code::SameBaseName,
+    ];
     codes.contains(&code)
 }

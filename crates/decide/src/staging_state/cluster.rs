@@ -1,0 +1,106 @@
+//! Which cluster the files belong to, and which answers are its own.
+//!
+//! After `rm -rf server/db`, a restored snapshot or a new installation, nothing that was known of the cluster counts: not
+//! the decisions, and not the answers that are still on their way.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use windrow_model::manifest::ManifestPath;
+use windrow_model::reasons::Code;
+
+use super::StagingState;
+use crate::action::Event;
+use crate::ledger::{ClusterIdentity, FileStage, LedgerEntry};
+use crate::observation::{ClusterEvent, Forgotten};
+
+impl StagingState {
+    /// Sets which cluster the manifests directory belongs to. If it is another one, everything is decided and asked again. Holds by
+    /// hand stay, and what was applied once is kept until RKE2's Addons show whether this cluster has it.
+    pub fn set_cluster(&mut self, identity: ClusterIdentity) -> Option<Event> {
+        let known = (&self.ledger.cluster, &self.ledger.datastore);
+        if known == (&identity.ca, &identity.datastore) {
+            return None;
+        }
+        let applied_once = self.applied_once();
+        let was_removed = self.ledger.datastore_removed;
+        let ledger = Arc::make_mut(&mut self.ledger);
+        let is_other = identity.enter(ledger, &applied_once);
+        // What answered from the removed datastore has stopped already.
+        let api = &self.observation.api;
+        if api.unreachable.is_some() && !api.refused {
+            ledger.datastore_removed = false;
+        }
+        self.ledger_is_unsaved = true;
+        if is_other {
+            self.observation.forget_cluster();
+            self.forgotten = Forgotten::default();
+        }
+        if is_other || was_removed {
+            self.renew();
+        }
+        is_other.then(|| Event::new(Code::NewCluster, Code::NewCluster.say(&[])))
+    }
+
+    /// Asks everything again. Answers count from the session that begins for this.
+    fn renew(&mut self) {
+        self.renewed += 1;
+        self.session_from = Some(match self.ledger.datastore_removed {
+            true => u64::MAX,
+            false => self.renewed,
+        });
+    }
+
+    /// Is this an answer of the cluster that was here before?
+    pub(super) fn is_of_former_cluster(&mut self, event: &ClusterEvent) -> bool {
+        match event {
+            ClusterEvent::SessionBegins { renewed } => {
+                self.session_from = self.session_from.filter(|from| renewed < from);
+                false
+            }
+            ClusterEvent::ApiUnreachable { .. } => {
+                if self.ledger.datastore_removed {
+                    Arc::make_mut(&mut self.ledger).datastore_removed = false;
+                    self.ledger_is_unsaved = true;
+                    self.renew();
+                }
+                false
+            }
+            ClusterEvent::CredentialRefused { .. }
+            | ClusterEvent::Refused { .. }
+            | ClusterEvent::Node(_) => false,
+            ClusterEvent::ApiReachable
+            | ClusterEvent::Kind(..)
+            | ClusterEvent::Object(..)
+            | ClusterEvent::Addons(_)
+            | ClusterEvent::Addon(..)
+            | ClusterEvent::ApplyFailed { .. } => self.session_from.is_some(),
+        }
+    }
+
+    /// The files that RKE2 has applied and that are to be applied once, as the plan and the markers say.
+    fn applied_once(&self) -> BTreeSet<ManifestPath> {
+        let is_applied = |entry: &LedgerEntry| {
+            let is_done = match entry.state {
+                FileStage::Applied { .. } => true,
+                FileStage::Held { code, .. } => code == Code::OnceUnconfirmed,
+                FileStage::Released { .. } => false,
+            };
+            is_done && entry.manual.is_none()
+        };
+        let is_once = |path: &ManifestPath, entry: &LedgerEntry| {
+            let mut files = self.plan.files.iter();
+            let mut markers = self.observation.markers.values();
+            files.any(|file| file.path == *path && file.apply_once && file.digest == entry.digest)
+                || markers.any(|marker| {
+                    let mark = marker.mark.as_ref().filter(|mark| mark.file == *path);
+                    mark.is_some_and(|mark| mark.says_applied_once())
+                })
+        };
+        let entries = self.ledger.files.iter();
+        entries
+            .filter(|(path, entry)| is_applied(entry) && is_once(path, entry))
+            .map(|(path, _)| path.clone())
+            .collect()
+    }
+}
