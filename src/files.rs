@@ -144,7 +144,7 @@ pub fn read_beginning(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 /// Tells a file that was replaced, written or given other permissions from the one before. Its path is only a name: the inode is what
 /// matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileStamp {
     device: u64,
     inode: u64,

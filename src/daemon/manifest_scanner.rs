@@ -21,6 +21,8 @@ const QUIET: Duration = Duration::from_secs(5);
 const AFTER_DIRECTORY: Duration = Duration::from_millis(250);
 /// The files of a large directory are read at several looks, with so long between them.
 const AFTER_MUCH: Duration = Duration::from_secs(1);
+/// What cannot be read is tried again after so long.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// How often to look when events cannot be had at all.
 const WITHOUT_EVENTS: Duration = Duration::from_secs(5);
 
@@ -162,7 +164,10 @@ impl ManifestScanner {
                 self.writing.clear();
                 return ScanOutcome::Missing;
             }
-            ScanResult::Unreadable { error } => return ScanOutcome::Unreadable(error),
+            ScanResult::Unreadable { error } => {
+                self.next = self.next.min(started + AFTER_FAILURE);
+                return ScanOutcome::Unreadable(error);
+            }
         };
         self.stamps = found.stamps();
         self.unread.clear();
@@ -170,6 +175,9 @@ impl ManifestScanner {
         let present = |path: &ManifestPath| directory.files.iter().any(|file| file.path == *path);
         self.writing.retain(|path, _| present(path));
         for file in &mut directory.files {
+            if let Some(FileContent::Unreadable { .. }) = file.content.as_deref() {
+                self.next = self.next.min(started + AFTER_FAILURE);
+            }
             if let Some(FileContent::NoRoom { .. }) = file.content.as_deref() {
                 // What is known of it stays until it is read, at one of the next looks.
                 file.content = None;

@@ -24,6 +24,7 @@ use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
 use super::clock::Clock;
 use crate::act::{MarkerOutcome, Markers};
 use crate::configuration::Published;
+use crate::files::is_missing;
 use crate::locked::lock;
 use crate::observe::files::FileEvent;
 use crate::report::metrics::DaemonCounters;
@@ -170,9 +171,10 @@ impl Marking {
     }
 }
 
-/// Is there anything under this name? What is gone again needs no marker.
+/// Is there anything under this name? What is gone again needs no marker; what cannot be looked at needs one.
 pub(super) fn is_there(directory: &Path, file: &ManifestPath) -> bool {
-    fs::symlink_metadata(directory.join(file.as_str())).is_ok()
+    let found = fs::symlink_metadata(directory.join(file.as_str()));
+    !found.is_err_and(|error| is_missing(&error))
 }
 
 #[cfg(test)]

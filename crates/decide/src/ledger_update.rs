@@ -12,7 +12,9 @@ use super::action::Event;
 use super::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::OnFailure;
 use super::observation::MarkerTrouble;
-use super::outcome::{DecisionContext, FileHold, FileOutcome, is_unread};
+use super::outcome::{
+    DecisionContext, FileHold, FileOutcome, is_about_read_content, is_unread,
+};
 use super::text;
 use super::why::APPLIED_UNREAD;
 
@@ -110,6 +112,9 @@ struct EntryChange<'a> {
 impl EntryChange<'_> {
     fn next_entry(self, outcome: &FileOutcome) -> Option<LedgerEntry> {
         let now = self.context.now;
+        if let Some(before) = self.before.filter(|entry| is_about_read_content(entry, self.file)) {
+            return Some(self.entry_of_unread(before, outcome));
+        }
         let known = self.before.filter(|entry| entry.digest == self.file.digest);
         let state = match outcome {
             FileOutcome::NotOurs => return None,
@@ -144,6 +149,18 @@ impl EntryChange<'_> {
         entry.reported.vanished = None;
         self.report_changes(&mut entry, outcome, known, same_stage.is_some());
         Some(entry)
+    }
+
+    /// A file that cannot be read keeps its entry, but for a hold that ends.
+    fn entry_of_unread(mut self, before: &LedgerEntry, outcome: &FileOutcome) -> LedgerEntry {
+        let mut entry = before.clone();
+        entry.reported.vanished = None;
+        if let (FileStage::Held { .. }, FileOutcome::Release(cause)) = (&before.state, outcome) {
+            self.report_release(*cause, Some(before));
+            entry.state = FileStage::Released { cause: *cause };
+            entry.since = self.context.now;
+        }
+        entry
     }
 
     fn report_changes(

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use windrow_model::manifest::{BaseName, MarkerPath};
 use windrow_model::reasons::Code;
 use windrow_plan::PlanFile;
@@ -51,11 +52,13 @@ impl MarkerChanges {
         after: &Ledger,
     ) {
         let marker = context.observation.markers.get(&file.name);
+        let entry = after.files.get(&file.path);
+        // The content that is held: of a file that cannot be read, what it had before.
+        let digest = entry.map_or(&file.digest, |entry| &entry.digest);
         match outcome {
             FileOutcome::Hold(hold)
-                if marker.is_none_or(|marker| is_outdated(marker, file, hold)) =>
+                if marker.is_none_or(|marker| is_outdated(marker, file, hold, digest)) =>
             {
-                let entry = after.files.get(&file.path);
                 let since = entry.map_or(context.now, |entry| entry.since);
                 let path = match marker {
                     Some(marker) => marker.path.clone(),
@@ -63,7 +66,7 @@ impl MarkerChanges {
                 };
                 self.holds.push(Action::Hold {
                     path,
-                    mark: Arc::new(make_mark(file, hold, since)),
+                    mark: Arc::new(make_mark(file, hold, since, digest)),
                 });
             }
             FileOutcome::Release(_) | FileOutcome::Applied(_) => {
@@ -133,17 +136,17 @@ fn lift(marker: &Marker) -> Action {
 }
 
 /// Does the marker on disk no longer say what it has to say?
-fn is_outdated(marker: &Marker, file: &PlanFile, hold: &FileHold) -> bool {
+fn is_outdated(marker: &Marker, file: &PlanFile, hold: &FileHold, digest: &SmolStr) -> bool {
     marker.mark.as_ref().is_some_and(|old| {
         old.code == Code::Provisional
             // After the ledger is lost, the marker alone says that RKE2 has applied the file.
             || old.says_applied_once() && old.code != hold.code
             || old.on_failure != hold.on_failure
-            || (old.file == file.path && old.digest != file.digest)
+            || (old.file == file.path && old.digest != *digest)
     })
 }
 
-fn make_mark(file: &PlanFile, hold: &FileHold, since: Timestamp) -> Mark {
+fn make_mark(file: &PlanFile, hold: &FileHold, since: Timestamp, digest: &SmolStr) -> Mark {
     Mark {
         by: Mark::BY.to_owned(),
         file: file.path.clone(),
@@ -151,7 +154,7 @@ fn make_mark(file: &PlanFile, hold: &FileHold, since: Timestamp) -> Mark {
         why: Mark::shortened(&hold.why),
         since,
         on_failure: hold.on_failure,
-        digest: file.digest.clone(),
+        digest: digest.clone(),
         release: ["windrow release ", &file.path].concat(),
     }
 }

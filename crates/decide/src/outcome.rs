@@ -239,6 +239,9 @@ impl DecisionContext<'_> {
                 "not a file: RKE2 would hang when it opens it".to_owned(),
             ))));
         }
+        if let Some(entry) = entry.filter(|entry| is_about_read_content(entry, file)) {
+            return Some(self.as_before(file, entry));
+        }
         let by_hand = known.is_some() && manual.is_some_and(|manual| !manual.hold);
         let applied = self.is_applied(file);
         // Once means once: a machine that somebody stopped is not started again.
@@ -286,6 +289,31 @@ impl DecisionContext<'_> {
             Code::HeldByAnnotation,
             Code::HeldByAnnotation.say(&[("why", &format!("{reason} ({at})"))]),
         ))))
+    }
+
+    /// The file cannot be read: its entry and its marker stay as they are. A hold that does no harm ends after a while.
+    fn as_before(&self, file: &PlanFile, entry: &LedgerEntry) -> FileOutcome {
+        let marker = self.observation.markers.get(&file.name);
+        let mark = marker.and_then(|marker| marker.mark.as_ref());
+        match &entry.state {
+            FileStage::Applied { .. } if mark.is_some_and(|mark| mark.says_applied_once()) => {
+                self.hold_applied_once()
+            }
+            FileStage::Applied { cause } => FileOutcome::Applied(*cause),
+            FileStage::Released { cause } => FileOutcome::Release(*cause),
+            FileStage::Held { code, why } => {
+                let mut hold = FileHold::without_end(*code, why.clone());
+                if mark.is_some_and(|mark| mark.on_failure == OnFailure::Lift) {
+                    let began = self.observation.started;
+                    hold.on_failure = OnFailure::Lift;
+                    hold.deadline = self.deadline(began, self.staging.refused_deadline);
+                }
+                if hold.deadline.is_some_and(|at| at <= self.now) {
+                    return FileOutcome::Release(Cause::Yielded);
+                }
+                FileOutcome::Hold(Box::new(hold))
+            }
+        }
     }
 
     /// RKE2 has applied exactly these bytes; of a file that Windrow cannot read, some bytes of this path.
@@ -355,12 +383,15 @@ impl DecisionContext<'_> {
             return FileOutcome::Release(cause);
         }
         if file.apply_once && !by_hand && self.staging.enabled {
-            let mut hold =
-                FileHold::without_end(Code::HeldAppliedOnce, Code::HeldAppliedOnce.say(&[]));
-            hold.after_apply = true;
-            return FileOutcome::Hold(Box::new(hold));
+            return self.hold_applied_once();
         }
         FileOutcome::Applied(cause)
+    }
+
+    fn hold_applied_once(&self) -> FileOutcome {
+        let mut hold = FileHold::without_end(Code::HeldAppliedOnce, Code::HeldAppliedOnce.say(&[]));
+        hold.after_apply = true;
+        FileOutcome::Hold(Box::new(hold))
     }
 
     fn refused(&self, why: &str, began: Timestamp) -> FileOutcome {
@@ -394,6 +425,11 @@ pub(super) fn is_unread(file: &PlanFile) -> bool {
         Some(FileObstacle::Unseen | FileObstacle::Unreadable)
     );
     file.sha256.is_empty() && goes_to_rke2
+}
+
+/// Can the file not be read, and is its entry about content that could be?
+pub(super) fn is_about_read_content(entry: &LedgerEntry, file: &PlanFile) -> bool {
+    file.trouble == Some(FileObstacle::Unreadable) && entry.digest != file.digest
 }
 
 /// How long a file waits already.

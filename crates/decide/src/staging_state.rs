@@ -7,6 +7,7 @@
 mod adopt;
 mod by_hand;
 mod cluster;
+mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use windrow_plan::readiness::{self, ObjectSeen, ObservedCluster};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 
+use self::unread::UnreadPath;
 use super::action::{Action, Event};
 use super::decision::{Decision, decide};
 use super::interests::interests;
@@ -41,6 +43,12 @@ pub struct StagingState {
     /// The files of the directory as they were last read, by path. A file is examined again when its bytes
     /// change.
     examined: Arc<BTreeMap<ManifestPath, Arc<Examined>>>,
+    /// Those of them that were examined by earlier settings, and not read since.
+    outdated: BTreeSet<ManifestPath>,
+    /// What could not be read at the last look.
+    unread: BTreeMap<ManifestPath, UnreadPath>,
+    /// Base names of files that are being written, or that there was no room for.
+    being_written: BTreeSet<BaseName>,
     plan: Arc<Plan>,
     /// Was the plan made with other settings?
     plan_is_outdated: bool,
@@ -77,6 +85,9 @@ impl StagingState {
             platform,
             node: NodeFacts::default(),
             examined: Arc::default(),
+            outdated: BTreeSet::new(),
+            unread: BTreeMap::new(),
+            being_written: BTreeSet::new(),
             plan: Arc::new(Plan {
                 platform,
                 phases,
@@ -134,6 +145,7 @@ impl StagingState {
 
     /// Takes in a look at the directory: examines the files that changed, and plans again when any did.
     pub fn take_directory(&mut self, directory: Directory) {
+        let directory = self.keep_unread(directory);
         self.observation.markers = directory
             .markers
             .into_iter()
@@ -145,7 +157,12 @@ impl StagingState {
         let mut changed = std::mem::take(&mut self.plan_is_outdated);
         for FileChange { path, content } in directory.files {
             let known = before.get(&path);
-            let new = content.and_then(|content| self.examine(&path, &content, known));
+            let is_read = content.is_some();
+            let comparable = known.filter(|_| !self.outdated.contains(&path));
+            let new = content.and_then(|content| self.examine(&path, &content, comparable));
+            if is_read {
+                self.outdated.remove(&path);
+            }
             changed |= new.is_some();
             if let Some(file) = new.or_else(|| known.cloned()) {
                 examined.insert(path, file);
@@ -245,7 +262,7 @@ impl StagingState {
 
     /// Sets the base names of files that are being written, or that were not read yet.
     pub fn set_being_written(&mut self, names: BTreeSet<BaseName>) {
-        self.observation.being_written = names;
+        self.being_written = names;
     }
 
     /// Moves what is remembered along with the wall clock, which was set. So no deadline comes early or
@@ -281,7 +298,7 @@ impl StagingState {
         self.settings = settings.into();
         self.rules = rules.into();
         self.platform = platform;
-        self.examined = Arc::default();
+        self.outdated = self.examined.keys().cloned().collect();
         self.plan_is_outdated = true;
     }
 
@@ -328,6 +345,8 @@ impl StagingState {
 
     /// Decides, and keeps the ledger of the decision.
     pub fn decide(&mut self, now: Timestamp) -> Decision {
+        let unread = self.note_unread(now);
+        self.observation.being_written = &self.being_written | &self.names_unread(now);
         let mut decision = decide(
             &self.settings,
             &self.rules,
@@ -340,6 +359,7 @@ impl StagingState {
         if std::mem::take(&mut self.ledger_is_unsaved) {
             save_ledger(&mut decision);
         }
+        decision.events.extend(unread);
         if !std::mem::replace(&mut self.all_reported, true) {
             decision.events.extend(self.new_findings());
         }

@@ -35,6 +35,8 @@ use crate::settings::Settings;
 struct Node {
     state: StagingState,
     files: BTreeMap<String, String>,
+    /// Paths that cannot be read: files, markers, or directories with all that is below them.
+    unreadable: Vec<&'static str>,
     markers: BTreeMap<MarkerPath, Option<Mark>>,
     ledger_on_disk: Ledger,
     now: Timestamp,
@@ -77,6 +79,7 @@ impl Node {
                 .iter()
                 .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
                 .collect(),
+            unreadable: Vec::new(),
             markers: BTreeMap::new(),
             ledger_on_disk: Ledger::default(),
             now: start(),
@@ -87,18 +90,28 @@ impl Node {
     }
 
     fn scan(&mut self) {
+        let cannot_be_read = |path: &str| {
+            let is_at = |unreadable: &&str| {
+                let rest = path.strip_prefix(*unreadable);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            self.unreadable.iter().any(|unreadable| is_at(unreadable))
+        };
+        let files = self.files.iter().filter(|(path, _)| !cannot_be_read(path));
+        let files = files.map(|(path, text)| FileChange {
+            path: path.as_str().into(),
+            content: Some(Arc::new(FileContent::Bytes(text.clone().into_bytes()))),
+        });
+        let unreadable = self.unreadable.iter().map(|path| FileChange {
+            path: (*path).into(),
+            content: Some(Arc::new(FileContent::Unreadable {
+                error: "Input/output error".to_owned(),
+            })),
+        });
+        let markers = self.markers.iter().filter(|(path, _)| !cannot_be_read(path));
         let directory = Directory {
-            files: self
-                .files
-                .iter()
-                .map(|(path, text)| FileChange {
-                    path: path.as_str().into(),
-                    content: Some(Arc::new(FileContent::Bytes(text.clone().into_bytes()))),
-                })
-                .collect(),
-            markers: self
-                .markers
-                .iter()
+            files: files.chain(unreadable).collect(),
+            markers: markers
                 .map(|(path, mark)| Marker {
                     path: path.clone(),
                     mark: mark.clone().map(Arc::new),

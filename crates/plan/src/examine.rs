@@ -265,6 +265,11 @@ impl Examined {
         (&self.sha256, &self.digest) == (&other.sha256, &other.digest)
     }
 
+    /// Could its content not be read?
+    pub fn is_unreadable(&self) -> bool {
+        self.trouble == Some(FileObstacle::Unreadable)
+    }
+
     /// Hex SHA-256 of the bytes that were examined.
     pub fn sha256(&self) -> &str {
         &self.sha256

@@ -96,6 +96,7 @@ impl Daemon {
     fn scan_part(&mut self, limits: &manifest::ReadLimits, rescan: Duration, path: &str) {
         match self.scanner.scan(limits, rescan, self.clock.now()) {
             ScanOutcome::Directory(directory) => {
+                let directory = self.state.keep_unread(directory);
                 self.flight.scanned(&directory, self.clock.now());
                 self.state.take_directory(directory);
                 self.publish_plan();

@@ -74,7 +74,7 @@ pub struct MarkerEntry {
 }
 
 /// Shows whether a file has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScanStamp {
     pub(super) file: FileStamp,
     /// Was the last change long enough ago that a later one must show in the times?
@@ -114,15 +114,17 @@ impl FileStamps {
 impl ScannedDirectory {
     /// The stamps, for the next scan.
     pub fn stamps(&self) -> FileStamps {
-        // Files that there was no room for are read at a later scan.
-        let no_room = |file: &&FileEntry| {
-            !matches!(file.state, ScannedContent::Read(FileContent::NoRoom { .. }))
+        // What there was no room for, or could not be read, is read at a later scan.
+        let was_read = |file: &&FileEntry| {
+            !matches!(
+                file.state,
+                ScannedContent::Read(FileContent::NoRoom { .. } | FileContent::Unreadable { .. })
+            )
         };
-        let files = self.files.iter().filter(no_room);
+        let files = self.files.iter().filter(was_read);
         let markers = self.markers.iter();
         FileStamps {
             files: files.map(|file| (file.path.clone(), file.stamp)).collect(),
-            // Files that could not be read are read again.
             markers: markers
                 .filter(|marker| marker.unreadable.is_none())
                 .map(|marker| (marker.path.clone(), (marker.stamp, marker.mark.clone())))
@@ -132,26 +134,30 @@ impl ScannedDirectory {
 
     /// The result in the form that the core takes.
     pub fn into_directory(self) -> Directory {
-        Directory {
-            files: self
-                .files
-                .into_iter()
-                .map(|file| FileChange {
-                    path: file.path,
-                    content: match file.state {
-                        ScannedContent::Unchanged => None,
-                        ScannedContent::Read(content) => Some(Arc::new(content)),
-                    },
-                })
-                .collect(),
-            markers: self
-                .markers
-                .into_iter()
-                .map(|marker| Marker {
-                    path: marker.path,
-                    mark: marker.mark,
-                })
-                .collect(),
+        let files = self.files.into_iter().map(|file| FileChange {
+            path: file.path,
+            content: match file.state {
+                ScannedContent::Unchanged => None,
+                ScannedContent::Read(content) => Some(Arc::new(content)),
+            },
+        });
+        let mut files: Vec<FileChange> = files.collect();
+        let mut markers = Vec::with_capacity(self.markers.len());
+        for MarkerEntry {
+            path,
+            mark,
+            unreadable,
+            ..
+        } in self.markers
+        {
+            match unreadable {
+                None => markers.push(Marker { path, mark }),
+                Some(error) => files.push(FileChange {
+                    path: path.as_str().into(),
+                    content: Some(Arc::new(FileContent::Unreadable { error })),
+                }),
+            }
         }
+        Directory { files, markers }
     }
 }

@@ -402,6 +402,38 @@ fn what_may_not_be_read_is_told() {
 }
 
 #[test]
+fn what_could_not_be_read_is_read_again_and_a_marker_of_that_sort_is_not_taken_for_a_foreign_one() {
+    let entry = |path: &str, content: FileContent| FileEntry {
+        path: path.into(),
+        state: ScannedContent::Read(content),
+        stamp: ScanStamp::default(),
+    };
+    let error = || "Input/output error".to_owned();
+    let found = ScannedDirectory {
+        files: vec![
+            entry("a.yaml", FileContent::Unreadable { error: error() }),
+            entry("b.yaml", FileContent::Bytes(Vec::new())),
+        ],
+        markers: vec![MarkerEntry {
+            path: ManifestPath::from("a.yaml").marker(),
+            mark: None,
+            unreadable: Some(error()),
+            stamp: ScanStamp::default(),
+        }],
+        directories: Vec::new(),
+    };
+    let stamps = found.stamps();
+    let known: Vec<&str> = stamps.files.keys().map(|path| path.as_str()).collect();
+    assert_eq!((known, stamps.markers.len()), (vec!["b.yaml"], 0));
+    let directory = found.into_directory();
+    assert!(directory.markers.is_empty());
+    let last = directory.files.last().unwrap();
+    let content = last.content.as_deref().unwrap();
+    assert_eq!(last.path.as_str(), "a.yaml.skip");
+    assert!(matches!(content, FileContent::Unreadable { .. }));
+}
+
+#[test]
 fn files_that_come_and_go_while_it_looks_are_there_or_not() {
     let dir = TempDir::new().unwrap();
     let at = dir.path();

@@ -77,15 +77,7 @@ pub(super) fn walk(
         match walk.directory(&directory) {
             Ok(more) => todo.extend(more),
             Err(error) if is_missing(&error) => {}
-            // RKE2 then gives up its whole pass, so the directory is listed among the files.
-            Err(error) => {
-                if let Ok(metadata) = fs::symlink_metadata(&directory.at) {
-                    let content = FileContent::Unreadable {
-                        error: in_words(&error),
-                    };
-                    walk.file(&directory.below, content, &metadata);
-                }
-            }
+            Err(error) => walk.unreadable(&directory.below, &error),
         }
     }
     walk.read_files();
@@ -108,10 +100,29 @@ impl DirectoryWalk<'_> {
             match fs::symlink_metadata(&at) {
                 Ok(metadata) => more.extend(self.entry(directory, at, below, &metadata)),
                 Err(error) if is_missing(&error) => {}
-                Err(error) => return Err(error),
+                Err(error) => self.unreadable(&below, &error),
             }
         }
         Ok(more)
+    }
+
+    /// Lists what cannot be read, whatever it is: RKE2 then gives up its whole pass. What is known of it, and below it, stays.
+    fn unreadable(&mut self, below: &Path, error: &io::Error) {
+        let (path, stamp) = (printable(below.as_os_str()), ScanStamp::default());
+        let error = in_words(error);
+        match MarkerPath::parse(&path) {
+            Some(path) => self.found.markers.push(MarkerEntry {
+                path,
+                mark: None,
+                unreadable: Some(error),
+                stamp,
+            }),
+            None => self.found.files.push(FileEntry {
+                path: path.into(),
+                state: ScannedContent::Read(FileContent::Unreadable { error }),
+                stamp,
+            }),
+        }
     }
 
     fn entry(
@@ -172,18 +183,31 @@ impl DirectoryWalk<'_> {
         name: &OsStr,
         metadata: &Metadata,
     ) -> Option<DirectoryToWalk> {
-        let written = fs::read_link(&at).ok()?;
-        let target = printable(written.as_os_str());
-        let real = match fs::canonicalize(&at) {
-            Ok(real) => real,
-            // RKE2 stops at such a link whatever its name is, unless it vanished just now.
-            Err(_) if fs::symlink_metadata(&at).is_err() => return None,
-            Err(_) => {
-                self.file(&below, FileContent::DanglingSymlink { target }, metadata);
+        let written = match fs::read_link(&at) {
+            Ok(written) => written,
+            Err(error) if is_missing(&error) => return None,
+            Err(error) => {
+                self.unreadable(&below, &error);
                 return None;
             }
         };
-        let behind = fs::metadata(&real).ok()?;
+        let target = printable(written.as_os_str());
+        let led = fs::canonicalize(&at).and_then(|real| Ok((fs::metadata(&real)?, real)));
+        let (behind, real) = match led {
+            Ok(led) => led,
+            // RKE2 stops at such a link whatever its name is, unless it vanished just now.
+            Err(error) if leads_nowhere(&error) => {
+                let is_gone = fs::symlink_metadata(&at).is_err_and(|error| is_missing(&error));
+                if !is_gone {
+                    self.file(&below, FileContent::DanglingSymlink { target }, metadata);
+                }
+                return None;
+            }
+            Err(error) => {
+                self.unreadable(&below, &error);
+                return None;
+            }
+        };
         let leads_inside = real.starts_with(&self.inside);
         if behind.is_dir() {
             if !directory.follows {
@@ -313,6 +337,11 @@ impl DirectoryWalk<'_> {
             stamp: ScanStamp::new(metadata, self.now),
         });
     }
+}
+
+/// Does this error of following a link say that nothing is there?
+fn leads_nowhere(error: &io::Error) -> bool {
+    is_missing(error) || error.raw_os_error() == Some(nix::errno::Errno::ELOOP as i32)
 }
 
 fn is_manifest(name: &OsStr) -> bool {

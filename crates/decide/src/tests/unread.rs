@@ -109,3 +109,117 @@ fn nothing_waits_for_a_linked_directory_elsewhere_and_what_is_applied_of_it_is_n
     let why = why(&status, "custom");
     assert!(why.contains("not known"), "{why}");
 }
+
+const VM: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+
+/// Reads the directory although this path cannot be read, decides, and says whether a marker went.
+fn lifts_without(node: &mut Node, path: &'static str) -> bool {
+    node.unreadable = vec![path];
+    node.scan();
+    let before = node.markers.len();
+    node.tick();
+    node.markers.len() < before
+}
+
+#[test]
+fn a_failed_read_lifts_no_hold_and_changes_no_decision() {
+    for path in ["sub/vm.yaml", "sub/vm.yaml.skip", "sub"] {
+        for step in ["nothing", "configured", "restarted", "ledger lost"] {
+            let mut node = Node::on(Some(Platform::Harvester), &[("sub/vm.yaml", VM)]);
+            node.tick();
+            match step {
+                "configured" => {
+                    let platform = Some(Platform::Harvester);
+                    node.state.configure(Settings::default(), rules(), platform);
+                }
+                "ledger lost" => node.ledger_on_disk = Ledger::default(),
+                _ => {}
+            }
+            if matches!(step, "restarted" | "ledger lost") {
+                node.unreadable = vec![path];
+                node.restart();
+            }
+            let known = |node: &Node| {
+                let entry = node.ledger_on_disk.files.get("sub/vm.yaml").cloned();
+                entry.map(|entry| (entry.digest.clone(), entry.first_seen, entry.state.clone()))
+            };
+            let entry = known(&node);
+            for _ in 0..3 {
+                assert!(!lifts_without(&mut node, path), "{path}, {step}");
+                node.later(60);
+            }
+            if step != "ledger lost" {
+                assert_eq!(known(&node), entry, "{path}, {step}");
+            }
+            node.unreadable.clear();
+            node.scan();
+            node.tick();
+            assert_eq!(node.held(), ["sub/vm.yaml"], "{path}, {step}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_could_not_be_read_is_examined_by_the_settings_in_force_once_it_can_be() {
+    let mut node = Node::on(None, &[("vm.yaml", VM)]);
+    node.api();
+    node.observe(ClusterEvent::Kind(
+        GroupKind::new("kubevirt.io", "VirtualMachine"),
+        KindSeen::SERVED,
+    ));
+    let platform = Some(Platform::Harvester);
+    node.state.configure(Settings::default(), rules(), platform);
+    node.unreadable = vec!["vm.yaml"];
+    node.scan();
+    node.tick();
+    node.unreadable.clear();
+    node.scan();
+    let rules = node.state.plan().files[0].requirements();
+    assert!(rules.into_iter().any(|requirement| !requirement.inferred));
+}
+
+#[test]
+fn a_failed_read_is_reported_once_and_a_hold_that_does_no_harm_ends_after_a_while() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    let kind = GroupKind::new("example.com", "Widget");
+    node.tick();
+    node.observe(ClusterEvent::Kind(kind, KindSeen::SERVED));
+    for _ in 0..2 {
+        assert!(!lifts_without(&mut node, "a.yaml"), "it may have changed");
+    }
+    let reported = node.reported_codes();
+    let count = reported.iter().filter(|code| **code == Code::FileUnreadable);
+    assert_eq!(count.count(), 1);
+    node.later(10);
+    assert!(lifts_without(&mut node, "a.yaml"));
+    // A new process knows only that the file was held.
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.tick();
+    node.unreadable = vec!["a.yaml"];
+    node.restart();
+    node.api();
+    assert!(!lifts_without(&mut node, "a.yaml"));
+    node.later(10);
+    assert!(lifts_without(&mut node, "a.yaml"));
+    assert!(node.reported_codes().contains(&Code::Yielded));
+}
+
+#[test]
+fn what_was_released_stays_so_while_it_cannot_be_read_and_after_it() {
+    for restarts in [false, true] {
+        let mut node = Node::new(&[("a.yaml", &free("a"))]);
+        node.api();
+        node.tick();
+        node.applied("a.yaml");
+        node.tick();
+        node.unreadable = vec!["a.yaml"];
+        if restarts {
+            node.restart();
+        }
+        assert!(!lifts_without(&mut node, "a.yaml"));
+        let entry = node.ledger_on_disk.files["a.yaml"].state.clone();
+        assert!(matches!(entry, FileStage::Applied { .. }), "{entry:?}");
+        assert_eq!(node.held(), [""; 0]);
+    }
+}

@@ -1,0 +1,183 @@
+//! What cannot be read stays as it is known, and so does its marker.
+//!
+//! A failed read is no answer: not that a file is empty, not that it is gone. What is known of a file counts until it can be read
+//! again, and its marker stays. A marker that may go without harm stays for `staging.refusedDeadline` at most.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use windrow_model::findings::Finding;
+use windrow_model::manifest::{BaseName, FileContent, ManifestPath, MarkerPath};
+use windrow_model::reasons::Code;
+use windrow_plan::SourceMap;
+
+use super::StagingState;
+use crate::action::Event;
+use crate::mark::OnFailure;
+use crate::observation::{Directory, FileChange, Marker};
+
+/// Why a path cannot be read, and since when.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct UnreadPath {
+    why: String,
+    /// When a decision was made without it for the first time.
+    pub(super) since: Option<Timestamp>,
+    /// Does what is known of it count, so that only this says that it cannot be read?
+    is_known: bool,
+}
+
+impl StagingState {
+    /// A look at the directory, with what is known in place of what could not be read. It is the same when it is applied again.
+    ///
+    /// A path that cannot be read may be a file, a marker, or a directory with both.
+    #[must_use]
+    pub fn keep_unread(&mut self, directory: Directory) -> Directory {
+        let Directory { files, mut markers } = directory;
+        let mut unread = BTreeMap::new();
+        let mut kept = Vec::with_capacity(files.len());
+        for FileChange { path, content } in files {
+            let why = match content.as_deref() {
+                Some(FileContent::Unreadable { error }) => Some(error.clone()),
+                Some(_) => None,
+                None => self.unread.get(&path).map(|earlier| earlier.why.clone()),
+            };
+            let Some(why) = why else {
+                kept.push(FileChange { path, content });
+                continue;
+            };
+            let known = self.examined.get(&path);
+            let is_known = known.is_some_and(|known| !known.is_unreadable());
+            let since = self.unread.get(&path).and_then(|earlier| earlier.since);
+            let marker = MarkerPath::parse(&path);
+            let is_marker = marker.is_some();
+            if let Some(marker) = marker {
+                self.keep_marker(marker, &mut markers);
+            } else {
+                let content = content.filter(|_| !is_known);
+                let path = path.clone();
+                kept.push(FileChange { path, content });
+            }
+            let is_known = is_known || is_marker;
+            unread.insert(path, UnreadPath { why, since, is_known });
+        }
+        self.keep_below(&unread, &mut kept, &mut markers);
+        for path in kept.iter().map(|file| &file.path) {
+            let above = unread.iter().find(|(above, _)| is_below(path, above));
+            let reason = above.map(|(_, reason)| reason.clone());
+            if let Some(reason) = reason.filter(|_| !unread.contains_key(path)) {
+                unread.insert(path.clone(), reason);
+            }
+        }
+        kept.sort_by(|one, other| one.path.cmp(&other.path));
+        self.unread = unread;
+        Directory {
+            files: kept,
+            markers,
+        }
+    }
+
+    /// A marker that cannot be read is the one that is known, or not Windrow's.
+    fn keep_marker(&self, path: MarkerPath, markers: &mut Vec<Marker>) {
+        if markers.iter().any(|marker| marker.path == path) {
+            return;
+        }
+        let known = self.observation.markers.get(&path.hides());
+        let known = known.filter(|known| known.path == path).cloned();
+        markers.push(known.unwrap_or(Marker { path, mark: None }));
+    }
+
+    /// What is known below a directory that cannot be read is still there.
+    fn keep_below(
+        &self,
+        unread: &BTreeMap<ManifestPath, UnreadPath>,
+        files: &mut Vec<FileChange>,
+        markers: &mut Vec<Marker>,
+    ) {
+        let is_hidden = |path: &str| unread.keys().any(|above| is_below(path, above));
+        let listed: BTreeSet<ManifestPath> = files.iter().map(|file| file.path.clone()).collect();
+        let known = self.examined.keys();
+        let known = known.filter(|path| is_hidden(path) && !listed.contains(*path));
+        files.extend(known.map(|path| FileChange {
+            path: path.clone(),
+            content: None,
+        }));
+        // An earlier process has read these.
+        for (path, entry) in &self.ledger.files {
+            let above = unread.iter().find(|(above, _)| is_below(path, above));
+            let is_unknown = !listed.contains(path) && !self.examined.contains_key(path);
+            if let Some((_, UnreadPath { why, .. })) = above
+                && is_unknown
+                && entry.reported.vanished.is_none()
+            {
+                let error = why.clone();
+                files.push(FileChange {
+                    path: path.clone(),
+                    content: Some(Arc::new(FileContent::Unreadable { error })),
+                });
+            }
+        }
+        let hidden = self.observation.markers.values();
+        for marker in hidden.filter(|marker| is_hidden(&marker.path)) {
+            if !markers.iter().any(|listed| listed.path == marker.path) {
+                markers.push(marker.clone());
+            }
+        }
+    }
+
+    /// Enters since when what cannot be read is decided without; returns what to report of it, once.
+    pub(super) fn note_unread(&mut self, now: Timestamp) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut findings = Vec::new();
+        for (path, unread) in &mut self.unread {
+            let is_news = unread.since.is_none();
+            unread.since.get_or_insert(now);
+            // The plan says it of a file that was never read.
+            if !unread.is_known {
+                continue;
+            }
+            let code = Code::FileUnreadable;
+            let why = code.say(&[("error", &unread.why)]);
+            let message = format!("{why}; what was known of it counts until then");
+            if is_news {
+                events.push(Event {
+                    code,
+                    file: Some(path.to_string()),
+                    message: format!("{path}: {message}"),
+                });
+            }
+            findings.push(Finding {
+                incident: None,
+                code,
+                severity: code.severity(),
+                message,
+                at: vec![SourceMap::itself(path.as_str()).at(None)],
+            });
+        }
+        self.set_findings("unreadable", &findings);
+        events
+    }
+
+    /// The base names whose markers stay because their files cannot be read.
+    pub(super) fn names_unread(&self, now: Timestamp) -> BTreeSet<BaseName> {
+        let patience = self.settings.staging.refused_deadline;
+        let stays = |path: &ManifestPath, unread: &UnreadPath| {
+            let waited = unread.since.map(|since| now.duration_since(since));
+            let is_short = waited.is_none_or(|waited| waited.unsigned_abs() < patience);
+            let marker = self.observation.markers.get(&path.name());
+            let mark = marker.and_then(|marker| marker.mark.as_ref());
+            is_short || mark.is_some_and(|mark| mark.on_failure == OnFailure::Keep)
+        };
+        let unread = self.unread.iter();
+        unread
+            .filter(|(path, unread)| stays(path, unread))
+            .map(|(path, _)| path.name())
+            .collect()
+    }
+}
+
+/// Does a path lead through a directory?
+fn is_below(path: &str, directory: &ManifestPath) -> bool {
+    path.strip_prefix(directory.as_str())
+        .is_some_and(|rest| rest.starts_with('/'))
+}
