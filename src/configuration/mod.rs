@@ -9,12 +9,14 @@ mod tests;
 
 pub use find::{MAIN_NAME, NodeReads, find};
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use windrow_decide::settings::{self, Loaded, Settings};
+use windrow_decide::settings::{self, ConfigError, Loaded, Settings};
+use windrow_model::findings::Location;
 
-use crate::files::read_text;
+use crate::files::{is_missing, read_text};
 use crate::layout::Layout;
 
 /// The configuration in force, as the daemon publishes it.
@@ -65,14 +67,35 @@ impl Configuration {
     }
 }
 
+impl Configuration {
+    /// The error because of which a file is missing here that `known` has. It is not gone: it could not be read.
+    pub fn failure_to_read(&self, known: &Self) -> Option<&ConfigError> {
+        let is_read = |path: &Path| self.loaded.files.iter().any(|file| file.path == path);
+        let known = known.loaded.files.iter().map(|file| file.path.as_path());
+        let missing: Vec<&Path> = known.filter(|path| !is_read(path)).collect();
+        let mut errors = self.loaded.errors.iter();
+        errors.find(|error| missing.iter().any(|path| path.starts_with(&error.at.file)))
+    }
+}
+
 /// Finds, reads and merges the node's configuration. Never fails: what is wrong is left out and
 /// stands in [`Loaded::errors`].
 pub fn load(layout: &Layout) -> Loaded {
     let mut found = find(layout);
     // The node keeps the answers that the installer was given.
     let path = layout.harvester_config();
-    let installed = read_text(&path).unwrap_or_default();
-    found.preset = windrow_harvester::presets_storage_network(&installed);
+    let read = read_text(&path);
+    let unread = read.as_ref().err().filter(|error| !is_missing(error));
+    if let Some(error) = unread {
+        found.errors.push(ConfigError {
+            at: Location::file(path.display().to_string()),
+            message: format!("cannot be read, so a storage network may be preset: {error}"),
+        });
+    }
+    // Without a preset, a VM would start before the storage network is configured.
+    let may_preset = unread.is_some();
+    let installed = read.unwrap_or_default();
+    found.preset = may_preset || windrow_harvester::presets_storage_network(&installed);
     let mut loaded = settings::merge(found);
     settings::add_installer(&mut loaded, &path.display().to_string(), &installed);
     loaded

@@ -377,3 +377,29 @@ fn metrics_that_nobody_would_get_are_an_error_with_its_line() {
     assert!(errors("metrics: {textfile: none}\n").is_empty());
     assert!(errors("metrics: {textfile: /srv/windrow.prom}\n").is_empty());
 }
+
+#[test]
+fn a_storage_network_may_be_preset_while_what_the_installer_left_cannot_be_read() {
+    let (_directory, layout) = root(&[]);
+    assert!(!load(&layout).preset);
+    // A directory is there, and cannot be read as a file.
+    fs::create_dir_all(layout.harvester_config()).unwrap();
+    let loaded = load(&layout);
+    assert!(loaded.preset && loaded.errors.len() == 1);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_any_more_is_told_from_one_that_is_gone() {
+    let (_directory, layout) = root(&[
+        ("/etc/windrow/windrow.yaml", "platform: harvester\n"),
+        ("/etc/windrow/rules.d/10-own.yaml", ""),
+    ]);
+    let known = Configuration::load(&layout);
+    let rules = layout.path("/etc/windrow/rules.d");
+    fs::remove_dir_all(&rules).unwrap();
+    assert!(Configuration::load(&layout).failure_to_read(&known).is_none());
+    // A link to itself cannot be listed.
+    symlink("rules.d", &rules).unwrap();
+    let failure = Configuration::load(&layout);
+    assert!(failure.failure_to_read(&known).is_some(), "{:?}", failure.loaded.errors);
+}

@@ -7,6 +7,7 @@ use windrow_decide::ClusterIdentity;
 use windrow_model::manifest::sha256_hex;
 use windrow_plan::rules::Platform;
 
+use crate::files::is_missing;
 use crate::layout::Layout;
 
 /// Files that only a Harvester node has. The installer writes them before the first boot of the
@@ -30,35 +31,62 @@ const RKE2: &[&str] = &[
 
 /// The platform; `None` while its files do not show it.
 pub fn detect(layout: &Layout) -> Option<Platform> {
-    let exists = |path: &str| fs::symlink_metadata(layout.path(path)).is_ok();
-    if HARVESTER.iter().any(|path| exists(path)) || oem_names_harvester(layout) {
+    find(layout, &mut false)
+}
+
+/// The same, and what is known of it if the files cannot all be looked at.
+pub fn detect_or(layout: &Layout, known: Option<Platform>) -> Option<Platform> {
+    let mut is_doubtful = false;
+    let found = find(layout, &mut is_doubtful);
+    if is_doubtful { known } else { found }
+}
+
+fn find(layout: &Layout, is_doubtful: &mut bool) -> Option<Platform> {
+    let mut exists = |path: &&str| {
+        let error = fs::symlink_metadata(layout.path(path)).err();
+        *is_doubtful |= error.as_ref().is_some_and(|error| !is_missing(error));
+        error.is_none()
+    };
+    if HARVESTER.iter().any(&mut exists) {
+        *is_doubtful = false;
         return Some(Platform::Harvester);
     }
-    RKE2.iter()
-        .any(|path| exists(path))
-        .then_some(Platform::Rke2)
+    let is_rke2 = RKE2.iter().any(exists);
+    match oem_names_harvester(layout) {
+        Ok(true) => {
+            *is_doubtful = false;
+            return Some(Platform::Harvester);
+        }
+        Ok(false) => {}
+        Err(_) => *is_doubtful = true,
+    }
+    is_rke2.then_some(Platform::Rke2)
 }
 
 /// `/oem/9?_custom.yaml`: what the installer leaves for yip.
-fn oem_names_harvester(layout: &Layout) -> bool {
-    let Ok(entries) = fs::read_dir(layout.path("/oem")) else {
-        return false;
+fn oem_names_harvester(layout: &Layout) -> io::Result<bool> {
+    let entries = match fs::read_dir(layout.path("/oem")) {
+        Ok(entries) => entries,
+        Err(error) if is_missing(&error) => return Ok(false),
+        Err(error) => return Err(error),
     };
-    entries.flatten().any(|entry| {
+    for entry in entries {
+        let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let is_custom = name.len() == "90_custom.yaml".len()
             && name.starts_with('9')
             && name.ends_with("_custom.yaml");
-        is_custom
-            && entry.file_type().is_ok_and(|kind| kind.is_file())
-            && fs::read(entry.path()).is_ok_and(|content| {
-                content
-                    .to_ascii_lowercase()
-                    .windows(b"harvester".len())
-                    .any(|window| window == b"harvester")
-            })
-    })
+        if !is_custom || !entry.file_type()?.is_file() {
+            continue;
+        }
+        let content = fs::read(entry.path())?.to_ascii_lowercase();
+        let mut words = content.windows(b"harvester".len());
+        if words.any(|window| window == b"harvester") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Which cluster the node's RKE2 belongs to: SHA-256 of its server CA; `None` until RKE2 has started for the first
@@ -117,6 +145,22 @@ mod tests {
         fs::create_dir(layout.server_ca()).unwrap();
         assert!(identity(&layout).is_err());
         assert_eq!(cluster(&layout), None);
+    }
+
+    #[test]
+    fn a_platform_that_is_known_stays_so_while_its_files_cannot_be_read() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        fs::create_dir_all(layout.path("/etc/rancher/rke2")).unwrap();
+        // Nothing below a link to itself can be looked at.
+        std::os::unix::fs::symlink("oem", layout.path("/oem")).unwrap();
+        assert_eq!(detect(&layout), Some(Platform::Rke2));
+        for known in [None, Some(Platform::Harvester)] {
+            assert_eq!(detect_or(&layout, known), known);
+        }
+        fs::remove_file(layout.path("/oem")).unwrap();
+        let known = Some(Platform::Harvester);
+        assert_eq!(detect_or(&layout, known), Some(Platform::Rke2));
     }
 
     #[test]

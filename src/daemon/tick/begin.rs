@@ -43,14 +43,26 @@ impl Daemon {
             Code::Started.say(&[("version", env!("CARGO_PKG_VERSION"))]),
         )];
         startup.extend(configuration_events(loaded));
-        let read = read_ledger(&layout.ledger());
-        if let Some(why) = read.rebuilt {
-            startup.push(Event::new(
-                Code::LedgerRebuilt,
-                Code::LedgerRebuilt.say(&[("why", &why)]),
-            ));
-        }
-        let kind = loaded.settings.platform.or_else(|| platform::detect(&root));
+        let (ledger, ledger_unread) = match read_ledger(&layout.ledger()) {
+            Ok(read) => {
+                if let Some(why) = read.rebuilt {
+                    let line = Code::LedgerRebuilt.say(&[("why", &why)]);
+                    startup.push(Event::new(Code::LedgerRebuilt, line));
+                }
+                (read.ledger, None)
+            }
+            Err(error) => {
+                let what = format!("read {} (Windrow tries again)", layout.ledger().display());
+                let words = [("what", what.as_str()), ("error", &error.to_string())];
+                let line = Code::ActionFailed.say(&words);
+                startup.push(Event::new(Code::ActionFailed, line));
+                (Ledger::default(), Some(Instant::now()))
+            }
+        };
+        let kind = loaded
+            .settings
+            .platform
+            .or_else(|| platform::detect_or(&root, None));
         let mut flight = FlightRecorder::none();
         let node = configure::node_facts(&layout, &loaded.rules, kind, None);
         flight.configured(&layout, loaded, (kind, node.clone()), steady.now());

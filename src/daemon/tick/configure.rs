@@ -38,7 +38,15 @@ impl Daemon {
             self.tell_event(Code::ActionFailed, line);
         }
         let known = Arc::clone(&self.configuration.borrow());
-        let new = match loaded.configuration {
+        let mut configuration = loaded.configuration;
+        let failure = configuration.as_ref().and_then(|new| new.failure_to_read(&known));
+        if let Some(failure) = failure.map(ToString::to_string) {
+            let what = "load the configuration (what was in force stays)";
+            let line = Code::ActionFailed.say(&[("what", what), ("error", &failure)]);
+            self.tell_event(Code::ActionFailed, line);
+            configuration = None;
+        }
+        let new = match configuration {
             Some(new) if loaded.was_asked_for || !new.says_the_same(&known) => Arc::new(new),
             // A request about gates needs the gates in force to be fresh, and now they are.
             _ => known,
@@ -85,7 +93,7 @@ impl Daemon {
         loaded
             .settings
             .platform
-            .or_else(|| platform::detect(&self.root))
+            .or_else(|| platform::detect_or(&self.root, self.state.plan().platform))
     }
 
     /// The class of the machine's hardware, once it was read.
@@ -96,6 +104,10 @@ impl Daemon {
     /// On a first boot RKE2's configuration may come after the daemon, and a change of it counts from RKE2's next start on.
     pub(super) fn look_at_rke2(&mut self) {
         self.node_name = kubeconfig::node_name(&self.layout.kubelet_kubeconfig());
+        // A file that cannot be read says nothing: what is known stays.
+        if !config_files(&self.layout).errors.is_empty() {
+            return;
+        }
         let platform = self.state.plan().platform;
         let node = node_facts(&self.layout, self.state.rules(), platform, self.hardware());
         if self.state.set_node(node.clone()) {
@@ -108,7 +120,7 @@ impl Daemon {
     /// On a first boot the files that show the platform may come after the daemon.
     pub(super) fn find_platform(&mut self) {
         if self.state.plan().platform.is_none()
-            && let Some(found) = platform::detect(&self.root)
+            && let Some(found) = platform::detect_or(&self.root, None)
         {
             let settings = self.state.settings().clone();
             let rules = self.state.rules().clone();
