@@ -2,7 +2,8 @@
 //!
 //! Only the groups of kinds that are not known to be served are asked: at once, then whenever a
 //! CustomResourceDefinition or an APIService changes, and also after pauses that double up to a minute. Each change
-//! resets the pauses: an established definition takes a while to reach the discovery documents.
+//! resets the pauses: an established definition takes a while to reach the discovery documents. A kind whose objects are not found
+//! under its version and scope is asked for again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -25,9 +26,9 @@ use crate::apiserver::{Connection, Followed, RequestFailure, answer, if_found};
 use crate::backoff::Backoff;
 
 /// The pause after something changed.
-const SOON: Duration = Duration::from_secs(2);
+pub(super) const SOON: Duration = Duration::from_secs(2);
 /// The longest pause while nothing changes.
-const SELDOM: Duration = Duration::from_secs(60);
+pub(super) const SELDOM: Duration = Duration::from_secs(60);
 /// The longest pause while discovery itself fails.
 const UNANSWERED: Duration = Duration::from_secs(10);
 /// For this long further changes of definitions are collected before discovery is asked.
@@ -100,8 +101,12 @@ pub(super) async fn discover(
             .all(|kind| matches!(kinds.borrow().get(kind), Some(KindState::Served { .. })));
         if complete {
             definitions = None;
-            if interests.changed().await.is_err() {
-                return;
+            tokio::select! {
+                changed = interests.changed() => match changed {
+                    Ok(()) => {}
+                    Err(_) => return,
+                },
+                () = session.kind_gone.notified() => {}
             }
             continue;
         }
@@ -123,6 +128,7 @@ pub(super) async fn discover(
                 pauses.reset();
                 tokio::time::sleep(SETTLE).await;
             }
+            () = session.kind_gone.notified() => {}
             () = pauses.wait() => {}
         }
     }

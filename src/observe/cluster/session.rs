@@ -20,6 +20,8 @@ pub(super) struct ApiSession {
     pub(super) events: Events,
     /// A failure that raises doubt whether kube-apiserver is there.
     pub(super) doubt: Notify,
+    /// A kind that was served is not found any more.
+    pub(super) kind_gone: Notify,
     /// One of the session's tasks panicked.
     pub(super) panicked: Notify,
 }
@@ -30,6 +32,7 @@ impl ApiSession {
             connection,
             events,
             doubt: Notify::new(),
+            kind_gone: Notify::new(),
             panicked: Notify::new(),
         }
     }
