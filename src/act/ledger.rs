@@ -5,6 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::{fs, num::NonZeroU32};
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use windrow_decide::Ledger;
 
@@ -29,24 +30,45 @@ pub struct LedgerRead {
 
 /// Reads the ledger. One that cannot be used is set aside as `ledger.json.corrupt-<n>`; no ledger
 /// at all is a first start.
-pub fn read_ledger(path: &Path) -> LedgerRead {
-    let unusable = match read(path) {
+///
+/// # Errors
+///
+/// If the file system fails: the ledger may be a good one, and is left as it is.
+pub fn read_ledger(path: &Path) -> io::Result<LedgerRead> {
+    let rebuilt = match read(path) {
         Ok(Some((ledger, lost))) => {
-            return LedgerRead {
+            return Ok(LedgerRead {
                 ledger,
                 rebuilt: (!lost.is_empty()).then(|| only_in_part(path, &lost)),
-            };
+            });
         }
         Ok(None) => None,
-        Err(why) => Some(match set_aside(path) {
-            Ok(aside) => format!("{why}; the old one is {}", aside.display()),
-            Err(error) => format!("{why}; it could not be set aside either: {error}"),
-        }),
+        Err(Unread::Unusable(why)) => Some(give_up_ledger(path, &why)),
+        Err(Unread::Io(error)) => return Err(error),
     };
-    LedgerRead {
+    Ok(LedgerRead {
         ledger: Ledger::default(),
-        rebuilt: unusable,
+        rebuilt,
+    })
+}
+
+/// Sets aside a ledger that cannot be used; returns what to report.
+pub fn give_up_ledger(path: &Path, why: &str) -> String {
+    match set_aside(path) {
+        Ok(aside) => format!("{why}; the old one is {}", aside.display()),
+        Err(error) => format!("{why}; it could not be set aside either: {error}"),
     }
+}
+
+/// Why there is nothing to use.
+#[derive(Debug, thiserror::Error)]
+enum Unread {
+    /// What was read is not a ledger of this program.
+    #[error("{0}")]
+    Unusable(String),
+    /// Nothing could be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
 /// Writes the ledger.
@@ -84,7 +106,7 @@ fn only_in_part(path: &Path, lost: &[String]) -> String {
     }
 }
 
-fn read(path: &Path) -> Result<Option<(Ledger, Vec<String>)>, String> {
+fn read(path: &Path) -> Result<Option<(Ledger, Vec<String>)>, Unread> {
     let opened = fs::OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
@@ -92,21 +114,23 @@ fn read(path: &Path) -> Result<Option<(Ledger, Vec<String>)>, String> {
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
+        // A link stands there.
+        Err(error) if error.raw_os_error() == Some(Errno::ELOOP as i32) => {
+            return Err(Unread::Unusable(error.to_string()));
+        }
+        Err(error) => return Err(error.into()),
     };
     let mut content = Vec::new();
-    file.take(LARGEST)
-        .read_to_end(&mut content)
-        .map_err(|error| error.to_string())?;
-    let (ledger, lost) =
-        Ledger::read(&content).map_err(|error| format!("{}: {error}", path.display()))?;
+    file.take(LARGEST).read_to_end(&mut content)?;
+    let unusable = |why: String| Unread::Unusable(format!("{}{why}", path.display()));
+    let read = Ledger::read(&content);
+    let (ledger, lost) = read.map_err(|error| unusable(format!(": {error}")))?;
     if ledger.version != Ledger::VERSION {
-        return Err(format!(
-            "{} has format version {}, this program writes {}",
-            path.display(),
+        return Err(unusable(format!(
+            " has format version {}, this program writes {}",
             ledger.version,
             Ledger::VERSION
-        ));
+        )));
     }
     Ok(Some((ledger, lost)))
 }
@@ -133,6 +157,10 @@ fn free_name(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read_ledger(path: &Path) -> LedgerRead {
+        super::read_ledger(path).unwrap()
+    }
 
     #[test]
     fn a_ledger_is_read_as_it_was_saved() {
@@ -223,6 +251,17 @@ mod tests {
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRUSR).unwrap();
         assert!(read_ledger(&path).rebuilt.is_some(), "a pipe");
         assert!(other.exists() && !path.exists());
+    }
+
+    #[test]
+    fn a_ledger_that_the_file_system_does_not_give_is_left_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        // Opening a directory works, and reading it fails.
+        let path = directory.path().join("ledger.json");
+        fs::create_dir(&path).unwrap();
+        assert!(super::read_ledger(&path).is_err());
+        assert!(path.is_dir());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]

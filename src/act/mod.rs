@@ -26,6 +26,6 @@ pub use gates::{
 };
 pub use inventory::save_inventory;
 pub use lease::{ClusterLease, LeaseHolder};
-pub use ledger::{LedgerRead, read_ledger, save_ledger};
+pub use ledger::{LedgerRead, give_up_ledger, read_ledger, save_ledger};
 pub use markers::{MarkerError, MarkerOutcome, Markers};
 pub use turn::{Turn, lease_on_repairs};

@@ -3,6 +3,7 @@
 mod begin;
 mod configure;
 mod learn;
+mod ledger;
 mod scan;
 mod tell;
 
@@ -81,6 +82,8 @@ pub struct Daemon {
     /// The reported states that still last.
     told: BTreeSet<String>,
     scanned_once: bool,
+    /// Since when the ledger of the earlier process cannot be read. It is not overwritten then.
+    ledger_unread: Option<Instant>,
     deadline: Option<Instant>,
     retry: Option<Instant>,
     watchdog: Option<(Duration, Instant)>,
@@ -239,6 +242,7 @@ impl Daemon {
             self.appearances.clock_jumped(jump);
         }
         self.retry = self.retry.filter(|retry| *retry > Instant::now());
+        self.read_ledger_again();
         if self.scanner.due() {
             self.scan();
         } else {
@@ -299,7 +303,7 @@ impl Daemon {
             surprised |= surprised_again;
         }
         self.tell_withheld();
-        if !self.executor.lacks_ledger() {
+        if !self.executor.lacks_ledger() && self.ledger_unread.is_none() {
             self.requests.finish();
         }
         let interests = self.state.interests();
@@ -373,7 +377,10 @@ impl Daemon {
         self.state.observation().being_written.contains(name) && self.state.hides(name)
     }
 
-    fn carry_out(&mut self, actions: Vec<Action>) -> bool {
+    fn carry_out(&mut self, mut actions: Vec<Action>) -> bool {
+        if self.ledger_unread.is_some() {
+            actions.retain(|action| !matches!(action, Action::SaveLedger(_)));
+        }
         let carried = self.executor.carry_out(actions, Instant::now().into_std());
         for action in &carried.done {
             self.state.record_done(action);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use windrow_decide::transitions::Transitions;
-use windrow_decide::{Event, StagingState};
+use windrow_decide::{Event, Ledger, StagingState};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 
@@ -70,7 +70,7 @@ impl Daemon {
             loaded.settings.clone(),
             Arc::clone(&loaded.rules),
             kind,
-            read.ledger,
+            ledger,
             steady.now(),
         );
         state.set_node(node);
@@ -106,6 +106,7 @@ impl Daemon {
             node_name: None,
             told: BTreeSet::new(),
             scanned_once: false,
+            ledger_unread,
             deadline: None,
             retry: None,
             watchdog: watchdog_interval().map(|interval| (interval, Instant::now())),
