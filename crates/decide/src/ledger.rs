@@ -187,6 +187,46 @@ pub struct LedgerEntry {
     pub manual: Option<Box<Manual>>,
 }
 
+impl LedgerEntry {
+    /// Visits every time in it. A new field has to be named here.
+    pub(super) fn visit_times(&mut self, visit: &mut dyn FnMut(&mut Timestamp)) {
+        let Self {
+            digest: _,
+            first_seen,
+            since,
+            state: _,
+            reported,
+            manual,
+        } = self;
+        let AlreadyReported {
+            overdue: _,
+            marker_lost: _,
+            regressed: _,
+            vanished,
+            failure: _,
+        } = reported;
+        visit(first_seen);
+        visit(since);
+        vanished.iter_mut().for_each(&mut *visit);
+        if let Some(manual) = manual {
+            let Manual {
+                hold: _,
+                by: _,
+                at,
+                reason: _,
+            } = &mut **manual;
+            visit(at);
+        }
+    }
+
+    /// Is one of its times later than this?
+    pub(super) fn is_later_than(&self, now: Timestamp) -> bool {
+        let mut is_later = false;
+        self.clone().visit_times(&mut |at| is_later |= *at > now);
+        is_later
+    }
+}
+
 /// Where a file stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "is")]

@@ -88,8 +88,9 @@ impl MarkerChanges {
         for (_, marker) in strays {
             let Some(mark) = &marker.mark else { continue };
             // `windrow stage` makes the marker first and the file second.
-            let staged = mark.code == Code::Provisional
-                && context.now.duration_since(mark.since) < RETURN_GRACE;
+            // If it is of a later time, the clock was set back.
+            let age = context.now.duration_since(mark.since).abs();
+            let staged = mark.code == Code::Provisional && age < RETURN_GRACE;
             let entry = after.files.get(&mark.file);
             let held = entry.is_some_and(|entry| matches!(entry.state, FileStage::Held { .. }));
             if !staged && !held {

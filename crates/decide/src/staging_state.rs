@@ -269,12 +269,10 @@ impl StagingState {
     /// late. On bare metal the clock often starts far off and is set once the network is up.
     pub fn shift_clock(&mut self, by: SignedDuration) {
         let moved = |at: Timestamp| at.saturating_add(by).unwrap_or(at);
-        self.observation.started = moved(self.observation.started);
-        if let Some(at) = &mut self.observation.api.first_reachable {
-            *at = moved(*at);
-        }
-        for failure in self.observation.failures.values_mut() {
-            failure.at = moved(failure.at);
+        let mut shift = |at: &mut Timestamp| *at = moved(*at);
+        self.observation.visit_times(&mut shift);
+        for unread in self.unread.values_mut() {
+            unread.since.iter_mut().for_each(&mut shift);
         }
         if let Some(node) = &mut self.observation.node {
             node.clock_jumped(by);
@@ -282,9 +280,7 @@ impl StagingState {
         let ledger = Arc::make_mut(&mut self.ledger);
         ledger.node.clock_jumped(by);
         for entry in ledger.files.values_mut() {
-            let entry = Arc::make_mut(entry);
-            entry.first_seen = moved(entry.first_seen);
-            entry.since = moved(entry.since);
+            Arc::make_mut(entry).visit_times(&mut shift);
         }
     }
 
@@ -436,16 +432,14 @@ impl StagingState {
     }
 }
 
-/// The ledger with nothing in it that began later than now. The clock was set back before this process began, and a wait would last as
+/// The ledger with no time in it that is later than now. The clock was set back before this process began, and a wait would last as
 /// much longer.
 fn begun_by(mut ledger: Arc<Ledger>, now: Timestamp) -> Arc<Ledger> {
-    let is_later = |entry: &Arc<LedgerEntry>| entry.first_seen.max(entry.since) > now;
+    let is_later = |entry: &Arc<LedgerEntry>| entry.is_later_than(now);
     if ledger.files.values().any(is_later) {
         let entries = Arc::make_mut(&mut ledger).files.values_mut();
         for entry in entries.filter(|entry| is_later(entry)) {
-            let entry = Arc::make_mut(entry);
-            entry.first_seen = entry.first_seen.min(now);
-            entry.since = entry.since.min(now);
+            Arc::make_mut(entry).visit_times(&mut |at| *at = now.min(*at));
         }
     }
     ledger

@@ -144,6 +144,37 @@ fn a_clock_that_is_set_moves_no_deadline() {
 }
 
 #[test]
+fn a_clock_that_is_set_moves_no_grace_of_a_file_that_is_gone() {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    for hours in [-24, 24] {
+        let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
+        node.tick();
+        node.files.clear();
+        node.scan();
+        node.tick();
+        let by = SignedDuration::from_hours(hours);
+        node.now += by;
+        node.state.shift_clock(by);
+        node.later(9);
+        node.tick();
+        assert_eq!(node.held(), ["vm.yaml"], "{hours}");
+        node.later(1);
+        node.tick();
+        assert_eq!(node.held(), [""; 0], "{hours}");
+    }
+}
+
+#[test]
+fn a_mark_for_a_file_to_come_that_is_of_a_day_to_come_does_not_stay() {
+    let mut node = Node::new(&[]);
+    let tomorrow = node.now + SignedDuration::from_hours(24);
+    let mark = node.state.provisional_hold(&"a.yaml".into(), tomorrow);
+    node.act(&mark.unwrap());
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
 fn a_refused_file_is_kept_from_rke2_for_a_while_only() {
     let mut node = Node::new(&[("bad.yaml", "}\n"), ("Upper.yaml", &free("u"))]);
     node.api();
