@@ -235,6 +235,7 @@ fn ended(file: &FileTime) -> Option<&'static str> {
         Cause::ByHand => Some("released by hand"),
         Cause::SamePass => Some("released: RKE2 applies what brings it in the same pass"),
         Cause::Escaped => Some("RKE2 was quicker than the marker"),
+        Cause::Elsewhere => Some("applied although it was held, probably by another server"),
         Cause::Off => Some("released because staging was switched off"),
         Cause::Met | Cause::Free => None,
     }

@@ -277,6 +277,8 @@ pub enum Cause {
     ByHand,
     /// RKE2 was quicker than the marker.
     Escaped,
+    /// RKE2 applied it although Windrow held it: another server did, or the marker was missing for a moment.
+    Elsewhere,
     /// Staging is switched off.
     Off,
 }

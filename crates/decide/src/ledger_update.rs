@@ -22,6 +22,10 @@ use super::why::APPLIED_UNREAD;
 /// tools delete files and write them again.
 pub(super) const RETURN_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
+/// What is known of a file that RKE2 has applied although it is held.
+const APPLIED_ELSEWHERE: &str =
+    "Windrow held it here: another server applied it, or its marker was missing for a moment";
+
 /// The ledger and the events of one decision.
 #[derive(Debug)]
 pub(super) struct LedgerUpdate {
@@ -180,7 +184,7 @@ impl EntryChange<'_> {
                 FileStage::Applied {
                     cause: Cause::Escaped,
                 } => self.report(Code::Escaped, &[("file", path)]),
-                FileStage::Applied { .. } => self.report_applied(),
+                FileStage::Applied { cause } => self.report_applied(*cause),
             }
         }
         let marker_lost =
@@ -203,11 +207,16 @@ impl EntryChange<'_> {
         }
     }
 
-    fn report_applied(&mut self) {
+    fn report_applied(&mut self, cause: Cause) {
         let path = &self.file.path;
         self.report(Code::Applied, &[("file", path)]);
-        if let Some(event) = self.events.last_mut().filter(|_| is_unread(self.file)) {
-            event.message = [&event.message, "; ", APPLIED_UNREAD].concat();
+        let more = match cause {
+            _ if is_unread(self.file) => APPLIED_UNREAD,
+            Cause::Elsewhere => APPLIED_ELSEWHERE,
+            _ => return,
+        };
+        if let Some(event) = self.events.last_mut() {
+            event.message = [&event.message, "; ", more].concat();
         }
     }
 
@@ -238,7 +247,7 @@ impl EntryChange<'_> {
             }
             Cause::Off if held_since.is_some() => "staging is switched off",
             // Nothing was held, so there is nothing to report.
-            Cause::Free | Cause::SamePass | Cause::Escaped | Cause::Off => return,
+            Cause::Free | Cause::SamePass | Cause::Escaped | Cause::Elsewhere | Cause::Off => return,
         };
         let age = text::age(held_since.unwrap_or(self.context.now), self.context.now);
         self.report(
@@ -305,10 +314,11 @@ impl EntryChange<'_> {
     fn cause_before_apply(&self, known: Option<&LedgerEntry>) -> Cause {
         match known.map(|entry| &entry.state) {
             Some(FileStage::Released { cause } | FileStage::Applied { cause }) => *cause,
-            Some(FileStage::Held { .. }) if !self.context.was_applied_at_first(self.file) => {
-                Cause::Escaped
+            Some(FileStage::Held { code, .. }) if *code == Code::OnceUnconfirmed => Cause::Met,
+            Some(FileStage::Held { .. }) => {
+                known.map_or(Cause::Free, |entry| self.context.cause_of_held(self.file, entry))
             }
-            Some(FileStage::Held { .. }) | None => Cause::Free,
+            None => Cause::Free,
         }
     }
 

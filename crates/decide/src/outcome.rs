@@ -32,6 +32,9 @@ use crate::settings::Staging;
 /// RKE2 looks at the directories of the manifests one after the other. That takes milliseconds, and longer only where it stands still.
 const LONGEST_LOOK: SignedDuration = SignedDuration::from_secs(10);
 
+/// RKE2 has a file in hand for so long at most after it looked for markers: it applies the files before it first.
+const LONGEST_PASS: SignedDuration = SignedDuration::from_mins(5);
+
 /// What is to become of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FileOutcome {
@@ -277,11 +280,8 @@ impl DecisionContext<'_> {
             }
         }
         if applied {
-            // RKE2 was quicker than our marker, if it had not applied the file before this process looked for the first time.
-            let cause = match known {
-                Some(_) if !self.was_applied_at_first(file) => Cause::Escaped,
-                _ => Cause::Free,
-            };
+            // RKE2 was quicker than our marker, or has it from elsewhere.
+            let cause = known.map_or(Cause::Free, |entry| self.cause_of_held(file, entry));
             return Some(self.let_through(file, cause, true, false));
         }
         let (reason, at) = file.hold.as_ref()?;
@@ -326,6 +326,19 @@ impl DecisionContext<'_> {
     /// was before its marker was made.
     pub(super) fn was_applied_at_first(&self, file: &PlanFile) -> bool {
         self.observation.addons_as_first.contains(&file.addon)
+    }
+
+    /// How did RKE2 come to apply a file that is held? An Addon does not say which server has applied it. This one may have, in a pass
+    /// that had begun before the marker was made.
+    pub(super) fn cause_of_held(&self, file: &PlanFile, entry: &LedgerEntry) -> Cause {
+        let held_for = self.now.duration_since(entry.first_seen);
+        if self.was_applied_at_first(file) {
+            Cause::Free
+        } else if held_for < LONGEST_PASS {
+            Cause::Escaped
+        } else {
+            Cause::Elsewhere
+        }
     }
 
     /// Does the cluster know nothing of what RKE2 applied of this name? It has no Addon at all, as in a new datastore, or RKE2 began with

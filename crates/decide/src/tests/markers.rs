@@ -92,6 +92,31 @@ fn an_addon_that_was_applied_again_since_the_first_list_may_have_escaped() {
 }
 
 #[test]
+fn what_another_server_applies_while_it_is_held_here_has_not_escaped() {
+    for text in [
+        WIDGET,
+        &WIDGET.replace(
+            "{name: w}",
+            "{name: w, annotations: {windrow.dev/apply: once}}",
+        ),
+    ] {
+        let mut node = Node::new(&[("a.yaml", text)]);
+        node.api();
+        node.tick();
+        node.later(5);
+        node.tick();
+        node.applied("a.yaml");
+        node.tick();
+        let cause = Cause::Elsewhere;
+        let entry = &node.ledger_on_disk.files["a.yaml"];
+        assert_eq!(entry.state, FileStage::Applied { cause }, "{text}");
+        let reported = node.events.last().unwrap();
+        assert_eq!(reported.code, Code::Applied);
+        assert!(reported.message.contains("another server"), "{reported:?}");
+    }
+}
+
+#[test]
 fn a_new_file_is_marked_before_it_is_read_and_the_mark_goes_when_nothing_holds_it() {
     let mut node = Node::new(&[]);
     node.tick();
@@ -493,4 +518,40 @@ fn who_releases_a_name_releases_a_file_of_it_that_is_gone_for_the_moment() {
     node.scan();
     node.tick();
     assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn a_ledger_that_can_be_read_later_counts_with_what_a_person_ordered_meanwhile() {
+    let text = waits_for("a", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[("a.yaml", &text), ("b.yaml", &free("b"))]);
+    node.state.set_cluster(ClusterIdentity {
+        ca: Some("one".to_owned()),
+        datastore: Some("d".to_owned()),
+    });
+    let manual = |hold: bool, at| Manual {
+        hold,
+        by: "root".to_owned(),
+        at,
+        reason: "testing".to_owned(),
+    };
+    let now = node.now;
+    let order = |node: &mut Node, path: &str, hold: bool| {
+        let (path, manual) = (path.into(), manual(hold, node.now));
+        let ordered = node.state.hold_or_release(&path, &BTreeMap::new(), manual, node.now);
+        ordered.unwrap();
+    };
+    order(&mut node, "a.yaml", false);
+    node.tick();
+    let earlier = std::mem::take(&mut node.ledger_on_disk);
+    node.later(1);
+    node.restart();
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"], "nothing is known of its release");
+    order(&mut node, "b.yaml", true);
+    node.state.recover_ledger(earlier, node.now);
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+    let saved = &node.ledger_on_disk;
+    assert_eq!(saved.datastore.as_deref(), Some("d"));
+    assert_eq!(saved.files["a.yaml"].first_seen, now);
 }

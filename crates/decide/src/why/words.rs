@@ -107,6 +107,10 @@ const STATES: &[(&[&str], &str)] = &[
          have without Windrow.",
     ),
     (&["byHand"], "A person released the file."),
+    (
+        &["elsewhere"],
+        "RKE2 applied the file although Windrow held it here: another server did, or the marker was missing for a moment.",
+    ),
     (&["off"], "Staging is switched off."),
     // What a node is.
     (&["first-server"], "The server that made the cluster."),
@@ -336,6 +340,7 @@ mod tests {
             Cause::Yielded,
             Cause::ByHand,
             Cause::Escaped,
+            Cause::Elsewhere,
             Cause::Off,
         ]));
         shown.extend(written(&[

@@ -136,7 +136,7 @@ impl<'a> Truth<'a> {
             .filter(|requirement| requirement.tier == Tier::Required && requirement.takes_part())
             .filter(|requirement| match cause {
                 // A person, the settings, or RKE2 itself: Windrow had no say.
-                Some(Cause::ByHand | Cause::Off | Cause::Escaped) => false,
+                Some(Cause::ByHand | Cause::Off | Cause::Escaped | Cause::Elsewhere) => false,
                 // A deadline ends a wait that does no harm when it ends too early, and of which RKE2 can apply some; no other.
                 Some(Cause::Yielded) if requirement.inferred => is_hopeless,
                 Some(Cause::Yielded) => requirement.on_deadline == OnDeadline::Keep,

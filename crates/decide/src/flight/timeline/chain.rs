@@ -176,6 +176,7 @@ fn text(wait: &FileWait, cause: Option<Cause>) -> String {
         Some(Cause::ByHand) => " (released by hand)",
         Some(Cause::SamePass) => " (released: RKE2 applies what brings it in the same pass)",
         Some(Cause::Escaped) => " (RKE2 was quicker than the marker)",
+        Some(Cause::Elsewhere) => " (applied although it was held, probably by another server)",
         Some(Cause::Off) => " (staging was switched off)",
         Some(Cause::Met | Cause::Free) | None => "",
     };
