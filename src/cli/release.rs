@@ -165,18 +165,18 @@ impl Lift {
     }
 
     /// A released file stays released, even when the daemon comes back. A spool that cannot be written does not stop
-    /// the release.
+    /// the release. A marker without a digest was for content that nobody had read: its release counts for no content.
     fn record(&self, context: &Context, mark: &Mark) {
+        if mark.digest.is_empty() {
+            return;
+        }
         let order = Order {
             layout: &context.layout,
             by: self.by,
             reason: self.reason,
             at: now(),
         };
-        let digests = match mark.digest.as_str() {
-            "" => BTreeMap::new(),
-            digest => BTreeMap::from([(mark.file.clone(), digest.to_owned())]),
-        };
+        let digests = BTreeMap::from([(mark.file.clone(), mark.digest.to_string())]);
         let action = RequestAction::Release;
         if let Err(error) = holds::lay_file_request(&order, action, &mark.file, digests) {
             println!("       not recorded: {error:#}");
