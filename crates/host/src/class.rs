@@ -94,6 +94,7 @@ mod tests {
             serial: String::new(),
             links: Vec::new(),
             removable: false,
+            fibre_channel: false,
         });
         facts.disks = Reading::Known(disks.collect());
         facts.directories = vec![DirectorySpace {

@@ -140,6 +140,9 @@ pub struct BlockDevice {
     pub links: Vec<String>,
     /// Can it be taken out (a USB stick)?
     pub removable: bool,
+    /// Is it reached over Fibre Channel? It may be a volume that comes and goes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fibre_channel: bool,
 }
 
 /// What a directory is for.

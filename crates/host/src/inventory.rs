@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use windrow_harvester::network::MacAddress;
 
-use crate::{BlockDevice, HostFacts, HostLink, MemoryModule};
+use crate::{BlockDevice, DiskKind, HostFacts, HostLink, MemoryModule};
 
 /// Most entries of a kind that are kept.
 const MOST: usize = 512;
@@ -66,6 +66,12 @@ impl KnownDisk {
             serial => serial == disk.serial,
         }
     }
+
+    /// Is it a disk that an older inventory took for the machine's own?
+    fn comes_and_goes(&self, host: &HostFacts) -> bool {
+        let mut disks = host.disks.known().into_iter().flatten();
+        is_virtual_machine(host) || disks.any(|disk| self.is(disk) && !is_own(disk))
+    }
 }
 
 impl HardwareInventory {
@@ -106,7 +112,8 @@ impl HardwareInventory {
                 }
             }
         }
-        for disk in fixed(host) {
+        self.disks.retain(|known| !known.comes_and_goes(host));
+        for disk in own_disks(host) {
             if !self.disks.iter().any(|one| one.is(disk)) {
                 self.disks.push(KnownDisk {
                     name: disk.name.clone(),
@@ -153,7 +160,8 @@ impl HardwareInventory {
             let gone = self
                 .disks
                 .iter()
-                .filter(|one| !fixed(host).any(|disk| one.is(disk)));
+                .filter(|known| !known.comes_and_goes(host))
+                .filter(|known| !own_disks(host).any(|disk| known.is(disk)));
             lost.extend(gone.map(|one| {
                 let serial = match one.serial.as_str() {
                     "" => String::new(),
@@ -256,9 +264,20 @@ impl KnownLink {
 }
 
 /// The disks that stay in the machine.
-fn fixed(host: &HostFacts) -> impl Iterator<Item = &BlockDevice> {
+fn own_disks(host: &HostFacts) -> impl Iterator<Item = &BlockDevice> {
     let disks = host.disks.known().into_iter().flatten();
-    disks.filter(|disk| !disk.removable)
+    disks.filter(|disk| !is_virtual_machine(host) && is_own(disk))
+}
+
+/// Volumes of Kubernetes come and go as disks of a hypervisor, and as disks behind Fibre Channel.
+fn is_own(disk: &BlockDevice) -> bool {
+    !disk.removable && !disk.fibre_channel && disk.kind.known() != Some(&DiskKind::Virtual)
+}
+
+/// A hypervisor adds and removes every disk of its virtual machines, whatever the disk looks like.
+fn is_virtual_machine(host: &HostFacts) -> bool {
+    let hypervisor = host.machine.hypervisor.known();
+    hypervisor.is_some_and(|name| name != "none")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ fn host() -> HostFacts {
         serial: serial.to_owned(),
         links: Vec::new(),
         removable: false,
+        fibre_channel: false,
     };
     let link = |name: &str, mac: &str| HostLink {
         name: name.to_owned(),
@@ -205,6 +206,27 @@ fn a_disk_with_a_serial_number_may_change_its_name_and_a_stick_may_go() {
     of(&mut with_stick.disks).push(stick);
     let known = HardwareInventory::begun(Timestamp::UNIX_EPOCH).with(&with_stick);
     assert_eq!(known.changes(&host()), Ok(Vec::new()));
+}
+
+#[test]
+fn a_disk_that_is_detached_is_no_lost_hardware_on_a_virtual_machine_or_behind_fibre_channel() {
+    let changes: [fn(&mut HostFacts); 3] = [
+        |host| host.machine.hypervisor = Reading::Known("kvm".to_owned()),
+        |host| of(&mut host.disks)[0].kind = Reading::Known(DiskKind::Virtual),
+        |host| of(&mut host.disks)[0].fibre_channel = true,
+    ];
+    for change in changes {
+        let mut attached = host();
+        change(&mut attached);
+        let mut detached = attached.clone();
+        of(&mut detached.disks).remove(0);
+        let inventory = HardwareInventory::begun(known().since).with(&attached);
+        assert_eq!(inventory.changes(&detached), Ok(Vec::new()));
+        // An older inventory contains the disk; while it is attached, the next start removes it.
+        assert_eq!(known().changes(&attached), Ok(Vec::new()));
+        let disks = known().with(&attached).disks;
+        assert!(disks.iter().all(|disk| disk.serial != "S1"), "{disks:?}");
+    }
 }
 
 #[test]

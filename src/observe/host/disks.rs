@@ -69,6 +69,7 @@ fn disk(layout: &Layout, name: &str, links: &BTreeMap<String, Vec<String>>) -> O
         serial: first(&["device/serial", "serial", "device/wwid", "wwid"]).unwrap_or_default(),
         links: links.get(name).cloned().unwrap_or_default(),
         removable: number::<u8>(layout, &file("removable")) == Ok(1) || device.contains("/usb"),
+        fibre_channel: device.contains("/rport-"),
     })
 }
 

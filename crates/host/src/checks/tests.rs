@@ -48,6 +48,7 @@ fn disk(name: &str, gib: u64) -> BlockDevice {
         serial: String::new(),
         links: vec![format!("/dev/disk/by-id/{name}")],
         removable: false,
+        fibre_channel: false,
     }
 }
 
