@@ -8,7 +8,7 @@ use windrow_host::{HardwareInventory, HostFacts, hardware_class};
 
 use crate::act::save_inventory;
 use crate::layout::Layout;
-use crate::observe::host::{read_host, read_inventory};
+use crate::observe::host::{UnreadInventory, read_host, read_inventory};
 
 /// The class of the hardware, once it was read.
 pub(super) type HardwareClass = Arc<OnceLock<Option<String>>>;
@@ -31,8 +31,12 @@ pub(super) fn read_hardware(layout: Layout, now: Timestamp, class: HardwareClass
 fn take_in(layout: &Layout, facts: &HostFacts, now: Timestamp) {
     let known = match read_inventory(layout) {
         Ok(known) => known,
-        Err(why) => {
-            // What cannot be read would say that nothing was lost.
+        // An inventory that is begun again says that nothing was lost.
+        Err(UnreadInventory::Unreadable(why)) => {
+            tracing::warn!("the hardware is not compared: {why}");
+            return;
+        }
+        Err(UnreadInventory::Unusable(why)) => {
             tracing::warn!("the hardware inventory is begun again: {why}");
             None
         }
@@ -85,5 +89,10 @@ mod tests {
         assert!(read_inventory(&layout).is_err());
         look();
         assert_eq!(names(), ["sdb"]);
+        // A read that fails says nothing about the content.
+        fs::remove_file(layout.hardware()).unwrap();
+        std::os::unix::fs::symlink("hardware.json", layout.hardware()).unwrap();
+        look();
+        assert!(layout.hardware().is_symlink(), "the inventory is kept");
     }
 }

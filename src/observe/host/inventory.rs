@@ -7,25 +7,37 @@ use windrow_host::HardwareInventory;
 use crate::files::read_text;
 use crate::layout::Layout;
 
+/// Why there is no inventory to compare with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnreadInventory {
+    /// The file system does not give it.
+    #[error("{0}")]
+    Unreadable(String),
+    /// Its content cannot be used.
+    #[error("{0}")]
+    Unusable(String),
+}
+
 /// The inventory; `None` before the first one was written.
 ///
 /// # Errors
 ///
 /// It cannot be used, and why.
-pub fn read_inventory(layout: &Layout) -> Result<Option<HardwareInventory>, String> {
+pub fn read_inventory(layout: &Layout) -> Result<Option<HardwareInventory>, UnreadInventory> {
     let path = layout.hardware();
-    let wrong = |why: String| format!("{}: {why}", path.display());
+    let about = |why: &str| format!("{}: {why}", path.display());
     let text = match read_text(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(wrong(error.to_string())),
+        Err(error) => return Err(UnreadInventory::Unreadable(about(&error.to_string()))),
     };
+    let unusable = |why: &str| UnreadInventory::Unusable(about(why));
     let read: HardwareInventory =
-        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    match read.version == HardwareInventory::VERSION {
-        true => Ok(Some(read)),
-        false => Err(wrong(format!("format version {}", read.version))),
+        serde_json::from_str(&text).map_err(|error| unusable(&error.to_string()))?;
+    if read.version != HardwareInventory::VERSION {
+        return Err(unusable(&format!("format version {}", read.version)));
     }
+    Ok(Some(read))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use windrow_host::{ClockState, HostFacts, Reading};
 use crate::layout::Layout;
 
 pub use disks::device_behind;
-pub use inventory::read_inventory;
+pub use inventory::{UnreadInventory, read_inventory};
 pub use links::links as read_links;
 pub use machine::temperatures as read_temperatures;
 pub use mounts::{file_system_of, nearest_directory};

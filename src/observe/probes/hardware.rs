@@ -100,7 +100,7 @@ fn compare(context: &ProbeContext, host: &HostFacts) -> ProbeOutcome {
     let known = match read_inventory(&context.layout()) {
         Ok(Some(known)) => known,
         Ok(None) => return ProbeOutcome::unknown(ASKED, "it has not been written down yet"),
-        Err(why) => return ProbeOutcome::unknown(ASKED, why),
+        Err(why) => return ProbeOutcome::unknown(ASKED, why.to_string()),
     };
     match known.changes(host) {
         Ok(changes) if changes.is_empty() => ProbeOutcome::Passed,
