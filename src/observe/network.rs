@@ -10,6 +10,7 @@ use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::LinkAddr;
 use windrow_harvester::network::{MacAddress, NetworkLink, OwnNetwork, neighbours};
 
+use crate::files::is_missing;
 use crate::layout::Layout;
 
 /// The links and neighbours of this node. What cannot be asked is absent: the links of a sandbox, or of another machine's disk.
@@ -89,9 +90,14 @@ fn address_of(one: &InterfaceAddress) -> Option<(IpAddr, u8)> {
 /// Which table cannot be read, and why.
 pub fn has_default_route(layout: &Layout) -> Result<bool, (&'static str, String)> {
     const V4: &str = "/proc/net/route";
+    const V6: &str = "/proc/net/ipv6_route";
     let v4 = fs::read_to_string(layout.path(V4)).map_err(|error| (V4, error.to_string()))?;
-    // Not there where IPv6 is switched off.
-    let v6 = fs::read_to_string(layout.path("/proc/net/ipv6_route")).unwrap_or_default();
+    let v6 = match fs::read_to_string(layout.path(V6)) {
+        Ok(table) => table,
+        // IPv6 is switched off.
+        Err(error) if is_missing(&error) => String::new(),
+        Err(error) => return Err((V6, error.to_string())),
+    };
     Ok(has_default_v4(&v4) || has_default_v6(&v6))
 }
 
@@ -131,6 +137,21 @@ mod tests {
         // The machine's own root, mounted elsewhere.
         std::os::unix::fs::symlink("/proc", root.path().join("proc")).unwrap();
         assert!(has_our_links(&layout));
+    }
+
+    #[test]
+    fn a_table_of_routes_that_cannot_be_read_does_not_say_that_there_is_no_default_route() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let tables = layout.path("/proc/net");
+        fs::create_dir_all(&tables).unwrap();
+        fs::write(tables.join("route"), "Iface\n").unwrap();
+        assert_eq!(has_default_route(&layout), Ok(false));
+        std::os::unix::fs::symlink("ipv6_route", tables.join("ipv6_route")).unwrap();
+        assert_eq!(
+            has_default_route(&layout).unwrap_err().0,
+            "/proc/net/ipv6_route"
+        );
     }
 
     #[test]

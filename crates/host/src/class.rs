@@ -106,6 +106,7 @@ mod tests {
             free: 0,
             inodes: 0,
             free_inodes: 0,
+            unknown: None,
         }];
         facts
     }

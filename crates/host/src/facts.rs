@@ -185,6 +185,9 @@ pub struct DirectorySpace {
     pub inodes: u64,
     /// Inodes that are free.
     pub free_inodes: u64,
+    /// Why the room is not known; the figures are 0 then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
 }
 
 /// How many processes ran or waited, on average.

@@ -1,8 +1,9 @@
 //! Asks around: all at once, each within a time-out.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use futures::future::join_all;
 use tokio::task::spawn_blocking;
@@ -40,7 +41,7 @@ pub(super) fn ask_around(
     layout: &Layout,
     wanted: &WantedNode,
     host: &HostFacts,
-) -> std::io::Result<(Surroundings, Reading<bool>)> {
+) -> io::Result<(Surroundings, Reading<bool>)> {
     // Of every platform and role: what is read may be judged for another one later (`--host`).
     let needed = PublishedMinimums::shipped().ports.list.iter();
     let needed: Vec<_> = needed.map(|port| (port.port, port.protocol)).collect();
@@ -99,11 +100,10 @@ async fn measured(
     let database = layout.data_dir().join("server/db");
     let directory = match &args.disk_test {
         Some(directory) => directory.clone(),
-        None if database.join("etcd/member").exists() => {
-            let why = "etcd has its data here already, and measuring would disturb it: name the directory with --disk-test";
-            return Some(Reading::unknown(why));
-        }
-        None => nearest_directory(&database)?,
+        None => match directory_of_etcd(&database) {
+            Ok(directory) => directory,
+            Err(why) => return Some(Reading::unknown(why)),
+        },
     };
     say(&format!(
         "measuring writes in {} (5 s at most)",
@@ -113,6 +113,20 @@ async fn measured(
     let measured = spawn_blocking(move || measure_fsync(&directory, file_system.as_deref())).await;
     let measured = measured.unwrap_or_else(|error| Err(error.to_string()));
     Some(measured.into())
+}
+
+/// The directory where etcd will have its data.
+///
+/// # Errors
+///
+/// Why nothing is to be written there.
+fn directory_of_etcd(database: &Path) -> Result<PathBuf, String> {
+    let unread = |error: io::Error| format!("{} cannot be read: {error}", database.display());
+    if database.join("etcd/member").try_exists().map_err(unread)? {
+        let why = "etcd has its data here already, and measuring would disturb it: name the directory with --disk-test";
+        return Err(why.to_owned());
+    }
+    nearest_directory(database).map_err(unread)
 }
 
 async fn network(
@@ -230,8 +244,12 @@ async fn claims(address: &str, link: Option<String>) -> (bool, Result<Vec<Addres
 async fn servers(layout: &Layout, wanted: &WantedNode, ports: (u16, u16)) -> Surroundings {
     let configured = wanted.name_servers.iter();
     let mut servers: Vec<String> = configured.map(|one| one.text.clone()).collect();
+    let mut unread = None;
     if servers.is_empty() {
-        servers = configured_name_servers(layout);
+        match configured_name_servers(layout) {
+            Ok(found) => servers = found,
+            Err(why) => unread = Some(why),
+        }
     }
     let mut names: Vec<&str> = wanted.names().collect();
     names.dedup();
@@ -252,7 +270,12 @@ async fn servers(layout: &Layout, wanted: &WantedNode, ports: (u16, u16)) -> Sur
         };
         DnsReading::of(server.clone(), name.to_owned(), answer)
     });
-    let readings = join_all(readings).await;
+    let mut readings = join_all(readings).await;
+    if let Some(why) = unread {
+        let answer = Err(Unanswered::not_asked(format!("names no server: {why}")));
+        let name = names.first().copied().unwrap_or(dns::ROOT).to_owned();
+        readings.push(DnsReading::of("/etc/resolv.conf".to_owned(), name, answer));
+    }
     let mut known: BTreeMap<&str, IpAddr> = BTreeMap::new();
     for reading in &readings {
         let address = reading.answer.known().and_then(|all| all.first());

@@ -5,7 +5,7 @@ use std::fs;
 
 use windrow_host::{BlockDevice, DiskKind, Reading};
 
-use super::{cannot_read, names, number, text};
+use super::{cannot_read, names, number, text, text_if_present};
 use crate::layout::Layout;
 
 /// Block devices that are no disks, or are made of others.
@@ -17,29 +17,39 @@ const SECTOR: u64 = 512;
 const MOST: usize = 512;
 
 pub(super) fn disks(layout: &Layout) -> Reading<Vec<BlockDevice>> {
-    let read = names(layout, "/sys/block").map(|names| {
+    let read = names(layout, "/sys/block").and_then(|names| {
         let links = links(layout);
         let is_disk = |name: &&String| !NO_DISKS.iter().any(|prefix| name.starts_with(prefix));
         let names = names.iter().filter(is_disk).take(MOST);
         names
-            .filter_map(|name| disk(layout, name, &links))
+            .filter_map(|name| disk(layout, name, &links).transpose())
             .collect()
     });
     read.into()
 }
 
-fn disk(layout: &Layout, name: &str, links: &BTreeMap<String, Vec<String>>) -> Option<BlockDevice> {
+/// A disk; `None` for what is not a disk of this machine.
+fn disk(
+    layout: &Layout,
+    name: &str,
+    links: &BTreeMap<String, Vec<String>>,
+) -> Result<Option<BlockDevice>, String> {
     let file = |part: &str| format!("/sys/block/{name}/{part}");
     let device = fs::read_link(layout.path(&format!("/sys/block/{name}")));
     let device = device.map_or_else(|_| String::new(), |path| path.display().to_string());
     // Disks over a network are volumes, Longhorn's own among them.
     if device.contains("/session") || is_nvme_over_network(layout, name) {
-        return None;
+        return Ok(None);
     }
-    let size = number::<u64>(layout, &file("size")).ok()?;
+    let Some(size) = text_if_present(layout, &file("size"))? else {
+        return Ok(None);
+    };
+    let size: u64 = size
+        .parse()
+        .map_err(|_| format!("{}: no number", file("size")))?;
     // A reader without a card in it.
     if size == 0 {
-        return None;
+        return Ok(None);
     }
     let first = |parts: &[&str]| {
         let mut found = parts
@@ -61,7 +71,7 @@ fn disk(layout: &Layout, name: &str, links: &BTreeMap<String, Vec<String>>) -> O
         Ok(_) => Ok(DiskKind::Rotational),
         Err(why) => Err(why),
     };
-    Some(BlockDevice {
+    Ok(Some(BlockDevice {
         name: name.to_owned(),
         size: size.saturating_mul(SECTOR),
         kind: kind.into(),
@@ -70,7 +80,7 @@ fn disk(layout: &Layout, name: &str, links: &BTreeMap<String, Vec<String>>) -> O
         links: links.get(name).cloned().unwrap_or_default(),
         removable: number::<u8>(layout, &file("removable")) == Ok(1) || device.contains("/usb"),
         fibre_channel: device.contains("/rport-"),
-    })
+    }))
 }
 
 /// Is it reached by NVMe over TCP or the like? Below a subsystem with several paths each controller has its own directory.

@@ -15,8 +15,10 @@ use std::fs;
 use std::io;
 
 use jiff::Timestamp;
+use nix::errno::Errno;
 use windrow_host::{ClockState, HostFacts, Reading};
 
+use crate::files::is_missing;
 use crate::layout::Layout;
 
 pub use disks::device_behind;
@@ -56,11 +58,28 @@ fn is_this_machine(layout: &Layout) -> Result<(), String> {
     }
 }
 
-/// A small file below the root, without the blanks around it.
+/// A small file below the root, without the blanks around it. Firmware and people write bytes that are not UTF-8; they are replaced.
 fn text(layout: &Layout, path: &str) -> Result<String, String> {
-    let read = fs::read_to_string(layout.path(path));
-    read.map(|text| text.trim().to_owned())
-        .map_err(|error| cannot_read(path, &error))
+    read(layout, path).map_err(|error| cannot_read(path, &error))
+}
+
+/// The same; `None` if there is no such file.
+fn text_if_present(layout: &Layout, path: &str) -> Result<Option<String>, String> {
+    match read(layout, path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(cannot_read(path, &error)),
+    }
+}
+
+fn read(layout: &Layout, path: &str) -> io::Result<String> {
+    let bytes = fs::read(layout.path(path))?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+/// Is there no such file, or was its device removed meanwhile?
+fn is_absent(error: &io::Error) -> bool {
+    is_missing(error) || error.raw_os_error() == Some(Errno::ENODEV as i32)
 }
 
 /// Why a file of the machine tells nothing.
@@ -68,7 +87,7 @@ fn cannot_read(path: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("there is no {path}"),
         io::ErrorKind::PermissionDenied => format!("no right to read {path}"),
-        other => format!("{path} cannot be read ({other})"),
+        _ => format!("{path} cannot be read ({error})"),
     }
 }
 
@@ -80,11 +99,10 @@ fn number<T: std::str::FromStr>(layout: &Layout, path: &str) -> Result<T, String
 
 /// The names in a directory below the root, in order.
 fn names(layout: &Layout, path: &str) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(layout.path(path)).map_err(|error| cannot_read(path, &error))?;
-    let mut names: Vec<String> = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
+    let entries = fs::read_dir(layout.path(path)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = entries.map_err(|error| cannot_read(path, &error))?;
+    let names = entries.into_iter().map(|entry| entry.file_name());
+    let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
     names.sort();
     Ok(names)
 }

@@ -1,22 +1,27 @@
 //! The file systems of the directories that matter.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 use windrow_host::{DirectoryRole, DirectorySpace};
 
-use super::{names, text};
+use super::names;
+use crate::files::is_missing;
 use crate::layout::Layout;
 
 /// How many devices lie one below the other at most: LVM on RAID on an encrypted partition is three.
 const DEEPEST: usize = 8;
 
-/// The file systems where etcd, images and the rest live or will live, each once.
+/// The file systems where etcd, images and the rest live or will live, each once. One that cannot be read says why.
 pub(super) fn directories(layout: &Layout) -> Vec<DirectorySpace> {
     let data = layout.data_dir();
-    let mut seen = Vec::new();
+    let mut devices = BTreeSet::new();
     let all = [
         (data.join("server/db"), DirectoryRole::Etcd),
         (data.join("agent"), DirectoryRole::Images),
@@ -25,31 +30,72 @@ pub(super) fn directories(layout: &Layout) -> Vec<DirectorySpace> {
         (layout.path("/var/lib"), DirectoryRole::State),
     ];
     let directory = |(path, role): (PathBuf, DirectoryRole)| {
-        let path = nearest_directory(&path)?;
-        let found = statvfs(&path).ok()?;
-        if seen.contains(&found.filesystem_id()) {
-            return None;
+        let nearest = match nearest_directory(&path) {
+            Ok(nearest) => nearest,
+            Err(error) if is_missing(&error) => return None,
+            Err(error) => return Some(unknown_room(layout, &path, role, &error)),
+        };
+        match fs::metadata(&nearest).map(|found| found.dev()) {
+            Ok(device) if !devices.insert(device) => None,
+            Ok(_) => Some(match room(layout, &nearest, role) {
+                Ok(room) => room,
+                Err(error) => unknown_room(layout, &nearest, role, &error),
+            }),
+            Err(error) => Some(unknown_room(layout, &nearest, role, &error)),
         }
-        seen.push(found.filesystem_id());
-        let bytes = |blocks: u64| blocks.saturating_mul(found.fragment_size());
-        Some(DirectorySpace {
-            path: layout.shown(&path),
-            role,
-            file_system: file_system_of(layout, &path).unwrap_or_default(),
-            disks: disks_of(layout, &path),
-            total: bytes(found.blocks()),
-            free: bytes(found.blocks_available()),
-            inodes: found.files(),
-            free_inodes: found.files_available(),
-        })
     };
     all.into_iter().filter_map(directory).collect()
 }
 
+fn room(layout: &Layout, path: &Path, role: DirectoryRole) -> io::Result<DirectorySpace> {
+    let found = statvfs(path)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(found.fragment_size());
+    Ok(DirectorySpace {
+        path: layout.shown(path),
+        role,
+        file_system: file_system_of(layout, path).unwrap_or_default(),
+        disks: disks_of(layout, path),
+        total: bytes(found.blocks()),
+        free: bytes(found.blocks_available()),
+        inodes: found.files(),
+        free_inodes: found.files_available(),
+        unknown: None,
+    })
+}
+
+fn unknown_room(
+    layout: &Layout,
+    path: &Path,
+    role: DirectoryRole,
+    error: &io::Error,
+) -> DirectorySpace {
+    DirectorySpace {
+        path: layout.shown(path),
+        role,
+        file_system: String::new(),
+        disks: Vec::new(),
+        total: 0,
+        free: 0,
+        inodes: 0,
+        free_inodes: 0,
+        unknown: Some(format!("it cannot be read ({error})")),
+    }
+}
+
 /// The directory, or the next one above it that is there.
-pub fn nearest_directory(path: &Path) -> Option<PathBuf> {
-    let mut above = path.ancestors();
-    above.find(|path| path.is_dir()).map(Path::to_owned)
+///
+/// # Errors
+///
+/// It cannot be told whether it is there: its disk does not answer, or a right is missing.
+pub fn nearest_directory(path: &Path) -> io::Result<PathBuf> {
+    for above in path.ancestors() {
+        match fs::metadata(above) {
+            Ok(found) if found.is_dir() => return Ok(above.to_owned()),
+            Err(error) if !is_missing(&error) => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
 }
 
 /// The kind of file system that a directory of this machine is on, as the kernel calls it.
@@ -65,23 +111,37 @@ struct Mount {
 
 /// The mount that a directory of this machine lies on.
 fn mount_of(layout: &Layout, path: &Path) -> Option<Mount> {
-    let table = text(layout, "/proc/self/mounts").or_else(|_| text(layout, "/proc/mounts"));
+    let read = |table: &str| fs::read(layout.path(table)).ok();
+    let table = read("/proc/self/mounts").or_else(|| read("/proc/mounts"))?;
     let path = path.canonicalize().ok()?;
-    let table = table.ok()?;
-    let mounts = table.lines().filter_map(|line| {
-        let mut fields = line.split(' ');
-        let source = fields.next()?;
-        let point = fields.next()?.replace("\\040", " ");
-        let kind = fields.next()?;
+    let mounts = table.split(|byte| *byte == b'\n').filter_map(|line| {
+        let mut fields = line.split(|byte| *byte == b' ').map(unescaped);
+        let (source, point, kind) = (fields.next()?, fields.next()?, fields.next()?);
         let mount = Mount {
-            source: source.to_owned(),
-            kind: kind.to_owned(),
+            source: source.to_string_lossy().into_owned(),
+            kind: kind.to_string_lossy().into_owned(),
         };
         path.starts_with(&point).then_some((point.len(), mount))
     });
     // Of two at one place the later one lies above.
     let innermost = mounts.max_by_key(|(length, _)| *length)?;
     Some(innermost.1)
+}
+
+/// A field of the kernel's table, where a blank and the like are three octal digits: `\040`.
+fn unescaped(field: &[u8]) -> OsString {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        let code = after
+            .first_chunk::<3>()
+            .filter(|_| *first == b'\\')
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[3..] } else { after };
+    }
+    OsString::from_vec(bytes)
 }
 
 /// The disks that a directory lies on: below its partition, and below what is made of several.
@@ -107,6 +167,10 @@ fn add_disks(layout: &Layout, device: &str, deeper: usize, disks: &mut BTreeSet<
         for device in below {
             add_disks(layout, &device, left, disks);
         }
+        return;
+    }
+    // `/dev/root` is a name that the kernel lists nowhere else.
+    if !layout.path(&class).exists() {
         return;
     }
     // A partition is a directory in its disk's.

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use windrow_host::dns::{self, AddressFamily, ROOT};
 use windrow_host::{Unanswered, ntp};
 
-use super::text;
+use super::text_if_present;
 use crate::layout::Layout;
 
 /// How often a question over UDP is sent, since packets get lost.
@@ -23,15 +23,19 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const LONGEST: usize = 4096;
 
 /// The name servers of this machine, as the resolver's configuration names them.
-pub fn configured_name_servers(layout: &Layout) -> Vec<String> {
-    let text = text(layout, "/etc/resolv.conf").unwrap_or_default();
+///
+/// # Errors
+///
+/// The configuration cannot be read.
+pub fn configured_name_servers(layout: &Layout) -> Result<Vec<String>, String> {
+    let text = text_if_present(layout, "/etc/resolv.conf")?.unwrap_or_default();
     let server = |line: &str| {
         let mut words = line.split_whitespace();
         (words.next() == Some("nameserver"))
             .then(|| words.next())?
             .map(str::to_owned)
     };
-    text.lines().filter_map(server).collect()
+    Ok(text.lines().filter_map(server).collect())
 }
 
 /// Asks a name server for a name's addresses; none where it does not know the name. The root is no name: there, any answer will do.

@@ -6,7 +6,7 @@ use std::fs;
 use windrow_host::PortHolder;
 use windrow_host::sockets::{ListeningSocket, Protocol, listening};
 
-use super::text;
+use super::{text, text_if_present};
 use crate::layout::Layout;
 
 /// The tables, with the protocol of each. Those of IPv6 are not there where it is switched off.
@@ -25,11 +25,12 @@ const TABLES: [(&str, Protocol, bool); 4] = [
 pub fn listeners(layout: &Layout, wanted: &[(u16, Protocol)]) -> Result<Vec<PortHolder>, String> {
     let mut found: Vec<ListeningSocket> = Vec::new();
     for (path, protocol, is_needed) in TABLES {
-        match text(layout, path) {
-            Ok(table) => found.extend(listening(protocol, &table)),
-            Err(why) if is_needed => return Err(why),
-            Err(_) => {}
-        }
+        let table = if is_needed {
+            text(layout, path)?
+        } else {
+            text_if_present(layout, path)?.unwrap_or_default()
+        };
+        found.extend(listening(protocol, &table));
     }
     found.retain(|one| wanted.contains(&(one.port, one.protocol)));
     let processes = match found.is_empty() {

@@ -1,6 +1,7 @@
 //! What is read of this machine, against what its own commands say of it; and of a machine made of files.
 
 mod servers;
+mod unreadable;
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -408,6 +409,7 @@ fn a_directory_lies_on_the_disks_below_its_partition_and_below_what_is_made_of_s
     }
     write("/dev/dm-0", "");
     write("/dev/nvme0n1", "");
+    write("/sys/class/block/nvme0n1/size", "2000\n");
     write("/dev/mapper/there", "");
     symlink("../dm-0", layout.path("/dev/mapper/data")).unwrap();
     let cases: &[(&str, &[&str])] = &[

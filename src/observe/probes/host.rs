@@ -1,8 +1,11 @@
 //! The machine: routes, links, disks, memory, load, clock, ports. Read below the layout's root.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use windrow_plan::readiness::node::{ProbeLimit, ProbeOutcome};
 
 use super::context::ProbeContext;
+use crate::files::is_missing;
 use crate::observe::network::has_default_route;
 
 fn read(context: &ProbeContext, path: &str) -> Result<String, ProbeOutcome> {
@@ -67,6 +70,7 @@ pub(super) fn disk(
     let data = layout.data_dir();
     let mut seen = Vec::new();
     let mut low = Vec::new();
+    let mut unread = None;
     for path in [
         data.join("server/db"),
         data.join("agent"),
@@ -74,13 +78,23 @@ pub(super) fn disk(
         context.layout().path("/var/lib/kubelet"),
         context.layout().path("/var/lib"),
     ] {
-        let Ok(found) = nix::sys::statvfs::statvfs(&path) else {
-            continue;
+        // By its device: many file systems have no identity of their own (NFS, FUSE).
+        let found = std::fs::metadata(&path).and_then(|directory| {
+            let found = nix::sys::statvfs::statvfs(&path)?;
+            Ok((directory.dev(), found))
+        });
+        let (device, found) = match found {
+            Ok(found) => found,
+            Err(error) if is_missing(&error) => continue,
+            Err(error) => {
+                unread = unread.or(Some((layout.shown(&path), error.to_string())));
+                continue;
+            }
         };
-        if seen.contains(&found.filesystem_id()) {
+        if seen.contains(&device) {
             continue;
         }
-        seen.push(found.filesystem_id());
+        seen.push(device);
         let (free, total) = match scarce {
             Scarce::Space => {
                 let bytes = |blocks: u64| blocks.saturating_mul(found.fragment_size());
@@ -92,10 +106,15 @@ pub(super) fn disk(
             low.push(format!("{} has {why}", context.layout().shown(&path)));
         }
     }
-    match (seen.is_empty(), low.is_empty()) {
-        (true, _) => ProbeOutcome::unknown("statvfs", "none of RKE2's directories is there"),
-        (_, true) => ProbeOutcome::Passed,
-        _ => ProbeOutcome::failed(low.join(", ")),
+    if !low.is_empty() {
+        return ProbeOutcome::failed(low.join(", "));
+    }
+    match unread {
+        Some((path, why)) => ProbeOutcome::unknown(path, why),
+        None if seen.is_empty() => {
+            ProbeOutcome::unknown("statvfs", "none of RKE2's directories is there")
+        }
+        None => ProbeOutcome::Passed,
     }
 }
 

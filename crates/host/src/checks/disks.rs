@@ -226,6 +226,10 @@ pub(super) fn space(judged: &Judged<'_>) -> Looked {
     }
     let mut seen = Seen::default();
     for one in &judged.host.directories {
+        if let Some(why) = &one.unknown {
+            seen.unknown.push(format!("{}: {why}", one.path));
+            continue;
+        }
         let share = |free: u64, total: u64| (u128::from(free) * 100).checked_div(total.into());
         seen.found.push(format!(
             "{}: {} free of {}",

@@ -88,6 +88,7 @@ fn machine() -> HostFacts {
             free: 50 * GIB,
             inodes: 0,
             free_inodes: 0,
+            unknown: None,
         }],
         temperatures: Reading::Known(vec![sensor(60.0)]),
         links: Reading::Known(vec![link("ens3", 10_000)]),

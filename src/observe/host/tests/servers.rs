@@ -151,6 +151,6 @@ fn name_servers_are_those_of_the_resolvers_configuration() {
     )]);
     assert_eq!(
         configured_name_servers(&layout),
-        ["10.0.0.2", "2001:db8::2"]
+        Ok(vec!["10.0.0.2".to_owned(), "2001:db8::2".to_owned()])
     );
 }

@@ -124,6 +124,22 @@ fn the_disk_is_looked_at_where_rke2_lives() {
 }
 
 #[test]
+fn a_disk_that_cannot_be_read_is_not_one_with_room() {
+    let place = TestNode::new();
+    let limit = Some(ProbeLimit::FreeBytes(1));
+    place.write("/var/lib/rancher/rke2/agent/x", "");
+    assert_eq!(
+        disk(&place, host::Scarce::Space, limit),
+        ProbeOutcome::Passed
+    );
+    let server = place.layout().data_dir().join("server");
+    fs::create_dir_all(&server).unwrap();
+    // A link to itself: not even root can read it.
+    std::os::unix::fs::symlink("db", server.join("db")).unwrap();
+    unknown(&disk(&place, host::Scarce::Space, limit));
+}
+
+#[test]
 fn the_certificate_that_runs_out_first_is_told() {
     let place = TestNode::new();
     assert!(unknown(&expiry(&place)).contains("none yet"));

@@ -279,6 +279,8 @@ fn little_room_fails_where_the_file_systems_are_there_already() {
     host.directories[0].free = 50 * GIB;
     (host.directories[0].inodes, host.directories[0].free_inodes) = (1000, 40);
     assert_eq!(outcome("space", &host, &rke2()), Fails);
+    host.directories[0].unknown = Some("no right to read it".to_owned());
+    assert_eq!(outcome("space", &host, &rke2()), Unknown);
     host.directories.clear();
     assert_eq!(outcome("space", &host, &rke2()), Unknown);
 }

@@ -1,0 +1,88 @@
+//! Machines with odd files, and with files that cannot be read: what is not known is not a "no".
+
+use super::*;
+
+fn bytes(layout: &Layout, path: &str, content: &[u8]) {
+    let path = layout.path(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// A link to itself: not even root can read it.
+fn unreadable(layout: &Layout, path: &str) {
+    let path = layout.path(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    symlink(path.file_name().unwrap(), &path).unwrap();
+}
+
+#[test]
+fn a_file_that_is_not_utf8_is_read() {
+    let (_root, layout) = machine(&[]);
+    let latin1 = b"# f\xfcr das Netz\nnameserver 10.0.0.2\n";
+    bytes(&layout, "/etc/resolv.conf", latin1);
+    let servers = configured_name_servers(&layout);
+    assert_eq!(servers, Ok(vec!["10.0.0.2".to_owned()]));
+    let root = layout.root().canonicalize().unwrap();
+    let mut table = format!("x {} tmpfs rw 0 0\n", root.display()).into_bytes();
+    table.extend(b"/dev/sdc1 /mnt/\xff vfat rw 0 0\n");
+    bytes(&layout, "/proc/self/mounts", &table);
+    let file_system = file_system_of(&layout, &root);
+    assert_eq!(file_system.as_deref(), Some("tmpfs"));
+}
+
+#[test]
+fn a_mount_point_may_contain_every_character_that_the_kernel_escapes() {
+    let (_root, layout) = machine(&[]);
+    let root = layout.root().canonicalize().unwrap();
+    let directory = root.join("a\tb c\\d");
+    fs::create_dir(&directory).unwrap();
+    let table = format!("x {}/a\\011b\\040c\\134d xfs rw 0 0\n", root.display());
+    bytes(&layout, "/proc/self/mounts", table.as_bytes());
+    let file_system = file_system_of(&layout, &directory);
+    assert_eq!(file_system.as_deref(), Some("xfs"));
+}
+
+#[test]
+fn a_device_that_the_kernel_does_not_list_is_not_a_disk() {
+    let (_root, layout) = machine(&[]);
+    let root = layout.root().canonicalize().unwrap();
+    let table = format!("/dev/root {} ext4 rw 0 0\n", root.display());
+    bytes(&layout, "/proc/self/mounts", table.as_bytes());
+    assert!(mounts::directories(&layout)[0].disks.is_empty());
+}
+
+#[test]
+fn a_directory_that_cannot_be_read_is_not_taken_for_the_directory_above_it() {
+    let (_root, layout) = machine(&[]);
+    unreadable(&layout, "/var/lib/rancher/rke2/server/db");
+    let found = mounts::directories(&layout);
+    assert_eq!(found[0].path, "/var/lib/rancher/rke2/server/db");
+    assert_eq!((found[0].total, found[0].disks.len()), (0, 0));
+    assert!(found.len() > 1, "the others are read all the same");
+}
+
+#[test]
+fn a_disk_whose_size_cannot_be_read_makes_the_disks_unknown() {
+    let (_root, layout) = machine(&[
+        ("/sys/block/sda/size", "2000\n"),
+        // It was removed while the others were read.
+        ("/sys/block/sdb/ro", "0\n"),
+    ]);
+    let names = |found: &[windrow_host::BlockDevice]| -> Vec<String> {
+        found.iter().map(|disk| disk.name.clone()).collect()
+    };
+    let disks = disks::disks(&layout);
+    assert_eq!(names(disks.known().unwrap()), ["sda"]);
+    unreadable(&layout, "/sys/block/sdb/size");
+    assert!(disks::disks(&layout).known().is_none());
+}
+
+#[test]
+fn a_table_of_sockets_that_cannot_be_read_does_not_say_that_a_port_is_free() {
+    let head = "  sl  local_address rem_address\n";
+    let (_root, layout) = machine(&[("/proc/net/tcp", head), ("/proc/net/udp", head)]);
+    let wanted = [(6443, Protocol::Tcp)];
+    assert_eq!(listeners(&layout, &wanted), Ok(Vec::new()));
+    unreadable(&layout, "/proc/net/tcp6");
+    assert!(listeners(&layout, &wanted).is_err());
+}
