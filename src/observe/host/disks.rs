@@ -37,8 +37,13 @@ fn disk(
     let file = |part: &str| format!("/sys/block/{name}/{part}");
     let device = fs::read_link(layout.path(&format!("/sys/block/{name}")));
     let device = device.map_or_else(|_| String::new(), |path| path.display().to_string());
+    // Made of other disks, or of memory: a zvol, a bcache. An NVMe disk is elsewhere below /sys/devices/virtual.
+    let is_made_of_others = device.contains("/virtual/block/");
+    // A path to an NVMe disk, which has its own device.
+    let is_hidden = number::<u8>(layout, &file("hidden")) == Ok(1);
     // Disks over a network are volumes, Longhorn's own among them.
-    if device.contains("/session") || is_nvme_over_network(layout, name) {
+    let is_volume = device.contains("/session") || is_nvme_over_network(layout, name);
+    if is_made_of_others || is_hidden || is_volume {
         return Ok(None);
     }
     let Some(size) = text_if_present(layout, &file("size"))? else {

@@ -78,6 +78,34 @@ fn a_disk_whose_size_cannot_be_read_makes_the_disks_unknown() {
 }
 
 #[test]
+fn paths_of_an_nvme_disk_and_devices_made_of_others_are_not_disks() {
+    let path = "/sys/devices/pci0/nvme0/nvme0c0n1";
+    let head = "/sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1";
+    let (_root, layout) = machine(&[
+        (&format!("{path}/size"), "2000\n"),
+        (&format!("{path}/hidden"), "1\n"),
+        (&format!("{head}/size"), "2000\n"),
+        (&format!("{head}/hidden"), "0\n"),
+        ("/sys/devices/virtual/block/zd0/size", "2000\n"),
+        ("/sys/devices/virtual/block/bcache0/size", "2000\n"),
+        ("/sys/block/.keep", ""),
+    ]);
+    for device in [
+        path,
+        head,
+        "/sys/devices/virtual/block/zd0",
+        "/sys/devices/virtual/block/bcache0",
+    ] {
+        let name = device.rsplit('/').next().unwrap();
+        let link = layout.path(&format!("/sys/block/{name}"));
+        symlink(format!("../..{device}"), link).unwrap();
+    }
+    let disks = disks::disks(&layout);
+    let names: Vec<&String> = disks.known().unwrap().iter().map(|it| &it.name).collect();
+    assert_eq!(names, ["nvme0n1"]);
+}
+
+#[test]
 fn a_table_of_sockets_that_cannot_be_read_does_not_say_that_a_port_is_free() {
     let head = "  sl  local_address rem_address\n";
     let (_root, layout) = machine(&[("/proc/net/tcp", head), ("/proc/net/udp", head)]);
