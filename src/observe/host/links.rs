@@ -24,7 +24,12 @@ pub fn links(layout: &Layout) -> Reading<Vec<HostLink>> {
         let links = names
             .iter()
             .filter_map(|name| link(layout, name, vlans.get(name).copied(), &addresses));
-        links.take(MOST).collect()
+        let mut links: Vec<HostLink> = links.collect();
+        // A NIC may have more virtual functions than there is room for; it counts itself.
+        links.sort_by_key(|link| (link.virtual_function, !link.physical));
+        links.truncate(MOST);
+        links.sort_by(|one, other| one.name.cmp(&other.name));
+        links
     });
     read.into()
 }
@@ -38,7 +43,13 @@ fn link(
     let file = |part: &str| format!("/sys/class/net/{name}/{part}");
     let exists = |part: &str| fs::symlink_metadata(layout.path(&file(part))).is_ok();
     let physical = exists("device");
-    if !physical && vlan.is_none() && !exists("bonding") && !exists("bridge") {
+    // Everybody may read this, and only root which VLAN it is.
+    let is_vlan = || {
+        let event = text(layout, &file("uevent")).unwrap_or_default();
+        event.lines().any(|line| line == "DEVTYPE=vlan")
+    };
+    let is_made_of_others = || exists("bonding") || exists("bridge") || is_vlan();
+    if !physical && vlan.is_none() && !is_made_of_others() {
         return None;
     }
     // As a bond's port it shows the bond's address (`fail_over_mac=none` in the kernel's bonding.rst).

@@ -106,6 +106,42 @@ fn paths_of_an_nvme_disk_and_devices_made_of_others_are_not_disks() {
 }
 
 #[test]
+fn a_nic_is_listed_however_many_virtual_functions_come_before_it() {
+    let (_root, layout) = machine(&[]);
+    let nic = |name: &str, last: u32, function: bool| {
+        let file = |part: &str| format!("/sys/class/net/{name}/{part}");
+        let mac = format!("02:00:00:00:{:02x}:{:02x}\n", last >> 8, last & 0xff);
+        bytes(&layout, &file("address"), mac.as_bytes());
+        bytes(&layout, &file("device/vendor"), b"");
+        if function {
+            bytes(&layout, &file("device/physfn/vendor"), b"");
+        }
+    };
+    for number in 0..300 {
+        nic(&format!("ens1v{number}"), number, true);
+    }
+    nic("ens9", 300, false);
+    let links = links::links(&layout);
+    let links = links.known().unwrap();
+    assert!(links.iter().any(|link| link.name == "ens9"));
+    assert!(links.len() < 300 && links.is_sorted_by_key(|link| &link.name));
+}
+
+#[test]
+fn a_vlan_is_a_link_although_only_root_may_read_its_number() {
+    let (_root, layout) = machine(&[
+        ("/sys/class/net/bond0.100/address", "52:54:00:00:00:01\n"),
+        (
+            "/sys/class/net/bond0.100/uevent",
+            "DEVTYPE=vlan\nIFINDEX=9\n",
+        ),
+    ]);
+    let links = links::links(&layout);
+    let links = links.known().unwrap();
+    assert_eq!((links.len(), links[0].vlan), (1, None));
+}
+
+#[test]
 fn a_table_of_sockets_that_cannot_be_read_does_not_say_that_a_port_is_free() {
     let head = "  sl  local_address rem_address\n";
     let (_root, layout) = machine(&[("/proc/net/tcp", head), ("/proc/net/udp", head)]);
