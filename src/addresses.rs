@@ -2,9 +2,25 @@
 
 use std::net::IpAddr;
 
-use nix::ifaddrs::getifaddrs;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::SockaddrStorage;
+
+/// Every address of this machine, with its interface.
+pub(crate) fn interface_addresses() -> nix::Result<Vec<InterfaceAddress>> {
+    let addresses = getifaddrs()?.map(|mut address| {
+        let length = interface_of(&address.interface_name).len();
+        address.interface_name.truncate(length);
+        address
+    });
+    Ok(addresses.collect())
+}
+
+/// The interface of an IPv4 address, which the C library calls by the label of the address: `eth0:1`. The kernel takes no colon in
+/// the name of an interface.
+fn interface_of(label: &str) -> &str {
+    label.split(':').next().unwrap_or(label)
+}
 
 /// Every address that an interface of this machine has.
 pub(crate) fn own_addresses() -> Vec<IpAddr> {
@@ -23,7 +39,7 @@ fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
 
 /// The addresses at which other machines may reach this one, with their interfaces. Empty where the kernel does not answer.
 pub(crate) fn usable_addresses() -> Vec<(IpAddr, String)> {
-    let Ok(interfaces) = getifaddrs() else {
+    let Ok(interfaces) = interface_addresses() else {
         return Vec::new();
     };
     let mut addresses = Vec::new();
@@ -76,6 +92,12 @@ fn of_pods(interface: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_with_a_label_is_one_of_its_interface() {
+        assert_eq!(interface_of("mgmt-br:vip"), "mgmt-br");
+        assert_eq!(interface_of("bond0.100"), "bond0.100");
+    }
 
     #[test]
     fn addresses_that_cannot_be_reached_are_not_shown() {

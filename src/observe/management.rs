@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use sha2::{Digest as _, Sha256};
 use sysinfo::System;
 
+use crate::addresses::interface_addresses;
 use crate::layout::Layout;
 
 /// The interface that Harvester's installer makes.
@@ -38,7 +38,7 @@ pub fn management(layout: &Layout) -> Management {
             ..Management::default()
         };
     }
-    let addresses: Vec<InterfaceAddress> = getifaddrs().map(Iterator::collect).unwrap_or_default();
+    let addresses = interface_addresses().unwrap_or_default();
     let is_there = |name: &str| addresses.iter().any(|one| one.interface_name == name);
     let name = match is_there(HARVESTER) {
         true => Some(HARVESTER.to_owned()),

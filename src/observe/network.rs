@@ -5,11 +5,12 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
-use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::ifaddrs::InterfaceAddress;
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::LinkAddr;
 use windrow_harvester::network::{MacAddress, NetworkLink, OwnNetwork, neighbours};
 
+use crate::addresses::interface_addresses;
 use crate::files::is_missing;
 use crate::layout::Layout;
 
@@ -38,7 +39,7 @@ pub fn has_our_links(layout: &Layout) -> bool {
 
 /// The Ethernet links, and how a packet socket names each.
 pub(super) fn links() -> nix::Result<Vec<(NetworkLink, LinkAddr)>> {
-    let all: Vec<InterfaceAddress> = getifaddrs()?.collect();
+    let all = interface_addresses()?;
     let mut addresses: BTreeMap<&str, Vec<(IpAddr, u8)>> = BTreeMap::new();
     for one in &all {
         let known = addresses.entry(&one.interface_name).or_default();

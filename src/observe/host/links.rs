@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 
-use nix::ifaddrs::getifaddrs;
 use windrow_host::{HostLink, LinkState, Reading};
 
 use super::{is_this_machine, names, number, text};
+use crate::addresses::interface_addresses;
 use crate::layout::Layout;
 
 /// A machine has fewer of these.
@@ -107,7 +107,7 @@ fn state(layout: &Layout, name: &str) -> Result<LinkState, String> {
 
 fn addresses() -> BTreeMap<String, Vec<(IpAddr, u8)>> {
     let mut found: BTreeMap<String, Vec<(IpAddr, u8)>> = BTreeMap::new();
-    for one in getifaddrs().into_iter().flatten() {
+    for one in interface_addresses().unwrap_or_default() {
         let (address, mask) = (one.address.as_ref(), one.netmask.as_ref());
         let v4 = address.and_then(|it| it.as_sockaddr_in()).map(|it| {
             let mask = mask.and_then(|mask| mask.as_sockaddr_in());
