@@ -47,9 +47,11 @@ pub(super) fn identity(layout: &Layout) -> MachineIdentity {
             (false, false) => Reading::unknown("/sys/firmware is not there"),
         },
         hypervisor: hypervisor(layout).into(),
-        kvm: match exists("/dev") {
-            true => Reading::Known(exists("/dev/kvm")),
-            false => Reading::unknown("/dev is not there"),
+        kvm: if exists("/dev/kvm") {
+            Reading::Known(true)
+        } else {
+            // The disk of a machine has no devices.
+            is_this_machine(layout).map(|()| false).into()
         },
     }
 }

@@ -150,3 +150,9 @@ fn a_table_of_sockets_that_cannot_be_read_does_not_say_that_a_port_is_free() {
     unreadable(&layout, "/proc/net/tcp6");
     assert!(listeners(&layout, &wanted).is_err());
 }
+
+#[test]
+fn a_missing_device_for_virtual_machines_is_not_known_of_another_machines_disk() {
+    let (_root, layout) = machine(&[("/dev/null", "")]);
+    assert!(machine::identity(&layout).kvm.known().is_none());
+}
