@@ -76,6 +76,17 @@ pub fn any_answer(answer: &[u8], id: u16) -> Result<(), String> {
     reply(answer, id).map(drop)
 }
 
+/// Is it an answer that was cut, as it was too long for a packet? Then it is asked for again over TCP (RFC 7766). A cut answer may
+/// break off anywhere, so only its header is read.
+pub fn is_truncated(answer: &[u8], id: u16) -> bool {
+    const RESPONSE: u8 = 0x80;
+    const TRUNCATED: u8 = 0x02;
+    let [first, second] = id.to_be_bytes();
+    answer.first_chunk().is_some_and(|[a, b, flags]| {
+        (*a, *b) == (first, second) && flags & RESPONSE != 0 && flags & TRUNCATED != 0
+    })
+}
+
 fn reply(answer: &[u8], id: u16) -> Result<Packet<'_>, String> {
     let packet = Packet::parse(answer)
         .map_err(|error| format!("does not answer as a name server does: {error}"))?;
@@ -133,6 +144,16 @@ mod tests {
         }
         assert!(any_answer(&root, 8).is_err(), "an echo is no answer");
         assert!(any_answer(&answer(&root, RCODE::NoError, None), 9).is_err());
+    }
+
+    #[test]
+    fn a_truncated_answer_is_known_by_its_header() {
+        let question = request(7, "time.example", Ipv4).unwrap();
+        let mut cut = answer(&question, RCODE::NoError, None);
+        assert!(!is_truncated(&cut, 7));
+        cut[2] |= 0x02;
+        assert!(is_truncated(&cut, 7) && is_truncated(&cut[..3], 7));
+        assert!(!is_truncated(&cut, 8) && !is_truncated(&cut[..2], 7));
     }
 
     #[test]

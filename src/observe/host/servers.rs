@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket, lookup_host};
 use tokio::time::timeout;
 use windrow_host::dns::{self, AddressFamily, ROOT};
@@ -22,6 +23,9 @@ const CONNECTING: Duration = Duration::from_secs(5);
 /// Longer answers are cut off.
 const LONGEST: usize = 4096;
 
+/// A resolver asks no more name servers (`MAXNS` in resolv.conf(5)).
+const NAME_SERVERS: usize = 3;
+
 /// The name servers of this machine, as the resolver's configuration names them.
 ///
 /// # Errors
@@ -35,7 +39,8 @@ pub fn configured_name_servers(layout: &Layout) -> Result<Vec<String>, String> {
             .then(|| words.next())?
             .map(str::to_owned)
     };
-    Ok(text.lines().filter_map(server).collect())
+    let servers = text.lines().filter_map(server);
+    Ok(servers.take(NAME_SERVERS).collect())
 }
 
 /// Asks a name server for a name's addresses; none where it does not know the name. The root is no name: there, any answer will do.
@@ -55,9 +60,18 @@ pub async fn ask_name_server(
             _ => dns::addresses(answer, id).map_err(Unanswered::refused),
         }
     };
+    let read_packet = |answer: &[u8]| {
+        if dns::is_truncated(answer, id) && name != ROOT {
+            return Ok(None);
+        }
+        read(answer).map(Some)
+    };
     let addresses = async |family| {
         let question = dns::request(id, name, family).map_err(Unanswered::not_asked)?;
-        ask(server, || question.clone(), read).await
+        match ask(server, || question.clone(), read_packet).await? {
+            Some(addresses) => Ok(addresses),
+            None => read(&ask_over_tcp(server, &question).await?),
+        }
     };
     let found = addresses(AddressFamily::Ipv4).await?;
     match found.is_empty() && name != ROOT {
@@ -65,6 +79,28 @@ pub async fn ask_name_server(
         true => addresses(AddressFamily::Ipv6).await,
         false => Ok(found),
     }
+}
+
+/// Asks a name server for an answer that is too long for a packet.
+async fn ask_over_tcp(server: SocketAddr, question: &[u8]) -> Result<Vec<u8>, Unanswered> {
+    let asked = async {
+        let mut stream = TcpStream::connect(server).await?;
+        let length = u16::try_from(question.len()).map_err(io::Error::other)?;
+        let message = [&length.to_be_bytes(), question].concat();
+        stream.write_all(&message).await?;
+        let length = stream.read_u16().await?;
+        let mut answer = vec![0; length.into()];
+        stream.read_exact(&mut answer).await?;
+        Ok(answer)
+    };
+    let asked = timeout(CONNECTING, asked).await;
+    let answer = asked.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    // It answers, so this does not show that it is silent.
+    answer.map_err(|error: io::Error| {
+        Unanswered::not_asked(format!(
+            "cut its answer for UDP, and cannot be asked over TCP: {error}"
+        ))
+    })
 }
 
 /// Asks a time server how far the clock is behind it, in milliseconds.

@@ -127,6 +127,40 @@ fn a_name_server_answers_refuses_or_stays_silent() {
 }
 
 #[test]
+fn an_answer_that_is_too_long_for_a_packet_is_asked_for_over_tcp() {
+    use std::io::{Read as _, Write as _};
+
+    // Another test may have the same port of the other protocol.
+    let (over_tcp, over_udp) = std::iter::repeat_with(|| {
+        let over_tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let over_udp = UdpSocket::bind(over_tcp.local_addr().unwrap()).ok()?;
+        Some((over_tcp, over_udp))
+    })
+    .find_map(|pair| pair)
+    .unwrap();
+    let address = over_tcp.local_addr().unwrap();
+    let cut = thread::spawn(move || {
+        let mut question = [0; 512];
+        let (length, from) = over_udp.recv_from(&mut question).unwrap();
+        (question[2], question[3]) = (0x83, 0x80);
+        over_udp.send_to(&question[..length], from).unwrap();
+        let (mut stream, _) = over_tcp.accept().unwrap();
+        let mut asked = vec![0; length + 2];
+        stream.read_exact(&mut asked).unwrap();
+        let mut answer = asked.split_off(2);
+        (answer[2], answer[3], answer[7]) = (0x81, 0x80, 1);
+        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
+        let length = u16::try_from(answer.len()).unwrap().to_be_bytes();
+        stream
+            .write_all(&[&length, answer.as_slice()].concat())
+            .unwrap();
+    });
+    let found = wait(ask_name_server(address, "time.example", 7));
+    assert_eq!(found, Ok(vec![std::net::Ipv4Addr::LOCALHOST.into()]));
+    cut.join().unwrap();
+}
+
+#[test]
 fn what_cannot_be_sent_from_here_is_not_the_silence_of_a_server() {
     // The kernel lets no socket broadcast that did not ask to.
     let nowhere = "255.255.255.255:9".parse().unwrap();

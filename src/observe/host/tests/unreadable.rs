@@ -152,6 +152,14 @@ fn a_table_of_sockets_that_cannot_be_read_does_not_say_that_a_port_is_free() {
 }
 
 #[test]
+fn a_resolver_asks_the_first_three_name_servers_only() {
+    let text = "nameserver 10.0.0.1\n".repeat(3) + "nameserver 10.0.0.4\n";
+    let (_root, layout) = machine(&[("/etc/resolv.conf", &text)]);
+    let servers = configured_name_servers(&layout);
+    assert_eq!(servers, Ok(vec!["10.0.0.1".to_owned(); 3]));
+}
+
+#[test]
 fn a_missing_device_for_virtual_machines_is_not_known_of_another_machines_disk() {
     let (_root, layout) = machine(&[("/dev/null", "")]);
     assert!(machine::identity(&layout).kvm.known().is_none());
