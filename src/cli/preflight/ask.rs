@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use windrow_harvester::vip_check::{AddressClaim, VipCheck};
 use windrow_harvester::who_has::waits;
 use windrow_host::minimums::PublishedMinimums;
@@ -30,6 +32,8 @@ use crate::observe::network::{has_default_route, has_our_links};
 use crate::observe::probes::clock_is_synchronised;
 use crate::observe::who_has::{Claims, ask_who_has};
 
+/// How long a measurement of 5 s may take: a disk that hangs ends no write.
+const LONGEST_WRITE: Duration = Duration::from_secs(20);
 /// A cluster of Harvester is joined over HTTPS.
 const HTTPS: u16 = 443;
 /// Why nothing is asked for a node below another root.
@@ -47,13 +51,16 @@ pub(super) fn ask_around(
     let needed: Vec<_> = needed.map(|port| (port.port, port.protocol)).collect();
     let default_route = has_default_route(layout);
     let default_route = default_route.map_err(|(path, why)| plain(&format!("{path}: {why}")));
-    let (fsync, network, clock) = runtime()?.block_on(async {
+    let runtime = runtime()?;
+    let (fsync, network, clock) = runtime.block_on(async {
         tokio::join!(
             measured(args, layout, wanted),
             network(args, layout, wanted, host),
             synchronised(layout)
         )
     });
+    // A disk or a resolver that does not answer keeps its thread.
+    runtime.shutdown_background();
     let surroundings = Surroundings {
         devices: devices(layout, wanted),
         ports: listeners(layout, &needed).into(),
@@ -110,8 +117,16 @@ async fn measured(
         directory.display()
     ));
     let file_system = file_system_of(layout, &directory);
-    let measured = spawn_blocking(move || measure_fsync(&directory, file_system.as_deref())).await;
-    let measured = measured.unwrap_or_else(|error| Err(error.to_string()));
+    let measuring = spawn_blocking(move || measure_fsync(&directory, file_system.as_deref()));
+    let measured = match timeout(LONGEST_WRITE, measuring).await {
+        Ok(measured) => measured.unwrap_or_else(|error| Err(error.to_string())),
+        Err(_) => {
+            let seconds = LONGEST_WRITE.as_secs();
+            Err(format!(
+                "a write has not ended after {seconds} s: is the disk well?"
+            ))
+        }
+    };
     Some(measured.into())
 }
 
