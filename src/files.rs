@@ -221,6 +221,11 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Is something there? If the file system does not answer, it counts as there: an error must not bring another file in its place.
+pub(crate) fn may_be_there(path: &Path) -> bool {
+    path.try_exists().unwrap_or(true)
+}
+
 /// Is nothing there? Also where something above it is no directory.
 pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(

@@ -10,7 +10,7 @@ use windrow_decide::CertificateSource;
 use windrow_model::manifest::sha256_hex;
 
 use super::self_signed;
-use crate::files::{Kept, read_text};
+use crate::files::{Kept, may_be_there, read_text};
 use crate::locked::lock;
 
 /// Where the certificate comes from.
@@ -62,7 +62,7 @@ impl Certificate {
     pub(crate) fn current(&self) -> Result<Arc<ServingCertificate>, String> {
         let mut pairs = self.files.pairs.iter();
         let source = self.files.source;
-        let Some((certificate, key)) = pairs.find(|(certificate, _)| certificate.exists()) else {
+        let Some((certificate, key)) = pairs.find(|(certificate, _)| may_be_there(certificate)) else {
             let configured = (source == CertificateSource::Configured).then(|| self.kept.last());
             return configured.flatten().map_or_else(|| self.own(), Ok);
         };

@@ -1,5 +1,7 @@
 //! Real TLS clients, many clients, slow clients, and certificates and tokens that change.
 
+mod unreadable;
+
 use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
