@@ -10,7 +10,7 @@ use windrow_decide::CertificateSource;
 use windrow_model::manifest::sha256_hex;
 
 use super::self_signed;
-use crate::files::{Kept, may_be_there, read_text};
+use crate::files::{Kept, is_missing, may_be_there, read_bytes, read_text};
 use crate::locked::lock;
 
 /// Where the certificate comes from.
@@ -62,7 +62,8 @@ impl Certificate {
     pub(crate) fn current(&self) -> Result<Arc<ServingCertificate>, String> {
         let mut pairs = self.files.pairs.iter();
         let source = self.files.source;
-        let Some((certificate, key)) = pairs.find(|(certificate, _)| may_be_there(certificate)) else {
+        let Some((certificate, key)) = pairs.find(|(certificate, _)| may_be_there(certificate))
+        else {
             let configured = (source == CertificateSource::Configured).then(|| self.kept.last());
             return configured.flatten().map_or_else(|| self.own(), Ok);
         };
@@ -81,17 +82,11 @@ impl Certificate {
         if let Some(own) = &*own {
             return Ok(own.clone());
         }
-        let path = self.files.own.as_deref();
         let source = CertificateSource::SelfSigned;
-        let kept = path.map_or_else(
-            || Err(String::new()),
-            |path| read_text(path).map_err(|error| error.to_string()),
-        );
-        // One that cannot be used is replaced.
-        let found = match kept.and_then(|pem| serving(source, &pem, &pem)) {
+        let found = match self.kept_own() {
             Ok(found) => found,
-            Err(_) => {
-                let made = self_signed::make(path, &(self.names)())?;
+            Err(place) => {
+                let made = self_signed::make(place, &(self.names)())?;
                 ServingCertificate {
                     note: made.unsaved.map_or_else(String::new, |why| {
                         format!(
@@ -103,6 +98,22 @@ impl Certificate {
             }
         };
         Ok(own.insert(Arc::new(found)).clone())
+    }
+
+    /// The server's own certificate of an earlier start; if there is none, where a new one can be kept, or why nowhere. One that
+    /// cannot be used is replaced. One that cannot be read stays, because readers know it, and a later start may read it.
+    fn kept_own(&self) -> Result<ServingCertificate, Result<&Path, String>> {
+        let Some(path) = self.files.own.as_deref() else {
+            return Err(Err("no directory to keep it in".to_owned()));
+        };
+        match read_bytes(path) {
+            Ok(pem) => {
+                let pem = String::from_utf8_lossy(&pem);
+                serving(CertificateSource::SelfSigned, &pem, &pem).map_err(|_| Ok(path))
+            }
+            Err(error) if is_missing(&error) => Err(Ok(path)),
+            Err(error) => Err(Err(format!("{}: {error}", path.display()))),
+        }
     }
 }
 

@@ -16,20 +16,23 @@ pub(super) struct MadeCertificate {
     pub(super) unsaved: Option<String>,
 }
 
-/// Makes a certificate for these names and addresses, and keeps it in `path`, where there is one.
+/// Makes a certificate for these names and addresses, and keeps it in this place; or why there is none.
 ///
 /// # Errors
 ///
 /// When the machine has no random numbers to give.
-pub(super) fn make(path: Option<&Path>, names: &[String]) -> Result<MadeCertificate, String> {
+pub(super) fn make(
+    place: Result<&Path, String>,
+    names: &[String],
+) -> Result<MadeCertificate, String> {
     let pem = pem(names).map_err(|error| format!("no certificate can be made: {error}"))?;
     let keep = |path: &Path| {
         path.parent().map_or(Ok(()), make_private)?;
         replace(path, pem.as_bytes(), 0o600, Durability::Durable)
     };
-    let unsaved = match path {
-        None => Some("no directory to keep it in".to_owned()),
-        Some(path) => keep(path)
+    let unsaved = match place {
+        Err(why) => Some(why),
+        Ok(path) => keep(path)
             .err()
             .map(|error| format!("{}: {error}", path.display())),
     };

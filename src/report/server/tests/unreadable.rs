@@ -23,3 +23,18 @@ fn while_a_token_cannot_be_read_the_next_file_does_not_take_its_place() {
     let why = token.get().unwrap_err();
     assert!(why.contains("symbolic link"), "{why}");
 }
+
+#[test]
+fn the_own_certificate_is_not_replaced_when_it_cannot_be_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let own = directory.path().join("own.pem");
+    symlink("own.pem", &own).unwrap();
+    let files = CertificateFiles {
+        source: CertificateSource::Rke2,
+        pairs: Vec::new(),
+        own: Some(own.clone()),
+    };
+    let served = Certificate::new(files, without_names()).current().unwrap();
+    assert!(served.note.contains("in memory alone"), "{}", served.note);
+    assert!(own.is_symlink());
+}
