@@ -70,11 +70,24 @@ impl Certificate {
         let now = self
             .kept
             .get(&[certificate, key], || read_pair(source, certificate, key));
-        match (now.or_else(|why| self.kept.last().ok_or(why)), source) {
+        match (now.or_else(|why| self.before(why)), source) {
             // RKE2 is making them. What a person has configured is to be corrected.
             (Err(_), CertificateSource::Rke2) => self.own(),
             (now, _) => now,
         }
+    }
+
+    /// The certificate that was served before, with why the current one is not.
+    fn before(&self, why: String) -> Result<Arc<ServingCertificate>, String> {
+        let Some(last) = self.kept.last() else {
+            return Err(why);
+        };
+        Ok(Arc::new(ServingCertificate {
+            config: last.config.clone(),
+            source: last.source,
+            fingerprint: last.fingerprint.clone(),
+            note: format!("; it was replaced, and the new one cannot be used ({why})"),
+        }))
     }
 
     fn own(&self) -> Result<Arc<ServingCertificate>, String> {

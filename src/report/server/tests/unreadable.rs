@@ -38,3 +38,25 @@ fn the_own_certificate_is_not_replaced_when_it_cannot_be_read() {
     assert!(served.note.contains("in memory alone"), "{}", served.note);
     assert!(own.is_symlink());
 }
+
+#[test]
+fn while_a_new_certificate_is_wrong_the_one_before_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    let authority = Authority::new();
+    authority.issue(directory.path());
+    let files = CertificateFiles {
+        source: CertificateSource::Configured,
+        pairs: vec![(file("serving.crt"), file("serving.key"))],
+        own: None,
+    };
+    let certificate = Certificate::new(files, without_names());
+    let first = certificate.current().unwrap();
+    assert_eq!(first.note, "");
+    write(&file("serving.crt"), "half", 0o644);
+    let still = certificate.current().unwrap();
+    assert_eq!(still.fingerprint, first.fingerprint);
+    assert!(still.note.contains("serving.crt"), "{}", still.note);
+    authority.issue(directory.path());
+    assert_eq!(certificate.current().unwrap().note, "");
+}
