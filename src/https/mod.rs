@@ -140,7 +140,9 @@ pub(crate) async fn serve(
         });
         let (owner, router) = (owner.clone(), router.clone());
         let task = connections.spawn(async move {
-            if let Some(security) = owner.security().await {
+            // A disk that does not answer keeps no place.
+            let security = timeout(bounds.head, owner.security()).await;
+            if let Some(security) = security.ok().flatten() {
                 secure(stream, &open.0, security, router, bounds).await;
             }
         });

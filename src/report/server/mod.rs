@@ -122,7 +122,7 @@ struct StatusService {
     metrics: MetricsSource,
     status: StatusWatch,
     /// Held while the files are read.
-    checking: tokio::sync::Mutex<()>,
+    checking: Arc<tokio::sync::Mutex<()>>,
     /// How it stood at the last report: served how, or why not.
     reported: Mutex<Option<Result<String, String>>>,
     /// The same of `/metrics`.
@@ -158,7 +158,7 @@ impl StatusService {
             settings,
             status: context.status,
             state: context.state,
-            checking: tokio::sync::Mutex::default(),
+            checking: Arc::default(),
             reported: Mutex::new(None),
             metrics_reported: Mutex::new(None),
         })
@@ -185,15 +185,16 @@ impl StatusService {
     /// are read on another thread: a certificate may have to be made, and the disk may be slow, but the daemon's loop
     /// must not wait.
     async fn check_files(self: &Arc<Self>) -> Option<Arc<ServingCertificate>> {
-        // One after the other: what was read last is reported last.
-        let _turn = self.checking.lock().await;
+        // One after the other: what was read last is reported last. If this is cancelled, the turn lasts as long as the reading, so
+        // that a disk that does not answer has one thread and not one for each connection.
+        let turn = self.checking.clone().lock_owned().await;
         let server = self.clone();
         let read = tokio::task::spawn_blocking(move || {
             let scrape_token = server.scrape_token.as_ref().map(Token::get);
             let certificate = server.certificate.current();
-            (server.token.get(), scrape_token, certificate)
+            (server.token.get(), scrape_token, certificate, turn)
         });
-        let (token, scrape_token, certificate) = read.await.ok()?;
+        let (token, scrape_token, certificate, _turn) = read.await.ok()?;
         self.report(&certificate.clone().and_then(|with| token.map(|_| with)));
         if let Some(token) = scrape_token {
             self.report_metrics(token);

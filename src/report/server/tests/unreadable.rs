@@ -60,3 +60,38 @@ fn while_a_new_certificate_is_wrong_the_one_before_says_so() {
     authority.issue(directory.path());
     assert_eq!(certificate.current().unwrap().note, "");
 }
+
+#[tokio::test]
+async fn a_connection_that_is_closed_leaves_no_second_reader_on_a_disk_that_hangs() {
+    let mut served = Served::start().await;
+    served.served_with(CertificateSource::Rke2).await;
+    let (begins, begun) = mpsc::channel();
+    let (answers, answer) = mpsc::channel::<()>();
+    let answer = Mutex::new(answer);
+    let names: Names = Arc::new(move || {
+        begins.send(()).unwrap();
+        let _ = lock(&answer).recv();
+        Vec::new()
+    });
+    let context = ServerContext {
+        metrics: metrics_of(served.service.status.clone()),
+        status: served.service.status.clone(),
+        names,
+        state: served.service.state.clone(),
+    };
+    let mut settings = served.service.settings.clone();
+    settings.certificates.pairs.clear();
+    let service = StatusService::new(settings, context);
+    let connection = tokio::spawn({
+        let service = service.clone();
+        async move { service.check_files().await.is_some() }
+    });
+    let begun = tokio::task::spawn_blocking(move || begun.recv_timeout(DEADLINE));
+    begun.await.unwrap().unwrap();
+    connection.abort();
+    assert!(connection.await.unwrap_err().is_cancelled());
+    assert!(service.checking.try_lock().is_err());
+    drop(answers);
+    let turn = tokio::time::timeout(DEADLINE, service.checking.lock()).await;
+    assert!(turn.is_ok());
+}
