@@ -14,20 +14,23 @@ mod self_signed;
 mod token;
 
 use std::collections::{HashMap, HashSet};
+use std::future::pending;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
@@ -52,6 +55,8 @@ pub(crate) struct ServerBounds {
     pub(crate) head: Duration,
     /// Most lines of a head.
     pub(crate) headers: usize,
+    /// For writing an answer, if a connection has only one.
+    pub(crate) answer: Option<Duration>,
     /// For a whole connection.
     pub(crate) longest: Duration,
     /// May a connection have more than one request?
@@ -179,10 +184,17 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let from = from.clone();
-    let router = router.map_request(move |mut request: http::Request<Incoming>| {
-        request.extensions_mut().insert(from.clone());
-        request
-    });
+    let has_answer = Arc::new(Notify::new());
+    let answered = has_answer.clone();
+    let router = router
+        .map_request(move |mut request: http::Request<Incoming>| {
+            request.extensions_mut().insert(from.clone());
+            request
+        })
+        .map_response(move |response: Response| {
+            answered.notify_one();
+            response
+        });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(bounds.head)
@@ -190,8 +202,20 @@ where
         .max_headers(bounds.headers)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // These errors are the peer's: it went away, or sent something other than HTTP.
-    let _ = timeout(bounds.longest, connection).await;
+    let is_too_slow = async {
+        match bounds.answer {
+            Some(answer) => {
+                has_answer.notified().await;
+                sleep(answer).await;
+            }
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        // Its errors are the peer's: it went away, or sent something other than HTTP.
+        _ = timeout(bounds.longest, connection) => {}
+        () = is_too_slow => {}
+    }
 }
 
 /// The tasks of connections, to close one for another.
@@ -219,6 +243,49 @@ impl ConnectionTasks {
 mod tests {
     use super::*;
     use crate::token_bucket::Rate;
+
+    #[tokio::test]
+    async fn a_peer_that_does_not_read_its_answer_is_cut_off_before_the_connection_ends() {
+        let second = Duration::from_secs(1);
+        let rate = Rate {
+            at_once: 9.0,
+            a_second: 1.0,
+        };
+        let connections = ConnectionBounds {
+            connections: 1,
+            of_one: 1,
+            unproved_of_one: 1,
+            reserved: 0,
+            rate,
+        };
+        let bounds = ServerBounds {
+            connections,
+            head: second * 600,
+            headers: 32,
+            answer: Some(Duration::from_millis(1)),
+            longest: second * 3600,
+            keep_alive: false,
+            pauses: (second, second),
+        };
+        let address = IpAddr::from([10, 0, 0, 1]);
+        let mut limits = ConnectionLimits::new(connections, HashSet::new());
+        let admitted = limits.admit(address.into(), Duration::ZERO).unwrap();
+        let from = PeerConnection {
+            address,
+            id: admitted.id,
+            limits: Arc::new(Mutex::new(limits)),
+        };
+        let long = axum::routing::get(async || "x".repeat(1 << 20));
+        let router = Router::new().route("/", long);
+        let (mut peer, server) = tokio::io::duplex(1024);
+        let request = b"GET / HTTP/1.1\r\n\r\n";
+        tokio::io::AsyncWriteExt::write_all(&mut peer, request)
+            .await
+            .unwrap();
+        let answered = timeout(second * 600, answer(server, &from, router, bounds)).await;
+        assert!(answered.is_ok(), "the connection is kept");
+        drop(peer);
+    }
 
     #[test]
     fn after_a_panic_connections_go_on_to_count() {

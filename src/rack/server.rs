@@ -40,6 +40,7 @@ const BOUNDS: ServerBounds = ServerBounds {
     },
     head: HEAD,
     headers: 48,
+    answer: None,
     // Browsers begin a new one by themselves.
     longest: Duration::from_secs(60 * 60),
     keep_alive: true,

@@ -52,6 +52,7 @@ const BOUNDS: ServerBounds = ServerBounds {
     },
     head: HEAD,
     headers: 32,
+    answer: Some(ANSWER),
     longest: HEAD.saturating_add(LONGEST_WAIT).saturating_add(ANSWER),
     keep_alive: false,
     pauses: PAUSES,
