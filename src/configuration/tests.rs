@@ -397,9 +397,17 @@ fn a_file_that_cannot_be_read_any_more_is_told_from_one_that_is_gone() {
     let known = Configuration::load(&layout);
     let rules = layout.path("/etc/windrow/rules.d");
     fs::remove_dir_all(&rules).unwrap();
-    assert!(Configuration::load(&layout).failure_to_read(&known).is_none());
+    assert!(
+        Configuration::load(&layout)
+            .failure_to_read(&known)
+            .is_none()
+    );
     // A link to itself cannot be listed.
     symlink("rules.d", &rules).unwrap();
     let failure = Configuration::load(&layout);
-    assert!(failure.failure_to_read(&known).is_some(), "{:?}", failure.loaded.errors);
+    assert!(
+        failure.failure_to_read(&known).is_some(),
+        "{:?}",
+        failure.loaded.errors
+    );
 }

@@ -329,7 +329,9 @@ impl Daemon {
         let wake = wake.chain(decision.late_from);
         let wake = wake.chain(self.appearances.next_wake());
         let deadline = wake.min().map(|at| self.clock.instant(at));
-        let look = self.cluster_may_change().then(|| Instant::now() + CLUSTER_LOOK);
+        let look = self
+            .cluster_may_change()
+            .then(|| Instant::now() + CLUSTER_LOOK);
         self.deadline = deadline.into_iter().chain(look).min();
         surprised
     }

@@ -309,3 +309,67 @@ fn is_test(text: &str, name: &str) -> bool {
                 .any(|line| line.contains("test") && line.trim_start().starts_with("#["))
     })
 }
+
+/// A promise of a page, as a row of docs/testing.md quotes it.
+struct Promise {
+    page: PathBuf,
+    text: String,
+    line: usize,
+}
+
+/// The rows `| [PAGE](LINK) | PROMISE | TESTS |` of docs/testing.md.
+fn promises() -> Vec<Promise> {
+    let testing = documents(&["docs/testing.md"]).remove(0);
+    let rows = testing.text.lines().enumerate();
+    let promise = |(at, row): (usize, &str)| {
+        let (link, rest) = row
+            .strip_prefix("| [")?
+            .split_once("](")?
+            .1
+            .split_once(") | ")?;
+        let (text, tests) = rest.rsplit_once(" | ")?;
+        assert!(tests.contains(".rs::"), "names no test: {row}");
+        Some(Promise {
+            page: resolved(&testing.path, link),
+            text: in_plain(text),
+            line: at + 1,
+        })
+    };
+    rows.filter_map(promise).collect()
+}
+
+/// Text without its markup and line breaks.
+fn in_plain(text: &str) -> String {
+    let plain = text.replace(['*', '`'], "");
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_promise_with_a_test_is_on_the_page_that_makes_it() {
+    let promises = promises();
+    assert!(promises.len() > 30, "{}", promises.len());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for Promise { page, text, line } in promises {
+        let page_text = in_plain(&std::fs::read_to_string(root.join(&page)).unwrap());
+        assert!(
+            page_text.contains(&text),
+            "docs/testing.md:{line}: {} does not say: {text}",
+            page.display()
+        );
+    }
+}
+
+#[test]
+fn every_sentence_of_what_windrow_never_does_has_a_test() {
+    let readme = documents(&["README.md"]).remove(0);
+    let (_, section) = readme.text.split_once("## What it never does").unwrap();
+    let mut untested = in_plain(section.split("\n## ").next().unwrap());
+    assert!(untested.len() > 200, "{untested}");
+    for promise in promises() {
+        if promise.page == Path::new("README.md") {
+            untested = untested.replace(&promise.text, "");
+        }
+    }
+    let words: Vec<&str> = untested.split_whitespace().collect();
+    assert_eq!(words, Vec::<&str>::new(), "add a row to docs/testing.md");
+}

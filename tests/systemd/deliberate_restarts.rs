@@ -66,7 +66,10 @@ fn a_start_limit_that_no_failure_reached_lifts_no_hold_and_the_daemon_is_started
     machine.wait_unit(UNIT, "active");
     assert!(is_held(&machine));
     assert_eq!(
-        machine.unit("windrow-failsafe.service", "ExecMainStartTimestampMonotonic"),
+        machine.unit(
+            "windrow-failsafe.service",
+            "ExecMainStartTimestampMonotonic"
+        ),
         "0",
         "the fail-safe itself did not run"
     );

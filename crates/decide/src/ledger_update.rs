@@ -12,9 +12,7 @@ use super::action::Event;
 use super::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::OnFailure;
 use super::observation::MarkerTrouble;
-use super::outcome::{
-    DecisionContext, FileHold, FileOutcome, is_about_read_content, is_unread,
-};
+use super::outcome::{DecisionContext, FileHold, FileOutcome, is_about_read_content, is_unread};
 use super::text;
 use super::why::APPLIED_UNREAD;
 
@@ -116,7 +114,10 @@ struct EntryChange<'a> {
 impl EntryChange<'_> {
     fn next_entry(self, outcome: &FileOutcome) -> Option<LedgerEntry> {
         let now = self.context.now;
-        if let Some(before) = self.before.filter(|entry| is_about_read_content(entry, self.file)) {
+        if let Some(before) = self
+            .before
+            .filter(|entry| is_about_read_content(entry, self.file))
+        {
             return Some(self.entry_of_unread(before, outcome));
         }
         let known = self.before.filter(|entry| entry.digest == self.file.digest);
@@ -247,7 +248,9 @@ impl EntryChange<'_> {
             }
             Cause::Off if held_since.is_some() => "staging is switched off",
             // Nothing was held, so there is nothing to report.
-            Cause::Free | Cause::SamePass | Cause::Escaped | Cause::Elsewhere | Cause::Off => return,
+            Cause::Free | Cause::SamePass | Cause::Escaped | Cause::Elsewhere | Cause::Off => {
+                return;
+            }
         };
         let age = text::age(held_since.unwrap_or(self.context.now), self.context.now);
         self.report(
@@ -315,9 +318,9 @@ impl EntryChange<'_> {
         match known.map(|entry| &entry.state) {
             Some(FileStage::Released { cause } | FileStage::Applied { cause }) => *cause,
             Some(FileStage::Held { code, .. }) if *code == Code::OnceUnconfirmed => Cause::Met,
-            Some(FileStage::Held { .. }) => {
-                known.map_or(Cause::Free, |entry| self.context.cause_of_held(self.file, entry))
-            }
+            Some(FileStage::Held { .. }) => known.map_or(Cause::Free, |entry| {
+                self.context.cause_of_held(self.file, entry)
+            }),
             None => Cause::Free,
         }
     }

@@ -108,7 +108,10 @@ impl Node {
                 error: "Input/output error".to_owned(),
             })),
         });
-        let markers = self.markers.iter().filter(|(path, _)| !cannot_be_read(path));
+        let markers = self
+            .markers
+            .iter()
+            .filter(|(path, _)| !cannot_be_read(path));
         let directory = Directory {
             files: files.chain(unreadable).collect(),
             markers: markers

@@ -39,7 +39,9 @@ impl Daemon {
         }
         let known = Arc::clone(&self.configuration.borrow());
         let mut configuration = loaded.configuration;
-        let failure = configuration.as_ref().and_then(|new| new.failure_to_read(&known));
+        let failure = configuration
+            .as_ref()
+            .and_then(|new| new.failure_to_read(&known));
         if let Some(failure) = failure.map(ToString::to_string) {
             let what = "load the configuration (what was in force stays)";
             let line = Code::ActionFailed.say(&[("what", what), ("error", &failure)]);

@@ -66,10 +66,7 @@ pub(super) async fn run_session(
 }
 
 /// Asks as long as the credential counts.
-async fn ask(
-    session: &Arc<ApiSession>,
-    interests: &watch::Receiver<Interests>,
-) -> SessionResult {
+async fn ask(session: &Arc<ApiSession>, interests: &watch::Receiver<Interests>) -> SessionResult {
     // No watch starts before kube-apiserver answers at all.
     if let Some(end) = until_answered(session).await {
         return SessionResult {
@@ -208,7 +205,10 @@ mod tests {
                 begins
             };
             let (ended, begins) = tokio::join!(session, renewal);
-            assert_eq!(begins, Some(ClusterEvent::SessionBegins { renewed: expected }));
+            assert_eq!(
+                begins,
+                Some(ClusterEvent::SessionBegins { renewed: expected })
+            );
             assert!(matches!(ended.end, SessionEnd::Renewed));
             while seen.try_recv().is_ok() {}
         }

@@ -78,7 +78,10 @@ async fn watch_object(
         }
         pauses.reset_if_held(began.elapsed());
         // Whether the object exists is not known: it may be there in another version or scope.
-        let why = format!("{} is not served in {} any more", kind, resource.api_version);
+        let why = format!(
+            "{} is not served in {} any more",
+            kind, resource.api_version
+        );
         let seen = ObjectSeen::Unknown { why: why.clone() };
         let event = ClusterEvent::Object(object.clone(), seen);
         if session.events.send(event).await.is_err() {
@@ -89,7 +92,9 @@ async fn watch_object(
                 matches!(state, KindState::Served { resource: known, namespaced: scope }
                     if *known == resource && *scope == namespaced)
             });
-            served.map(|state| *state = KindState::Unknown(why)).is_some()
+            served
+                .map(|state| *state = KindState::Unknown(why))
+                .is_some()
         });
         session.kind_gone.notify_one();
         pauses.wait().await;
@@ -149,14 +154,15 @@ async fn until_gone(
     let is_gone = Notify::new();
     let present = |value: Value| ObjectSeen::Present(Arc::new(typed(value, resource)));
     // A list over all namespaces also finds the objects of a kind that has got a namespace.
-    let is_of_other_scope = |value: &Value| {
-        !namespaced && value["metadata"]["namespace"].is_string()
-    };
+    let is_of_other_scope =
+        |value: &Value| !namespaced && value["metadata"]["namespace"].is_string();
     let follow = session.follow(&followed, |change| {
         let seen = match change {
             // The selector leaves one object. A server that ignores the selector is not trusted.
             WatchChange::Listed(objects) => {
-                let mut named = objects.into_iter().filter(|found| name_of(found) == object.name);
+                let mut named = objects
+                    .into_iter()
+                    .filter(|found| name_of(found) == object.name);
                 match named.next() {
                     Some(found) if is_of_other_scope(&found) => {
                         is_gone.notify_one();
@@ -383,7 +389,11 @@ mod tests {
             _ => json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}),
         };
         let is_missing = body["code"] == 404;
-        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let body = if body.is_null() {
+            Vec::new()
+        } else {
+            body.to_string().into_bytes()
+        };
         let mut response = Response::new(Body::from(body));
         if is_missing {
             *response.status_mut() = http::StatusCode::NOT_FOUND;
@@ -415,7 +425,12 @@ mod tests {
                 ..Interests::default()
             };
             let (_wanted, interests) = watch::channel(interests);
-            let work = watch_object(session.clone(), kinds.clone(), object.clone(), Detail::Metadata);
+            let work = watch_object(
+                session.clone(),
+                kinds.clone(),
+                object.clone(),
+                Detail::Metadata,
+            );
             let _watch = SessionTask::start(&session, work);
             let work = discover(session.clone(), kinds, interests);
             let _discovery = SessionTask::start(&session, work);
@@ -425,7 +440,10 @@ mod tests {
                     answers.push(answer);
                 }
             }
-            assert!(!answers.contains(&ObjectSeen::Absent), "{version}: {answers:?}");
+            assert!(
+                !answers.contains(&ObjectSeen::Absent),
+                "{version}: {answers:?}"
+            );
         }
     }
 

@@ -59,7 +59,14 @@ impl StagingState {
                 kept.push(FileChange { path, content });
             }
             let is_known = is_known || is_marker;
-            unread.insert(path, UnreadPath { why, since, is_known });
+            unread.insert(
+                path,
+                UnreadPath {
+                    why,
+                    since,
+                    is_known,
+                },
+            );
         }
         self.keep_below(&unread, &mut kept, &mut markers);
         for path in kept.iter().map(|file| &file.path) {

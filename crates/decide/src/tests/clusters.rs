@@ -143,7 +143,11 @@ fn applied_in_one() -> Node {
 
 #[test]
 fn what_was_known_of_a_former_cluster_lets_nothing_through_while_the_daemon_stays() {
-    for now in [identity("one", Some("e")), identity("two", Some("e")), of_ca("one")] {
+    for now in [
+        identity("one", Some("e")),
+        identity("two", Some("e")),
+        of_ca("one"),
+    ] {
         let mut node = applied_in_one();
         let event = node.state.set_cluster(now.clone());
         assert_eq!(event.unwrap().code, Code::NewCluster);

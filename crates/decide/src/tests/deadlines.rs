@@ -94,7 +94,11 @@ fn without_an_answer_from_the_api_the_blind_deadline_releases_all_but_what_does_
 fn a_file_of_which_nothing_could_be_applied_is_released_too_if_nobody_knows_that() {
     let shop = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
     let web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
-    let files = [("apps.yaml", web), ("w.yaml", WIDGET), ("zz-shop.yaml", shop)];
+    let files = [
+        ("apps.yaml", web),
+        ("w.yaml", WIDGET),
+        ("zz-shop.yaml", shop),
+    ];
     let mut node = Node::new(&files);
     node.tick();
     node.later(29);

@@ -537,7 +537,9 @@ fn a_ledger_that_can_be_read_later_counts_with_what_a_person_ordered_meanwhile()
     let now = node.now;
     let order = |node: &mut Node, path: &str, hold: bool| {
         let (path, manual) = (path.into(), manual(hold, node.now));
-        let ordered = node.state.hold_or_release(&path, &BTreeMap::new(), manual, node.now);
+        let ordered = node
+            .state
+            .hold_or_release(&path, &BTreeMap::new(), manual, node.now);
         ordered.unwrap();
     };
     order(&mut node, "a.yaml", false);

@@ -119,13 +119,23 @@ fn apply_once_is_applied_in_a_cluster_that_does_not_have_it_and_kept_in_one_that
         let mut node = member_without_datastore(false);
         node.tick();
         let mut addons = foldhash::HashMap::default();
-        addons.insert("rke2-canal".into(), Addon { checksum: "c".to_owned(), source: String::new() });
+        addons.insert(
+            "rke2-canal".into(),
+            Addon {
+                checksum: "c".to_owned(),
+                source: String::new(),
+            },
+        );
         addons.extend(addon.map(|addon| ("a".into(), addon)));
         node.state.set_cluster(member(Some("e")));
         let renewed = node.state.interests().renewed;
         node.observe(ClusterEvent::Addons(addons.clone()));
         node.tick();
-        assert_eq!(node.held(), ["a.yaml"], "asked before the cluster was another one");
+        assert_eq!(
+            node.held(),
+            ["a.yaml"],
+            "asked before the cluster was another one"
+        );
         node.observe(ClusterEvent::SessionBegins { renewed });
         node.observe(ClusterEvent::ApiReachable);
         node.observe(ClusterEvent::Addons(addons));
@@ -181,7 +191,9 @@ fn what_answers_from_a_removed_datastore_does_not_count() {
     assert_eq!(answers(&mut node), Code::OnceUnconfirmed);
     node.restart();
     assert_eq!(answers(&mut node), Code::OnceUnconfirmed);
-    node.observe(ClusterEvent::ApiUnreachable { why: "stopped".to_owned() });
+    node.observe(ClusterEvent::ApiUnreachable {
+        why: "stopped".to_owned(),
+    });
     node.state.set_cluster(member(Some("e")));
     node.tick();
     let renewed = node.state.interests().renewed;

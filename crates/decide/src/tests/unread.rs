@@ -189,7 +189,9 @@ fn a_failed_read_is_reported_once_and_a_hold_that_does_no_harm_ends_after_a_whil
         assert!(!lifts_without(&mut node, "a.yaml"), "it may have changed");
     }
     let reported = node.reported_codes();
-    let count = reported.iter().filter(|code| **code == Code::FileUnreadable);
+    let count = reported
+        .iter()
+        .filter(|code| **code == Code::FileUnreadable);
     assert_eq!(count.count(), 1);
     node.later(10);
     assert!(lifts_without(&mut node, "a.yaml"));
