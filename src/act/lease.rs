@@ -22,8 +22,8 @@ const NOTE: &str = "windrow.dev/note";
 
 /// How long a request may take.
 const ANSWER: Duration = Duration::from_secs(10);
-/// A lease that has run out is taken over only when we have seen it unchanged for this long: the clocks of nodes
-/// differ, and may be set. It is as long as the shortest lease counts, and whoever has one renews it sooner.
+/// A lease is taken over only after it was unchanged for as long as it counts, and for at least this long. Only our own
+/// monotonic clock measures that: the clocks of nodes differ, and a holder that restarts kube-apiserver cannot renew.
 const UNMOVED: Duration = Duration::from_secs(60);
 /// It is renewed once this much of a second-by-second trial has passed.
 const RENEW: SignedDuration = SignedDuration::from_secs(15);
@@ -39,8 +39,6 @@ pub struct ClusterLease {
     seconds: i32,
     /// Another holder's lease: its version, and since when we have seen it so.
     seen: Option<(String, Instant)>,
-    /// Had that one run out, by our clock?
-    run_out: bool,
     /// When the write began by which it is ours, since the machine's start.
     renewed: Option<Duration>,
 }
@@ -70,7 +68,6 @@ impl ClusterLease {
             holder,
             seconds: i32::try_from(duration.as_secs()).unwrap_or(i32::MAX),
             seen: None,
-            run_out: false,
             renewed: None,
         }
     }
@@ -78,11 +75,6 @@ impl ClusterLease {
     /// From its next renewal on it counts for this long.
     pub fn count_for(&mut self, duration: Duration) {
         self.seconds = i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
-    }
-
-    /// Has another holder's lease run out when it was last looked at? It can be taken over soon.
-    pub fn is_running_out(&self) -> bool {
-        self.run_out
     }
 
     /// Is it ours for certain, also where this process stood still since it was last renewed?
@@ -125,7 +117,7 @@ impl ClusterLease {
         if ours && self.renewed.is_some() && !due(&spec, now) {
             return Ok(LeaseHolder::Us);
         }
-        if !ours && !holder.is_empty() && !self.may_take_over(&version, &spec, now) {
+        if !ours && !holder.is_empty() && !self.may_take_over(&version, &spec) {
             self.renewed = None;
             return Ok(LeaseHolder::Other(holder));
         }
@@ -226,7 +218,7 @@ impl ClusterLease {
         began: Duration,
         written: Result<T, RequestFailure>,
     ) -> Result<LeaseHolder, String> {
-        (self.seen, self.run_out) = (None, false);
+        self.seen = None;
         match written {
             Ok(_) => {
                 self.renewed = Some(began);
@@ -261,17 +253,13 @@ impl ClusterLease {
         }
     }
 
-    fn may_take_over(&mut self, version: &str, spec: &LeaseSpec, now: Timestamp) -> bool {
+    fn may_take_over(&mut self, version: &str, spec: &LeaseSpec) -> bool {
         let since = match &self.seen {
             Some((known, since)) if known == version => *since,
             _ => Instant::now(),
         };
         self.seen = Some((version.to_owned(), since));
-        let unmoved = since.elapsed();
-        // Unmoved for as long as it counts, it has run out whatever time its holder's clock, or ours, had.
-        self.run_out =
-            has_run_out(spec, now) || counts(spec).is_none_or(|counts| unmoved >= counts);
-        self.run_out && unmoved >= UNMOVED
+        since.elapsed() >= counts(spec).unwrap_or_default().max(UNMOVED)
     }
 }
 
@@ -285,15 +273,6 @@ pub(super) fn since_boot() -> Duration {
 fn counts(spec: &LeaseSpec) -> Option<Duration> {
     let seconds = spec.lease_duration_seconds?;
     Some(Duration::from_secs(seconds.unsigned_abs().into()))
-}
-
-fn has_run_out(spec: &LeaseSpec, now: Timestamp) -> bool {
-    match (&spec.renew_time, spec.lease_duration_seconds) {
-        (Some(MicroTime(renewed)), Some(seconds)) => {
-            now.duration_since(*renewed) > SignedDuration::from_secs(seconds.into())
-        }
-        _ => true,
-    }
 }
 
 fn due(spec: &LeaseSpec, now: Timestamp) -> bool {

@@ -26,68 +26,53 @@ fn holder(store: &ObjectStore) -> Value {
     store.object(PATH)["spec"]["holderIdentity"].clone()
 }
 
-#[test]
-fn a_lease_that_runs_is_left_to_its_holder_and_one_that_ran_out_only_after_a_look_of_our_own() {
-    let theirs = lease("node1").spec(None, at(1000));
+/// Has another server's lease been unchanged for long enough, after so many seconds?
+fn takes_over(theirs: &LeaseSpec, unchanged: u64) -> bool {
     let mut ours = lease("node2");
-    assert!(!has_run_out(&theirs, at(1060)));
-    assert!(has_run_out(&theirs, at(1061)));
-    assert!(!ours.may_take_over("7", &theirs, at(1030)));
-    assert!(!ours.is_running_out());
-    // It has run out by our clock, which may be wrong. On first sight it is not taken over.
-    assert!(!ours.may_take_over("7", &theirs, at(2000)));
-    assert!(ours.is_running_out());
-    let seen = ours.seen.clone();
-    assert!(!ours.may_take_over("7", &theirs, at(2001)), "at once");
-    assert_eq!(ours.seen, seen);
-    assert!(!ours.may_take_over("8", &theirs, at(2000)), "it moved");
-    assert_ne!(ours.seen, seen);
+    let seen = Instant::now().checked_sub(Duration::from_secs(unchanged));
+    ours.seen = Some(("7".to_owned(), seen.unwrap()));
+    let takes = ours.may_take_over("7", theirs);
+    assert!(!ours.may_take_over("8", theirs), "it was renewed just now");
+    takes
 }
 
 #[test]
-fn a_lease_that_ran_out_is_taken_over_when_it_did_not_move_for_long_enough() {
+fn a_lease_is_taken_over_after_it_was_unchanged_for_as_long_as_it_counts() {
     let mut theirs = lease("node1");
-    theirs.count_for(Duration::from_secs(120));
+    theirs.count_for(Duration::from_secs(1800));
     let theirs = theirs.spec(None, at(1000));
-    let mut ours = lease("node2");
-    let long_ago = Instant::now().checked_sub(UNMOVED).unwrap();
-    ours.seen = Some(("7".to_owned(), long_ago));
-    assert!(!ours.may_take_over("7", &theirs, at(1010)), "it runs");
-    assert!(ours.may_take_over("7", &theirs, at(2000)));
-    assert!(!ours.may_take_over("8", &theirs, at(2000)), "it moved");
-    assert!(!ours.may_take_over("8", &theirs, at(2000)), "just now");
+    assert!(!takes_over(&theirs, 61) && !takes_over(&theirs, 1799));
+    assert!(takes_over(&theirs, 1800));
 }
 
 #[test]
-fn a_lease_renewed_by_a_clock_of_another_year_runs_out_once_it_did_not_move_for_as_long_as_it_counts()
- {
-    let mut theirs = lease("node1");
-    theirs.count_for(Duration::from_secs(120));
-    let theirs = theirs.spec(None, at(1_000_000_000));
-    let mut ours = lease("node2");
-    for (unmoved, takes) in [(60, false), (120, true)] {
-        let seen = Instant::now()
-            .checked_sub(Duration::from_secs(unmoved))
-            .unwrap();
-        ours.seen = Some(("7".to_owned(), seen));
-        assert_eq!(
-            ours.may_take_over("7", &theirs, at(1000)),
-            takes,
-            "{unmoved}"
-        );
-        assert_eq!(ours.is_running_out(), takes, "{unmoved}");
+fn a_short_lease_and_one_without_a_duration_are_left_alone_for_a_minute() {
+    let mut short = lease("node1");
+    short.count_for(Duration::from_secs(1));
+    let mut without = lease("node1").spec(None, at(1000));
+    without.lease_duration_seconds = None;
+    for theirs in [short.spec(None, at(1000)), without] {
+        assert!(!takes_over(&theirs, 59));
+        assert!(takes_over(&theirs, 60));
     }
 }
 
-#[test]
-fn by_a_clock_that_is_ahead_no_lease_is_taken_over_that_its_holder_renews() {
-    let theirs = lease("node1").spec(None, at(1000));
+#[tokio::test]
+async fn a_clock_that_is_ahead_takes_no_lease_from_its_holder() {
+    let store = ObjectStore::default();
+    let mut theirs = lease("node1");
+    theirs.count_for(Duration::from_secs(1800));
+    theirs.take(&store.client(), at(1000)).await.unwrap();
     let mut ours = lease("node2");
-    // Its holder renews each 20 s, and an answer may take 10 s.
-    let seen = Instant::now().checked_sub(Duration::from_secs(50)).unwrap();
-    ours.seen = Some(("7".to_owned(), seen));
-    assert!(!ours.may_take_over("7", &theirs, at(9000)));
-    assert!(!ours.may_take_over("8", &theirs, at(9000)));
+    let two_hours_ahead = at(1061 + 7200);
+    let first = ours.take(&store.client(), two_hours_ahead).await;
+    assert_eq!(first, Ok(held_by("node1")));
+    // Its holder restarts kube-apiserver, and does not renew it for a minute.
+    ours.seen = ours
+        .seen
+        .map(|(version, since)| (version, since.checked_sub(Duration::from_secs(61)).unwrap()));
+    let second = ours.take(&store.client(), two_hours_ahead).await;
+    assert_eq!(second, Ok(held_by("node1")));
 }
 
 #[test]

@@ -150,7 +150,7 @@ impl Diagnoser {
         }
         let longest = settings.diagnosis.interval;
         let pause = match status.readiness {
-            _ if self.known.is_undecided() || self.turns.is_running_out() => longest / SOONER,
+            _ if self.known.is_undecided() => longest / SOONER,
             Readiness::Ready => longest,
             _ => (longest / SOONER)
                 .saturating_mul(1 << self.quiet.min(SOONER))

@@ -94,13 +94,6 @@ impl LookTurns {
         self.is_ours
     }
 
-    /// Has the lease of another server run out? Then it is to be taken over soon.
-    pub(super) fn is_running_out(&self) -> bool {
-        self.lease
-            .as_ref()
-            .is_some_and(ClusterLease::is_running_out)
-    }
-
     /// Whose turn is it?
     pub(super) async fn take(
         &mut self,

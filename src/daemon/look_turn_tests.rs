@@ -151,7 +151,7 @@ async fn a_server_that_cannot_have_the_lease_looks_as_if_it_were_alone() {
 }
 
 #[tokio::test]
-async fn whoever_stops_leaves_the_turn_to_the_next_and_a_lease_that_ran_out_is_looked_at_soon() {
+async fn a_server_that_stops_leaves_the_turn_to_the_next() {
     let store = ObjectStore::default();
     let (mut first, mut second) = (Server::new("a"), Server::new("b"));
     first.take(&store, &basis()).await;
@@ -161,7 +161,6 @@ async fn whoever_stops_leaves_the_turn_to_the_next_and_a_lease_that_ran_out_is_l
         .leave(&client, &basis(), counted("it waits"))
         .await;
     assert_ne!(second.take(&store, &basis()).await, LookTurn::Ours);
-    assert!(!second.turns.is_running_out());
 
     // Its holder is gone without a word.
     let mut lease = store.object(LEASE);
@@ -172,13 +171,12 @@ async fn whoever_stops_leaves_the_turn_to_the_next_and_a_lease_that_ran_out_is_l
         LookTurn::Ours,
         "clocks differ"
     );
-    assert!(second.turns.is_running_out());
 
     // It says that it goes.
     first.turns.give_up(&client).await;
     assert!(!first.turns.is_ours());
     assert_eq!(second.take(&store, &basis()).await, LookTurn::Ours);
-    assert!(second.turns.is_ours() && !second.turns.is_running_out());
+    assert!(second.turns.is_ours());
     // Nobody gives up what another has.
     first.turns.give_up(&client).await;
     assert_ne!(store.object(LEASE)["spec"]["holderIdentity"], Value::Null);
