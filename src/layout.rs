@@ -89,9 +89,15 @@ impl Layout {
         self.data_dir.join("server/db/etcd/name")
     }
 
-    /// The admin kubeconfig of a server node.
-    pub fn admin_kubeconfig(&self) -> PathBuf {
+    /// Where RKE2 writes the admin kubeconfig if its configuration does not say otherwise. To use one, ask
+    /// [`admin_kubeconfig`](crate::observe::rke2::admin_kubeconfig).
+    pub fn default_kubeconfig(&self) -> PathBuf {
         self.path("/etc/rancher/rke2/rke2.yaml")
+    }
+
+    /// The admin kubeconfig that RKE2 itself uses. Every server has it (k3s `pkg/daemons/control/deps/deps.go`).
+    pub fn own_admin_kubeconfig(&self) -> PathBuf {
+        self.data_dir.join("server/cred/admin.kubeconfig")
     }
 
     /// RKE2's configuration drop-ins.

@@ -17,6 +17,7 @@ use crate::apiserver::ApiServer;
 use crate::kubeconfig::KubeconfigFiles;
 use crate::layout::Layout;
 use crate::observe::objects::{LARGEST, Room, ask_by_name, reach, saved, saved_in};
+use crate::observe::rke2::admin_kubeconfig;
 
 /// Where a cluster's objects come from.
 #[derive(Debug, Clone, clap::Args)]
@@ -83,7 +84,7 @@ impl ClusterArgs {
 
 /// RKE2's own; where that is not there to be read, as on a workstation, the file in which kubectl looks.
 fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
-    let own = layout.admin_kubeconfig();
+    let own = admin_kubeconfig(layout);
     let can_be_read = |path: &Path| File::open(path).is_ok();
     if layout.is_this_machine()
         && !can_be_read(&own)

@@ -34,6 +34,7 @@ use crate::files::{Durability, replace};
 use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::observe::probes::{self, Endpoints, ProbeContext};
+use crate::observe::rke2::{FindKubeconfig, admin_kubeconfig};
 use crate::observe::{appearances, cluster};
 use crate::printable::shell_word;
 use crate::report::journal;
@@ -94,9 +95,12 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     let signals = DaemonSignals::listen()?;
     let (link, events, interests) = link();
     let configuration = Configuration::load(&layout);
-    let kubeconfig = configuration.root().admin_kubeconfig();
     let probed = configuration.layout().clone();
     let (publish, configured) = watch::channel(Arc::new(configuration));
+    let kubeconfig: FindKubeconfig = Arc::new({
+        let configured = configured.clone();
+        move || admin_kubeconfig(configured.borrow().layout())
+    });
     let api = ApiServer::on(&layout);
     let (view, gates) = watch::channel(None);
     let gate_controller =

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
@@ -118,7 +119,7 @@ async fn after_an_hour_without_anything_new_every_watch_is_closed_until_somethin
     let (mut watch, (wanted, seen)) = AppearanceWatch::new();
     let look = tokio::spawn(appearances::watch(
         ApiServer::new(),
-        kubeconfig,
+        Arc::new(move || kubeconfig.clone()),
         wanted,
         seen,
     ));

@@ -38,6 +38,7 @@ use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::objects::reach;
 use crate::observe::platform;
+use crate::observe::rke2::admin_kubeconfig;
 use crate::report::journal;
 use crate::report::publish::StatusWatch;
 
@@ -163,7 +164,7 @@ impl Diagnoser {
     async fn diagnose(&mut self, configuration: &Configuration, rules: &[FindingRule]) {
         let (settings, layout) = (configuration.settings(), configuration.layout());
         let own = self.own_node(layout).await;
-        let Ok(client) = reach(&self.api, &layout.admin_kubeconfig()).await else {
+        let Ok(client) = reach(&self.api, &admin_kubeconfig(layout)).await else {
             // Probes report that kube-apiserver does not answer. The node's own files may say why.
             return self.report(look_at_own(&own, &Objects::default(), (self.now)()));
         };
@@ -198,7 +199,7 @@ impl Diagnoser {
     /// Another server may look from now on.
     async fn give_up_turn(&mut self, layout: &Layout) {
         if self.turns.is_ours()
-            && let Ok(client) = reach(&self.api, &layout.admin_kubeconfig()).await
+            && let Ok(client) = reach(&self.api, &admin_kubeconfig(layout)).await
         {
             self.turns.give_up(&client).await;
         }
@@ -274,7 +275,7 @@ fn rules_in_force(configuration: &Configuration) -> Vec<FindingRule> {
 
 /// Only a server has the admin's credential. While the role is unknown, the credential decides.
 fn may_ask(root: &Layout, role: NodeRole) -> bool {
-    role.serves_api() || (role == NodeRole::Unknown && is_file(&root.admin_kubeconfig()))
+    role.serves_api() || (role == NodeRole::Unknown && is_file(&admin_kubeconfig(root)))
 }
 
 fn is_file(path: &Path) -> bool {
@@ -445,7 +446,7 @@ mod tests {
         assert!(!may_ask(&layout, NodeRole::Witness));
         assert!(may_ask(&layout, NodeRole::JoinedServer));
         assert!(!may_ask(&layout, NodeRole::Unknown));
-        let path = layout.admin_kubeconfig();
+        let path = layout.default_kubeconfig();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "{}").unwrap();
         assert!(may_ask(&layout, NodeRole::Unknown));

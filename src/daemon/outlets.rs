@@ -18,6 +18,7 @@ use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::probes::{ProbeContext, role_and_name};
 use crate::observe::process::own_usage;
+use crate::observe::rke2::admin_kubeconfig;
 use crate::orders::holds::{self, FileOutcome, Order, OrderRefused, Which};
 use crate::report::cluster::{self, NodeOutletSwitches, NodeWriter};
 use crate::report::dbus::{self, AgentHandler, ManualVerb};
@@ -119,7 +120,7 @@ impl cluster::NodeOutletContext for NodeDesk {
                 // The kubelet's own credential shows the Node's name.
                 node: kubeconfig::node_name(&own).unwrap_or(name),
                 kubeconfig: match role.serves_api() {
-                    true => layout.admin_kubeconfig(),
+                    true => admin_kubeconfig(&layout),
                     false => own,
                 },
             }

@@ -1,15 +1,16 @@
 //! RKE2 on the disk: its configuration files, and the version that will start.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_gates::{ResolvedVersion, VersionCandidates, resolve};
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::yaml;
-use windrow_plan::rke2::KubeletFiles;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read, merge};
+use windrow_plan::rke2::{KubeletFiles, write_kubeconfig};
 
 use super::rke2_binary::{binary, version_inside};
 use crate::files::read_text;
@@ -124,6 +125,31 @@ pub fn config_and_kubelet_files(layout: &Layout) -> FoundConfigFiles {
     }
     found
 }
+
+/// The admin kubeconfig of a server: the one that RKE2 is asked to write, or else the one that it uses itself. The first
+/// can be in a home directory, which the unit's sandbox hides.
+pub fn admin_kubeconfig(layout: &Layout) -> PathBuf {
+    // RKE2 has changed into this directory before it reads a relative path (k3s `pkg/server/server.go`).
+    let base = layout.data_dir().join("server");
+    let written = match write_kubeconfig(&config_files(layout).files) {
+        Some(item) if item.text.starts_with('/') => layout.path(&item.text),
+        Some(item) => base.join(&item.text),
+        None => layout.default_kubeconfig(),
+    };
+    let own = layout.own_admin_kubeconfig();
+    let can_be_read = |path: &Path| {
+        let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+        is_file && layout.is_on_it(path) && File::open(path).is_ok()
+    };
+    if !can_be_read(&written) && can_be_read(&own) {
+        own
+    } else {
+        written
+    }
+}
+
+/// Finds the kubeconfig to use now. A first boot makes it late, and a configuration can move it.
+pub type FindKubeconfig = Arc<dyn Fn() -> PathBuf + Send + Sync>;
 
 /// Which version will start, by what was found.
 pub fn resolved(found: &VersionCandidates) -> ResolvedVersion {
@@ -271,6 +297,34 @@ mod tests {
         let programs = "/var/lib/rancher/rke2/data/v1.35.6-rke2r1-0a1b2c3d/bin";
         std::os::unix::fs::symlink(programs, layout.data_dir().join("bin")).unwrap();
         assert_eq!(unpacked(&layout), Some("v1.35.6-rke2r1".to_owned()));
+    }
+
+    #[test]
+    fn the_admin_kubeconfig_is_the_written_one_or_else_rke2s_own() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let write = |path: &Path, text: &str| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let (default, own) = (layout.default_kubeconfig(), layout.own_admin_kubeconfig());
+        assert_eq!(admin_kubeconfig(&layout), default, "nothing is there yet");
+        write(&own, "{}");
+        assert_eq!(admin_kubeconfig(&layout), own);
+        write(&default, "{}");
+        assert_eq!(admin_kubeconfig(&layout), default);
+        let config = layout.path("/etc/rancher/rke2/config.yaml");
+        write(&config, "write-kubeconfig: /root/kube.yaml");
+        assert_eq!(admin_kubeconfig(&layout), own, "the old default does not count");
+        write(&layout.path("/root/kube.yaml"), "{}");
+        assert_eq!(admin_kubeconfig(&layout), layout.path("/root/kube.yaml"));
+        write(&config, "write-kubeconfig: kube.yaml");
+        let relative = layout.data_dir().join("server/kube.yaml");
+        write(&relative, "{}");
+        assert_eq!(admin_kubeconfig(&layout), relative);
+        fs::remove_file(&own).unwrap();
+        fs::remove_file(&relative).unwrap();
+        assert_eq!(admin_kubeconfig(&layout), relative, "it is still to come");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Level 4: what is watched, on the real kube-apiserver.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use support::cluster::{Cluster, Spec, Who};
@@ -47,7 +48,8 @@ async fn what_is_wanted_again_is_told_again_though_nobody_saw_that_it_was_not_wa
     let (interests, wants) = watch::channel(wanted.clone());
     let (events, mut heard) = mpsc::channel(64);
     let kubeconfig = cluster.kubeconfig(Who::Admin);
-    let observing = tokio::spawn(observe(ApiServer::new(), kubeconfig, wants, events));
+    let find = Arc::new(move || kubeconfig.clone());
+    let observing = tokio::spawn(observe(ApiServer::new(), find, wants, events));
     told(&mut heard).await;
     // Whoever watches sees the last of these alone.
     interests.send_replace(Interests::default());

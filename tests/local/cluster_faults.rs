@@ -423,3 +423,29 @@ fn no_command_that_its_kubeconfig_names_is_run_by_the_daemon() {
     node.write(KUBECONFIG, &text);
     recovers(&daemon, &node, "first");
 }
+
+#[test]
+fn a_server_whose_kubeconfig_is_written_elsewhere_is_asked_too() {
+    let server = ApiServer::start();
+    server.put("configmaps", "web", config_map());
+    let places: [(&str, &str); 2] = [
+        ("/srv/kube.yaml", "the configured path"),
+        (
+            "/var/lib/rancher/rke2/server/cred/admin.kubeconfig",
+            "RKE2's own, if the sandbox hides the configured path",
+        ),
+    ];
+    for (path, what) in places {
+        let node = node(&["web"], &server);
+        fs::remove_file(node.path(KUBECONFIG)).unwrap();
+        node.write(
+            "/etc/rancher/rke2/config.yaml",
+            "write-kubeconfig: /srv/kube.yaml\nwrite-kubeconfig-mode: '0600'\n",
+        );
+        let daemon = node.ready();
+        assert!(node.is_marked("web.yaml"), "{what}");
+        // RKE2 writes it during its start.
+        node.write(path, &server.kubeconfig("first"));
+        recovers(&daemon, &node, "web");
+    }
+}

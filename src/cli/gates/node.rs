@@ -11,7 +11,7 @@ use crate::apiserver::ApiServer;
 use crate::cli::{Context, Exit};
 use crate::layout::Layout;
 use crate::observe::effect;
-use crate::observe::rke2::{candidates, resolved};
+use crate::observe::rke2::{admin_kubeconfig, candidates, resolved};
 use crate::render::GatesReport;
 
 use super::inputs::GateInputs;
@@ -34,7 +34,7 @@ pub(super) fn observe(
     report: &mut GatesReport,
 ) -> anyhow::Result<()> {
     let layout = context.layout.clone().with_data_dir(data_dir);
-    let kubeconfig = layout.admin_kubeconfig();
+    let kubeconfig = admin_kubeconfig(&layout);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -37,6 +37,7 @@ use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
 use crate::observe::requests::{SpooledRequest, read_spool};
+use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::{RKE2_UNITS, Systemd};
 use crate::observe::upgrade::upgrade;
 use crate::orders::spool::spools;
@@ -151,7 +152,7 @@ impl GateController {
         }
         self.upgrades = Some(Instant::now());
         let layout = configuration.layout();
-        let kubeconfig = layout.admin_kubeconfig();
+        let kubeconfig = admin_kubeconfig(layout);
         let component = Component::KubeApiserver;
         let Ok(client) = effect::client(&self.api, &kubeconfig, component).await else {
             return false;

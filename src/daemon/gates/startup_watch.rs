@@ -20,7 +20,7 @@ use crate::act::{StateFile, read_drop_in, remember_refused};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
-use crate::observe::rke2::{candidates_on_disk, resolved};
+use crate::observe::rke2::{admin_kubeconfig, candidates_on_disk, resolved};
 use crate::observe::systemd::{RKE2_AGENT, RKE2_SERVER, Systemd};
 use crate::report::journal;
 
@@ -92,7 +92,7 @@ impl StartupWatch {
         let configuration = Arc::clone(&self.configured.borrow());
         let layout = configuration.layout();
         let component = Component::KubeApiserver;
-        let ready = match effect::client(&self.api, &layout.admin_kubeconfig(), component).await {
+        let ready = match effect::client(&self.api, &admin_kubeconfig(layout), component).await {
             Ok(client) => effect::ready(&client).await.is_ok(),
             Err(_) => false,
         };

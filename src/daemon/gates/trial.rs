@@ -29,6 +29,7 @@ use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::effect;
+use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::{RKE2_SERVER, Systemd, Unit};
 use crate::report::journal;
 
@@ -449,7 +450,7 @@ fn starts_of(trial: &Trial, layout: &Layout) -> Option<TrialStarts> {
 
 /// The version that kube-apiserver reports, as [`version_text`] writes it.
 async fn version_that_runs(api: &ApiServer, layout: &Layout) -> Option<String> {
-    let client = effect::client(api, &layout.admin_kubeconfig(), Component::KubeApiserver).await;
+    let client = effect::client(api, &admin_kubeconfig(layout), Component::KubeApiserver).await;
     let version = client.ok()?.apiserver_version().await.ok()?.git_version;
     let version = version.parse().ok()?;
     Some(version_text(&TargetVersion::Known(version)))

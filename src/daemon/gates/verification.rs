@@ -10,6 +10,7 @@ use windrow_gates::{Component, ComponentRefusal, GateRequest, ObservedGates, lis
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
 use crate::observe::effect;
+use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::Unit;
 
 /// How long to wait for the other components, which start after kube-apiserver.
@@ -137,7 +138,7 @@ impl Verification<'_> {
     async fn apiserver(&self) -> VerificationResult {
         let component = Component::KubeApiserver;
         let client =
-            match effect::client(self.api, &self.layout.admin_kubeconfig(), component).await {
+            match effect::client(self.api, &admin_kubeconfig(self.layout), component).await {
                 Ok(client) => client,
                 Err(why) => return VerificationResult::not_yet(why),
             };
@@ -197,7 +198,7 @@ impl Verification<'_> {
     }
 
     async fn component(&self, component: Component, gates: &[GateRequest]) -> Result<(), Unseen> {
-        let client = effect::client(self.api, &self.layout.admin_kubeconfig(), component)
+        let client = effect::client(self.api, &admin_kubeconfig(self.layout), component)
             .await
             .map_err(Unseen::Unknown)?;
         let observed = effect::observed(&client).await.map_err(Unseen::Unknown)?;

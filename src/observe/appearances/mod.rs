@@ -16,7 +16,6 @@ pub(crate) mod requests;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -28,6 +27,7 @@ use self::definitions::NewDefinitions;
 use self::follow::{FollowedKind, WATCHED};
 use crate::apiserver::{ApiServer, Connection, answer};
 use crate::backoff::Backoff;
+use crate::observe::rke2::FindKubeconfig;
 
 /// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,14 +68,14 @@ pub type Sightings = mpsc::Sender<Vec<Sighting>>;
 /// How a kind's requests get to kube-apiserver, and where what they show goes.
 struct Source {
     api: ApiServer,
-    kubeconfig: PathBuf,
+    kubeconfig: FindKubeconfig,
     sightings: Sightings,
 }
 
 impl Source {
     /// The connection as the credential is now.
     async fn connection(&self) -> Result<Connection, String> {
-        self.api.connection(&self.kubeconfig).await
+        self.api.connection(&(self.kubeconfig)()).await
     }
 
     /// False when the receiver is gone.
@@ -87,7 +87,7 @@ impl Source {
 /// Looks while that is wanted, until nobody wants to know any more.
 pub async fn watch(
     api: ApiServer,
-    kubeconfig: PathBuf,
+    kubeconfig: FindKubeconfig,
     mut wanted: watch::Receiver<bool>,
     sightings: Sightings,
 ) {

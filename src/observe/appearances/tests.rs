@@ -182,7 +182,7 @@ pub(super) fn source(
     let api = ApiServer::new();
     let source = Source {
         api,
-        kubeconfig,
+        kubeconfig: std::sync::Arc::new(move || kubeconfig.clone()),
         sightings,
     };
     (source, seen)

@@ -18,7 +18,7 @@ mod follow;
 mod interests;
 mod session;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -29,12 +29,13 @@ use windrow_decide::{ClusterEvent, Interests};
 use self::connect::SessionEnd;
 use crate::apiserver::{ApiServer, Connection};
 use crate::backoff::Backoff;
+use crate::observe::rke2::FindKubeconfig;
 
 /// Observes until the receiver of the events is gone, or until a watch panics: its objects would keep their last state
 /// without any event to say so.
 pub async fn observe(
     api: ApiServer,
-    kubeconfig: PathBuf,
+    kubeconfig: FindKubeconfig,
     interests: watch::Receiver<Interests>,
     events: mpsc::Sender<ClusterEvent>,
 ) {
@@ -42,7 +43,8 @@ pub async fn observe(
     // The trouble that the last event reported, while it lasts.
     let mut reported = None;
     while !events.is_closed() {
-        let trouble = match connection(&api, &kubeconfig).await {
+        let file = kubeconfig();
+        let trouble = match connection(&api, &file).await {
             Ok(connection) => {
                 let ended = connect::run_session(connection, &interests, &events).await;
                 if ended.answered {
@@ -58,10 +60,7 @@ pub async fn observe(
                         continue;
                     }
                     SessionEnd::Refused => ClusterEvent::CredentialRefused {
-                        why: format!(
-                            "it refuses the credential of {} (401)",
-                            kubeconfig.display()
-                        ),
+                        why: format!("it refuses the credential of {} (401)", file.display()),
                     },
                 }
             }

@@ -15,6 +15,7 @@ use crate::apiserver::{
 };
 use crate::archive::objects_path;
 use crate::kubeconfig;
+use crate::observe::rke2::admin_kubeconfig;
 
 /// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -147,7 +148,7 @@ impl ListedKind {
 pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
     collection.report_progress("the cluster");
     let layout = &collection.wanted.layout;
-    let (admin, own) = (layout.admin_kubeconfig(), layout.kubelet_kubeconfig());
+    let (admin, own) = (admin_kubeconfig(layout), layout.kubelet_kubeconfig());
     let Some((client, node)) = credential(api, collection, admin, own).await else {
         return;
     };

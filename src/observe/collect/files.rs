@@ -119,7 +119,11 @@ fn learn(collection: &mut Collection<'_>) {
             collection.into.learner.secret(password);
         }
     }
-    for path in [layout.admin_kubeconfig(), layout.kubelet_kubeconfig()] {
+    for path in [
+        rke2::admin_kubeconfig(layout),
+        layout.default_kubeconfig(),
+        layout.kubelet_kubeconfig(),
+    ] {
         if let Ok(text) = read_text(&path)
             && let Ok(Some(node)) = yaml::parse(&text, 1, &ReadLimits::default())
         {

@@ -9,6 +9,7 @@ use windrow_plan::readiness::node::ProbeOutcome;
 use super::current_layout::CurrentLayout;
 pub(super) use super::requests::{Ask, Credential, NamespacedName, object_path};
 use crate::apiserver::{self, ApiServer, LONGEST, Reply, RequestFailure};
+use crate::observe::rke2::admin_kubeconfig;
 
 /// Asks kube-apiserver with the credentials of the node.
 pub(super) struct Kubernetes {
@@ -48,7 +49,7 @@ impl Kubernetes {
     fn kubeconfig(&self, credential: Credential) -> PathBuf {
         let layout = self.layout.get();
         match credential {
-            Credential::Admin => layout.admin_kubeconfig(),
+            Credential::Admin => admin_kubeconfig(&layout),
             Credential::Node => layout.kubelet_kubeconfig(),
         }
     }

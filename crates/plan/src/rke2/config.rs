@@ -1,7 +1,7 @@
 //! RKE2's `config.yaml` and `config.yaml.d`, merged as RKE2 merges them.
 //!
 //! Pure: names and texts of files come in. Only the lists of component arguments (`…-arg`) are kept (and
-//! the data directory, `data_dir` beside this module); every other value is dropped as it is read, so that tokens cannot reach any output. The rules are
+//! paths, in the module `paths`); every other value is dropped as it is read, so that tokens cannot reach any output. The rules are
 //! those of `k3s pkg/configfilearg/parser.go`: config.yaml first, then the drop-ins in byte order; a
 //! plain key replaces what came before, `key+` appends to it, and a later plain key wipes earlier
 //! appends too.

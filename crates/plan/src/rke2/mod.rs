@@ -2,13 +2,13 @@
 
 mod chart_selections;
 pub mod config;
-mod data_dir;
 mod kubelet;
+mod paths;
 mod service_ranges;
 
 pub use chart_selections::{ChartSelections, chart_selections};
-pub use data_dir::data_dir;
 pub use kubelet::KubeletFiles;
+pub use paths::{data_dir, write_kubeconfig};
 pub use service_ranges::{Network, ServiceRanges, service_ranges};
 
 use windrow_model::manifest::ManifestPath;

@@ -9,6 +9,7 @@ use super::{TRY_AGAIN, TrialDriver, TrialSite};
 use crate::act::{ClusterLease, LeaseHolder};
 use crate::observe::effect;
 use crate::observe::management::lease_holder;
+use crate::observe::rke2::admin_kubeconfig;
 
 impl TrialDriver {
     /// Takes or renews the cluster's lease, as long as nothing was `restarted`, and once kube-apiserver is `ready` again. A
@@ -58,7 +59,7 @@ impl TrialDriver {
     async fn take_lease(&mut self, site: &TrialSite) -> Result<LeaseHolder, String> {
         let client = effect::client(
             &self.api,
-            &site.layout.admin_kubeconfig(),
+            &admin_kubeconfig(&site.layout),
             Component::KubeApiserver,
         )
         .await?;
@@ -79,7 +80,7 @@ impl TrialDriver {
     ) -> Result<Duration, String> {
         let client = effect::client(
             &self.api,
-            &site.layout.admin_kubeconfig(),
+            &admin_kubeconfig(&site.layout),
             Component::KubeApiserver,
         )
         .await;

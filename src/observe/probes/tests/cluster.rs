@@ -214,7 +214,7 @@ async fn a_refused_credential_is_named_by_its_file_whatever_was_asked() {
     place.admin(&server);
     let asked = own_node(&place, NodeRole::FirstServer).await;
     let said = unknown(&asked.outcome);
-    let file = place.context().layout().admin_kubeconfig();
+    let file = place.context().layout().default_kubeconfig();
     let expected = "kube-apiserver refuses this credential (401)";
     assert_eq!(said, format!("{}: {expected}", file.display()));
 }

@@ -1,21 +1,29 @@
-//! Where RKE2 keeps its data, by its own configuration.
+//! Paths in RKE2's configuration.
 
 use windrow_model::manifest::{Node, NodeValue};
 
 use super::config::{ConfigItem, Rke2ConfigFile, in_order, pairs};
 
-/// What RKE2's configuration says of its data directory; `None` where it says nothing, or nothing that
-/// can be read. Of several the last one counts (k3s `pkg/configfilearg/parser.go`).
+/// RKE2's data directory (`data-dir`), if its configuration sets it.
 pub fn data_dir(files: &[Rke2ConfigFile]) -> Option<ConfigItem> {
+    last(files, "data-dir")
+}
+
+/// The file to which RKE2 writes the admin kubeconfig (`write-kubeconfig`), if its configuration sets it.
+pub fn write_kubeconfig(files: &[Rke2ConfigFile]) -> Option<ConfigItem> {
+    last(files, "write-kubeconfig")
+}
+
+/// The value that counts: the last one (k3s `pkg/configfilearg/parser.go`).
+fn last(files: &[Rke2ConfigFile], key: &str) -> Option<ConfigItem> {
     in_order(files).into_iter().rev().find_map(|file| {
         let entries = pairs(file).ok()?;
         let entry = entries
             .into_iter()
             .rev()
-            .find(|entry| entry.key.trim().trim_end_matches('+') == "data-dir")?;
-        let said = last_text(&entry.value)?;
+            .find(|entry| entry.key.trim().trim_end_matches('+') == key)?;
         Some(ConfigItem {
-            text: said.to_owned(),
+            text: last_text(&entry.value)?.to_owned(),
             at: file.at(entry.line),
         })
     })
@@ -73,5 +81,15 @@ mod tests {
         assert_eq!(said.map(|said| said.0), Some("/b".to_owned()));
         let none = said_by(&[(ConfigLayer::Main, "config.yaml", "data-dir: []\n")]);
         assert_eq!(none, None);
+    }
+
+    #[test]
+    fn the_kubeconfig_is_written_where_the_last_file_says() {
+        let main = Rke2ConfigFile::new(ConfigLayer::Main, "c", "write-kubeconfig: /root/a\n");
+        let drop_in = Rke2ConfigFile::new(ConfigLayer::DropIn, "d.yaml", "write-kubeconfig: /b\n");
+        let written = |files: &[Rke2ConfigFile]| write_kubeconfig(files).map(|item| item.text);
+        assert_eq!(written(&[main.clone()]), Some("/root/a".to_owned()));
+        assert_eq!(written(&[main, drop_in]), Some("/b".to_owned()));
+        assert_eq!(written(&[]), None);
     }
 }
