@@ -103,12 +103,14 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     });
     let api = ApiServer::on(&layout);
     let (view, gates) = watch::channel(None);
-    let gate_controller =
-        GateController::begin(configured.clone(), api.clone(), view, Timestamp::now).await;
     let (found, incidents) = watch::channel(Vec::new());
-    let daemon = Daemon::new(publish, Clock::real(), link)
+    let mut daemon = Daemon::new(publish, Clock::real(), link)
         .with_gates(gates)
         .with_incidents(incidents);
+    // The look at gates can take long on a slow disk. No file waits for it.
+    daemon.hold_first();
+    let gate_controller =
+        GateController::begin(configured.clone(), api.clone(), view, Timestamp::now).await;
     let (daemon, (wanted, seen)) = daemon.with_appearances();
     let diagnoser = Diagnoser::new(
         configured.clone(),

@@ -124,8 +124,11 @@ impl Daemon {
         &self.layout
     }
 
-    /// The first tick: when it returns, everything that must be held is held, and the service manager knows.
-    pub(super) fn start(&mut self) {
+    /// The first tick: when it returns, everything that must be held is held.
+    pub fn hold_first(&mut self) {
+        if self.scanned_once {
+            return;
+        }
         for event in std::mem::take(&mut self.startup) {
             journal::write_event(&event);
         }
@@ -138,6 +141,11 @@ impl Daemon {
         }
         self.manager.ready();
         self.sweep();
+    }
+
+    /// Everything that must be held is held, and the service manager knows.
+    pub(super) fn start(&mut self) {
+        self.hold_first();
         let class = self.appearances.hardware.clone();
         super::hardware::read_hardware(self.layout.clone(), self.clock.now(), class);
         // STATUS= matters only from now on; before, systemd shows that the unit starts.

@@ -25,6 +25,12 @@ impl ServiceManager {
         send(&[NotifyState::Ready]);
     }
 
+    /// The start may take so long from now on.
+    pub fn starts_within(&self, patience: Duration) {
+        let micros = u32::try_from(patience.as_micros()).unwrap_or(u32::MAX);
+        send(&[NotifyState::ExtendTimeoutUsec(micros)]);
+    }
+
     /// The settings are read again. [`ServiceManager::ready`] ends it.
     pub fn reloading(&mut self) {
         match NotifyState::monotonic_usec_now() {

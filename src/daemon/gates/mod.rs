@@ -42,6 +42,7 @@ use crate::observe::systemd::{RKE2_UNITS, Systemd};
 use crate::observe::upgrade::upgrade;
 use crate::orders::spool::spools;
 use crate::report::journal;
+use crate::report::notify::ServiceManager;
 
 /// How often to look for an upgrade: its preparations take longer than this.
 const UPGRADES: Duration = Duration::from_secs(5 * 60);
@@ -62,6 +63,9 @@ pub struct GateController {
     unanswered: bool,
 }
 
+/// How long the look at gates may take: for the version, all of RKE2's binary is read (13.7 s at 12 MB/s).
+const SLOW_DISK: Duration = Duration::from_secs(20);
+
 impl GateController {
     /// Does what has to be done before RKE2 starts. Without any gate asked for, that is nothing.
     pub async fn begin(
@@ -81,6 +85,7 @@ impl GateController {
             unanswered: false,
         };
         if concerns(&controller.configuration()) {
+            ServiceManager::default().starts_within(SLOW_DISK);
             controller.settle().await;
         }
         controller
