@@ -2,22 +2,29 @@
 //!
 //! ```text
 //!   inotify ──> FileEvent ──> the daemon: new files are marked at once, then it scans
+//!   mounts ───────┘
 //! ```
 //!
-//! While the directory does not exist its nearest existing ancestor is watched. Events are hints:
-//! what counts is the scan that follows. There is no event when a directory is mounted over, so
-//! [`FileWatch::aim`] compares what is watched with what the path means now, before every scan.
+//! The directory itself is watched with everything below it, and so is each directory on the [`Route`] to it: a link can
+//! be changed and a directory renamed, removed and made again. A missing directory is seen when it comes. Events are
+//! hints: what counts is the scan that follows.
 
+mod mounts;
+mod route;
+
+use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, PipeWriter};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
+use std::sync::{Arc, Mutex};
 
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use windrow_model::manifest::{MARKER_SUFFIX, ManifestPath, is_manifest_name};
 
-use crate::files::is_missing;
+use self::route::Route;
+use crate::locked::lock;
 
 /// A hint that something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,25 +57,56 @@ impl FileEvent {
     }
 }
 
-/// The watch on one directory.
+/// The watch on one directory, and on the spools.
 pub struct FileWatch {
-    directory: PathBuf,
-    spools: [PathBuf; 2],
-    spools_watched: [bool; 2],
+    targets: Targets,
     watcher: RecommendedWatcher,
-    aimed: Option<Aim>,
+    /// Every directory that is watched.
+    watched: Vec<PathBuf>,
+    aim: Arc<Mutex<Aim>>,
+    _mounts: Option<PipeWriter>,
 }
 
-/// What is watched.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The watched paths, absolute.
+#[derive(Debug, Clone)]
+struct Targets {
+    manifests: PathBuf,
+    spools: [PathBuf; 2],
+}
+
+/// Where the watch points.
+#[derive(Debug, Default)]
 struct Aim {
-    path: PathBuf,
-    /// Device and inode: they change when a directory is replaced or mounted over.
-    id: (u64, u64),
+    routes: Routes,
+    /// Something changed on a route since the watch was set. The kernel reuses inodes, so a comparison is not enough.
+    is_stale: bool,
+}
+
+/// How the watched paths lead to their directories.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Routes {
+    manifests: Route,
+    spools: [Route; 2],
+}
+
+impl Targets {
+    fn routes(&self) -> io::Result<Routes> {
+        let [first, second] = &self.spools;
+        Ok(Routes {
+            manifests: Route::find(&self.manifests)?,
+            spools: [Route::find(first)?, Route::find(second)?],
+        })
+    }
+}
+
+impl Routes {
+    fn all(&self) -> impl Iterator<Item = &Route> {
+        std::iter::once(&self.manifests).chain(&self.spools)
+    }
 }
 
 impl FileWatch {
-    /// A watch that calls `hear`, on its own thread, about everything below `directory`, once it is aimed, and about
+    /// A watch that calls `hear`, on threads of its own, about everything below `directory`, once it is aimed, and about
     /// requests in `spools`. What `hear` takes long for may fill the system's queue of events.
     ///
     /// # Errors
@@ -77,118 +115,179 @@ impl FileWatch {
     pub fn new(
         directory: PathBuf,
         spools: [PathBuf; 2],
-        mut hear: impl FnMut(FileEvent) + Send + 'static,
+        hear: impl FnMut(FileEvent) + Send + 'static,
     ) -> notify::Result<Self> {
-        let below = directory.clone();
-        let requests = spools.clone();
-        let handler = move |event: notify::Result<Event>| {
-            let event = match event {
-                Ok(event) if in_spools(&requests, &event) => request(&event),
-                Ok(event) => interpret(&below, &event),
-                // Overflow and exhausted watches: the next scan sees what the events would have said.
-                Err(_) => Some(FileEvent::Changed),
-            };
-            if let Some(event) = event {
-                hear(event);
+        let [first, second] = spools.each_ref().map(absolute);
+        let targets = Targets {
+            manifests: absolute(directory).map_err(notify::Error::io)?,
+            spools: [
+                first.map_err(notify::Error::io)?,
+                second.map_err(notify::Error::io)?,
+            ],
+        };
+        let aim = Arc::new(Mutex::new(Aim::default()));
+        let hear = Arc::new(Mutex::new(hear));
+        let handler = {
+            let (aim, hear) = (Arc::clone(&aim), Arc::clone(&hear));
+            move |event: notify::Result<Event>| {
+                let event = match event {
+                    Ok(event) => meaning(&aim, &event),
+                    // No watch is left for a new directory: the next look says so.
+                    Err(_) => {
+                        lock(&aim).is_stale = true;
+                        Some(FileEvent::Changed)
+                    }
+                };
+                if let Some(event) = event {
+                    (lock(&hear))(event);
+                }
             }
         };
         let config = notify::Config::default().with_follow_symlinks(false);
+        let watcher = RecommendedWatcher::new(handler, config)?;
+        // Without `/proc` a mount is seen at the next look.
+        let mounts = mounts::watch({
+            let (targets, aim) = (targets.clone(), Arc::clone(&aim));
+            let mut known = mounts::in_directory(&targets.manifests);
+            move || {
+                if is_elsewhere(&targets, &aim, &mut known) {
+                    (lock(&hear))(FileEvent::Changed);
+                }
+            }
+        });
         Ok(Self {
-            watcher: RecommendedWatcher::new(handler, config)?,
-            directory,
-            spools,
-            spools_watched: [false; 2],
-            aimed: None,
+            targets,
+            watcher,
+            watched: Vec::new(),
+            aim,
+            _mounts: mounts.ok(),
         })
     }
 
-    /// Points the watch at the directory, or at its nearest existing ancestor. To be called before every scan; it costs
-    /// one `stat` while nothing changed. True when it points somewhere new.
+    /// Points the watch at the directory, or at where it would be. To be called before every scan; it costs a few
+    /// `lstat` while nothing changed. True when it points somewhere new.
     ///
     /// # Errors
     ///
-    /// When nothing can be watched (`fs.inotify.max_user_watches`): the regular rescan goes on.
+    /// When not everything can be watched (`fs.inotify.max_user_watches`): the regular rescan goes on.
     pub fn aim(&mut self) -> notify::Result<bool> {
-        let aimed = self.aim_at_manifests();
-        for (spool, watched) in self.spools.iter().zip(&mut self.spools_watched) {
-            if !*watched && spool.is_dir() {
-                self.watcher.watch(spool, RecursiveMode::NonRecursive)?;
-                *watched = true;
+        let mut moved = false;
+        // A directory may come or go while the watch is being set.
+        for _ in 0..8 {
+            let routes = self.targets.routes().map_err(notify::Error::io)?;
+            {
+                let mut aim = lock(&self.aim);
+                if !aim.is_stale && aim.routes == routes {
+                    return Ok(moved);
+                }
+                aim.routes = routes.clone();
+                aim.is_stale = false;
+            }
+            moved = true;
+            for path in self.watched.drain(..) {
+                // A removed directory took its watch along.
+                let _ = self.watcher.unwatch(&path);
+            }
+            if let Err(error) = self.watch(&routes) {
+                lock(&self.aim).is_stale = true;
+                if !matches!(error.kind, notify::ErrorKind::PathNotFound) {
+                    return Err(error);
+                }
             }
         }
-        aimed
+        Ok(moved)
     }
 
-    fn aim_at_manifests(&mut self) -> notify::Result<bool> {
-        // The directory may appear while the watch on its ancestor is being set.
-        for _ in 0..8 {
-            let target = nearest(&self.directory).map_err(notify::Error::io)?;
-            if self.aimed.as_ref() == Some(&target) {
-                return Ok(false);
+    fn watch(&mut self, routes: &Routes) -> notify::Result<()> {
+        let mut known = BTreeSet::new();
+        if let Some(manifests) = routes.manifests.end() {
+            known.insert(manifests);
+            self.watched.push(manifests.to_owned());
+            self.watcher.watch(manifests, RecursiveMode::Recursive)?;
+        }
+        let spools = routes.spools.iter().filter_map(Route::end);
+        for spool in spools {
+            if known.insert(spool) {
+                self.watched.push(spool.to_owned());
+                self.watcher.watch(spool, RecursiveMode::NonRecursive)?;
             }
-            self.release();
-            let mode = if target.path == self.directory {
-                RecursiveMode::Recursive
-            } else {
-                RecursiveMode::NonRecursive
-            };
-            match self.watcher.watch(&target.path, mode) {
-                Ok(()) => self.aimed = Some(target.clone()),
-                Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => continue,
+        }
+        for directory in routes.all().flat_map(Route::directories) {
+            if !known.insert(directory) {
+                continue;
+            }
+            match self.watcher.watch(directory, RecursiveMode::NonRecursive) {
+                Ok(()) => self.watched.push(directory.to_owned()),
+                // An unprivileged user may pass through directories that it may not list.
+                Err(error) if is_denied(&error) => {}
                 Err(error) => return Err(error),
             }
-            if nearest(&self.directory).is_ok_and(|now| now == target) {
-                return Ok(true);
-            }
         }
-        Ok(true)
-    }
-
-    fn release(&mut self) {
-        if let Some(aim) = self.aimed.take() {
-            // A removed directory took its watch along.
-            let _ = self.watcher.unwatch(&aim.path);
-        }
+        Ok(())
     }
 }
 
-fn nearest(directory: &Path) -> io::Result<Aim> {
-    let mut path = directory;
-    loop {
-        match fs::metadata(path) {
-            Ok(found) if found.is_dir() => {
-                return Ok(Aim {
-                    path: path.to_owned(),
-                    id: (found.dev(), found.ino()),
-                });
-            }
-            Ok(_) => {}
-            Err(error) if is_missing(&error) => {}
-            Err(error) => return Err(error),
-        }
-        path = path.parent().ok_or_else(|| {
-            io::Error::other(format!("no directory above {}", directory.display()))
-        })?;
+fn is_denied(error: &notify::Error) -> bool {
+    matches!(&error.kind, notify::ErrorKind::Io(error) if error.kind() == io::ErrorKind::PermissionDenied)
+}
+
+/// Did a mount change what the paths lead to, or something in the manifests directory? Then the watch has to be set
+/// again.
+fn is_elsewhere(targets: &Targets, aim: &Mutex<Aim>, known: &mut Vec<String>) -> bool {
+    let Ok(routes) = targets.routes() else {
+        return true;
+    };
+    let end = routes.manifests.end().unwrap_or(&targets.manifests);
+    let within = mounts::in_directory(end);
+    let mut aim = lock(aim);
+    if aim.routes == routes && *known == within {
+        return false;
     }
+    *known = within;
+    aim.is_stale = true;
+    true
+}
+
+/// What an event means, by where the watch points.
+fn meaning(aim: &Mutex<Aim>, event: &Event) -> Option<FileEvent> {
+    let path = event.paths.last();
+    let manifests = {
+        let mut aim = lock(aim);
+        let on_route = |path: &Path| aim.routes.all().any(|route| route.leads_over(path));
+        // Directories whose events were lost have no watch.
+        if event.need_rescan() || (comes_or_goes(event.kind) && path.is_some_and(|path| on_route(path)))
+        {
+            aim.is_stale = true;
+            return Some(FileEvent::Changed);
+        }
+        let place = path?.parent();
+        if place.is_some() && aim.routes.spools.iter().any(|spool| spool.end() == place) {
+            return request(event);
+        }
+        aim.routes.manifests.end()?.to_owned()
+    };
+    interpret(&manifests, event)
+}
+
+fn comes_or_goes(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
+    )
 }
 
 /// What an inotify event means. Reading is no change, and neither are our own temporary files.
 fn interpret(directory: &Path, event: &Event) -> Option<FileEvent> {
-    if event.need_rescan() {
-        return Some(FileEvent::Changed);
-    }
     if let EventKind::Access(access) = event.kind
         && access != AccessKind::Close(AccessMode::Write)
     {
         return None;
     }
     let path = event.paths.last()?;
-    let Ok(below) = path.strip_prefix(directory) else {
-        // An ancestor: the directory may have come or gone.
-        return Some(FileEvent::Changed);
-    };
+    // Beside the route there is nothing of interest.
+    let below = path.strip_prefix(directory).ok()?;
     let Some(name) = below.file_name() else {
-        // The directory itself came, went or was replaced.
+        // The directory's own attributes.
         return Some(FileEvent::Changed);
     };
     let name = name.to_str();
@@ -232,11 +331,6 @@ fn path_is_directory(directory: &Path, path: &str) -> bool {
     fs::symlink_metadata(directory.join(path)).is_ok_and(|found| found.is_dir())
 }
 
-fn in_spools(spools: &[PathBuf], event: &Event) -> bool {
-    let place = event.paths.last().and_then(|path| path.parent());
-    place.is_some_and(|place| spools.iter().any(|spool| spool == place))
-}
-
 fn request(event: &Event) -> Option<FileEvent> {
     let whole = matches!(
         event.kind,
@@ -256,26 +350,17 @@ fn is_open_for_writing(directory: &Path, path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use notify::event::{MetadataKind, RemoveKind};
+    use std::os::unix::fs::symlink;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::time::Duration;
+
+    use notify::event::MetadataKind;
 
     use super::*;
 
-    fn meaning(kind: EventKind, path: &str) -> Option<FileEvent> {
+    fn interpreted(kind: EventKind, path: &str) -> Option<FileEvent> {
         let event = Event::new(kind).add_path(PathBuf::from(path));
         interpret(Path::new("/data/server/manifests"), &event)
-    }
-
-    #[test]
-    fn the_directory_itself_and_what_is_above_it_are_worth_a_look() {
-        let created = EventKind::Create(CreateKind::Folder);
-        for path in ["/data/server/manifests", "/data/server", "/data/other"] {
-            assert_eq!(meaning(created, path), Some(FileEvent::Changed), "{path}");
-        }
-        let removed = EventKind::Remove(RemoveKind::Folder);
-        assert_eq!(
-            meaning(removed, "/data/server/manifests"),
-            Some(FileEvent::Changed)
-        );
     }
 
     #[test]
@@ -283,17 +368,17 @@ mod tests {
         let opened = EventKind::Access(AccessKind::Open(AccessMode::Any));
         let read = EventKind::Access(AccessKind::Close(AccessMode::Read));
         for kind in [opened, read] {
-            assert_eq!(meaning(kind, "/data/server/manifests/a.yaml"), None);
+            assert_eq!(interpreted(kind, "/data/server/manifests/a.yaml"), None);
         }
         let created = EventKind::Create(CreateKind::File);
         let own = "/data/server/manifests/.windrow-x.tmp";
-        assert_eq!(meaning(created, own), None);
+        assert_eq!(interpreted(created, own), None);
         let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
         for kind in [created, closed] {
-            assert_eq!(meaning(kind, "/data/server/manifests/README.md"), None);
+            assert_eq!(interpreted(kind, "/data/server/manifests/README.md"), None);
         }
         let touched = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
-        assert_eq!(meaning(touched, "/data/server/manifests/a.yaml.skip"), None);
+        assert_eq!(interpreted(touched, "/data/server/manifests/a.yaml.skip"), None);
     }
 
     #[test]
@@ -302,26 +387,82 @@ mod tests {
         let full = "/data/server/manifests/sub/a.yaml";
         let written = Some(FileEvent::Written { path: path.clone() });
         let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
-        assert_eq!(meaning(closed, full), written);
+        assert_eq!(interpreted(closed, full), written);
         let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
-        assert_eq!(meaning(renamed, full), written);
+        assert_eq!(interpreted(renamed, full), written);
         let modified = EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any));
-        assert_eq!(meaning(modified, full), Some(FileEvent::Writing { path }));
+        assert_eq!(interpreted(modified, full), Some(FileEvent::Writing { path }));
+    }
+
+    /// A watch on `manifests` in a directory, and the events that it hears.
+    struct Watched {
+        place: tempfile::TempDir,
+        watch: FileWatch,
+        events: Receiver<FileEvent>,
+    }
+
+    impl Watched {
+        fn after(prepare: impl FnOnce(&Path)) -> Self {
+            let place = tempfile::tempdir().unwrap();
+            prepare(place.path());
+            let (hear, events) = channel();
+            let spools = ["a", "b"].map(|name| place.path().join(name));
+            let hear = move |event| {
+                let _ = hear.send(event);
+            };
+            let mut watch = FileWatch::new(place.path().join("manifests"), spools, hear).unwrap();
+            watch.aim().unwrap();
+            Self {
+                place,
+                watch,
+                events,
+            }
+        }
+
+        fn path(&self, below: &str) -> PathBuf {
+            self.place.path().join(below)
+        }
+
+        /// Waits until a new file in `directory` is heard of, and aims after each event as the daemon does. After a
+        /// watch is set again, a scan would see the file: then a second file has to be heard of.
+        fn hears_of_a_file_in(&mut self, directory: &str, expected: impl Fn(&str) -> FileEvent) {
+            'file: for number in 0.. {
+                let name = format!("{number}.yaml");
+                fs::write(self.path(directory).join(&name), "").unwrap();
+                loop {
+                    let event = self.events.recv_timeout(Duration::from_secs(60)).unwrap();
+                    if event == expected(&name) {
+                        return;
+                    }
+                    if self.watch.aim().unwrap() {
+                        continue 'file;
+                    }
+                }
+            }
+        }
+
+        fn hears_of_a_manifest(&mut self) {
+            self.hears_of_a_file_in("manifests", |name| FileEvent::Written { path: name.into() });
+        }
     }
 
     #[test]
-    fn what_is_written_to_a_spool_is_a_request_and_nothing_beside_or_below_it_is() {
-        let spools = ["/run/windrow/requests", "/var/lib/windrow/requests"].map(PathBuf::from);
-        let is_in = |path: &str| in_spools(&spools, &Event::default().add_path(path.into()));
-        assert!(is_in("/run/windrow/requests/1.json"));
-        assert!(is_in("/var/lib/windrow/requests/1.json"));
-        for elsewhere in [
-            "/data/server/manifests/a.yaml",
-            "/run/windrow/requests",
-            "/run/windrow/requests/1/2.json",
-        ] {
-            assert!(!is_in(elsewhere), "{elsewhere}");
+    fn a_request_is_heard_of_in_a_spool_that_comes_late_or_is_made_again() {
+        let mut watched = Watched::after(|place| fs::create_dir(place.join("a")).unwrap());
+        fs::create_dir(watched.path("b")).unwrap();
+        fs::remove_dir_all(watched.path("a")).unwrap();
+        fs::create_dir(watched.path("a")).unwrap();
+        for spool in ["a", "b"] {
+            watched.hears_of_a_file_in(spool, |_| FileEvent::Request);
         }
+    }
+
+    #[test]
+    fn a_file_below_a_spool_is_not_a_request() {
+        let watched = Watched::after(|place| fs::create_dir_all(place.join("a/below")).unwrap());
+        fs::write(watched.path("a/below/1.json"), "").unwrap();
+        fs::create_dir(watched.path("manifests")).unwrap();
+        assert_eq!(watched.events.recv(), Ok(FileEvent::Changed));
     }
 
     #[test]
@@ -333,7 +474,45 @@ mod tests {
         let mut aim = || watch.aim().unwrap();
         assert!(aim() && !aim());
         fs::create_dir_all(&directory).unwrap();
-        assert!(aim() && !aim());
+        while aim() {}
+    }
+
+    #[test]
+    fn a_file_in_a_linked_directory_is_heard_of_also_after_the_link_was_changed() {
+        let mut watched = Watched::after(|place| {
+            for real in ["one", "two"] {
+                fs::create_dir(place.join(real)).unwrap();
+            }
+            symlink("one", place.join("link")).unwrap();
+            symlink("link", place.join("manifests")).unwrap();
+        });
+        watched.hears_of_a_manifest();
+        symlink("two", watched.path("new")).unwrap();
+        fs::rename(watched.path("new"), watched.path("link")).unwrap();
+        watched.hears_of_a_manifest();
+    }
+
+    #[test]
+    fn a_file_is_heard_of_in_a_directory_that_was_removed_and_made_again() {
+        let mut watched = Watched::after(|place| fs::create_dir(place.join("manifests")).unwrap());
+        for _ in 0..10 {
+            fs::remove_dir_all(watched.path("manifests")).unwrap();
+            fs::create_dir(watched.path("manifests")).unwrap();
+            watched.hears_of_a_manifest();
+        }
+    }
+
+    #[test]
+    fn a_file_is_heard_of_below_a_directory_that_was_replaced_by_rename() {
+        let mut watched = Watched::after(|place| {
+            for directory in ["server/manifests", "new/manifests"] {
+                fs::create_dir_all(place.join(directory)).unwrap();
+            }
+            symlink("server/manifests", place.join("manifests")).unwrap();
+        });
+        fs::rename(watched.path("server"), watched.path("old")).unwrap();
+        fs::rename(watched.path("new"), watched.path("server")).unwrap();
+        watched.hears_of_a_manifest();
     }
 
     #[test]
