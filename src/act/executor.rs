@@ -4,7 +4,7 @@
 //! ledger cannot be written: a full disk must not keep a node from coming up; the price is that the
 //! file may be held once more after a restart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,8 +14,9 @@ use windrow_decide::{Action, Event, Ledger, MarkerTrouble};
 use windrow_model::manifest::BaseName;
 use windrow_model::reasons::Code;
 
+use super::arrivals::Arrivals;
 use super::ledger::save_ledger;
-use super::markers::{MarkerError, MarkerOutcome, Markers};
+use super::markers::{MarkerOutcome, Markers};
 use crate::causes::plain;
 
 /// First pause after a failure; it doubles up to [`LONGEST_PAUSE`].
@@ -32,6 +33,8 @@ pub struct Carried {
     pub events: Vec<Event>,
     /// The directory changed since the scan: scan again.
     pub surprised: bool,
+    /// Markers that stay because a file of this base name has changed since the decision.
+    pub held_back: BTreeSet<BaseName>,
     /// When to try again.
     pub retry: Option<Instant>,
 }
@@ -40,6 +43,7 @@ pub struct Carried {
 #[derive(Debug)]
 pub struct Executor {
     markers: Markers,
+    arrivals: Arc<Arrivals>,
     ledger_path: PathBuf,
     /// A ledger that could not be written yet.
     unsaved: Option<Arc<Ledger>>,
@@ -59,10 +63,11 @@ struct FailedAction {
 }
 
 impl Executor {
-    /// An executor for one manifests directory and one ledger.
-    pub fn new(manifests: PathBuf, ledger: PathBuf) -> Self {
+    /// An executor for one manifests directory and one ledger. It lifts no marker of a file that is in `arrivals`.
+    pub fn new(manifests: PathBuf, ledger: PathBuf, arrivals: Arc<Arrivals>) -> Self {
         Self {
             markers: Markers::new(manifests),
+            arrivals,
             ledger_path: ledger,
             unsaved: None,
             failing: BTreeMap::new(),
@@ -86,9 +91,18 @@ impl Executor {
         let mut tried = false;
         for (action, result) in due.into_iter().zip(results) {
             match result {
-                Ok(true) => carried.surprised = true,
-                Ok(false) => carried.done.push(action),
-                Err(why) => {
+                Some(Ok(MarkerOutcome::Foreign | MarkerOutcome::NoDirectory)) => {
+                    carried.surprised = true;
+                }
+                Some(Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged)) => {
+                    carried.done.push(action);
+                }
+                None => {
+                    if let Action::Lift { path } = action {
+                        carried.held_back.insert(path.hides());
+                    }
+                }
+                Some(Err(why)) => {
                     tried = true;
                     let what = self.what(&action);
                     let failure = failure(&what, &action, why);
@@ -127,8 +141,8 @@ impl Executor {
             return false;
         };
         let made = self.markers.create_missing(&[(path, mark)]);
-        made.into_iter()
-            .all(|made| matches!(outcome(made), Ok(false)))
+        let is_ours = |outcome| matches!(outcome, MarkerOutcome::Changed | MarkerOutcome::Unchanged);
+        made.into_iter().all(|made| made.is_ok_and(is_ours))
     }
 
     /// Markers that could not be made or removed, by the base name that they hide.
@@ -144,9 +158,9 @@ impl Executor {
         self.unsaved.is_some()
     }
 
-    /// Carries actions out in their order. For each, true when the directory had changed since the scan. Markers that
-    /// are made one after the other come onto the disk together, and so do those that are removed.
-    fn carry_out_runs(&self, actions: &[Action]) -> Vec<Result<bool, String>> {
+    /// Carries actions out in their order. Markers that are made one after the other come onto the disk together, and so
+    /// do those that are removed. `None` for a marker that stays because its file has changed.
+    fn carry_out_runs(&self, actions: &[Action]) -> Vec<Option<Result<MarkerOutcome, String>>> {
         let mut results = Vec::with_capacity(actions.len());
         for run in actions.chunk_by(|one, next| discriminant(one) == discriminant(next)) {
             let mut holds = Vec::new();
@@ -157,13 +171,17 @@ impl Executor {
                     Action::Lift { path } => lifts.push(path),
                     Action::SaveLedger(ledger) => {
                         let saved = save_ledger(&self.ledger_path, ledger);
-                        results.push(saved.map(|()| false).map_err(|error| error.to_string()));
+                        let saved = saved.map(|()| MarkerOutcome::Changed);
+                        results.push(Some(saved.map_err(|error| error.to_string())));
                     }
                 }
             }
-            let held = self.markers.create_all(&holds).into_iter();
-            let lifted = self.markers.remove_all(&lifts).into_iter();
-            results.extend(held.chain(lifted).map(outcome));
+            let held = self.markers.create_all(&holds).into_iter().map(Some);
+            let lifted = self.markers.lift_all(&lifts, &self.arrivals).into_iter();
+            let changed = held.chain(lifted);
+            results.extend(changed.map(|changed| {
+                changed.map(|changed| changed.map_err(|error| plain(&error.why())))
+            }));
         }
         results
     }
@@ -185,15 +203,6 @@ impl Executor {
             }
             Action::SaveLedger(_) => format!("write the ledger {}", self.ledger_path.display()),
         }
-    }
-}
-
-/// True when the directory had changed since the scan.
-fn outcome(changed: Result<MarkerOutcome, MarkerError>) -> Result<bool, String> {
-    match changed {
-        Ok(MarkerOutcome::Foreign | MarkerOutcome::NoDirectory) => Ok(true),
-        Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => Ok(false),
-        Err(error) => Err(plain(&error.why())),
     }
 }
 
@@ -249,7 +258,7 @@ mod tests {
         // A file stands where the ledger's directory should be: true for root as well.
         let state = root.path().join("state");
         fs::write(&state, "").unwrap();
-        let mut executor = Executor::new(manifests.clone(), state.join("ledger.json"));
+        let mut executor = Executor::new(manifests.clone(), state.join("ledger.json"), Arc::default());
         let marker = ManifestPath::from("a.yaml").marker();
         let hold = Action::Hold {
             path: marker.clone(),
@@ -290,7 +299,7 @@ mod tests {
     fn a_marker_that_cannot_be_made_is_told_with_its_path_and_the_reason() {
         let root = tempfile::tempdir().unwrap();
         let manifests = root.path().to_owned();
-        let mut executor = Executor::new(manifests.clone(), root.path().join("state/ledger.json"));
+        let mut executor = Executor::new(manifests.clone(), root.path().join("state/ledger.json"), Arc::default());
         let file = "a".repeat(251);
         let path = ManifestPath::from(file.as_str()).marker();
         let hold = Action::Hold {
@@ -313,9 +322,39 @@ mod tests {
     }
 
     #[test]
+    fn a_marker_stays_if_its_file_changed_since_the_decision() {
+        let root = tempfile::tempdir().unwrap();
+        let arrivals = Arc::new(Arrivals::default());
+        let (manifests, ledger) = (root.path().to_owned(), root.path().join("ledger.json"));
+        let mut executor = Executor::new(manifests.clone(), ledger, Arc::clone(&arrivals));
+        let files = ["a.yaml", "b.yaml"].map(ManifestPath::from);
+        let hold = |file: &ManifestPath| Action::Hold {
+            path: file.marker(),
+            mark: mark(file).into(),
+        };
+        let lift = |file: &ManifestPath| Action::Lift {
+            path: file.marker(),
+        };
+        executor.carry_out(files.iter().map(hold).collect(), Instant::now());
+        arrivals.add(&files[0]);
+        let lifts = [Action::SaveLedger(Arc::default())]
+            .into_iter()
+            .chain(files.iter().map(lift));
+        let carried = executor.carry_out(lifts.collect(), Instant::now());
+        assert_eq!(carried.held_back, [files[0].name()].into());
+        assert!(!carried.surprised && carried.events.is_empty() && carried.retry.is_none());
+        assert_eq!(carried.done.last(), Some(&lift(&files[1])));
+        let is_marked = |file: &ManifestPath| manifests.join(file.marker().as_str()).exists();
+        assert!(is_marked(&files[0]) && !is_marked(&files[1]));
+        arrivals.remove(&files[0]);
+        let carried = executor.carry_out(vec![lift(&files[0])], Instant::now());
+        assert!(carried.held_back.is_empty() && !is_marked(&files[0]));
+    }
+
+    #[test]
     fn a_marker_that_somebody_else_made_is_a_surprise_and_no_failure() {
         let root = tempfile::tempdir().unwrap();
-        let mut executor = Executor::new(root.path().to_owned(), root.path().join("ledger.json"));
+        let mut executor = Executor::new(root.path().to_owned(), root.path().join("ledger.json"), Arc::default());
         fs::write(root.path().join("a.yaml.skip"), "theirs").unwrap();
         let lift = Action::Lift {
             path: ManifestPath::from("a.yaml").marker(),

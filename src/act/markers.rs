@@ -4,6 +4,7 @@
 //! say `"by": "windrow"` is foreign (Harvester makes them during upgrades) and stays as it is. The check and the
 //! removal are two steps: if our marker is replaced within the microseconds between them, the new one is lost.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use thiserror::Error;
 use windrow_decide::Mark;
 use windrow_model::manifest::MarkerPath;
 
+use super::arrivals::Arrivals;
 use super::directory::ParentDirectory;
 use super::marker_files::{MarkerChange, NewMarker, make, sync_directories};
 
@@ -126,9 +128,36 @@ impl Markers {
     /// Removes those of the markers that are ours, as [`remove`](Self::remove) does, with fewer syncs. One result for
     /// each, in their order.
     pub fn remove_all(&self, paths: &[&MarkerPath]) -> Vec<Result<MarkerOutcome, MarkerError>> {
+        self.unlink_all(paths, |path| self.unlink(path))
+    }
+
+    /// Lifts markers by a decision, as [`remove_all`](Self::remove_all) does. `None` for a marker that stays because a file
+    /// that it hides has changed since.
+    pub(super) fn lift_all(
+        &self,
+        paths: &[&MarkerPath],
+        arrivals: &Arrivals,
+    ) -> Vec<Option<Result<MarkerOutcome, MarkerError>>> {
+        let mut staying = BTreeSet::new();
+        let lifted = self.unlink_all(paths, |path| {
+            let lifted = arrivals.unless_arriving(&path.hides(), || self.unlink(path));
+            lifted.unwrap_or_else(|| {
+                staying.insert(path.clone());
+                Ok(MarkerOutcome::Unchanged.into())
+            })
+        });
+        let lifted = lifted.into_iter().zip(paths);
+        lifted.map(|(lifted, path)| (!staying.contains(*path)).then_some(lifted)).collect()
+    }
+
+    fn unlink_all(
+        &self,
+        paths: &[&MarkerPath],
+        mut unlink: impl FnMut(&MarkerPath) -> io::Result<MarkerChange>,
+    ) -> Vec<Result<MarkerOutcome, MarkerError>> {
         let mut results = Vec::with_capacity(paths.len());
         for paths in paths.chunks(MOST_TOGETHER) {
-            let changes = paths.iter().map(|path| self.unlink(path)).collect();
+            let changes = paths.iter().map(|path| unlink(path)).collect();
             let done = sync_directories(changes).into_iter().zip(paths);
             results.extend(done.map(|(done, path)| self.result(REMOVE, path, done)));
         }

@@ -4,6 +4,7 @@
 //! Each action is idempotent, atomic and undoes only what Windrow did. Nothing here decides. Whatever fails is returned
 //! to the caller, reported once and tried again.
 
+mod arrivals;
 mod directory;
 mod disk_timing;
 mod executor;
@@ -19,6 +20,7 @@ pub(crate) mod testing;
 mod turn;
 pub mod units;
 
+pub use arrivals::Arrivals;
 pub use disk_timing::measure_fsync;
 pub use executor::{Carried, Executor};
 pub use gates::{

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,6 +12,7 @@ use windrow_decide::Directory;
 use windrow_model::manifest::{BaseName, FileContent, ManifestPath, ReadLimits};
 
 use super::marking_thread::{MarkingContext, MarkingThread, is_there};
+use crate::act::Arrivals;
 use crate::observe::files::{FileEvent, FileWatch};
 use crate::observe::scan::{FileStamps, ScanResult, scan};
 
@@ -53,8 +55,13 @@ pub(super) enum ScanOutcome {
 }
 
 impl ManifestScanner {
-    pub(super) fn new(directory: PathBuf, spools: [PathBuf; 2], context: MarkingContext) -> Self {
-        let (marking, hear) = MarkingThread::begin(directory.clone(), context);
+    pub(super) fn new(
+        directory: PathBuf,
+        spools: [PathBuf; 2],
+        arrivals: Arc<Arrivals>,
+        context: MarkingContext,
+    ) -> Self {
+        let (marking, hear) = MarkingThread::begin(directory.clone(), arrivals, context);
         let (watch, untold) = match FileWatch::new(directory.clone(), spools, hear) {
             Ok(watch) => (Some(watch), None),
             Err(error) => (None, Some(error.to_string())),
@@ -101,6 +108,9 @@ impl ManifestScanner {
 
     /// When to scan though nothing happens.
     pub(super) fn next(&self) -> Instant {
+        if self.marking.arrivals().has_lost() {
+            return Instant::now();
+        }
         self.writing
             .values()
             .copied()
@@ -127,7 +137,7 @@ impl ManifestScanner {
     /// Base names of files that are being written, perhaps, or that were not read yet.
     pub(super) fn being_written(&self) -> BTreeSet<BaseName> {
         let paths = self.writing.keys().chain(&self.unread);
-        let mut names = self.marking.on_the_way();
+        let mut names = self.marking.arrivals().names();
         names.extend(paths.map(ManifestPath::name));
         names
     }
@@ -147,6 +157,8 @@ impl ManifestScanner {
         let started = Instant::now();
         self.writing.retain(|_, whole_at| *whole_at > started);
         self.again = self.again.filter(|again| *again > started);
+        // What is dropped from now on is for the next scan.
+        self.marking.arrivals().find_lost();
         let mut pause = rescan;
         match self.watch.as_mut().map(FileWatch::aim) {
             Some(Ok(_)) => {}

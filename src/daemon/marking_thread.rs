@@ -7,121 +7,118 @@
 //! The thread never replaces or removes a marker. The loop lifts no marker of a file about which an event is still on its way. Without
 //! the thread the loop marks new files by itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SendError, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc;
 use windrow_decide::Mark;
-use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
+use windrow_model::manifest::{ManifestPath, MarkerPath};
 
 use super::clock::Clock;
-use crate::act::{MarkerOutcome, Markers};
+use crate::act::{Arrivals, MarkerOutcome, Markers};
 use crate::configuration::Published;
 use crate::files::is_missing;
-use crate::locked::lock;
 use crate::observe::files::FileEvent;
 use crate::report::metrics::DaemonCounters;
 
 /// Most events that are handled together: the loop hears of them once all of their files are marked.
 const MOST_TOGETHER: usize = 64;
+/// Most events that wait for the thread, and most that wait for the loop. Further ones are dropped, and the loop reads the
+/// directory instead.
+pub(super) const MOST_WAITING: usize = 4096;
 
 /// What the thread needs to know, and whom it passes events on to.
 #[derive(Debug, Clone)]
 pub(super) struct MarkingContext {
     pub(super) configured: Published,
     pub(super) clock: Clock,
-    pub(super) to_loop: UnboundedSender<FileEvent>,
+    pub(super) to_loop: mpsc::Sender<FileEvent>,
     pub(super) counters: DaemonCounters,
 }
 
 /// The thread, as the loop sees it.
 #[derive(Debug)]
 pub(super) struct MarkingThread {
-    on_the_way: Arc<OnTheWay>,
+    arrivals: Arc<Arrivals>,
     thread: io::Result<JoinHandle<()>>,
 }
 
 impl MarkingThread {
-    /// Begins to mark the files of a directory. The watch calls what is returned with each event; the thread ends when
-    /// that is dropped.
+    /// Begins to mark the files of a directory, and counts in `arrivals` what the loop has not heard of. The watch calls
+    /// what is returned with each event; the thread ends when that is dropped.
     pub(super) fn begin(
         directory: PathBuf,
+        arrivals: Arc<Arrivals>,
         context: MarkingContext,
     ) -> (Self, impl FnMut(FileEvent) + Send + 'static) {
-        let on_the_way = Arc::new(OnTheWay::default());
-        let to_loop = context.to_loop.clone();
-        let (to_thread, events) = channel();
+        let loop_end = LoopEnd {
+            arrivals: Arc::clone(&arrivals),
+            to_loop: context.to_loop.clone(),
+        };
+        let (to_thread, events) = sync_channel(MOST_WAITING);
         let marking = Marking {
             markers: Markers::new(&directory),
             directory,
             context,
+            loop_end: loop_end.clone(),
         };
         let thread = thread::Builder::new()
             .name("markers".to_owned())
             .spawn(move || marking.run(&events));
-        let sent = Arc::clone(&on_the_way);
         let hear = move |event: FileEvent| {
-            sent.add(&event);
-            // Without the thread the loop hears of it at once.
-            if let Err(SendError((event, _))) = to_thread.send((event, Instant::now())) {
-                // The receiver is gone, and so is the daemon.
-                let _ = to_loop.send(event);
+            if let Some(file) = event.file() {
+                loop_end.arrivals.add(file);
+            }
+            match to_thread.try_send((event, Instant::now())) {
+                Ok(()) => {}
+                Err(TrySendError::Full((event, _))) => loop_end.arrivals.lose(event.file()),
+                // Without the thread the loop hears of it at once.
+                Err(TrySendError::Disconnected((event, _))) => loop_end.send(event),
             }
         };
-        (Self { on_the_way, thread }, hear)
+        (Self { arrivals, thread }, hear)
     }
 
     /// The loop has heard of an event.
     pub(super) fn heard(&self, event: &FileEvent) {
-        self.on_the_way.remove(event);
+        if let Some(file) = event.file() {
+            self.arrivals.remove(file);
+        }
     }
 
-    /// Base names of files about which an event is on its way to the loop.
-    pub(super) fn on_the_way(&self) -> BTreeSet<BaseName> {
-        match &self.thread {
-            Ok(thread) if !thread.is_finished() => self.on_the_way.names(),
-            // What it had in hand does not come any more.
-            _ => BTreeSet::new(),
+    /// Files about which an event is on its way to the loop.
+    pub(super) fn arrivals(&self) -> &Arrivals {
+        if self.thread.as_ref().is_ok_and(JoinHandle::is_finished) {
+            // Its last events do not come any more.
+            self.arrivals.clear();
         }
+        &self.arrivals
     }
 }
 
-/// How many events about each file the loop has not heard of yet.
-#[derive(Debug, Default)]
-struct OnTheWay(Mutex<BTreeMap<ManifestPath, usize>>);
+/// The way to the loop.
+#[derive(Debug, Clone)]
+struct LoopEnd {
+    arrivals: Arc<Arrivals>,
+    to_loop: mpsc::Sender<FileEvent>,
+}
 
-impl OnTheWay {
-    fn add(&self, event: &FileEvent) {
-        if let Some(file) = event.file() {
-            *self.files().entry(file.clone()).or_default() += 1;
+impl LoopEnd {
+    /// Neither the watch nor the thread waits for the loop.
+    fn send(&self, event: FileEvent) {
+        match self.to_loop.try_send(event) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Full(event)) => self.arrivals.lose(event.file()),
+            // The daemon has ended.
+            Err(mpsc::error::TrySendError::Closed(_)) => {}
         }
-    }
-
-    fn remove(&self, event: &FileEvent) {
-        let mut files = self.files();
-        if let Some(file) = event.file()
-            && let Some(events) = files.get_mut(file)
-        {
-            *events -= 1;
-            if *events == 0 {
-                files.remove(file);
-            }
-        }
-    }
-
-    fn names(&self) -> BTreeSet<BaseName> {
-        self.files().keys().map(ManifestPath::name).collect()
-    }
-
-    fn files(&self) -> MutexGuard<'_, BTreeMap<ManifestPath, usize>> {
-        lock(&self.0)
     }
 }
 
@@ -130,6 +127,7 @@ struct Marking {
     directory: PathBuf,
     markers: Markers,
     context: MarkingContext,
+    loop_end: LoopEnd,
 }
 
 impl Marking {
@@ -139,8 +137,7 @@ impl Marking {
             let together: Vec<_> = iter::once(first).chain(more).collect();
             self.mark(&together);
             for (event, _) in together {
-                // The receiver is gone, and so is the daemon.
-                let _ = self.context.to_loop.send(event);
+                self.loop_end.send(event);
             }
         }
     }
@@ -179,7 +176,8 @@ pub(super) fn is_there(directory: &Path, file: &ManifestPath) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+    use std::collections::BTreeSet;
+
     use tokio::sync::watch;
     use windrow_model::reasons::Code;
 
@@ -225,9 +223,20 @@ mod tests {
         ) -> (
             MarkingThread,
             impl FnMut(FileEvent) + use<>,
-            UnboundedReceiver<FileEvent>,
+            mpsc::Receiver<FileEvent>,
         ) {
-            let (to_loop, heard) = unbounded_channel();
+            self.begin_with(MOST_WAITING)
+        }
+
+        fn begin_with(
+            &self,
+            most_waiting: usize,
+        ) -> (
+            MarkingThread,
+            impl FnMut(FileEvent) + use<>,
+            mpsc::Receiver<FileEvent>,
+        ) {
+            let (to_loop, heard) = mpsc::channel(most_waiting);
             let configuration = Arc::new(Configuration::load(&Layout::new(self.root.path())));
             let context = MarkingContext {
                 configured: watch::channel(configuration).1,
@@ -235,7 +244,8 @@ mod tests {
                 to_loop,
                 counters: self.counters.clone(),
             };
-            let (thread, hear) = MarkingThread::begin(self.layout.manifests(), context);
+            let manifests = self.layout.manifests();
+            let (thread, hear) = MarkingThread::begin(manifests, Arc::default(), context);
             (thread, hear, heard)
         }
     }
@@ -252,10 +262,10 @@ mod tests {
             assert_eq!(heard.blocking_recv().as_ref(), Some(event));
             let file = event.file().unwrap();
             assert_eq!(directory.mark(file).unwrap().code, Code::Provisional);
-            assert!(thread.on_the_way().contains(&file.name()), "{file}");
+            assert!(thread.arrivals().names().contains(&file.name()), "{file}");
             thread.heard(event);
         }
-        assert_eq!(thread.on_the_way(), BTreeSet::new());
+        assert_eq!(thread.arrivals().names(), BTreeSet::new());
         assert_eq!(
             markers_counted(&directory.counters),
             2.0,
@@ -308,7 +318,26 @@ mod tests {
         let (mut thread, mut hear, mut heard) = directory.begin();
         thread.thread = Err(io::Error::other("no thread"));
         hear(directory.write("a.yaml"));
-        assert!(heard.blocking_recv().is_some());
-        assert_eq!(thread.on_the_way(), BTreeSet::new());
+        let event = heard.blocking_recv().unwrap();
+        thread.heard(&event);
+        assert_eq!(thread.arrivals().names(), BTreeSet::new());
+    }
+
+    #[test]
+    fn events_that_find_no_room_are_dropped_and_the_loop_has_to_read_the_directory() {
+        let directory = Directory::with_configuration("");
+        let (thread, mut hear, mut heard) = directory.begin_with(1);
+        let events = ["a.yaml", "b.yaml"].map(|name| directory.write(name));
+        for event in &events {
+            hear(event.clone());
+        }
+        // The thread ends once it has passed everything on.
+        drop(hear);
+        while !thread.thread.as_ref().unwrap().is_finished() {
+            thread::yield_now();
+        }
+        assert!(thread.arrivals().has_lost());
+        assert_eq!(heard.blocking_recv().as_ref(), Some(&events[0]));
+        assert!(directory.mark("b.yaml").is_some(), "it is marked all the same");
     }
 }

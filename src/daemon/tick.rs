@@ -74,7 +74,7 @@ pub struct Daemon {
     publisher: Publisher,
     transitions: Transitions,
     manager: ServiceManager,
-    pub(super) files: mpsc::UnboundedReceiver<FileEvent>,
+    pub(super) files: mpsc::Receiver<FileEvent>,
     marking: MarkingContext,
     pub(super) link: Link,
     /// The name of the node's Node, once the kubelet has a credential.
@@ -101,6 +101,8 @@ pub struct Daemon {
     harvester: Option<String>,
     /// Decisions that could not be carried out yet, by file: reported once they are.
     withheld: BTreeMap<ManifestPath, Event>,
+    /// Base names of files that changed since the last decision: their markers stay.
+    held_back: BTreeSet<BaseName>,
 }
 
 impl Daemon {
@@ -139,13 +141,13 @@ impl Daemon {
         if !ledger.files.is_empty() && !self.layout.ledger().exists() {
             self.carry_out(vec![Action::SaveLedger(ledger.clone())]);
         }
-        self.manager.ready();
-        self.sweep();
     }
 
     /// Everything that must be held is held, and the service manager knows.
     pub(super) fn start(&mut self) {
         self.hold_first();
+        self.manager.ready();
+        self.sweep();
         let class = self.appearances.hardware.clone();
         super::hardware::read_hardware(self.layout.clone(), self.clock.now(), class);
         // STATUS= matters only from now on; before, systemd shows that the unit starts.
@@ -384,7 +386,8 @@ impl Daemon {
 
     /// Does a marker of ours stay because files of this base name are being written?
     fn stays_for_writing(&self, name: &BaseName) -> bool {
-        self.state.observation().being_written.contains(name) && self.state.hides(name)
+        let is_written = self.state.observation().being_written.contains(name);
+        (is_written || self.held_back.contains(name)) && self.state.hides(name)
     }
 
     fn carry_out(&mut self, mut actions: Vec<Action>) -> bool {
@@ -399,6 +402,7 @@ impl Daemon {
             journal::write_event(event);
         }
         self.flight.acted(&carried.done, &carried.events);
+        self.held_back = carried.held_back;
         if let Some(retry) = carried.retry {
             self.retry_at(Instant::from_std(retry));
         }

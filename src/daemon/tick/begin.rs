@@ -11,7 +11,7 @@ use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 
 use super::{Daemon, Link, configure};
-use crate::act::{Executor, read_ledger};
+use crate::act::{Arrivals, Executor, read_ledger};
 use crate::configuration::Configuration;
 use crate::daemon::appearances::{AppearanceEnds, AppearanceWatch};
 use crate::daemon::clock::{Clock, SteadyClock};
@@ -20,7 +20,7 @@ use crate::daemon::data_dir::DataDir;
 use crate::daemon::flight::FlightRecorder;
 use crate::daemon::gates::GatesView;
 use crate::daemon::manifest_scanner::ManifestScanner;
-use crate::daemon::marking_thread::MarkingContext;
+use crate::daemon::marking_thread::{MOST_WAITING, MarkingContext};
 use crate::daemon::reloading::Reloading;
 use crate::daemon::remote::RemoteState;
 use crate::daemon::requests::SpooledRequests;
@@ -75,7 +75,7 @@ impl Daemon {
         );
         state.set_node(node);
         state.set_findings("configuration", &configuration_findings(loaded));
-        let (to_loop, files) = mpsc::unbounded_channel();
+        let (to_loop, files) = mpsc::channel(MOST_WAITING);
         let counters = DaemonCounters::default();
         let marking = MarkingContext {
             configured: configuration.subscribe(),
@@ -83,13 +83,19 @@ impl Daemon {
             counters: counters.clone(),
             to_loop,
         };
+        let arrivals = Arc::new(Arrivals::default());
         let plans = watch::channel(state.shared_plan()).0;
         let mut publisher = Publisher::new(layout.status(), process::this_process().ok());
         let transitions = Transitions::after(publisher.take_earlier().as_deref());
         Self {
-            scanner: ManifestScanner::new(layout.manifests(), spools(&layout), marking.clone()),
+            scanner: ManifestScanner::new(
+                layout.manifests(),
+                spools(&layout),
+                Arc::clone(&arrivals),
+                marking.clone(),
+            ),
             data_dir: DataDir::default(),
-            executor: Executor::new(layout.manifests(), layout.ledger()),
+            executor: Executor::new(layout.manifests(), layout.ledger(), arrivals),
             requests: SpooledRequests::new(spools(&layout)),
             publisher,
             transitions,
@@ -121,6 +127,7 @@ impl Daemon {
             appearances: AppearanceWatch::new().0,
             harvester: None,
             withheld: BTreeMap::new(),
+            held_back: BTreeSet::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::{Platform, RuleSet};
 
 use super::Daemon;
-use crate::act::Executor;
+use crate::act::{Arrivals, Executor};
 use crate::configuration::Configuration;
 use crate::daemon::configuration_events::{configuration_events, configuration_findings};
 use crate::daemon::manifest_scanner::ManifestScanner;
@@ -72,10 +72,16 @@ impl Daemon {
         let kind = self.platform(loaded);
         if *configuration.layout() != self.layout {
             self.layout = configuration.layout().clone();
-            self.executor = Executor::new(self.layout.manifests(), self.layout.ledger());
+            let arrivals = Arc::new(Arrivals::default());
+            self.executor = Executor::new(
+                self.layout.manifests(),
+                self.layout.ledger(),
+                Arc::clone(&arrivals),
+            );
             self.scanner = ManifestScanner::new(
                 self.layout.manifests(),
                 spools(&self.layout),
+                arrivals,
                 self.marking.clone(),
             );
         }
