@@ -33,8 +33,8 @@ pub(super) struct ManifestScanner {
     directory: PathBuf,
     watch: Option<FileWatch>,
     marking: MarkingThread,
-    /// Why there are no events, until that is reported.
-    untold: Option<String>,
+    /// Why there are no events.
+    trouble: Option<String>,
     stamps: FileStamps,
     /// Files for which there was no room at the last look, and which were not read as they are now.
     unread: BTreeSet<ManifestPath>,
@@ -62,7 +62,7 @@ impl ManifestScanner {
         context: MarkingContext,
     ) -> Self {
         let (marking, hear) = MarkingThread::begin(directory.clone(), arrivals, context);
-        let (watch, untold) = match FileWatch::new(directory.clone(), spools, hear) {
+        let (watch, trouble) = match FileWatch::new(directory.clone(), spools, hear) {
             Ok(watch) => (Some(watch), None),
             Err(error) => (None, Some(error.to_string())),
         };
@@ -70,7 +70,7 @@ impl ManifestScanner {
             directory,
             watch,
             marking,
-            untold,
+            trouble,
             stamps: FileStamps::new(),
             unread: BTreeSet::new(),
             writing: BTreeMap::new(),
@@ -142,9 +142,9 @@ impl ManifestScanner {
         names
     }
 
-    /// Why events cannot be had, once.
-    pub(super) fn trouble(&mut self) -> Option<String> {
-        self.untold.take()
+    /// Why there are no events.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
     }
 
     /// Looks at the directory.
@@ -161,9 +161,9 @@ impl ManifestScanner {
         self.marking.arrivals().find_lost();
         let mut pause = rescan;
         match self.watch.as_mut().map(FileWatch::aim) {
-            Some(Ok(_)) => {}
+            Some(Ok(_)) => self.trouble = None,
             Some(Err(error)) => {
-                self.untold = Some(error.to_string());
+                self.trouble = Some(error.to_string());
                 pause = pause.min(WITHOUT_EVENTS);
             }
             None => pause = pause.min(WITHOUT_EVENTS),

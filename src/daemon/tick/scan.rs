@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_decide::Directory;
+use windrow_model::findings::Finding;
 use windrow_model::manifest;
 use windrow_model::reasons::Code;
 
@@ -31,14 +32,7 @@ impl Daemon {
             }
             self.feed_watchdog();
         }
-        match self.scanner.trouble() {
-            Some(error) => {
-                let what = format!("watch {path} (it is read every few seconds instead)");
-                let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
-                self.tell_once("the watch", Code::ActionFailed, line);
-            }
-            None => self.untell("the watch"),
-        }
+        self.tell_of_watch(&path);
         let taken =
             self.requests
                 .take_spooled(&mut self.state, &self.layout.manifests(), self.clock.now());
@@ -62,6 +56,23 @@ impl Daemon {
             // Whoever edits the configuration and then asks for its gates expects them as the files are now.
             self.reloading.begin(&self.root, false);
         }
+    }
+
+    /// Without events a new file is seen at the next scan, which can be too late.
+    fn tell_of_watch(&mut self, path: &str) {
+        let code = Code::ManifestsNotWatched;
+        let finding = self.scanner.trouble().map(|why| Finding {
+            incident: None,
+            code,
+            severity: code.severity(),
+            message: code.say(&[("path", path), ("why", why)]),
+            at: Vec::new(),
+        });
+        match &finding {
+            Some(finding) => self.tell_once("the watch", code, finding.message.clone()),
+            None => self.untell("the watch"),
+        }
+        self.state.set_findings("watch", finding.as_slice());
     }
 
     /// Looking a directory through makes no new plan where nothing has changed in it.

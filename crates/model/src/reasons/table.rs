@@ -745,6 +745,10 @@ reasons! {
             "Windrow cannot write to {path} and holds nothing there: {why}"
             "Open the directory to windrow.service and windrow-failsafe.service: the message has the commands. Until then nothing is staged."
             "f49e7d73d61e4dd78a8f043119e0ee54";
+        ManifestsNotWatched "manifests-not-watched" Warning
+            "Windrow does not hear of new files in {path} and reads it every few seconds instead: {why}"
+            "Raise fs.inotify.max_user_watches or fs.inotify.max_user_instances, as the message says. Until then RKE2 can apply a new file before Windrow holds it."
+            "a8e9d3ee41724260a52a4ef58b78f84b";
         ComponentArgumentInvalid "component-argument-invalid" Error
             "the component's argument cannot be used: {why}"
             "Write each item as name=value."
