@@ -1,20 +1,27 @@
 //! How markers come onto the disk, one or many together: each step is made for all of them before the next one.
 //!
 //! ```text
-//!   written under temporary names ──> synced ──> linked into place ──> their directories synced
+//!   written without a name ──> synced ──> linked into place ──> their directories synced
 //! ```
+//!
+//! RKE2 gives up its pass if a name disappears between listing the directory and looking at the entry (k3s
+//! `pkg/deploy/controller.go`). So a new marker has no temporary name, if the file system can do without. One that replaces
+//! another has to have one.
 //!
 //! A marker is not empty: it says whose it is. So its content is on disk before its name is; a power cut between the two would leave
 //! an empty marker, which is foreign, and its file would be held forever. Its name is on disk once its directory was synced, and one
 //! sync of a directory is enough for all names in it.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::thread;
 
 use nix::errno::Errno;
-use nix::fcntl::AtFlags;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
+use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 use tempfile::NamedTempFile;
 use windrow_decide::Mark;
@@ -30,17 +37,50 @@ const SYNCING_THREADS: usize = 8;
 pub(super) enum NewMarker {
     /// There is nothing to be made.
     Nothing(MarkerOutcome),
-    /// Its content is written under a temporary name.
+    /// Its content is written.
     Written(WrittenMarker),
 }
 
-/// The content of a new marker, under a temporary name.
+/// A new marker before it has its name.
 pub(super) struct WrittenMarker {
     // Before the directory, by whose descriptor it is removed when it is dropped.
-    file: NamedTempFile,
+    content: MarkerContent,
     directory: ParentDirectory,
-    over_ours: bool,
     is_synced: bool,
+}
+
+/// The content of a new marker.
+enum MarkerContent {
+    /// It has no name yet, and is gone if it does not get one.
+    Nameless(File),
+    /// Under a temporary name: the file system has no files without one.
+    Temporary(NamedTempFile),
+    /// Under a temporary name: it replaces a marker of ours.
+    Replacement(NamedTempFile),
+}
+
+impl MarkerContent {
+    fn begin(directory: &ParentDirectory, over_ours: bool) -> io::Result<Self> {
+        let temporary = || temporary_in(&directory.path(), 0o600);
+        if over_ours {
+            return temporary().map(Self::Replacement);
+        }
+        let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        match openat(directory.fd(), ".", flags, Mode::S_IRUSR | Mode::S_IWUSR) {
+            Ok(file) => Ok(Self::Nameless(file.into())),
+            Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => {
+                temporary().map(Self::Temporary)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn file(&self) -> &File {
+        match self {
+            Self::Nameless(file) => file,
+            Self::Temporary(file) | Self::Replacement(file) => file.as_file(),
+        }
+    }
 }
 
 /// What became of a marker, and the directory that changed with it.
@@ -56,13 +96,12 @@ impl NewMarker {
         mark: &Mark,
         over_ours: bool,
     ) -> io::Result<Self> {
-        let mut file = temporary_in(&directory.path(), 0o600)?;
+        let content = MarkerContent::begin(&directory, over_ours)?;
         // Not through the temporary, which would put its own name, another one each time, into an error.
-        file.as_file_mut().write_all(mark.to_json().as_bytes())?;
+        content.file().write_all(mark.to_json().as_bytes())?;
         Ok(Self::Written(WrittenMarker {
-            file,
+            content,
             directory,
-            over_ours,
             is_synced: false,
         }))
     }
@@ -72,7 +111,7 @@ impl NewMarker {
         if let Self::Written(marker) = self
             && !marker.is_synced
         {
-            marker.file.as_file().sync_all()?;
+            marker.content.file().sync_all()?;
             marker.is_synced = true;
         }
         Ok(())
@@ -80,41 +119,48 @@ impl NewMarker {
 
     /// Gives it its name.
     pub(super) fn put_in_place(self) -> io::Result<MarkerChange> {
-        // The file after the directory: it is dropped first, and removed by the directory's descriptor.
+        // The content after the directory: it is dropped first, and removed by the directory's descriptor.
         let WrittenMarker {
-            directory,
-            file,
-            over_ours,
-            ..
+            directory, content, ..
         } = match self {
             Self::Nothing(outcome) => return Ok(outcome.into()),
             Self::Written(marker) => marker,
         };
-        if over_ours {
-            file.persist(directory.path().join(directory.name()))
-                .map_err(|error| error.error)?;
-            return Ok(MarkerChange::changed_in(directory));
-        }
-        let temporary = file
-            .path()
-            .file_name()
-            .map(Path::new)
-            .ok_or_else(|| io::Error::other("the temporary file has no name"))?
-            .to_owned();
-        let (from, to) = (temporary.as_path(), directory.name());
-        match linkat(directory.fd(), from, directory.fd(), to, AtFlags::empty()) {
-            // The temporary name goes before the directory is synced.
-            Ok(()) => drop(file),
-            // Another process was quicker, perhaps one of Windrow's: who asked looks again.
-            Err(Errno::EEXIST) => return Ok(MarkerOutcome::Foreign.into()),
-            // A file system without hard links: the name is free, so renaming replaces nothing.
-            Err(Errno::EPERM | Errno::EOPNOTSUPP) => {
-                file.persist_noclobber(directory.path().join(directory.name()))
-                    .map_err(|error| error.error)?;
+        let (fd, name) = (directory.fd(), directory.name());
+        let path = || directory.path().join(name);
+        let linked = match content {
+            MarkerContent::Replacement(file) => {
+                file.persist(path()).map_err(|error| error.error)?;
+                Ok(())
             }
-            Err(error) => return Err(error.into()),
+            MarkerContent::Nameless(file) => {
+                let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+                linkat(AT_FDCWD, from.as_str(), fd, name, AtFlags::AT_SYMLINK_FOLLOW)
+            }
+            MarkerContent::Temporary(file) => {
+                let temporary = file
+                    .path()
+                    .file_name()
+                    .map(Path::new)
+                    .ok_or_else(|| io::Error::other("the temporary file has no name"))?;
+                // The temporary name goes before the directory is synced.
+                match linkat(fd, temporary, fd, name, AtFlags::empty()) {
+                    // A file system without hard links: the name is free, so renaming replaces nothing.
+                    Err(Errno::EPERM | Errno::EOPNOTSUPP) => {
+                        file.persist_noclobber(path())
+                            .map_err(|error| error.error)?;
+                        Ok(())
+                    }
+                    linked => linked,
+                }
+            }
+        };
+        match linked {
+            Ok(()) => Ok(MarkerChange::changed_in(directory)),
+            // Another process was quicker, perhaps one of Windrow's: who asked looks again.
+            Err(Errno::EEXIST) => Ok(MarkerOutcome::Foreign.into()),
+            Err(error) => Err(error.into()),
         }
-        Ok(MarkerChange::changed_in(directory))
     }
 }
 

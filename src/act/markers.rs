@@ -197,7 +197,7 @@ impl Markers {
         results
     }
 
-    /// Writes the marker under a temporary name, if there is something to be made.
+    /// Writes the content of the marker, if there is something to be made.
     fn write(&self, path: &MarkerPath, mark: &Mark, other: OtherMark) -> io::Result<NewMarker> {
         let Some(directory) = ParentDirectory::find(&self.directory, path)? else {
             return Ok(NewMarker::Nothing(MarkerOutcome::NoDirectory));

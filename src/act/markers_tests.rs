@@ -1,6 +1,8 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use windrow_decide::OnFailure;
 use windrow_model::reasons::Code;
 
@@ -41,6 +43,25 @@ fn a_marker_is_created_whole_and_removed_and_leaves_nothing_behind() {
     assert_eq!(markers.remove(path).unwrap(), MarkerOutcome::Changed);
     assert_eq!(markers.remove(path).unwrap(), MarkerOutcome::Unchanged);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_new_marker_has_no_other_name_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let events = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+    events
+        .add_watch(directory.path(), AddWatchFlags::IN_ALL_EVENTS)
+        .unwrap();
+    let markers = Markers::new(directory.path());
+    markers.create(&marker("a.yaml.skip"), &mark("a.yaml")).unwrap();
+    let events = events.read_events().unwrap().into_iter();
+    let names: BTreeSet<_> = events.filter_map(|event| event.name).collect();
+    // Without a name, its inode number stands for it.
+    let names: Vec<_> = names
+        .iter()
+        .filter(|name| !name.to_string_lossy().starts_with('#'))
+        .collect();
+    assert_eq!(names, ["a.yaml.skip"]);
 }
 
 #[test]
