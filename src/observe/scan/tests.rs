@@ -246,6 +246,24 @@ fn the_directory_itself_may_be_reached_through_a_link() {
 }
 
 #[test]
+fn below_a_link_to_the_directory_itself_rke2_follows_no_further_link() {
+    let dir = TempDir::new().unwrap();
+    let real = dir.path().join("real");
+    create_dir_all(real.join("sub")).unwrap();
+    write(real.join("sub/a.yaml"), "a").unwrap();
+    symlink("sub", real.join("linked")).unwrap();
+    symlink("nowhere", real.join("any-name")).unwrap();
+    symlink("nowhere", real.join("dangling.yaml")).unwrap();
+    symlink("real", dir.path().join("link")).unwrap();
+    let found = look(&dir.path().join("link"));
+    assert_eq!(paths(&found), ["dangling.yaml", "sub/a.yaml"]);
+    assert!(matches!(
+        content(&found, "dangling.yaml"),
+        FileContent::Unreadable { .. }
+    ));
+}
+
+#[test]
 fn markers_are_found_in_every_directory_with_the_mark_in_them() {
     let dir = TempDir::new().unwrap();
     let at = dir.path();

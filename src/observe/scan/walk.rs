@@ -71,7 +71,8 @@ pub(super) fn walk(
     let mut todo = walk.directory(&DirectoryToWalk {
         at: dir.to_owned(),
         below: PathBuf::new(),
-        follows: true,
+        // A link to the directory itself is the one level.
+        follows: !fs::symlink_metadata(dir)?.is_symlink(),
     })?;
     while let Some(directory) = todo.pop() {
         match walk.directory(&directory) {
@@ -195,11 +196,17 @@ impl DirectoryWalk<'_> {
         let led = fs::canonicalize(&at).and_then(|real| Ok((fs::metadata(&real)?, real)));
         let (behind, real) = match led {
             Ok(led) => led,
-            // RKE2 stops at such a link whatever its name is, unless it vanished just now.
             Err(error) if leads_nowhere(&error) => {
                 let is_gone = fs::symlink_metadata(&at).is_err_and(|error| is_missing(&error));
-                if !is_gone {
+                if is_gone {
+                    return None;
+                }
+                if directory.follows {
+                    // RKE2 stops at such a link whatever its name is.
                     self.file(&below, FileContent::DanglingSymlink { target }, metadata);
+                } else if is_manifest(name) {
+                    // RKE2 does not look at what the link leads to, and fails to read this one file.
+                    self.unreadable(&below, &error);
                 }
                 return None;
             }
