@@ -79,7 +79,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 }
 
 async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
-    journal::start(journal::EVERYTHING);
+    let _journal = journal::start_queued(journal::EVERYTHING);
     let _lock = match lock(&layout) {
         Lockable::Locked(lock) => Some(lock),
         Lockable::Impossible => None,

@@ -7,6 +7,8 @@
 //! tracing has no level between INFO and WARN, and syslog has one: `notice`, for what is normal and
 //! worth seeing. So INFO is written as *notice*, DEBUG as *info* and TRACE as *debug*.
 
+mod queue;
+
 use std::fmt;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -26,6 +28,8 @@ use windrow_decide::transitions::{ProbeChange, ReadinessChange};
 use windrow_decide::{Event, Phase};
 use windrow_model::reasons::Severity;
 
+pub use self::queue::JournalEnd;
+use self::queue::JournalQueue;
 use crate::causes::plain;
 use crate::printable::printable;
 
@@ -40,6 +44,16 @@ pub const WARNINGS: &str = "warn";
 /// Starts the journal with the filter `default`, unless the environment sets another. To be called once, by the
 /// program.
 pub fn start(default: &str) {
+    // An entry is written when the call returns.
+    let _ = start_with(default, false);
+}
+
+/// The same for a program that must not wait for journald. What is dropped at the end writes the last entries.
+pub fn start_queued(default: &str) -> JournalEnd {
+    start_with(default, true)
+}
+
+fn start_with(default: &str, queued: bool) -> JournalEnd {
     let asked = std::env::var(FILTER).ok();
     let read: Option<Result<Targets, _>> = asked.as_ref().map(|text| text.parse());
     let wrong = matches!(read, Some(Err(_)));
@@ -49,8 +63,10 @@ pub fn start(default: &str) {
         .unwrap_or_default();
     let journal = goes_to_journal().then(tracing_journald::layer);
     let cgroup = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mut end = JournalEnd::none();
     let layer = match journal {
-        Some(Ok(layer)) => layer
+        Some(Ok(layer)) => {
+            let layer = layer
             .with_field_prefix(None)
             .with_syslog_identifier("windrow".to_owned())
             // journald looks a sender's unit up in /proc, too late for what has ended by then (a hook
@@ -62,8 +78,15 @@ pub fn start(default: &str) {
                 info: Priority::Notice,
                 debug: Priority::Informational,
                 trace: Priority::Debug,
-            })
-            .boxed(),
+            });
+            if queued {
+                let (queue, ends) = JournalQueue::begin(layer);
+                end = ends;
+                queue.boxed()
+            } else {
+                layer.boxed()
+            }
+        }
         // Standard error is no journal, or its socket does not answer: write plain lines there.
         Some(Err(_)) | None => tracing_subscriber::fmt::layer()
             .event_format(PlainFormat {
@@ -83,6 +106,7 @@ pub fn start(default: &str) {
             "WINDROW_LOG is no filter and is passed over: write warn,windrow=trace, for example"
         );
     }
+    end
 }
 
 /// Is an entry written, if the filter wants it? In their lines below INFO, libraries quote what goes over the wire: objects,
