@@ -51,6 +51,29 @@ pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -
     Ok(())
 }
 
+/// Did a write fail because the file system, or the quota on it, is full?
+pub(crate) fn is_no_space(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// With less than this in bytes nothing of use can be written: some file systems keep a few blocks back.
+pub(crate) const NO_SPACE: u64 = 1 << 20;
+
+/// Has the file system of this path space for more? Also if it cannot be asked: then nothing is known against it.
+pub(crate) fn has_space(path: &Path) -> bool {
+    let Ok(found) = nix::sys::statvfs::statvfs(path) else {
+        return true;
+    };
+    let free = found
+        .blocks_available()
+        .saturating_mul(found.fragment_size());
+    let has_inodes = found.files() == 0 || found.files_available() > 0;
+    free >= NO_SPACE && has_inodes
+}
+
 /// A new file under a name that RKE2 does not read. Dropping it removes it.
 pub(crate) fn temporary_in(directory: &Path, mode: u32) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()

@@ -5,8 +5,9 @@
 //! file may be held once more after a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::mem::discriminant;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use super::arrivals::Arrivals;
 use super::ledger::save_ledger;
 use super::markers::{MarkerOutcome, Markers};
 use crate::causes::plain;
+use crate::files::is_no_space;
 
 /// First pause after a failure; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -60,6 +62,23 @@ struct FailedAction {
     event: Event,
     /// The base name that the marker hides, and what is wrong with it.
     marker: Option<(BaseName, MarkerTrouble)>,
+    /// The directory, if there is no space in it.
+    full: Option<PathBuf>,
+}
+
+/// Why an action failed.
+struct ActionError {
+    why: String,
+    is_no_space: bool,
+}
+
+impl From<&io::Error> for ActionError {
+    fn from(error: &io::Error) -> Self {
+        Self {
+            why: plain(&error.to_string()),
+            is_no_space: is_no_space(error),
+        }
+    }
 }
 
 impl Executor {
@@ -102,10 +121,14 @@ impl Executor {
                         carried.held_back.insert(path.hides());
                     }
                 }
-                Some(Err(why)) => {
+                Some(Err(ActionError { why, is_no_space })) => {
                     tried = true;
                     let what = self.what(&action);
-                    let failure = failure(&what, &action, why);
+                    let full = is_no_space.then(|| self.directory(&action));
+                    let failure = FailedAction {
+                        full,
+                        ..failure(&what, &action, why)
+                    };
                     failures.insert(what, failure);
                     self.keep_unsaved(action);
                 }
@@ -153,6 +176,12 @@ impl Executor {
             .collect()
     }
 
+    /// The directories in which a write failed because there is no space.
+    pub fn full_directories(&self) -> BTreeSet<PathBuf> {
+        let failures = self.failing.values();
+        failures.filter_map(|failure| failure.full.clone()).collect()
+    }
+
     /// Is a decision not on the disk yet? Markers that could not be made or removed are tried again from the ledger.
     pub fn lacks_ledger(&self) -> bool {
         self.unsaved.is_some()
@@ -160,7 +189,10 @@ impl Executor {
 
     /// Carries actions out in their order. Markers that are made one after the other come onto the disk together, and so
     /// do those that are removed. `None` for a marker that stays because its file has changed.
-    fn carry_out_runs(&self, actions: &[Action]) -> Vec<Option<Result<MarkerOutcome, String>>> {
+    fn carry_out_runs(
+        &self,
+        actions: &[Action],
+    ) -> Vec<Option<Result<MarkerOutcome, ActionError>>> {
         let mut results = Vec::with_capacity(actions.len());
         for run in actions.chunk_by(|one, next| discriminant(one) == discriminant(next)) {
             let mut holds = Vec::new();
@@ -172,7 +204,7 @@ impl Executor {
                     Action::SaveLedger(ledger) => {
                         let saved = save_ledger(&self.ledger_path, ledger);
                         let saved = saved.map(|()| MarkerOutcome::Changed);
-                        results.push(Some(saved.map_err(|error| error.to_string())));
+                        results.push(Some(saved.map_err(|error| (&error).into())));
                     }
                 }
             }
@@ -180,7 +212,7 @@ impl Executor {
             let lifted = self.markers.lift_all(&lifts, &self.arrivals).into_iter();
             let changed = held.chain(lifted);
             results.extend(changed.map(|changed| {
-                changed.map(|changed| changed.map_err(|error| plain(&error.why())))
+                changed.map(|changed| changed.map_err(|error| error.cause().into()))
             }));
         }
         results
@@ -191,6 +223,15 @@ impl Executor {
         if let Action::SaveLedger(ledger) = action {
             self.unsaved = Some(ledger);
         }
+    }
+
+    /// The directory that it changes.
+    fn directory(&self, action: &Action) -> PathBuf {
+        let path = match action {
+            Action::Hold { path, .. } | Action::Lift { path } => self.markers.path(path),
+            Action::SaveLedger(_) => self.ledger_path.clone(),
+        };
+        path.parent().map_or_else(PathBuf::new, Path::to_owned)
     }
 
     fn what(&self, action: &Action) -> String {
@@ -226,6 +267,7 @@ fn failure(what: &str, action: &Action, why: String) -> FailedAction {
                     message,
                 },
                 marker: None,
+                full: None,
             };
         }
     };
@@ -238,6 +280,7 @@ fn failure(what: &str, action: &Action, why: String) -> FailedAction {
             message,
         },
         marker: Some((path.hides(), trouble)),
+        full: None,
     }
 }
 

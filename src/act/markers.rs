@@ -56,9 +56,9 @@ pub struct MarkerError {
 }
 
 impl MarkerError {
-    /// Why, without the action and the path.
-    pub(super) fn why(&self) -> String {
-        self.source.to_string()
+    /// The system's error, without the action and the path.
+    pub(super) fn cause(&self) -> &io::Error {
+        &self.source
     }
 }
 

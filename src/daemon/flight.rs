@@ -2,7 +2,8 @@
 //! something.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -17,6 +18,8 @@ use windrow_model::reasons::Code;
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::Platform;
 
+use super::full_disks::FullDisks;
+use crate::files::is_no_space;
 use crate::layout::Layout;
 use crate::report::flight::{FlightDestination, FlightItem, FlightWriter};
 use crate::report::journal;
@@ -28,6 +31,8 @@ const OEM: &str = "/oem";
 
 /// The recorder, if there is one.
 pub(super) struct FlightRecorder {
+    /// Where the writer reports that there is no space.
+    full: FullDisks,
     writer: Option<FlightWriter>,
     destination: Option<FlightDestination>,
     configuration: Option<RecordedConfiguration>,
@@ -39,8 +44,9 @@ pub(super) struct FlightRecorder {
 }
 
 impl FlightRecorder {
-    pub(super) fn none() -> Self {
+    pub(super) fn none(full: FullDisks) -> Self {
         Self {
+            full,
             writer: None,
             destination: None,
             configuration: None,
@@ -73,9 +79,10 @@ impl FlightRecorder {
         });
         if destination != self.destination {
             self.stop();
+            self.full.set("flight", BTreeSet::new());
             self.writer = destination
                 .as_ref()
-                .and_then(|destination| begin(destination.clone()));
+                .and_then(|destination| begin(destination.clone(), self.full.clone()));
             self.destination = destination;
             self.tap.start_over();
             self.machine = None;
@@ -248,8 +255,16 @@ impl FlightRecorder {
     }
 }
 
-fn begin(destination: FlightDestination) -> Option<FlightWriter> {
-    FlightWriter::begin(destination, complain)
+fn begin(destination: FlightDestination, full: FullDisks) -> Option<FlightWriter> {
+    let directory = destination.path.parent().map(Path::to_owned);
+    let report = move |error: Option<&io::Error>| {
+        let is_full = error.is_some_and(is_no_space);
+        full.set("flight", directory.iter().filter(|_| is_full).cloned().collect());
+        if let Some(error) = error {
+            complain(error.to_string());
+        }
+    };
+    FlightWriter::begin(destination, report)
         .map_err(|error| complain(error.to_string()))
         .ok()
 }

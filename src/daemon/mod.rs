@@ -15,6 +15,7 @@ mod clock;
 mod configuration_events;
 mod data_dir;
 mod flight;
+mod full_disks;
 pub mod gates;
 mod hardware;
 mod incident_look;
@@ -150,6 +151,7 @@ impl Daemon {
             Ok(()) = self.incidents.changed() => Wake::Time,
             Ok(()) = self.webhooks.changed() => Wake::Time,
             Ok(()) = self.server.changed() => Wake::Time,
+            Ok(()) = self.full.changed() => Wake::Time,
             Some(event) = self.files.recv() => Wake::File(event),
             Some(event) = self.link.events.recv() => Wake::Cluster(event),
             Some(seen) = self.appearances.seen.recv() => Wake::Seen(seen),

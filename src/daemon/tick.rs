@@ -27,6 +27,7 @@ use super::clock::SteadyClock;
 use super::configuration_events::webhook_findings;
 use super::data_dir::DataDir;
 use super::flight::FlightRecorder;
+use super::full_disks::{ByWriter as FullByWriter, FullDisks};
 use super::gates::GatesView;
 use super::manifest_scanner::ManifestScanner;
 use super::marking_thread::MarkingContext;
@@ -48,6 +49,8 @@ pub(super) const BURST: Duration = Duration::from_millis(20);
 
 /// How often to look which cluster the node belongs to while kube-apiserver does not answer: RKE2 begins with another datastore then.
 const CLUSTER_LOOK: Duration = Duration::from_secs(5);
+/// When a disk that is as good as full is looked at again.
+const LOOK_AT_DISKS: Duration = Duration::from_secs(5);
 
 /// How often one tick decides again because its actions changed something.
 const ROUNDS: usize = 3;
@@ -103,6 +106,10 @@ pub struct Daemon {
     withheld: BTreeMap<ManifestPath, Event>,
     /// Base names of files that changed since the last decision: their markers stay.
     held_back: BTreeSet<BaseName>,
+    /// Where Windrow's own writes find no space.
+    full_disks: FullDisks,
+    /// Wakes when that changes.
+    pub(super) full: watch::Receiver<FullByWriter>,
 }
 
 impl Daemon {
@@ -298,16 +305,27 @@ impl Daemon {
             .set_findings("incidents", &self.incidents.borrow_and_update());
         let webhooks = webhook_findings(&self.webhooks.borrow_and_update());
         self.state.set_findings("webhooks", &webhooks);
+        if self.full_disks.review() {
+            self.retry_after(LOOK_AT_DISKS);
+        }
+        self.full.mark_unchanged();
+        self.state
+            .set_findings("full-disks", &self.full_disks.findings());
         self.state.set_being_written(self.scanner.being_written());
         let (mut decision, mut surprised) = self.carry_out_decision(now);
         // The status depends on what succeeded: a file without a marker is not held.
         for _ in 0..ROUNDS {
-            if !self
+            let is_news = self
                 .state
-                .set_marker_troubles(self.executor.marker_troubles())
-            {
+                .set_marker_troubles(self.executor.marker_troubles());
+            self.full_disks.set("files", self.executor.full_directories());
+            let is_full_news = self.full.has_changed().unwrap_or(false);
+            if !is_news && !is_full_news {
                 break;
             }
+            self.full.mark_unchanged();
+            self.state
+                .set_findings("full-disks", &self.full_disks.findings());
             let (again, surprised_again) = self.carry_out_decision(now);
             decision = again;
             surprised |= surprised_again;

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ const LARGEST_VALUES: usize = 4 << 20;
 const MOST_WAITING: usize = 2000;
 /// Longest wait for the disk when the daemon stops.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long after a failed write the file is tried again though there is nothing new to write.
+const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// The fraction of the file (one in this many) that manifests may take.
 const SHARE_OF_MANIFESTS: u64 = 4;
 
@@ -72,6 +74,20 @@ pub enum FlightItem {
     Flush(Sender<()>),
 }
 
+impl FlightItem {
+    /// When it happened.
+    fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Configuration(configuration, _) => Some(configuration.at),
+            Self::Files { at, .. } | Self::Seen { at, .. } => Some(*at),
+            Self::Decision(made) => Some(made.at),
+            Self::Repair(repaired) => Some(repaired.at),
+            Self::Machine(machine) => Some(machine.at),
+            Self::Flush(_) => None,
+        }
+    }
+}
+
 /// The recorder, as its owner sees it. It writes until it is dropped.
 #[derive(Debug)]
 pub struct FlightWriter {
@@ -80,15 +96,15 @@ pub struct FlightWriter {
 }
 
 impl FlightWriter {
-    /// Begins a flight. Nothing is written yet. Later errors stop nothing: `complain` is called once for each new
-    /// reason.
+    /// Begins a flight. Nothing is written yet. Later errors stop nothing: `report` is called once for each new
+    /// reason, and without one when the file can be written again.
     ///
     /// # Errors
     ///
     /// When there can be no thread.
     pub fn begin(
         destination: FlightDestination,
-        complain: impl Fn(String) + Send + 'static,
+        report: impl Fn(Option<&io::Error>) + Send + 'static,
     ) -> io::Result<Self> {
         let key = random_key()?;
         let (items, received) = channel();
@@ -96,7 +112,7 @@ impl FlightWriter {
         let left = waiting.clone();
         thread::Builder::new()
             .name("flight".to_owned())
-            .spawn(move || FlightLog::new(destination, key).run(&received, &left, complain))?;
+            .spawn(move || FlightLog::new(destination, key).run(&received, &left, report))?;
         Ok(Self { items, waiting })
     }
 
@@ -151,6 +167,8 @@ struct FlightLog {
     /// The last write failed, or there was none yet.
     broken: bool,
     failed: bool,
+    /// When the newest item happened.
+    at: Option<Timestamp>,
     complaint: Option<String>,
 }
 
@@ -170,6 +188,7 @@ impl FlightLog {
             ledger: None,
             broken: true,
             failed: false,
+            at: None,
             complaint: None,
         }
     }
@@ -178,24 +197,39 @@ impl FlightLog {
         mut self,
         items: &Receiver<FlightItem>,
         waiting: &AtomicUsize,
-        complain: impl Fn(String),
+        report: impl Fn(Option<&io::Error>),
     ) {
-        while let Ok(item) = items.recv() {
+        loop {
             let mut answers = Vec::new();
-            let mut result = self.write_item(item, &mut answers);
-            waiting.fetch_sub(1, Ordering::Relaxed);
+            let next = match &self.complaint {
+                None => items.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(_) => items.recv_timeout(TRY_AGAIN),
+            };
+            let mut result = match next {
+                Ok(item) => {
+                    waiting.fetch_sub(1, Ordering::Relaxed);
+                    self.write_item(item, &mut answers)
+                }
+                // Nothing new: what failed is tried again.
+                Err(RecvTimeoutError::Timeout) => self.at.map_or(Ok(()), |at| self.begin(at)),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
             while let Ok(item) = items.try_recv() {
                 result = result.and(self.write_item(item, &mut answers));
                 waiting.fetch_sub(1, Ordering::Relaxed);
             }
             result = result.and_then(|()| self.file.sync());
             match result {
-                Ok(()) => self.complaint = None,
+                Ok(()) => {
+                    if self.complaint.take().is_some() {
+                        report(None);
+                    }
+                }
                 Err(error) => {
                     self.broken = true;
                     let why = error.to_string();
                     if self.complaint.as_ref() != Some(&why) {
-                        complain(why.clone());
+                        report(Some(&error));
                         self.complaint = Some(why);
                     }
                 }
@@ -208,6 +242,7 @@ impl FlightLog {
     }
 
     fn write_item(&mut self, item: FlightItem, answers: &mut Vec<Sender<()>>) -> io::Result<()> {
+        self.at = item.at().or(self.at);
         match item {
             FlightItem::Configuration(configuration, limits) => {
                 self.limits = limits;
@@ -448,8 +483,10 @@ mod tests {
             boot: None,
         };
         let (complaints, complained) = mpsc::channel();
-        let complain = move |why| complaints.send(why).unwrap();
-        let writer = FlightWriter::begin(place.clone(), complain).unwrap();
+        let report = move |error: Option<&io::Error>| {
+            complaints.send(error.map(ToString::to_string)).unwrap();
+        };
+        let writer = FlightWriter::begin(place.clone(), report).unwrap();
         let start = Timestamp::constant(1_767_225_600, 0);
         let configuration = RecordedConfiguration {
             at: start,

@@ -20,6 +20,7 @@ mod dbus;
 mod documents;
 mod flight;
 mod forms;
+mod full_disks;
 mod gates;
 mod gates_without_room;
 mod generated;

@@ -7,6 +7,7 @@ mod before_installer;
 mod boot;
 mod day2;
 mod deliberate_restarts;
+mod full_disk;
 mod gates_apply;
 mod gates_observed;
 mod gates_trial;

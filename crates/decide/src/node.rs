@@ -194,13 +194,15 @@ fn own_failure(context: &DecisionContext<'_>) -> Option<String> {
         })
 }
 
-/// The first finding that is an error. Where RKE2 reads no manifests, what is wrong with them does no harm.
+/// The first finding that is an error; a full disk comes before all others. Where RKE2 reads no manifests, what is wrong with them does no harm.
 fn trouble(seen: &NodeSeen, context: &DecisionContext<'_>) -> Option<KnownProblem> {
     let plan = &context.plan.findings;
     let of_plan = plan.iter().filter(|_| seen.role.applies_manifests());
-    let found = context.observation.found.values().flatten();
-    of_plan
-        .chain(found)
+    let found = || context.observation.found.values().flatten();
+    let full = found().find(|finding| finding.code == Code::DiskFull);
+    full.into_iter()
+        .chain(of_plan)
+        .chain(found())
         .find(|finding| finding.severity == Severity::Error)
         .map(|finding| KnownProblem {
             code: finding.code,

@@ -18,7 +18,12 @@ use crate::{Pace, Phase, ProbeStatus, Readiness, Status};
 const LASTING: SignedDuration = SignedDuration::from_secs(30);
 
 /// Reasons that are news in a step that goes on: what all else in it waits for, or what fails again and again.
-const BREAKAGES: [Code; 3] = [Code::RkeServiceDown, Code::RkeCrashLoop, Code::ApplyFailed];
+const BREAKAGES: [Code; 4] = [
+    Code::DiskFull,
+    Code::RkeServiceDown,
+    Code::RkeCrashLoop,
+    Code::ApplyFailed,
+];
 
 /// A change of readiness, phase or pace.
 #[derive(Debug, Clone, PartialEq, Eq)]

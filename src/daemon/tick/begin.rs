@@ -18,6 +18,7 @@ use crate::daemon::clock::{Clock, SteadyClock};
 use crate::daemon::configuration_events::{configuration_events, configuration_findings};
 use crate::daemon::data_dir::DataDir;
 use crate::daemon::flight::FlightRecorder;
+use crate::daemon::full_disks::FullDisks;
 use crate::daemon::gates::GatesView;
 use crate::daemon::manifest_scanner::ManifestScanner;
 use crate::daemon::marking_thread::{MOST_WAITING, MarkingContext};
@@ -63,7 +64,9 @@ impl Daemon {
             .settings
             .platform
             .or_else(|| platform::detect_or(&root, None));
-        let mut flight = FlightRecorder::none();
+        let full_disks = FullDisks::default();
+        let full = full_disks.subscribe();
+        let mut flight = FlightRecorder::none(full_disks.clone());
         let node = configure::node_facts(&layout, &loaded.rules, kind, None);
         flight.configured(&layout, loaded, (kind, node.clone()), steady.now());
         let mut state = StagingState::new(
@@ -128,6 +131,8 @@ impl Daemon {
             harvester: None,
             withheld: BTreeMap::new(),
             held_back: BTreeSet::new(),
+            full_disks,
+            full,
         }
     }
 

@@ -1,11 +1,14 @@
 //! How a tick reports: the status document and the journal.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use windrow_decide::Event;
 use windrow_model::reasons::Code;
 
 use super::Daemon;
+use crate::files::is_no_space;
 use crate::observe::management::host_name_of;
 use crate::report::journal;
 
@@ -42,11 +45,16 @@ impl Daemon {
         match self.publisher.publish(status, now) {
             Ok(changed) => {
                 self.untell("the status");
+                self.full_disks.set("status", BTreeSet::new());
                 if changed && let Some(status) = self.publisher.current() {
                     self.manager.status(&status);
                 }
             }
             Err(error) => {
+                let directory = self.layout.status().parent().map(Path::to_owned);
+                let is_full = is_no_space(&error);
+                let full = directory.into_iter().filter(|_| is_full).collect();
+                self.full_disks.set("status", full);
                 let what = format!("write {}", self.layout.status().display());
                 let line =
                     Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]);

@@ -1,11 +1,14 @@
 //! The machine: routes, links, disks, memory, load, clock, ports. Read below the layout's root.
 
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
+use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::{ProbeLimit, ProbeOutcome};
 
 use super::context::ProbeContext;
-use crate::files::is_missing;
+use crate::files::{NO_SPACE, is_missing};
+use crate::layout::Layout;
 use crate::observe::network::has_default_route;
 
 fn read(context: &ProbeContext, path: &str) -> Result<String, ProbeOutcome> {
@@ -71,6 +74,7 @@ pub(super) fn disk(
     let mut seen = Vec::new();
     let mut low = Vec::new();
     let mut unread = None;
+    let mut full = Vec::new();
     for path in [
         data.join("server/db"),
         data.join("agent"),
@@ -102,9 +106,19 @@ pub(super) fn disk(
             }
             Scarce::Inodes => (found.files_available(), found.files()),
         };
-        if let Some(why) = too_little(limit, free, total, "free") {
+        if is_used_up(scarce, free, total) {
+            full.push(layout.shown(mount_point(&layout, &path)));
+        } else if let Some(why) = too_little(limit, free, total, "free") {
             low.push(format!("{} has {why}", context.layout().shown(&path)));
         }
+    }
+    if !full.is_empty() {
+        let lacks = match scarce {
+            Scarce::Space => "space",
+            Scarce::Inodes => "inode",
+        };
+        let why = format!("no {lacks} left in {}", full.join(" and "));
+        return ProbeOutcome::failed_as(Code::DiskFull, why);
     }
     if !low.is_empty() {
         return ProbeOutcome::failed(low.join(", "));
@@ -116,6 +130,25 @@ pub(super) fn disk(
         }
         None => ProbeOutcome::Passed,
     }
+}
+
+/// Can nothing more be written? A file system that counts no inodes cannot run out of them.
+fn is_used_up(scarce: Scarce, free: u64, total: u64) -> bool {
+    match scarce {
+        Scarce::Space => total > 0 && free < NO_SPACE,
+        Scarce::Inodes => total > 0 && free == 0,
+    }
+}
+
+/// The highest directory on the same file system, below the layout's root.
+fn mount_point<'p>(layout: &Layout, path: &'p Path) -> &'p Path {
+    let device = |path: &Path| std::fs::metadata(path).map(|found| found.dev()).ok();
+    let own = device(path);
+    let root = layout.path("/");
+    path.ancestors()
+        .take_while(|above| above.starts_with(&root) && device(above) == own)
+        .last()
+        .unwrap_or(path)
 }
 
 fn percent(free: u64, total: u64) -> Option<u64> {
@@ -212,5 +245,15 @@ mod tests {
         assert_eq!(percent(u64::MAX, u64::MAX), Some(100));
         assert_eq!(percent(0, 0), None);
         assert_eq!(percent(1, 3), Some(33));
+    }
+
+    #[test]
+    fn a_file_system_is_full_when_nothing_more_can_be_written() {
+        let [space, inodes] = [Scarce::Space, Scarce::Inodes];
+        assert!(is_used_up(space, 0, 1 << 30) && is_used_up(space, 4096, 1 << 30));
+        assert!(!is_used_up(space, 1 << 20, 1 << 30));
+        assert!(is_used_up(inodes, 0, 1000) && !is_used_up(inodes, 1, 1000));
+        // Of a file system that says nothing, nothing is known.
+        assert!(!is_used_up(space, 0, 0) && !is_used_up(inodes, 0, 0));
     }
 }

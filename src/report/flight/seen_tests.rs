@@ -20,7 +20,7 @@ fn writer(path: &Path, bound: u64) -> FlightWriter {
         copy_to: None,
         boot: None,
     };
-    let writer = FlightWriter::begin(destination, |why| panic!("{why}")).unwrap();
+    let writer = FlightWriter::begin(destination, |error| panic!("{error:?}")).unwrap();
     let configuration = RecordedConfiguration {
         at: AT,
         digest: String::new(),

@@ -1133,6 +1133,10 @@ reasons! {
             "the clock is not synchronised: {why}"
             "Check the NTP servers; certificates and etcd need a right clock."
             "170d1836577d402fb35939a86d71385a";
+        DiskFull "disk-full" Error
+            "{why}"
+            "Free space there. Until then RKE2, etcd, the kubelet and Windrow cannot write, and RKE2 may not stay up."
+            "656a441b293a4ff3b049a51fa4605f25";
         DiskLow "disk-low" Warning
             "the disk is almost full: {why}"
             "Free space: the kubelet evicts pods and removes images, and etcd stops writing."

@@ -16,6 +16,8 @@
 //! | one fails, and an upgrade excuses it | SettingUp |
 //! | a transition takes too long | Degraded |
 //! | none of these | Ready |
+//!
+//! A full disk is the reason of each of these but a shutdown, and makes a Ready node Degraded: whatever else fails may fail because of it.
 
 mod phases;
 
@@ -167,7 +169,7 @@ pub fn judge(question: &NodeInputs<'_>) -> NodeJudgement {
         question,
         probes: counted(question),
     };
-    let verdict = judging.verdict();
+    let verdict = judging.with_full_disk(judging.verdict());
     let arrived = matches!(verdict.readiness, Readiness::Ready | Readiness::Degraded);
     let mut memory = question.memory.clone();
     memory.bootstrap = judging.times(&verdict).map(Box::new);
@@ -328,6 +330,41 @@ impl Judging<'_> {
             Code::NodeReady,
             Code::NodeReady.say(&[("manifests", manifests)]),
         )
+    }
+
+    /// The same verdict with a full disk as its reason: what else fails may fail because of that.
+    fn with_full_disk(&self, verdict: NodeVerdict) -> NodeVerdict {
+        let Some(full) = self.full_disk() else {
+            return verdict;
+        };
+        match verdict.code {
+            Code::ShuttingDown | Code::DiskFull => verdict,
+            Code::NodeReady => NodeVerdict {
+                readiness: Readiness::Degraded,
+                code: Code::DiskFull,
+                message: full.to_owned(),
+                ..verdict
+            },
+            _ => NodeVerdict {
+                code: Code::DiskFull,
+                // In brackets: a short line has room for the first part only.
+                message: format!("{full} ({})", verdict.message),
+                ..verdict
+            },
+        }
+    }
+
+    /// Where no space is left, by a probe or by a write of Windrow's own that failed.
+    fn full_disk(&self) -> Option<&str> {
+        let is_full = |probe: &&Counted<'_>| {
+            probe.state == ProbeState::Failing && probe.track.code() == Some(Code::DiskFull)
+        };
+        let probed = self.probes.iter().find(is_full);
+        let own = self.question.trouble;
+        let own = own.filter(|trouble| trouble.code == Code::DiskFull);
+        probed
+            .map(|probe| probe.track.message.as_str())
+            .or(own.map(|trouble| trouble.message.as_str()))
     }
 
     /// The verdict by a required probe. Where RKE2's unit is what fails, it also says that there is no default route: without one

@@ -172,6 +172,8 @@ pub struct ProbeResult {
 
 /// At rest a probe is asked at least this often, where its own period is not longer.
 const AT_REST: Duration = Duration::from_secs(60);
+/// The same for the disks: a full one has to be reported within a minute.
+const DISKS_AT_REST: Duration = Duration::from_secs(45);
 /// And at least once in this many of its periods.
 const PERIODS_AT_REST: u32 = 4;
 
@@ -184,7 +186,11 @@ impl ProbeSpec {
             return self.period;
         }
         let rest = self.period * PERIODS_AT_REST.min(self.fall + 1);
-        rest.min(AT_REST).max(self.period)
+        let most = match self.code {
+            Code::DiskLow | Code::InodesLow => DISKS_AT_REST,
+            _ => AT_REST,
+        };
+        rest.min(most).max(self.period)
     }
 
     /// Is it of use on such a node? See [`super::specs`].

@@ -390,6 +390,7 @@ pub const BUILTIN: &[Builtin] = &[
     },
     Builtin {
         name: "disk-space",
+        period: 30,
         phase: Phase::Node,
         code: Code::DiskLow,
         // RKE2's kubelet evicts pods at 5.
@@ -400,6 +401,7 @@ pub const BUILTIN: &[Builtin] = &[
     },
     Builtin {
         name: "disk-inodes",
+        period: 30,
         phase: Phase::Node,
         code: Code::InodesLow,
         limit: Some(ProbeLimit::InodesPercent(5)),

@@ -207,6 +207,8 @@ impl Track {
             _ => (answer.kind, 1),
         };
         let enough = match answer.kind {
+            // A figure that the kernel reports, not an answer that may be lost: the first one counts.
+            ProbeState::Failing if answer.code == Some(Code::DiskFull) => 1,
             ProbeState::Passing => self.spec.rise,
             ProbeState::Failing | ProbeState::Unknown => self.spec.fall,
         };

@@ -494,3 +494,49 @@ fn where_rke2_does_not_run_and_there_is_no_default_route_the_reason_names_both()
     node.fails("supervisor", "HTTP 503");
     assert!(!node.judge().message.contains("default route"));
 }
+
+#[test]
+fn a_full_disk_is_the_reason_for_whatever_else_fails_and_its_first_report_counts() {
+    let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
+    node.passes_but(&[]);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+    let full = "no space left in /var/lib/rancher";
+    node.answer("disk-space", ProbeOutcome::failed_as(Code::DiskFull, full));
+    let judged = node.judge();
+    assert_eq!(
+        (judged.readiness, judged.code, judged.message.as_str()),
+        (Readiness::Degraded, Code::DiskFull, full)
+    );
+    node.fails("rke2-service", "rke2-server failed (exit-code)");
+    let judged = node.judge();
+    assert_eq!(
+        (judged.readiness, judged.phase, judged.code),
+        (Readiness::Failed, Phase::Api, Code::DiskFull)
+    );
+    assert!(judged.message.starts_with(&format!("{full} (")));
+    node.answer("disk-space", ProbeOutcome::Passed);
+    assert_eq!(node.judge().code, Code::RkeServiceDown);
+}
+
+#[test]
+fn a_write_of_windrows_own_that_found_no_space_is_the_reason_before_any_probe_says_so() {
+    let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
+    node.passes_but(&[]);
+    node.trouble = Some(KnownProblem {
+        code: Code::DiskFull,
+        message: "no space left in /var/lib/rancher/windrow".to_owned(),
+    });
+    assert_eq!(node.judge().code, Code::DiskFull);
+    node.manifests = Manifests::Waiting {
+        code: Code::WaitsForKind,
+        message: "a.yaml: Widget is not served yet".to_owned(),
+        done: 1,
+        total: 3,
+        moved: node.now,
+    };
+    let judged = node.judge();
+    assert_eq!(
+        (judged.readiness, judged.phase, judged.code),
+        (Readiness::SettingUp, Phase::Manifests, Code::DiskFull)
+    );
+}
