@@ -277,35 +277,17 @@ fn manifests(out: &mut String, status: &Status, now: Timestamp, verbose: bool, s
 }
 
 fn finding_lines(out: &mut String, finding: &Finding, style: Style) {
-    let at = places(finding);
     let _ = writeln!(
         out,
         "\n{} {}",
         style.severity(finding.severity),
         finding.code
     );
-    let text = format!("{at}{}", finding.message);
-    for line in wrap(&text, style.width.saturating_sub(2)) {
+    for line in wrap(&finding.line(), style.width.saturating_sub(2)) {
         let _ = writeln!(out, "  {line}");
     }
     if let Some(cure) = finding.incident.as_ref().and_then(|one| one.cure.as_ref()) {
         let _ = writeln!(out, "  cure: {cure} --dry-run");
-    }
-}
-
-/// The first places of a finding, and how many more there are.
-fn places(finding: &Finding) -> String {
-    const SHOWN: usize = 3;
-    let places: Vec<String> = finding
-        .at
-        .iter()
-        .take(SHOWN)
-        .map(|at| at.to_string())
-        .collect();
-    match (places.is_empty(), finding.at.len().saturating_sub(SHOWN)) {
-        (true, _) => String::new(),
-        (false, 0) => format!("{}: ", places.join(", ")),
-        (false, more) => format!("{} and {more} more: ", places.join(", ")),
     }
 }
 

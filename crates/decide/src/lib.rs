@@ -37,6 +37,7 @@ mod marker_changes;
 mod node;
 mod observation;
 mod outcome;
+mod reported_findings;
 mod staging_state;
 mod status;
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{self, BaseName, FileContent, ManifestPath, ObjectRef};
-use windrow_model::reasons::{Code, Severity};
+use windrow_model::reasons::Code;
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::readiness::{self, ObjectSeen, ObservedCluster};
 use windrow_plan::rules::{Platform, RuleSet};
@@ -30,6 +30,7 @@ use super::mark::Mark;
 use super::observation::{
     ClusterEvent, Directory, FileChange, Forgotten, Interests, Marker, MarkerTrouble, Observation,
 };
+use super::reported_findings::ReportedFindings;
 use crate::settings::Settings;
 
 /// What decisions are made from. See the module's documentation.
@@ -61,8 +62,8 @@ pub struct StagingState {
     renewed: u64,
     /// Only a session that began for this number of `renewed` speaks of the present cluster; `None` if each does.
     session_from: Option<u64>,
-    /// The findings of the plan that were reported, so that each is reported once.
-    reported: BTreeSet<(Code, String)>,
+    /// The findings of the plan that were reported.
+    reported: ReportedFindings,
     /// Were those of the plan in force reported?
     all_reported: bool,
 }
@@ -103,7 +104,7 @@ impl StagingState {
             ledger_is_unsaved: false,
             forgotten: Forgotten::default(),
             renewed: 0,
-            reported: BTreeSet::new(),
+            reported: ReportedFindings::default(),
             all_reported: false,
         }
     }
@@ -357,34 +358,9 @@ impl StagingState {
         }
         decision.events.extend(unread);
         if !std::mem::replace(&mut self.all_reported, true) {
-            decision.events.extend(self.new_findings());
+            decision.events.extend(self.reported.changes(&self.plan.findings));
         }
         decision
-    }
-
-    /// Findings that were not reported yet. One that is gone is forgotten, so that it is reported again when it comes
-    /// back.
-    fn new_findings(&mut self) -> Vec<Event> {
-        let mut events = Vec::new();
-        let mut current = BTreeSet::new();
-        for finding in &self.plan.findings {
-            if finding.severity < Severity::Warning {
-                continue;
-            }
-            let at: Vec<String> = finding.at.iter().map(ToString::to_string).collect();
-            let message = format!("{}: {}", at.join(", "), finding.message);
-            let key = (finding.code, message);
-            if !self.reported.contains(&key) {
-                events.push(Event {
-                    code: finding.code,
-                    file: finding.at.first().map(|at| at.file.clone()),
-                    message: key.1.clone(),
-                });
-            }
-            current.insert(key);
-        }
-        self.reported = current;
-        events
     }
 
     /// What has to be watched now.

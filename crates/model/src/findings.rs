@@ -63,7 +63,21 @@ pub struct Finding {
     pub incident: Option<Box<Incident>>,
 }
 
+/// How many places of a finding are named.
+const PLACES: usize = 3;
+
 impl Finding {
+    /// In a line: its first places, how many more there are, and the message.
+    pub fn line(&self) -> String {
+        let places = self.at.iter().take(PLACES).map(ToString::to_string);
+        let places = places.collect::<Vec<_>>().join(", ");
+        match self.at.len().saturating_sub(PLACES) {
+            _ if self.at.is_empty() => self.message.clone(),
+            0 => format!("{places}: {}", self.message),
+            more => format!("{places} and {more} more: {}", self.message),
+        }
+    }
+
     /// Does it say that something is not known? What objects lack is only a notice where something else may bring it, what the
     /// installer still needs where it may be asked for by hand; what may be brought is a warning where a file cannot do without it.
     pub fn is_unknown(&self) -> bool {

@@ -89,13 +89,7 @@ fn findings(lines: &mut Vec<String>, before: &[Finding], after: &[Finding]) {
         .iter()
         .filter(|one| !before.iter().any(|known| same(known, one)));
     lines.extend(new.map(|one| {
-        let places = super::places(one);
-        format!(
-            "{} {}: {places}{}",
-            one.severity.as_str(),
-            one.code,
-            one.message
-        )
+        format!("{} {}: {}", one.severity.as_str(), one.code, one.line())
     }));
     let over = before
         .iter()

@@ -485,6 +485,10 @@ reasons! {
             "RKE2 is in another cluster than before: what was decided for that one does not count"
             "Nothing to do: every manifest is decided again. What was held by hand stays held."
             "fdb103b3ca444c75b2aba9ef1edd8f62";
+        FindingResolved "finding-resolved" Notice
+            "resolved: {what}"
+            "Nothing to do."
+            "bdb8be6e1b5a4eefb032bd2130b3596c";
         ActionFailed "action-failed" Warning
             "could not {what}: {error}"
             "Mend the file system; Windrow tries again."
