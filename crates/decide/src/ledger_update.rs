@@ -231,9 +231,17 @@ impl EntryChange<'_> {
 
     fn report_release(&mut self, cause: Cause, known: Option<&LedgerEntry>) {
         let path = &self.file.path;
+        let held = |entry: &LedgerEntry| match &entry.state {
+            FileStage::Held { code, .. } if *code != Code::Provisional => Some(entry.since),
+            _ => None,
+        };
         let held_since = known
             .and_then(|entry| matches!(entry.state, FileStage::Held { .. }).then_some(entry.since));
+        let changed = self.before.filter(|_| known.is_none()).and_then(held);
         let why = match cause {
+            Cause::Free | Cause::SamePass if changed.is_some() => {
+                "its content has changed, and this content waits for nothing"
+            }
             Cause::Met => "everything it waited for is there",
             Cause::SamePass if held_since.is_some() => {
                 "what it still needs comes with files that RKE2 applies before it in the same pass"
@@ -252,7 +260,8 @@ impl EntryChange<'_> {
                 return;
             }
         };
-        let age = text::age(held_since.unwrap_or(self.context.now), self.context.now);
+        let since = held_since.or(changed).unwrap_or(self.context.now);
+        let age = text::age(since, self.context.now);
         self.report(
             Code::Released,
             &[("file", path), ("age", &age), ("why", why)],
