@@ -108,7 +108,10 @@ fn describe_files(
     outcomes: &[FileOutcome],
     after: &Ledger,
 ) -> StagingStatus {
-    let mut staging = StagingStatus::default();
+    let mut staging = StagingStatus {
+        api_answers: context.observation.api.answers(),
+        ..StagingStatus::default()
+    };
     for (id, (file, outcome)) in context.plan.files.iter().zip(outcomes).enumerate() {
         let entry = after.files.get(&file.path);
         let description = FileDescription {

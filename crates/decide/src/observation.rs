@@ -67,6 +67,14 @@ impl Api {
         self.unreachable = Some(why);
         self.unreachable_since.get_or_insert(now);
     }
+
+    /// Does it answer? `None` until it was asked. It answers, too, when it refuses the credential.
+    pub(super) fn answers(&self) -> Option<bool> {
+        match &self.unreachable {
+            Some(_) => Some(self.refused),
+            None => self.first_reachable.map(|_| true),
+        }
+    }
 }
 
 /// One `<name>.skip`.

@@ -284,6 +284,9 @@ pub struct StagingStatus {
     /// Is every file applied, or kept on purpose? Of files that share an Addon one is enough. Never true before kube-apiserver has answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settled: bool,
+    /// Does kube-apiserver answer Windrow? Absent until it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_answers: Option<bool>,
     /// Kept from RKE2, with the reasons.
     pub held: Vec<HeldFile>,
     /// Decided to be kept from RKE2, and not kept: the marker could not be made.

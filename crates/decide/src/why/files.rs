@@ -7,7 +7,7 @@ use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
 use super::answer::{ExplainedBlocker, ExplainedFile};
-use crate::{Blocker, FileStatus, HeldFile, Holder, Phase, PhaseState, Status};
+use crate::{Blocker, FileStatus, HeldFile, Holder, Status};
 
 /// Most files and needs of one answer, and most bytes of their texts. Every user may ask.
 const MOST_ENTRIES: usize = 1_000;
@@ -203,25 +203,10 @@ pub fn until_applied(status: &Status) -> &'static str {
     if !status.role.applies_manifests() {
         return "RKE2 reads no manifests on a node of this role";
     }
-    match api_answers(status) {
+    match status.staging.api_answers {
         Some(true) => "RKE2 applies it at its next pass, within 15 s",
         Some(false) => "RKE2 applies it once kube-apiserver answers",
         None => "RKE2 applies it at its next pass",
-    }
-}
-
-/// Does kube-apiserver answer, as far as the document says? `None` where it does not say.
-fn api_answers(status: &Status) -> Option<bool> {
-    let unreachable = [Code::ApiUnreachable, Code::CredentialRefused];
-    if status.phase == Phase::WaitingForApi || unreachable.contains(&status.reason.code) {
-        return Some(false);
-    }
-    let mut steps = status.phases.iter();
-    match steps.find(|step| step.name == Phase::Api) {
-        // Before the role of the node is known, none of its checks counts.
-        Some(step) => (step.total > 0).then_some(step.state == PhaseState::Done),
-        // Without probes only staging says so.
-        None => Some(true),
     }
 }
 
