@@ -276,6 +276,8 @@ impl FileDescription<'_> {
 fn judgement(context: &DecisionContext<'_>, staging: &StagingStatus) -> StagingVerdict {
     let phase = phase(context, staging);
     let (readiness, reason) = match (unknown(context), unfinished(staging, phase)) {
+        // RKE2 may apply it at any time, whatever else is known.
+        (_, Some(reason)) if reason.code == Code::NotHeld => (Readiness::SettingUp, reason),
         (Some(reason), _) => (Readiness::Unknown, reason),
         (None, Some(reason)) => (Readiness::SettingUp, reason),
         // Manifests are all that this judges: saying Ready would be a guess about the rest of the node.
@@ -325,6 +327,18 @@ fn unknown(context: &DecisionContext<'_>) -> Option<StatusReason> {
 
 /// What is still to be done first; `None` when every file is where it has to be.
 fn unfinished(staging: &StagingStatus, phase: Phase) -> Option<StatusReason> {
+    // First of all: RKE2 may apply it too early now, and a hold does no harm.
+    if let Some(NotHeldFile { file, error, .. }) = staging.not_held.first() {
+        let code = Code::NotHeld;
+        let why = code.say(&[("error", error)]);
+        return Some(StatusReason {
+            code,
+            message: match staging.not_held.len() - 1 {
+                0 => format!("{file} {why}"),
+                more => format!("{file} {why} (and {more} more not held)"),
+            },
+        });
+    }
     if let Some(failed) = staging.failed.first() {
         let code = Code::ApplyFailed;
         let message = code.say(&[("file", &failed.file), ("why", &failed.message)]);
@@ -356,12 +370,6 @@ fn unfinished(staging: &StagingStatus, phase: Phase) -> Option<StatusReason> {
         return Some(StatusReason {
             code: *code,
             message,
-        });
-    }
-    if let Some(file) = staging.not_held.first() {
-        return Some(StatusReason {
-            code: file.code,
-            message: format!("{}: {}", file.file, file.why),
         });
     }
     (phase == Phase::Staging).then(|| StatusReason {
