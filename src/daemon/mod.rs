@@ -14,6 +14,7 @@ mod appearances;
 mod clock;
 mod configuration_events;
 mod data_dir;
+mod event_journal;
 mod flight;
 mod full_disks;
 pub mod gates;

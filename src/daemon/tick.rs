@@ -26,6 +26,7 @@ use super::appearances::AppearanceWatch;
 use super::clock::SteadyClock;
 use super::configuration_events::webhook_findings;
 use super::data_dir::DataDir;
+use super::event_journal::EventJournal;
 use super::flight::FlightRecorder;
 use super::full_disks::{ByWriter as FullByWriter, FullDisks};
 use super::gates::GatesView;
@@ -59,6 +60,12 @@ const ROUNDS: usize = 3;
 pub struct Link {
     pub(super) events: mpsc::Receiver<ClusterEvent>,
     pub(super) interests: watch::Sender<Interests>,
+}
+
+/// An event that is not true yet.
+struct WithheldEvent {
+    event: Event,
+    since: Instant,
 }
 
 /// The daemon. See the module's documentation.
@@ -103,11 +110,15 @@ pub struct Daemon {
     /// Harvester's version, once its file says it.
     harvester: Option<String>,
     /// Decisions that could not be carried out yet, by file: reported once they are.
-    withheld: BTreeMap<ManifestPath, Event>,
     /// Base names of files that changed since the last decision: their markers stay.
     held_back: BTreeSet<BaseName>,
+    withheld: BTreeMap<ManifestPath, WithheldEvent>,
+    /// What goes to the journal of the events about files.
+    events: EventJournal,
     /// Where Windrow's own writes find no space.
     full_disks: FullDisks,
+    /// Where that was reported.
+    reported_full: BTreeSet<String>,
     /// Wakes when that changes.
     pub(super) full: watch::Receiver<FullByWriter>,
 }
@@ -183,6 +194,9 @@ impl Daemon {
     /// A signal asks it to stop. Holds stay.
     pub(super) fn stopped(&mut self) {
         self.manager.stopping();
+        for sum in self.events.finish() {
+            journal::write_event(&sum);
+        }
         journal::write_event(&Event::new(Code::Stopping, Code::Stopping.say(&[])));
         self.flight.stop();
     }
@@ -193,6 +207,7 @@ impl Daemon {
             self.deadline,
             self.retry,
             self.watchdog.map(|(_, next)| next),
+            self.events.due(),
         ]
         .into_iter()
         .flatten()
@@ -331,6 +346,10 @@ impl Daemon {
             surprised |= surprised_again;
         }
         self.tell_withheld();
+        for sum in self.events.sums(Instant::now()) {
+            journal::write_event(&sum);
+        }
+        self.tell_full_disks();
         if !self.executor.lacks_ledger() && self.ledger_unread.is_none() {
             self.requests.finish();
         }
@@ -388,14 +407,18 @@ impl Daemon {
             };
             match (&file, waits) {
                 (Some(file), true) => {
-                    self.withheld.insert(file.clone(), event.clone());
+                    let withheld = WithheldEvent {
+                        event: event.clone(),
+                        since: Instant::now(),
+                    };
+                    self.withheld.insert(file.clone(), withheld);
                 }
                 (file, _) => {
                     // An earlier report about the file no longer holds.
                     if let (true, Some(file)) = (is_about_its_stage(event.code), file) {
                         self.withheld.remove(file);
                     }
-                    journal::write_event(event);
+                    self.tell_of_file(event.clone());
                 }
             }
         }
@@ -416,11 +439,11 @@ impl Daemon {
         for action in &carried.done {
             self.state.record_done(action);
         }
-        for event in &carried.events {
-            journal::write_event(event);
-        }
         self.flight.acted(&carried.done, &carried.events);
         self.held_back = carried.held_back;
+        for event in carried.events {
+            self.tell_of_file(event);
+        }
         if let Some(retry) = carried.retry {
             self.retry_at(Instant::from_std(retry));
         }

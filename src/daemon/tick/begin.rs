@@ -17,6 +17,7 @@ use crate::daemon::appearances::{AppearanceEnds, AppearanceWatch};
 use crate::daemon::clock::{Clock, SteadyClock};
 use crate::daemon::configuration_events::{configuration_events, configuration_findings};
 use crate::daemon::data_dir::DataDir;
+use crate::daemon::event_journal::EventJournal;
 use crate::daemon::flight::FlightRecorder;
 use crate::daemon::full_disks::FullDisks;
 use crate::daemon::gates::GatesView;
@@ -131,7 +132,9 @@ impl Daemon {
             harvester: None,
             withheld: BTreeMap::new(),
             held_back: BTreeSet::new(),
+            events: EventJournal::default(),
             full_disks,
+            reported_full: BTreeSet::new(),
             full,
         }
     }

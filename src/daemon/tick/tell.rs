@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use windrow_decide::Event;
 use windrow_model::reasons::Code;
 
-use super::Daemon;
+use super::{Daemon, WithheldEvent};
 use crate::files::is_no_space;
 use crate::observe::management::host_name_of;
+use crate::render::lasted;
 use crate::report::journal;
 
 impl Daemon {
@@ -17,14 +19,20 @@ impl Daemon {
     pub(super) fn tell_withheld(&mut self) {
         let troubles = self.executor.marker_troubles();
         let mut withheld = std::mem::take(&mut self.withheld);
-        withheld.retain(|file, event| {
+        withheld.retain(|file, WithheldEvent { event, since }| {
             let name = &file.name();
             if troubles.contains_key(name) || self.stays_for_writing(name) {
                 return true;
             }
             let hidden = self.state.hides(name);
             if hidden == (event.code == Code::Held) {
-                journal::write_event(event);
+                let mut event = event.clone();
+                let stayed = i64::try_from(since.elapsed().as_secs()).unwrap_or(i64::MAX);
+                if !hidden && stayed > 0 {
+                    let longer = format!("; its marker stayed {} longer", lasted(stayed));
+                    event.message.push_str(&longer);
+                }
+                self.tell_of_file(event);
             }
             false
         });
@@ -75,6 +83,27 @@ impl Daemon {
         }
         for change in news.node.iter().chain(&news.boot) {
             journal::write_readiness_change(change);
+        }
+    }
+
+    /// Writes an event about a file, or counts it if there are too many of its kind.
+    pub(super) fn tell_of_file(&mut self, event: Event) {
+        if let Some(event) = self.events.take(event, Instant::now()) {
+            journal::write_event(&event);
+        }
+    }
+
+    /// Reports where Windrow finds no space, and where it finds some again.
+    pub(super) fn tell_full_disks(&mut self) {
+        let found = self.full_disks.findings();
+        let found: BTreeSet<String> = found.into_iter().map(|full| full.message).collect();
+        let known = std::mem::replace(&mut self.reported_full, found.clone());
+        for full in found.difference(&known) {
+            self.tell_event(Code::DiskFull, full.clone());
+        }
+        for full in known.difference(&found) {
+            let line = Code::FindingResolved.say(&[("what", full)]);
+            self.tell_event(Code::FindingResolved, line);
         }
     }
 
