@@ -17,7 +17,7 @@ use windrow_plan::FileObstacle;
 use windrow_plan::rke2;
 
 use self::names::manifest_paths;
-use super::spool::lay_request;
+use super::spool::{PreparedRequest, prepare_request};
 use crate::act::{MarkerOutcome, Markers};
 use crate::layout::Layout;
 use crate::observe::requests::{RequestAction, SpooledRequest};
@@ -169,6 +169,9 @@ fn hold_file(
         digest: "".into(),
         release: format!("windrow release {file}"),
     };
+    // Written before anything is done, and published after: an order that fails leaves nothing behind.
+    let request = prepare_file_request(order, RequestAction::Hold, file, BTreeMap::new())
+        .map_err(|error| format!("{error:#}"))?;
     match markers.create(&path, &mark) {
         Ok(MarkerOutcome::Foreign) => Err(format!(
             "{path} is there already and Windrow did not make it (Harvester makes such markers \
@@ -176,9 +179,10 @@ fn hold_file(
         )),
         Ok(MarkerOutcome::NoDirectory) => Err("its directory is gone".to_owned()),
         Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => {
-            lay_file_request(order, RequestAction::Hold, file, BTreeMap::new())
-                .map_err(|error| format!("{error:#}"))?;
-            Ok(ManualChange::Held)
+            let published = request.publish().map_err(|error| {
+                format!("its marker is made, but the hold is not recorded: {error:#}")
+            });
+            published.map(|_| ManualChange::Held)
         }
         Err(error) => Err(error.to_string()),
     }
@@ -256,7 +260,7 @@ fn release_file(
     if let Some(owner) = rke2::owner(file) {
         let marker = own_marker(file, found).ok_or_else(|| left_alone(owner))?;
         // The daemon takes no request about it: that the marker goes is all there is to do.
-        return remove(markers, BTreeSet::from([marker]), foreign);
+        return remove(markers, BTreeSet::from([marker]), foreign, || {});
     }
     let beside = marker_of(file, &found.markers);
     let name = file.name();
@@ -270,16 +274,21 @@ fn release_file(
         }
         ours.insert(marker.path.clone());
     }
-    // The request comes first: otherwise the daemon would put the marker back. If the request cannot be written
-    // anywhere, the marker is removed all the same.
+    // The daemon sees the request when the marker is gone, and not before: a release that is refused must not happen later. It is
+    // written ahead, so that the daemon sees it before it misses the marker. If the request cannot be written anywhere, the marker is
+    // removed all the same.
     let manifests = order.layout.manifests();
     let digests = namesakes(file, found)
         .chain([file.clone()])
         .filter_map(|path| Some((path.clone(), digest(&manifests, &path, limits)?)))
         .collect();
-    let recorded = lay_file_request(order, RequestAction::Release, file, digests);
-    let done = remove(markers, ours, foreign);
+    let request = prepare_file_request(order, RequestAction::Release, file, digests);
+    let mut recorded = Ok(());
+    let done = remove(markers, ours, foreign, || {
+        recorded = request.and_then(|request| request.publish().map(|_| ()));
+    });
     match (recorded, done) {
+        (_, Err(error)) => Err(error),
         (Ok(()), done) => done,
         (Err(error), Ok(ManualChange::Released)) => Err(format!(
             "its marker is removed, but the release is not recorded, and the daemon may hold the file again before RKE2 has \
@@ -304,15 +313,18 @@ fn digest(manifests: &Path, file: &ManifestPath, limits: &ReadLimits) -> Option<
     Some(manifest::read_each(file, &content, limits, &mut |_| {}).digest)
 }
 
+/// Removes markers of ours; `then` is called once all of them are gone.
 fn remove(
     markers: &Markers,
     paths: BTreeSet<MarkerPath>,
     foreign: impl Fn(&str) -> String,
+    then: impl FnOnce(),
 ) -> Result<ManualChange, String> {
+    let paths: Vec<&MarkerPath> = paths.iter().collect();
     let mut done = ManualChange::WasNotHeld;
-    for path in paths {
-        match markers.remove(&path) {
-            Ok(MarkerOutcome::Foreign) => return Err(foreign(&path)),
+    for (path, result) in paths.iter().zip(markers.remove_and(&paths, then)) {
+        match result {
+            Ok(MarkerOutcome::Foreign) => return Err(foreign(path)),
             Ok(MarkerOutcome::Changed) => done = ManualChange::Released,
             Ok(MarkerOutcome::Unchanged | MarkerOutcome::NoDirectory) => {}
             Err(error) => return Err(error.to_string()),
@@ -384,8 +396,19 @@ pub fn lay_file_request(
     order: &Order<'_>,
     action: RequestAction,
     file: &ManifestPath,
-    mut digests: BTreeMap<ManifestPath, String>,
+    digests: BTreeMap<ManifestPath, String>,
 ) -> anyhow::Result<()> {
+    let request = prepare_file_request(order, action, file, digests)?;
+    request.publish().map(|_| ())
+}
+
+/// Writes the same request without the daemon's knowledge.
+fn prepare_file_request(
+    order: &Order<'_>,
+    action: RequestAction,
+    file: &ManifestPath,
+    mut digests: BTreeMap<ManifestPath, String>,
+) -> anyhow::Result<PreparedRequest> {
     let request = SpooledRequest {
         file: file.to_string(),
         digest: digests.remove(file),
@@ -396,7 +419,7 @@ pub fn lay_file_request(
         reason: Mark::shortened(order.reason).to_string(),
         ..SpooledRequest::new(action, order.by, order.at)
     };
-    lay_request(order.layout, &request, &file.replace('/', "%2f")).map(|_| ())
+    prepare_request(order.layout, &request, &file.replace('/', "%2f"))
 }
 
 #[cfg(test)]

@@ -420,3 +420,45 @@ fn cleanup_takes_back_every_hold_and_the_gates_and_nothing_of_anybody_elses() {
     assert_eq!(again.code, 0, "{again:?}");
     assert!(again.out.contains("0 lifted, 1 kept"), "{again:?}");
 }
+
+/// A command in a mount namespace in which the manifests directory is read-only; `None`, after a line that says so, where mounting is
+/// not allowed.
+fn on_a_read_only_directory(node: &Node, args: &[&str]) -> Option<Output> {
+    let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" || exit 99; exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", script])
+        .arg(node.path(MANIFESTS))
+        .arg(env!("CARGO_BIN_EXE_windrow"))
+        .arg("--root")
+        .arg(node.root.path())
+        .args(args);
+    let done = command.output().ok();
+    let done = done.filter(|done| !matches!(done.status.code(), Some(99) | None));
+    if done.is_none() {
+        eprintln!("skipped: a read-only directory needs the right to mount");
+    }
+    done
+}
+
+#[test]
+fn an_order_that_was_refused_leaves_nothing_that_could_be_carried_out_later() {
+    let node = Node::new();
+    node.manifest("a.yaml", CONFIG_MAP);
+    node.manifest("b.yaml", CONFIG_MAP);
+    assert_eq!(node.run(&["hold", "a.yaml"]).code, 0);
+    let before = node.requests().len();
+    for order in [["release", "a.yaml"], ["hold", "b.yaml"]] {
+        let Some(refused) = on_a_read_only_directory(&node, &order) else {
+            return;
+        };
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        let spool = node.path("var/lib/rancher/windrow/requests");
+        let left = fs::read_dir(spool).unwrap().count();
+        assert_eq!(left, before, "{order:?}: {refused:?}");
+    }
+    assert!(node.marker("a.yaml").is_some() && node.marker("b.yaml").is_none());
+    // What can be done is done and recorded.
+    assert_eq!(node.run(&["release", "a.yaml"]).code, 0);
+    assert_eq!(node.requests().len(), before + 1);
+}
