@@ -4,10 +4,10 @@
 //! of the text, or are invisible. They are shown as `\u{202e}`, so that a reader sees them. In JSON they are written as
 //! JSON escapes them, and mean the same.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::Serialize;
+pub(crate) use windrow_model::text::shell_word;
 
 pub(crate) use windrow_model::hidden::is_hidden;
 
@@ -125,15 +125,6 @@ fn escaped_yaml(json: &str) -> String {
         };
     }
     out
-}
-
-/// A word of a shell's command, quoted where a shell would read it as something else.
-pub(crate) fn shell_word(word: &str) -> Cow<'_, str> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,=@%".contains(&byte);
-    match word.bytes().all(is_plain) && !word.is_empty() {
-        true => word.into(),
-        false => format!("'{}'", word.replace('\'', r"'\''")).into(),
-    }
 }
 
 /// Hidden characters stand in JSON inside of strings alone, where they may be escaped; line breaks are

@@ -167,7 +167,7 @@ fn hold_file(
         on_failure: OnFailure::Keep,
         // The hold does not depend on the file's content.
         digest: "".into(),
-        release: format!("windrow release {file}"),
+        release: Mark::release_command(file),
     };
     // Written before anything is done, and published after: an order that fails leaves nothing behind.
     let request = prepare_file_request(order, RequestAction::Hold, file, BTreeMap::new())

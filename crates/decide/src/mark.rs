@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
+use windrow_model::text::shell_word;
 
 use super::text::shorten;
 
@@ -63,7 +64,17 @@ impl Mark {
             since: now,
             on_failure: OnFailure::Lift,
             digest: "".into(),
-            release: format!("windrow release {path}"),
+            release: Self::release_command(path),
+        }
+    }
+
+    /// The command that releases a file, whatever its name is.
+    pub fn release_command(file: &ManifestPath) -> String {
+        let word = shell_word(file);
+        if file.starts_with('-') {
+            format!("windrow release -- {word}")
+        } else {
+            format!("windrow release {word}")
         }
     }
 
@@ -201,7 +212,7 @@ impl MarkFields {
             // Lifting may do harm where nothing says that it does not.
             on_failure: self.on_failure.unwrap_or(OnFailure::Keep),
             digest: self.digest.unwrap_or_default().into(),
-            release: format!("windrow release {file}"),
+            release: Mark::release_command(&file),
             file,
         })
     }
@@ -234,6 +245,14 @@ mod tests {
     fn read(content: &str) -> Option<Mark> {
         let path = ManifestPath::from("b.yaml").marker();
         Mark::read(content.as_bytes(), &path, Timestamp::UNIX_EPOCH).unwrap()
+    }
+
+    #[test]
+    fn the_command_that_releases_a_file_works_for_every_name() {
+        let command = |file: &str| Mark::release_command(&file.into());
+        assert_eq!(command("a/b.yaml"), "windrow release a/b.yaml");
+        assert_eq!(command("--help.yaml"), "windrow release -- --help.yaml");
+        assert_eq!(command(" space .yaml"), "windrow release ' space .yaml'");
     }
 
     #[test]

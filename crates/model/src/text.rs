@@ -1,5 +1,7 @@
 //! Texts of others, fit to be shown.
 
+use std::borrow::Cow;
+
 /// On one line, with one space between words.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -13,6 +15,16 @@ pub fn cut(text: impl Into<String>, most: usize) -> String {
         text.push('…');
     }
     text
+}
+
+/// A word of a shell's command, quoted if a shell would read it as something else.
+pub fn shell_word(word: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,=@%".contains(&byte);
+    if word.bytes().all(is_plain) && !word.is_empty() {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''")).into()
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
 use super::answer::{ExplainedBlocker, ExplainedFile};
-use crate::{Blocker, FileStatus, HeldFile, Holder, Status};
+use crate::{Blocker, FileStatus, HeldFile, Holder, Mark, Status};
 
 /// Most files and needs of one answer, and most bytes of their texts. Every user may ask.
 const MOST_ENTRIES: usize = 1_000;
@@ -128,7 +128,7 @@ impl<'s> FilesOfAnswer<'s> {
             waits_for,
             name_spares_hold: held.name_spares_hold.clone(),
             no_name_spares_hold: held.no_name_spares_hold.clone(),
-            release: ours.then(|| format!("windrow release {}", held.file)),
+            release: ours.then(|| Mark::release_command(&held.file)),
         }
     }
 
