@@ -1,10 +1,16 @@
 //! The machine's addresses, as other machines can use them.
 
 use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::libc;
 use nix::net::if_::InterfaceFlags;
-use nix::sys::socket::SockaddrStorage;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, SockaddrStorage, bind,
+    recv, socket,
+};
 
 /// Every address of this machine, with its interface.
 pub(crate) fn interface_addresses() -> nix::Result<Vec<InterfaceAddress>> {
@@ -56,6 +62,47 @@ pub(crate) fn usable_addresses() -> Vec<(IpAddr, String)> {
     addresses.sort_by_key(|(ip, _)| ip.is_ipv6());
     addresses.dedup();
     addresses
+}
+
+/// Wakes when an address or a link of this machine comes, goes or changes.
+pub(crate) struct AddressWatch(OwnedFd);
+
+impl AddressWatch {
+    /// Asks the kernel to be told.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's own.
+    pub(crate) fn begin() -> nix::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let kind = (SockType::Raw, SockProtocol::NetlinkRoute);
+        let socket = socket(AddressFamily::Netlink, kind.0, flags, kind.1)?;
+        let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
+        bind(
+            socket.as_raw_fd(),
+            &NetlinkAddr::new(0, groups.unsigned_abs()),
+        )?;
+        Ok(Self(socket))
+    }
+
+    /// Can be read when something has changed.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Has anything changed since the last call? Which is not read: the addresses are asked for again.
+    pub(crate) fn noticed(&self) -> bool {
+        let mut buffer = [0; 8192];
+        let mut changed = false;
+        loop {
+            match recv(self.0.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+                // More changes than the kernel keeps.
+                Ok(_) | Err(Errno::ENOBUFS) => changed = true,
+                Err(Errno::EINTR) => {}
+                Err(_) => return changed,
+            }
+        }
+    }
 }
 
 /// What a server's own certificate is for: the host's name, the addresses of the machine, and this machine for itself.

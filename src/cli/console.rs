@@ -16,6 +16,7 @@ use windrow_decide::sentence;
 use super::document::{self, FoundStatus, exit_of, now};
 use super::follow::{Follow, timeout};
 use super::{Context, Exit};
+use crate::addresses::AddressWatch;
 use crate::causes::plain;
 use crate::console::journal::JournalQuery;
 use crate::console::terminal::{ConsoleSignals, Terminal};
@@ -33,6 +34,8 @@ use crate::printable::printable;
 const BETWEEN_REDRAWS: Duration = Duration::from_millis(500);
 /// The whole screen is painted again after this time: the kernel may write on it.
 const REPAINT_AFTER: Duration = Duration::from_secs(10);
+/// The figures of the machine are read again after this time, while they are on the screen.
+const REREAD_AFTER: Duration = Duration::from_secs(10);
 /// The unit whose journal is shown.
 const UNIT: &str = "windrow";
 
@@ -81,6 +84,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         view,
         keys: KeyReader::default(),
         journal: None,
+        addresses: AddressWatch::begin().ok(),
+        machine_read: Instant::now(),
         screen: None,
         extent: Extent::default(),
         redraws: Redraws::default(),
@@ -172,6 +177,10 @@ struct FullScreen<'a> {
     keys: KeyReader,
     /// `journalctl`, while its answer is awaited.
     journal: Option<JournalQuery>,
+    /// `None` where the kernel does not tell: then the addresses are as old as the screen.
+    addresses: Option<AddressWatch>,
+    /// When the machine's figures were read.
+    machine_read: Instant,
     /// The screen on the terminal.
     screen: Option<Buffer>,
     extent: Extent,
@@ -235,6 +244,11 @@ impl FullScreen<'_> {
         self.look_again();
         loop {
             let now = Instant::now();
+            if self.machine_due().is_some_and(|due| due <= now) {
+                self.scene.machine = read_host(&self.context.layout, document::now());
+                self.machine_read = now;
+                self.redraws.want(Draw::InTurn);
+            }
             self.draw_if_due(now)?;
             self.sleep(self.next_wake(now));
 
@@ -251,6 +265,9 @@ impl FullScreen<'_> {
                 self.redraws.want(Draw::InTurn);
                 // A change may have been written over it, too.
                 self.screen = None;
+            }
+            if self.addresses.as_ref().is_some_and(AddressWatch::noticed) && self.look_at_host() {
+                self.redraws.want(Draw::InTurn);
             }
             self.take_journal();
             let typed = self.terminal.typed().context("the terminal is gone")?;
@@ -285,6 +302,7 @@ impl FullScreen<'_> {
         let waits_for_turn = self.redraws.wanted == Draw::InTurn && self.terminal.idle();
         [
             self.redraws.next_age,
+            self.machine_due(),
             self.journal.as_ref().map(JournalQuery::until),
             self.follow.patience().map(|patience| now + patience),
             self.keys.until(),
@@ -322,10 +340,27 @@ impl FullScreen<'_> {
         let found = document::current(self.context);
         self.follow.writer_of(&found);
         self.scene = scene(&found, &self.context.layout);
+        self.machine_read = Instant::now();
+    }
+
+    /// Reads the name and the addresses again. Have they changed?
+    fn look_at_host(&mut self) -> bool {
+        let host = Host::now(has_our_links(&self.context.layout));
+        let changed = host != self.scene.host;
+        self.scene.host = host;
+        changed
+    }
+
+    /// When the machine's figures are read again, if they are on the screen.
+    fn machine_due(&self) -> Option<Instant> {
+        let shown = self.screen.is_some() && self.extent.shows_machine();
+        shown.then(|| self.machine_read + REREAD_AFTER)
     }
 
     /// Draws. Returns when the screen will change by itself.
     fn draw(&mut self) -> Option<Instant> {
+        // No address watch reports a new name.
+        self.look_at_host();
         let now = document::now_on(&self.context.layout, self.scene.last.is_none());
         let size = self.terminal.size();
         let drawn = render(&self.scene, &self.view, now, size, self.theme);
@@ -356,9 +391,11 @@ impl FullScreen<'_> {
         ];
         let follow = self.follow.fds().into_iter();
         let journal = self.journal.as_ref().map(JournalQuery::fd);
+        let addresses = self.addresses.as_ref().map(AddressWatch::fd);
         fds.extend(
             follow
                 .chain(journal)
+                .chain(addresses)
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN)),
         );
         let patience = until.map(|until| until.saturating_duration_since(Instant::now()));

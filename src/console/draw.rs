@@ -65,6 +65,7 @@ pub(crate) fn render(
         buffer: Buffer::empty(Rect::new(0, 0, size.width, size.height)),
         theme,
         ages: &ages,
+        is_live: scene.last.is_none(),
         row: 0,
     };
     let roomy = size.width >= ROOMY.width && size.height >= ROOMY.height;
@@ -93,6 +94,8 @@ pub(super) struct Canvas<'a> {
     pub(super) buffer: Buffer,
     pub(super) theme: Theme,
     ages: &'a Ages,
+    /// Does the daemon run?
+    is_live: bool,
     row: u16,
 }
 
@@ -111,6 +114,7 @@ impl Canvas<'_> {
             theme: self.theme,
             width: usize::from(width),
             ages: self.ages,
+            is_live: self.is_live,
         }
     }
 

@@ -106,6 +106,8 @@ pub(super) struct Pen<'a> {
     pub(super) theme: Theme,
     pub(super) width: usize,
     pub(super) ages: &'a Ages,
+    /// Does the daemon run? Without it no hold ends.
+    pub(super) is_live: bool,
 }
 
 impl Pen<'_> {
@@ -209,9 +211,10 @@ fn manifests(staging: &StagingStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
             lines.extend(advice(first.code, pen));
         }
         for held in group {
-            let right = format!("{}{}", pen.ages.since(held.since), outlook(held, pen.ages));
+            let right = format!("{}{}", pen.ages.since(held.since), outlook(held, pen));
             let left = match held.blockers.len().saturating_sub(1) {
                 0 => held.file.to_string(),
+                1 => format!("{} (and 1 more requirement)", held.file),
                 more => format!("{} (and {more} more requirements)", held.file),
             };
             lines.push(pen.both_ends(4, &left, Style::new(), &right));
@@ -239,9 +242,11 @@ pub(super) fn advice(code: Code, pen: &Pen<'_>) -> Vec<Line<'static>> {
 }
 
 /// What happens to a hold if nothing changes.
-fn outlook(held: &HeldFile, ages: &Ages) -> String {
-    let left = held.deadline.and_then(|deadline| ages.until(deadline));
+fn outlook(held: &HeldFile, pen: &Pen<'_>) -> String {
+    let left = held.deadline;
+    let left = left.and_then(|deadline| pen.ages.until(deadline));
     match left {
+        _ if !pen.is_live => String::new(),
         _ if held.overdue => ", overdue, kept".to_owned(),
         Some(left) => format!(", at most {left} more"),
         None => String::new(),

@@ -1,6 +1,7 @@
 //! What the operator chose to see.
 
 use super::KeyPress;
+use super::panes::Pane;
 
 /// What covers the panes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,13 @@ pub(crate) struct Extent {
     pub(super) lines: usize,
     /// How many of them fit.
     pub(super) page: usize,
+}
+
+impl Extent {
+    /// Are the machine's figures on the screen?
+    pub(crate) fn shows_machine(self) -> bool {
+        Pane::ALL.get(self.pane) == Some(&Pane::Machine)
+    }
 }
 
 /// What a key asks of the loop.

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use windrow::observe::process;
 
 use crate::support::person::Person;
+use crate::support::wire::{OURS, wire};
 
 /// Far longer than anything takes here: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -111,6 +112,30 @@ fn the_end_of_the_daemon_is_shown_at_once_and_its_return_too() {
     node.daemon = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     node.says("Ready", "fine again");
     person.sees("fine again");
+}
+
+#[test]
+fn an_address_that_comes_is_shown_though_the_document_stays_the_same() {
+    const NEW: &str = "198.51.100.7";
+    let Some((here, _there)) = wire() else { return };
+    let node = Node::new();
+    // The links of this machine are those of the node.
+    const BOOT: &str = "proc/sys/kernel/random/boot_id";
+    let boot = node.root.path().join(BOOT);
+    fs::create_dir_all(boot.parent().unwrap()).unwrap();
+    fs::copy(Path::new("/").join(BOOT), boot).unwrap();
+    node.says("Ready", "fine");
+    let mut command = here.command(env!("CARGO_BIN_EXE_windrow"));
+    command
+        .arg("--root")
+        .arg(node.root.path())
+        .arg("console")
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm");
+    let mut person = Person::sits_down(command, 200, 40);
+    person.sees(OURS);
+    here.sh(&format!("ip address add {NEW}/32 dev eth0"));
+    person.sees(NEW);
 }
 
 #[test]
