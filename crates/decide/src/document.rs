@@ -119,6 +119,7 @@ fn describe_files(
             id,
             file,
             since: entry.map_or(context.now, |entry| entry.since),
+            failed_since: entry.and_then(|entry| entry.reported.failed_since),
         };
         description.enter(outcome, &mut staging);
     }
@@ -131,6 +132,8 @@ struct FileDescription<'a> {
     id: FileId,
     file: &'a PlanFile,
     since: Timestamp,
+    /// When RKE2 first refused it.
+    failed_since: Option<Timestamp>,
 }
 
 impl FileDescription<'_> {
@@ -243,7 +246,7 @@ impl FileDescription<'_> {
         let failure = failures.get(&self.file.addon)?;
         (failure.at >= self.since).then(|| FailedFile {
             file: self.file.path.clone(),
-            since: self.since,
+            since: self.failed_since.unwrap_or(failure.at).max(self.since),
             reason: failure.reason.clone(),
             message: failure.in_words(),
         })

@@ -343,6 +343,9 @@ pub struct AlreadyReported {
     /// RKE2's last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// When that was first seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_since: Option<Timestamp>,
 }
 
 impl AlreadyReported {

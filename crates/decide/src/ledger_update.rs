@@ -319,6 +319,7 @@ impl EntryChange<'_> {
             let why = failure.in_words();
             self.report(Code::ApplyFailed, &[("file", path), ("why", &why)]);
             reported.failure = Some(message);
+            reported.failed_since = Some(failure.at);
         }
     }
 

@@ -349,7 +349,7 @@ impl FileStatus {
 pub struct FailedFile {
     /// Path below the manifests directory.
     pub file: ManifestPath,
-    /// Since when it is released.
+    /// Since when RKE2 refuses it.
     pub since: Timestamp,
     /// RKE2's own reason (`ApplyManifestFailed`).
     pub reason: String,

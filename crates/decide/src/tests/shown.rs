@@ -67,6 +67,21 @@ fn markers_that_cannot_be_made_or_removed_are_findings_one_for_each_reason() {
 }
 
 #[test]
+fn a_file_has_failed_since_rke2_first_refused_it() {
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    node.api();
+    node.tick();
+    node.later(5);
+    let refused = node.now;
+    node.fails("a.yaml", "no");
+    node.tick();
+    node.later(7);
+    node.fails("a.yaml", "no");
+    let failed = &node.tick().status.staging.failed[0];
+    assert_eq!(failed.since, refused);
+}
+
+#[test]
 fn the_node_waits_for_what_windrow_holds_and_not_for_what_others_hold() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     node.api();
@@ -255,7 +270,7 @@ fn the_ledger_writes_down_of_a_file_only_what_there_is() {
     assert_eq!(ledger["files"]["a.yaml"].get("told"), None);
     assert_eq!(
         ledger["files"]["b.yaml"]["told"],
-        json!({"failure": "ApplyManifestFailed: quota exceeded"})
+        json!({"failure": "ApplyManifestFailed: quota exceeded", "failedSince": node.now})
     );
 }
 
