@@ -348,3 +348,25 @@ fn a_file_that_waits_without_a_deadline_keeps_the_node_setting_up_and_is_no_fail
     assert_eq!(status.findings[0].code, Code::KindWithoutProvider);
     assert_eq!(status.readiness, Readiness::SettingUp);
 }
+
+#[test]
+fn kube_apiserver_answers_when_it_answers_windrow_whatever_its_step_waits_for() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    let answers = |node: &mut Node| node.tick().status.staging.api_answers;
+    assert_eq!(answers(&mut node), None);
+    node.observe(ClusterEvent::Node(NodeEvent::Probing {
+        role: NodeRole::FirstServer,
+        boot: "boot-1".to_owned(),
+        specs: specs(NodeRole::FirstServer, Some(Platform::Rke2)),
+    }));
+    node.api();
+    // No probe of the step api was asked yet.
+    assert_eq!(answers(&mut node), Some(true));
+    let until = crate::why::until_applied(&node.tick().status);
+    assert_eq!(until, "RKE2 applies it at its next pass, within 15 s");
+    let why = "refused".to_owned();
+    node.observe(ClusterEvent::ApiUnreachable { why: why.clone() });
+    assert_eq!(answers(&mut node), Some(false));
+    node.observe(ClusterEvent::CredentialRefused { why });
+    assert_eq!(answers(&mut node), Some(true), "it answers that it refuses");
+}

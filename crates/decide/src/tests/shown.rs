@@ -67,6 +67,40 @@ fn markers_that_cannot_be_made_or_removed_are_findings_one_for_each_reason() {
 }
 
 #[test]
+fn a_file_that_is_not_held_is_the_reason_before_any_hold_and_any_silence() {
+    let mut node = Node::new(&[("a.yaml", WIDGET), ("b.yaml", WIDGET)]);
+    node.tick();
+    let trouble = MarkerTrouble::NotMade("Operation not permitted".to_owned());
+    node.markers.remove("b.yaml.skip");
+    node.scan();
+    node.state
+        .set_marker_troubles([("b.yaml".into(), trouble)].into());
+    for answers in [false, true] {
+        if answers {
+            node.api();
+        }
+        let status = node.state.decide(node.now).status;
+        assert_eq!(
+            (status.readiness, status.reason.code),
+            (Readiness::SettingUp, Code::NotHeld)
+        );
+        assert!(status.reason.message.starts_with("b.yaml cannot be held"));
+    }
+}
+
+#[test]
+fn a_held_file_whose_new_content_waits_for_nothing_is_reported_as_released() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    assert_eq!(count(&node, Code::Held), 1);
+    node.files.insert("a.yaml".to_owned(), free("a"));
+    node.scan();
+    node.tick();
+    assert_eq!(count(&node, Code::Released), 1);
+}
+
+#[test]
 fn a_file_has_failed_since_rke2_first_refused_it() {
     let mut node = Node::new(&[("a.yaml", &free("a"))]);
     node.api();
