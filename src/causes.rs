@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io;
 
+use jiff::Timestamp;
+
 /// The innermost cause says most: the outer ones only say that something failed, or repeat a URL, which may be secret.
 pub(crate) fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     let mut inner = error;
@@ -47,8 +49,21 @@ const LIBRARY_WORDS: &[(&str, &str)] = &[
         "the server's certificate is of an unknown authority",
     ),
     (
+        "invalid peer certificate: certificate not valid yet",
+        "the server's certificate is not valid yet",
+    ),
+    (
+        "invalid peer certificate: certificate expired",
+        "the server's certificate has expired",
+    ),
+    (
         "invalid peer certificate: ",
         "the server's certificate is refused: ",
+    ),
+    // rustls, of a connection that ends without a farewell; it goes on with an address of its documentation.
+    (
+        "peer closed connection without sending TLS close_notify: https://docs.rs/rustls/latest/rustls/manual/_03_howto/index.html#unexpected-eof",
+        "the server ended the connection",
     ),
     // hyper and its connectors, zbus.
     ("client error (Connect): ", ""),
@@ -78,7 +93,32 @@ pub(crate) fn plain(text: &str) -> String {
             plain = plain.replace(library, words);
         }
     }
-    without_error_numbers(&plain)
+    without_error_numbers(&with_dates(plain))
+}
+
+/// With dates in place of the UNIX times that rustls writes about a certificate's time.
+fn with_dates(text: String) -> String {
+    const CLOCK: &str = ": verification time ";
+    const LIMIT: &str = " (UNIX), but certificate is not valid ";
+    let date = |seconds: &str| {
+        let at = Timestamp::from_second(seconds.parse().ok()?).ok()?;
+        Some(at.strftime("%Y-%m-%d").to_string())
+    };
+    let in_words = || {
+        let (before, rest) = text.split_once(CLOCK)?;
+        let (clock, rest) = rest.split_once(LIMIT)?;
+        let (side, rest) = rest.split_once(' ')?;
+        let (limit, rest) = rest.split_once(" (")?;
+        let (_, after) = rest.split_once(')')?;
+        let (clock, limit) = (date(clock)?, date(limit)?);
+        Some(match side {
+            "before" => format!(
+                "{before}; the clock says {clock}, and the certificate begins {limit}: set the clock{after}"
+            ),
+            _ => format!("{before}; the clock says {clock}, and the certificate ended {limit}{after}"),
+        })
+    };
+    in_words().unwrap_or(text)
 }
 
 /// Without the system's ` (os error 2)`, which Rust puts behind each of its errors.
@@ -128,6 +168,18 @@ mod tests {
             (
                 "kube-apiserver does not answer",
                 "kube-apiserver does not answer",
+            ),
+            (
+                "invalid peer certificate: certificate not valid yet: verification time 1701254329 (UNIX), but certificate is not valid before 1795858720 (94604391 seconds in future)",
+                "the server's certificate is not valid yet; the clock says 2023-11-29, and the certificate begins 2026-11-28: set the clock",
+            ),
+            (
+                "invalid peer certificate: certificate expired: verification time 1795858720 (UNIX), but certificate is not valid after 1701254329 (94604391 seconds ago) (GET /x)",
+                "the server's certificate has expired; the clock says 2026-11-28, and the certificate ended 2023-11-29 (GET /x)",
+            ),
+            (
+                "peer closed connection without sending TLS close_notify: https://docs.rs/rustls/latest/rustls/manual/_03_howto/index.html#unexpected-eof",
+                "the server ended the connection",
             ),
         ] {
             assert_eq!(plain(text), words);

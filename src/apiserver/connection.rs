@@ -153,12 +153,15 @@ fn in_words(error: BoxError, address: &str, patience: Duration) -> BoxError {
             format!("no connection within {} s", patience.as_secs_f32().ceil()),
         ));
     }
-    match causes::is_refused(&*error) {
-        true => Box::new(io::Error::new(
-            io::ErrorKind::ConnectionRefused,
-            format!("{address} refuses connections"),
-        )),
-        false => error,
+    match causes::innermost(&*error).downcast_ref::<io::Error>() {
+        Some(cause) if cause.kind() == io::ErrorKind::ConnectionRefused => Box::new(
+            io::Error::new(cause.kind(), format!("{address} refuses connections")),
+        ),
+        // The system's own (no route, a reset) do not say where to.
+        Some(cause) if cause.raw_os_error().is_some() => {
+            Box::new(io::Error::new(cause.kind(), format!("{address}: {cause}")))
+        }
+        _ => error,
     }
 }
 

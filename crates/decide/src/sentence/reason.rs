@@ -7,6 +7,8 @@
 //! ╰─ place ─╯ ╰────────── general ──────────╯  ╰───── particular ─────╯ ╰── an aside ───╯
 //! ```
 //!
+//! A reason that only says that something is not known has its cause behind that: the cause goes first, with the name of its file.
+//!
 //! Where not all of it fits, the line has the first of these that does: the reason without its aside; the particular alone, if
 //! it is a sentence with a subject of its own; both once more without the step in the headline, which a reason names better; the
 //! general alone, or its first half (halves are joined by a semicolon). Only where none fits is one cut. Of an incident the
@@ -23,6 +25,9 @@ const INCIDENTS: &str = "Known incidents";
 const PRONOUNS: [&str; 12] = [
     "it", "its", "they", "them", "their", "this", "that", "these", "so", "one", "once", "none",
 ];
+
+/// The end of a general part that says no more than the headline.
+const NOT_KNOWN: &str = " is not known";
 
 /// What makes a sentence of the words behind its subject: the verbs of our own texts, and those that Kubernetes and systemd
 /// write most.
@@ -45,6 +50,9 @@ pub(super) struct Headlines {
 pub(super) fn fit(headlines: &Headlines, code: Code, reason: &str, room: usize) -> String {
     let whole = headlines.whole.as_str();
     let without_step = headlines.without_step.as_str();
+    if let Some(cause) = cause_of_unknown(reason) {
+        return fit_cause(headlines, reason, &cause, room);
+    }
     let wordings = Wordings::of(reason);
     let shorter = wordings.shorter.as_str();
     let particular: Vec<&str> = wordings.particular.iter().map(String::as_str).collect();
@@ -83,6 +91,56 @@ pub(super) fn fit(headlines: &Headlines, code: Code, reason: &str, room: usize) 
             shorten(&shortest.map_or_else(|| reason.to_owned(), write), room)
         }
     }
+}
+
+/// A headline with the cause of something that is not known; as much of it as there is room for.
+fn fit_cause(headlines: &Headlines, reason: &str, cause: &Cause, room: usize) -> String {
+    let whole = headlines.whole.as_str();
+    let lines = [
+        (whole, reason),
+        (whole, without_aside(reason)),
+        (whole, &cause.whole),
+        (whole, &cause.first),
+        (&headlines.without_step, &cause.whole),
+        (&headlines.without_step, &cause.first),
+        (&headlines.without_time, &cause.first),
+    ];
+    let lines = lines.map(|(headline, text)| format!("{headline}: {text}"));
+    let fits = lines.iter().find(|line| line.chars().count() <= room);
+    let [.., last] = &lines;
+    fits.cloned().unwrap_or_else(|| shorten(last, room))
+}
+
+/// Why something is not known.
+struct Cause {
+    whole: String,
+    /// Its first clause.
+    first: String,
+}
+
+/// The cause in `SUBJECT is not known: PLACE: CAUSE; MORE`; of a path only the name.
+fn cause_of_unknown(reason: &str) -> Option<Cause> {
+    let (general, particular) = split(without_aside(reason), ": ");
+    let particular = without_aside(particular.filter(|_| general.ends_with(NOT_KNOWN))?);
+    let (first, rest) = split(particular, ": ");
+    let (place, text) = match rest {
+        Some(rest) if !first.contains(' ') => (Some(base_name(first)), rest),
+        _ => (None, particular),
+    };
+    let placed = |text: &str| match place {
+        Some(place) => format!("{place}: {text}"),
+        None => text.to_owned(),
+    };
+    let clause = split(split(text, "; ").0, ": ").0;
+    Some(Cause {
+        whole: placed(text),
+        first: placed(clause),
+    })
+}
+
+fn base_name(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if path.starts_with('/') { name } else { path }
 }
 
 /// The wordings of a reason, each of which can be read alone; the more exact ones first.

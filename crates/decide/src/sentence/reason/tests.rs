@@ -127,6 +127,31 @@ fn the_particular_stands_alone_where_both_do_not_fit_and_it_is_a_sentence() {
 }
 
 #[test]
+fn of_something_that_is_not_known_the_cause_is_shown() {
+    let headline = "Unknown (no answer, api, 3 min)";
+    for (reason, line) in [
+        (
+            "apiserver is not known: /etc/rancher/rke2/rke2.yaml: it is empty: write a kubeconfig there, or restart RKE2 if it is RKE2's own (GET /readyz as admin)",
+            "Unknown (no answer, api, 3 min): rke2.yaml: it is empty",
+        ),
+        (
+            "apiserver is not known: /etc/rancher/rke2/rke2.yaml:1: not valid YAML; did not find expected node content (GET /readyz as admin)",
+            "Unknown (no answer, api, 3 min): rke2.yaml:1: not valid YAML",
+        ),
+        (
+            "apiserver is not known: the server's certificate is not valid yet; the clock says 2023-11-29, and the certificate begins 2026-11-28: set the clock (GET /readyz as admin)",
+            "Unknown: the server's certificate is not valid yet",
+        ),
+        (
+            "apiserver is not known: 192.0.2.222:6443: No route to host (GET /readyz as admin)",
+            "Unknown: 192.0.2.222:6443: No route to host",
+        ),
+    ] {
+        assert_eq!(said(headline, "Unknown", reason), line);
+    }
+}
+
+#[test]
 fn a_sentence_has_a_subject_and_a_verb() {
     for sentence in [
         "server-ca.crt has run out",
