@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use windrow_decide::{Status, StatusWriter};
 
-use crate::files::{Durability, replace};
+use crate::files::{Durability, is_no_space, replace};
 use crate::printable::{json, json_pretty};
 
 /// For outlets that follow the status; `None` before the first.
@@ -145,7 +145,14 @@ impl Publisher {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }
-        replace(&self.path, content.as_bytes(), 0o644, Durability::Volatile)?;
+        let write = || replace(&self.path, content.as_bytes(), 0o644, Durability::Volatile);
+        write().or_else(|error| {
+            // An old document that looks like a current one is worse than none; and its space may be enough.
+            if is_no_space(&error) && fs::remove_file(&self.path).is_ok() {
+                return write();
+            }
+            Err(error)
+        })?;
         self.written = true;
         Ok(!same)
     }
