@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
-use windrow_decide::{Manual, Mark, OnFailure};
+use windrow_decide::{Event, Manual, Mark, OnFailure};
 use windrow_model::reasons::Code;
 
 use super::document::now;
@@ -15,6 +15,8 @@ use crate::observe::requests::RequestAction;
 use crate::observe::scan::MarkerEntry;
 use crate::orders::holds::{self, Order, Which, list_manifests};
 use crate::printable::shell_word;
+use crate::render::lasted;
+use crate::report::journal;
 
 /// Release held files by hand: RKE2 applies them at its next pass
 #[derive(Debug, clap::Args)]
@@ -139,6 +141,7 @@ impl Lift {
             Err(error) => return Lifted::Failed(format!("{}: {error}", marker.path)),
         }
         println!("lifted {}: {}", marker.path, mark.why);
+        self.report(context, mark);
         if mark.on_failure == OnFailure::Keep {
             println!(
                 "       {} is now unprotected: RKE2 applies it at its next pass, which may do harm. To block \
@@ -148,6 +151,24 @@ impl Lift {
         }
         self.record(context, mark);
         Lifted::Yes
+    }
+
+    /// Without a daemon nothing else in the journal says that the file was released.
+    fn report(&self, context: &Context, mark: &Mark) {
+        if !context.layout.is_this_machine() {
+            return;
+        }
+        let age = lasted(now().duration_since(mark.since).as_secs().max(0));
+        let message = Code::Released.say(&[
+            ("file", &mark.file),
+            ("age", &age),
+            ("why", self.reason),
+        ]);
+        journal::write_event_of_verb(&Event {
+            code: Code::Released,
+            file: Some(mark.file.to_string()),
+            message,
+        });
     }
 
     /// Why this hold stays; `None` where it may be lifted.

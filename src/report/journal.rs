@@ -145,6 +145,22 @@ pub fn write_event(event: &Event) {
     }
 }
 
+/// Writes an event of a verb to the journal if its output goes elsewhere: to a terminal, or to a package manager.
+pub fn write_event_of_verb(event: &Event) {
+    if goes_to_journal() {
+        return;
+    }
+    let Ok(layer) = tracing_journald::layer() else {
+        return;
+    };
+    let layer = layer
+        .with_field_prefix(None)
+        .with_syslog_identifier("windrow".to_owned())
+        .with_custom_fields([("OBJECT_SYSTEMD_UNIT", "windrow.service")]);
+    let journal = tracing_subscriber::registry().with(layer);
+    tracing::subscriber::with_default(journal, || write_event(event));
+}
+
 /// Writes a change of readiness or phase. `WINDROW_ADVICE` has the advice for the reason; the catalogue's entry, which
 /// is about the change, shows it too.
 pub fn write_readiness_change(change: &ReadinessChange) {
