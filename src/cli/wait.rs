@@ -19,7 +19,7 @@ use crate::orders::holds::list_manifests;
 /// Wait until the node or a file has reached a state
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What to wait for: ready (or degraded), staged, released=FILE or applied=FILE
+    /// What to wait for: ready (or degraded), staged, released=FILE or applied=FILE. FILE must be there when the command starts
     #[arg(long = "for", value_name = "WHAT", default_value = "ready")]
     what: What,
     /// Give up after this long (90s, 15m, 2h); without it, never
