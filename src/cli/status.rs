@@ -18,7 +18,7 @@ use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
 use crate::printable::{printable, printable_colours};
-use crate::render::{Style, fit, wrap};
+use crate::render::{Style, fit, point_in_time, wrap};
 
 /// Show the node's state and its causes
 #[derive(Debug, clap::Args)]
@@ -133,9 +133,9 @@ fn table(status: &Status, found: &FoundStatus, verbose: bool, now: Timestamp) ->
     {
         let _ = writeln!(
             text,
-            "\nLast known: {} (so since {} ago)",
+            "\nLast known: {} (since {})",
             last.summary,
-            age(last.since, now)
+            point_in_time(last.since, now)
         );
     }
     text
@@ -305,17 +305,22 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, verbose: boo
         in_state(ProbeState::Failing).count(),
         in_state(ProbeState::Unknown).count()
     );
-    for probe in in_state(ProbeState::Failing).chain(in_state(ProbeState::Unknown)) {
-        // A probe that was not asked yet is only counted.
-        if verbose || probe.code != Some(Code::ProbePending) {
-            row(
-                out,
-                style,
-                (probe.state.as_str(), probe.id.as_str()),
-                &age(probe.since, now),
-                &probe.message,
-            );
-        }
+    let others = in_state(ProbeState::Failing).chain(in_state(ProbeState::Unknown));
+    // A probe that was not asked yet is only counted.
+    let (shown, pending): (Vec<&ProbeStatus>, Vec<&ProbeStatus>) =
+        others.partition(|probe| verbose || probe.code != Some(Code::ProbePending));
+    for probe in &shown {
+        row(
+            out,
+            style,
+            (probe.state.as_str(), probe.id.as_str()),
+            &age(probe.since, now),
+            &probe.message,
+        );
+    }
+    if !shown.is_empty() && !pending.is_empty() {
+        let more = pending.len();
+        let _ = writeln!(out, "  and {more} more that are not asked yet: windrow status -v");
     }
     for probe in in_state(ProbeState::Passing).filter(|_| verbose) {
         let (id, age) = (probe.id.as_str(), age(probe.since, now));

@@ -20,6 +20,11 @@ impl Ages {
         }
     }
 
+    /// The time at which they are said.
+    pub(super) fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// When the first of the texts reads differently.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.next.get()

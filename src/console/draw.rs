@@ -32,6 +32,7 @@ use super::theme::Theme;
 use super::view::{Extent, OperatorView, Overlay};
 use super::words::{transition, whereabouts, word};
 use super::{Scene, panes, steps};
+use crate::render::point_in_time;
 
 /// Below this there is no room for boxes.
 const ROOMY: Size = Size::new(60, 18);
@@ -186,9 +187,9 @@ impl Canvas<'_> {
         }
         if let Some(last) = &scene.last {
             let text = format!(
-                "Last known: {} (so since {} ago)",
+                "Last known: {} (since {})",
                 last.summary,
-                self.ages.since(last.since)
+                point_in_time(last.since, self.ages.now())
             );
             lines.extend(pen.paragraph(0, &text, Style::new(), 2));
         }

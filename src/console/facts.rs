@@ -52,7 +52,7 @@ impl Canvas<'_> {
         let mut used = INDENT;
         for step in steps(&scene.status) {
             let (mark, style) = self.theme.mark(step.mark);
-            let needs = columns(mark) + 1 + columns(step.title) + 2;
+            let needs = columns(mark) + 1 + columns(&step.title) + 2;
             if used + needs > room && used > INDENT {
                 lines.push(Line::from(std::mem::take(&mut spans)));
                 spans.push(Span::raw(" ".repeat(INDENT)));

@@ -1,5 +1,7 @@
 //! The steps of the bootstrap and the node's probes, as lines: how far each is, how long it took, and what is usual.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -18,7 +20,7 @@ use crate::render::lasted;
 
 /// One step of the bootstrap.
 pub(super) struct ShownStep {
-    pub(super) title: &'static str,
+    pub(super) title: Cow<'static, str>,
     pub(super) mark: StepMark,
     /// How many are done, and how many there are.
     pub(super) progress: Option<(usize, usize)>,
@@ -59,14 +61,22 @@ pub(super) fn steps(status: &Status) -> Vec<ShownStep> {
         return steps_of_staging(status);
     }
     let lacks = |phase: &PhaseStatus| {
-        let mut probes = status.probes.iter();
-        probes.any(|probe| probe.phase == Some(phase.name) && probe.state == ProbeState::Failing)
+        let probes = status.probes.iter();
+        let mut failing = probes.filter(|probe| {
+            probe.phase == Some(phase.name) && probe.state == ProbeState::Failing
+        });
+        failing.next().map(|probe| probe.id.as_str())
     };
     let step = |phase: &PhaseStatus| ShownStep {
-        title: phase.name.title(),
+        title: match lacks(phase) {
+            Some(probe) if phase.state == PhaseState::Done => {
+                format!("{} ({probe})", phase.name.title()).into()
+            }
+            _ => phase.name.title().into(),
+        },
         mark: match phase.state {
             // The node gets on without it, and it is no tick.
-            PhaseState::Done if lacks(phase) => StepMark::Wrong,
+            PhaseState::Done if lacks(phase).is_some() => StepMark::Wrong,
             PhaseState::Done => StepMark::Done,
             PhaseState::Current if status.readiness == Readiness::Failed => StepMark::Wrong,
             PhaseState::Current => StepMark::Current,
@@ -95,7 +105,7 @@ fn steps_of_staging(status: &Status) -> Vec<ShownStep> {
     let answers = status.phase != Phase::WaitingForApi;
     vec![
         ShownStep {
-            title: "kube-apiserver answers",
+            title: "kube-apiserver answers".into(),
             mark: match status.reason.code {
                 _ if !current => StepMark::Unknown,
                 Code::ApiUnreachable | Code::CredentialRefused if answers => StepMark::Unknown,
@@ -107,7 +117,7 @@ fn steps_of_staging(status: &Status) -> Vec<ShownStep> {
             usual: None,
         },
         ShownStep {
-            title: "manifests",
+            title: "manifests".into(),
             mark: match status.phase {
                 _ if !staging.failed.is_empty() => StepMark::Wrong,
                 _ if !current => StepMark::Unknown,

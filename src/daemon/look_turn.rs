@@ -113,7 +113,7 @@ impl LookTurns {
             Ok(LeaseHolder::Us) => return LookTurn::Ours,
             Ok(LeaseHolder::Other(who)) => who,
             Err(why) => {
-                tracing::debug!("who looks at the cluster is not known: {why}");
+                tracing::debug!("which server looks for incidents is not known: {why}");
                 return LookTurn::Ours;
             }
         };

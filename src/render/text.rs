@@ -1,5 +1,7 @@
 //! Text in a fixed number of columns.
 
+use jiff::Timestamp;
+
 /// Breaks a text into lines of at most `width` characters, at blanks. A longer word stays whole on a line of its own: paths and
 /// commands are copied.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
@@ -31,6 +33,13 @@ pub fn fit(text: &str, width: usize) -> String {
         .take(width.saturating_sub(1))
         .chain(std::iter::once('…'))
         .collect()
+}
+
+/// A point in time as a person reads it: without the date if it is less than a day ago.
+pub(crate) fn point_in_time(at: Timestamp, now: Timestamp) -> String {
+    let is_recent = now.duration_since(at).as_hours() < 24;
+    let format = if is_recent { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" };
+    at.strftime(format).to_string()
 }
 
 /// How long something has lasted, for people: `12s`, `4m12s`, `2h05m`, `3d4h`. Never negative, even when a clock was

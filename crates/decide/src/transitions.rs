@@ -89,7 +89,11 @@ impl Reported {
     fn of(status: &Status) -> Self {
         Self {
             readiness: status.readiness,
-            phase: status.phase,
+            // At a start staging knows its phase before the node is probed: both mean the manifests.
+            phase: match status.phase {
+                Phase::Staging => Phase::Manifests,
+                phase => phase,
+            },
             word: word_inside(status),
         }
     }
