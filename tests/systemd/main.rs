@@ -13,6 +13,7 @@ mod gates_observed;
 mod gates_trial;
 mod image;
 mod journal;
+mod many_files_in_machine;
 mod node;
 mod outlets_in_machine;
 mod own_node_in_machine;
