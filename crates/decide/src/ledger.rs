@@ -204,10 +204,12 @@ impl LedgerEntry {
             regressed: _,
             vanished,
             failure: _,
+            failed_since,
         } = reported;
         visit(first_seen);
         visit(since);
         vanished.iter_mut().for_each(&mut *visit);
+        failed_since.iter_mut().for_each(&mut *visit);
         if let Some(manual) = manual {
             let Manual {
                 hold: _,

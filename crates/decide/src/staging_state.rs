@@ -15,14 +15,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{self, BaseName, FileContent, ManifestPath, ObjectRef};
-use windrow_model::reasons::Code;
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::readiness::{self, ObjectSeen, ObservedCluster};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 
 use self::unread::UnreadPath;
-use super::action::{Action, Event};
+use super::action::Action;
 use super::decision::{Decision, decide};
 use super::interests::interests;
 use super::ledger::{Ledger, LedgerEntry};
