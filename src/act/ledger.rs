@@ -122,12 +122,13 @@ fn read(path: &Path) -> Result<Option<(Ledger, Vec<String>)>, Unread> {
     };
     let mut content = Vec::new();
     file.take(LARGEST).read_to_end(&mut content)?;
-    let unusable = |why: String| Unread::Unusable(format!("{}{why}", path.display()));
     let read = Ledger::read(&content);
-    let (ledger, lost) = read.map_err(|error| unusable(format!(": {error}")))?;
+    let (ledger, lost) =
+        read.map_err(|error| Unread::Unusable(format!("{}: {error}", path.display())))?;
     if ledger.version != Ledger::VERSION {
-        return Err(unusable(format!(
-            " has format version {}, this program writes {}",
+        return Err(Unread::Unusable(format!(
+            "{} has format version {}, this program writes {}",
+            path.display(),
             ledger.version,
             Ledger::VERSION
         )));

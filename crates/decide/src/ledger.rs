@@ -260,6 +260,10 @@ impl FileStage {
             why: Code::OnceUnconfirmed.say(&[]).into(),
         }
     }
+
+    pub(super) fn is_once_unconfirmed(&self) -> bool {
+        matches!(self, Self::Held { code, .. } if *code == Code::OnceUnconfirmed)
+    }
 }
 
 /// Why a file was released.

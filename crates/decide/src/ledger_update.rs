@@ -327,7 +327,7 @@ impl EntryChange<'_> {
     fn cause_before_apply(&self, known: Option<&LedgerEntry>) -> Cause {
         match known.map(|entry| &entry.state) {
             Some(FileStage::Released { cause } | FileStage::Applied { cause }) => *cause,
-            Some(FileStage::Held { code, .. }) if *code == Code::OnceUnconfirmed => Cause::Met,
+            Some(stage) if stage.is_once_unconfirmed() => Cause::Met,
             Some(FileStage::Held { .. }) => known.map_or(Cause::Free, |entry| {
                 self.context.cause_of_held(self.file, entry)
             }),

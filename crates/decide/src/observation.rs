@@ -15,7 +15,7 @@ use windrow_model::manifest::{
 };
 use windrow_plan::readiness::node::{CustomProbe, NodeEvent, NodeSeen, ProbeTuning};
 use windrow_plan::readiness::{KindSeen, ObjectSeen, ObservedCluster};
-use windrow_plan::rules::Platform;
+use windrow_plan::rules::{NeedTarget, Platform};
 
 use super::mark::Mark;
 
@@ -36,6 +36,8 @@ pub struct Observation {
     pub kinds: HashMap<GroupKind, KindSeen>,
     /// Objects that something waits for.
     pub objects: HashMap<ObjectRef, ObjectSeen>,
+    /// Since when it is not known of these whether they are there.
+    pub unknown_since: HashMap<NeedTarget, Timestamp>,
     /// RKE2's Addons by name; `None` until they were listed once.
     pub addons: Option<HashMap<AddonName, Addon>>,
     /// Those of them that have the checksum with which this process listed them first.
@@ -288,9 +290,13 @@ impl Observation {
                 self.api.refused = true;
             }
             ClusterEvent::Kind(kind, seen) => {
+                let is_unknown = matches!(seen, KindSeen::Unknown { .. });
+                self.note_unknown(NeedTarget::Kind(kind.clone()), is_unknown, now);
                 self.kinds.insert(kind, seen);
             }
             ClusterEvent::Object(object, seen) => {
+                let is_unknown = matches!(seen, ObjectSeen::Unknown { .. });
+                self.note_unknown(NeedTarget::Object(object.clone()), is_unknown, now);
                 self.objects.insert(object, seen);
             }
             ClusterEvent::Addons(addons) => self.take_addons(addons),
@@ -326,6 +332,7 @@ impl Observation {
             api,
             kinds: _,
             objects: _,
+            unknown_since,
             addons: _,
             addons_as_first: _,
             failures,
@@ -341,6 +348,7 @@ impl Observation {
         visit(started);
         first_reachable.iter_mut().for_each(&mut *visit);
         unreachable_since.iter_mut().for_each(&mut *visit);
+        unknown_since.values_mut().for_each(&mut *visit);
         for failure in failures.values_mut() {
             let ApplyFailure {
                 reason: _,
@@ -356,9 +364,18 @@ impl Observation {
         self.api.first_reachable = None;
         self.kinds.clear();
         self.objects.clear();
+        self.unknown_since.clear();
         self.addons = None;
         self.addons_as_first.clear();
         self.failures.clear();
+    }
+
+    fn note_unknown(&mut self, target: NeedTarget, is_unknown: bool, now: Timestamp) {
+        if is_unknown {
+            self.unknown_since.entry(target).or_insert(now);
+        } else {
+            self.unknown_since.remove(&target);
+        }
     }
 
     fn take_addons(&mut self, addons: HashMap<AddonName, Addon>) {
@@ -388,6 +405,10 @@ impl Observation {
                 objects.insert(object.clone());
                 false
             }
+        });
+        self.unknown_since.retain(|target, _| match target {
+            NeedTarget::Kind(kind) => self.kinds.contains_key(kind),
+            NeedTarget::Object(object) => self.objects.contains_key(object),
         });
     }
 }

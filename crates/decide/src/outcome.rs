@@ -267,8 +267,7 @@ impl DecisionContext<'_> {
         if !self.staging.enabled {
             return Some(self.let_through(file, Cause::Off, applied, false));
         }
-        let is_unconfirmed = |entry: &LedgerEntry| matches!(entry.state, FileStage::Held { code, .. } if code == Code::OnceUnconfirmed);
-        if file.apply_once && known.is_some_and(is_unconfirmed) {
+        if file.apply_once && known.is_some_and(|entry| entry.state.is_once_unconfirmed()) {
             match self.knows_addon_of(file) {
                 Some(true) => return Some(self.let_through(file, Cause::Met, true, false)),
                 Some(false) => {}

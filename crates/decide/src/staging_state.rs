@@ -146,6 +146,11 @@ impl StagingState {
     /// Takes in a look at the directory: examines the files that changed, and plans again when any did.
     pub fn take_directory(&mut self, directory: Directory) {
         let directory = self.keep_unread(directory);
+        self.take_kept(directory);
+    }
+
+    /// Takes in a look in which [`Self::keep_unread`] has put what is known in place of what could not be read.
+    pub fn take_kept(&mut self, directory: Directory) {
         self.observation.markers = directory
             .markers
             .into_iter()

@@ -32,6 +32,7 @@ use super::*;
 use crate::settings::Settings;
 
 /// A manifests directory and its disk state, in memory, and the core on top of it.
+#[derive(Clone)]
 struct Node {
     state: StagingState,
     files: BTreeMap<String, String>,

@@ -191,7 +191,9 @@ impl DecisionContext<'_> {
                 && !comes(requirement)
         };
         let is_known = |requirement: &Requirement| {
-            !matches!(self.needs[requirement.need], NeedState::Unknown { .. })
+            // With a refused credential, what was known grows old.
+            let is_unknown = matches!(self.needs[requirement.need], NeedState::Unknown { .. });
+            !is_unknown && !self.observation.api.refused
         };
         let mut outlook = Outlook::Hopeless;
         for document in &file.documents {
@@ -207,6 +209,14 @@ impl DecisionContext<'_> {
             return Outlook::Some;
         }
         outlook
+    }
+
+    /// Since when it is not known whether a requirement is met.
+    fn unknown_since(&self, requirement: &Requirement) -> Option<Timestamp> {
+        let target = &self.plan.needs[requirement.need].target;
+        let since = self.observation.unknown_since.get(target).copied();
+        let api = &self.observation.api;
+        since.or(api.unreachable_since.filter(|_| api.refused))
     }
 
     /// Describes an unmet need of a file for the status.
@@ -266,9 +276,9 @@ impl DecisionContext<'_> {
             }
             // RKE2 may reach kube-apiserver although Windrow does not.
             (Tier::Required, true) if outlook == Outlook::Unknown => {
-                let silent_since = self.observation.api.unreachable_since.unwrap_or(began);
+                let unknown_since = self.unknown_since(requirement);
                 return Patience {
-                    from: began.max(silent_since),
+                    from: unknown_since.map_or(began, |since| since.max(began)),
                     after: staging.blind_deadline,
                     then: OnDeadline::Release,
                 };

@@ -54,7 +54,9 @@ impl Daemon {
                 (read.ledger, None)
             }
             Err(error) => {
-                let what = format!("read {} (Windrow tries again)", layout.ledger().display());
+                let path = layout.ledger();
+                let path = path.display();
+                let what = format!("read {path} (Windrow tries again)");
                 let words = [("what", what.as_str()), ("error", &error.to_string())];
                 let line = Code::ActionFailed.say(&words);
                 startup.push(Event::new(Code::ActionFailed, line));

@@ -109,7 +109,7 @@ impl Daemon {
             ScanOutcome::Directory(directory) => {
                 let directory = self.state.keep_unread(directory);
                 self.flight.scanned(&directory, self.clock.now());
-                self.state.take_directory(directory);
+                self.state.take_kept(directory);
                 self.publish_plan();
                 self.untell("the directory");
                 self.look_at_cluster();

@@ -78,10 +78,8 @@ async fn watch_object(
         }
         pauses.reset_if_held(began.elapsed());
         // Whether the object exists is not known: it may be there in another version or scope.
-        let why = format!(
-            "{} is not served in {} any more",
-            kind, resource.api_version
-        );
+        let api_version = &resource.api_version;
+        let why = format!("{kind} is not served in {api_version} any more");
         let seen = ObjectSeen::Unknown { why: why.clone() };
         let event = ClusterEvent::Object(object.clone(), seen);
         if session.events.send(event).await.is_err() {

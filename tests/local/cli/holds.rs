@@ -375,8 +375,33 @@ fn stage_refuses_what_would_do_harm_all_of_it_at_once() {
 
 fn mark(on_failure: &str) -> String {
     format!(
-        r#"{{"by":"windrow","file":"{on_failure}.yaml","code":"waits-for-kind","why":"x","since":"2026-01-01T00:00:00Z","onFailure":"{on_failure}","digest":"","release":""}}"#
+        r#"{{"by":"windrow","file":"{on_failure}.yaml","code":"waits-for-kind","why":"x","since":"2026-01-01T00:00:00Z","onFailure":"{on_failure}","digest":"0a","release":""}}"#
     )
+}
+
+#[test]
+fn the_failsafe_records_no_release_of_a_file_that_nobody_had_read() {
+    let node = Node::new();
+    for (name, code, digest) in [
+        ("new.yaml", "being-read", ""),
+        ("read.yaml", "waits-for-kind", "0a"),
+    ] {
+        node.manifest(name, CONFIG_MAP);
+        let mark = serde_json::json!({
+            "by": "windrow", "file": name, "code": code, "why": "x", "since": "2026-01-01T00:00:00Z",
+            "onFailure": "lift", "digest": digest, "release": "",
+        });
+        node.manifest(&format!("{name}.skip"), &mark.to_string());
+    }
+    let ran = node.run(&["release", "--failsafe"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(node.marker("new.yaml").is_none() && node.marker("read.yaml").is_none());
+    let files: Vec<Value> = node
+        .requests()
+        .iter()
+        .map(|one| one["file"].clone())
+        .collect();
+    assert_eq!(files, ["read.yaml"]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use windrow_model::findings::Finding;
 use windrow_model::manifest::{AddonName, BaseName, GroupKind, MarkerPath, ObjectRef, sha256};
 use windrow_plan::readiness::node::{NodeSeen, ProbeId, Track};
 use windrow_plan::readiness::{KindSeen, ObjectSeen};
+use windrow_plan::rules::NeedTarget;
 
 use super::{missing, redact};
 use crate::{Addon, Api, ApplyFailure, Mark, Marker, MarkerTrouble, Observation};
@@ -54,6 +55,13 @@ enum Fact {
         seen: RecordedAnswer,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
+    },
+    UnknownSince {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<GroupKind>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        object: Option<ObjectRef>,
+        since: Timestamp,
     },
     AddonsListed,
     Addon {
@@ -258,6 +266,21 @@ impl FactComparison<'_> {
             };
             self.put(name.trim_end(), &fact);
         }
+        for (target, since) in &observation.unknown_since {
+            let (name, kind, object) = match target.clone() {
+                NeedTarget::Kind(kind) => (format!("unknown kind {kind}"), Some(kind), None),
+                NeedTarget::Object(object) => {
+                    let name = format!("unknown object {object} {}", object.group);
+                    (name, None, Some(object))
+                }
+            };
+            let fact = Fact::UnknownSince {
+                kind,
+                object,
+                since: *since,
+            };
+            self.put(name.trim_end(), &fact);
+        }
     }
 
     fn put_addons(&mut self, observation: &Observation) {
@@ -353,6 +376,16 @@ fn restore_fact(fact: Fact, observation: &mut Observation, probes: &mut BTreeMap
             value,
         } => {
             observation.objects.insert(object, seen.into_object(value));
+        }
+        Fact::UnknownSince {
+            kind,
+            object,
+            since,
+        } => {
+            let target = kind.map(NeedTarget::Kind);
+            if let Some(target) = target.or(object.map(NeedTarget::Object)) {
+                observation.unknown_since.insert(target, since);
+            }
         }
         Fact::AddonsListed => {
             observation.addons.get_or_insert_default();

@@ -27,15 +27,16 @@ impl StagingState {
             }
             // Of which cluster the marker speaks is lost with the ledger.
             let is_unconfirmed = mark.says_applied_once() && self.ledger.cluster.is_none();
-            let adopted = self.adopt(&mark);
-            if is_unconfirmed {
-                adopted.state = FileStage::once_unconfirmed();
+            self.adopt(&mark);
+            let files = &mut Arc::make_mut(&mut self.ledger).files;
+            if let Some(adopted) = files.get_mut(&mark.file).filter(|_| is_unconfirmed) {
+                Arc::make_mut(adopted).state = FileStage::once_unconfirmed();
             }
         }
     }
 
     /// Enters in the ledger what a marker says.
-    fn adopt(&mut self, mark: &Mark) -> &mut LedgerEntry {
+    fn adopt(&mut self, mark: &Mark) {
         // It is of an earlier process. Where it says otherwise, the clock was set back.
         let since = mark.since.min(self.observation.started);
         let state = match mark.code {
@@ -56,8 +57,7 @@ impl StagingState {
             manual,
         };
         let files = &mut Arc::make_mut(&mut self.ledger).files;
-        let adopted = files.entry(mark.file.clone());
-        Arc::make_mut(adopted.insert_entry(Arc::new(entry)).into_mut())
+        files.insert(mark.file.clone(), Arc::new(entry));
     }
 
     /// A marker is written before the ledger. Where the process ended in between, the marker alone says that RKE2 has applied what is to be

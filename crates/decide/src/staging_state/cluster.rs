@@ -81,12 +81,8 @@ impl StagingState {
     /// The files that RKE2 has applied and that are to be applied once, as the plan and the markers say.
     fn applied_once(&self) -> BTreeSet<ManifestPath> {
         let is_applied = |entry: &LedgerEntry| {
-            let is_done = match entry.state {
-                FileStage::Applied { .. } => true,
-                FileStage::Held { code, .. } => code == Code::OnceUnconfirmed,
-                FileStage::Released { .. } => false,
-            };
-            is_done && entry.manual.is_none()
+            let is_done = matches!(entry.state, FileStage::Applied { .. });
+            entry.manual.is_none() && (is_done || entry.state.is_once_unconfirmed())
         };
         let is_once = |path: &ManifestPath, entry: &LedgerEntry| {
             let mut files = self.plan.files.iter();

@@ -28,7 +28,7 @@ pub(super) struct UnreadPath {
 }
 
 impl StagingState {
-    /// A look at the directory, with what is known in place of what could not be read. It is the same when it is applied again.
+    /// A look at the directory, with what is known in place of what could not be read.
     ///
     /// A path that cannot be read may be a file, a marker, or a directory with both.
     #[must_use]
@@ -169,8 +169,16 @@ impl StagingState {
     pub(super) fn names_unread(&self, now: Timestamp) -> BTreeSet<BaseName> {
         let patience = self.settings.staging.refused_deadline;
         let stays = |path: &ManifestPath, unread: &UnreadPath| {
-            let waited = unread.since.map(|since| now.duration_since(since));
-            let is_short = waited.is_none_or(|waited| waited.unsigned_abs() < patience);
+            let since = unread.since.unwrap_or(now);
+            let manual = self
+                .ledger
+                .files
+                .get(path)
+                .and_then(|entry| entry.manual.as_ref());
+            if manual.is_some_and(|manual| !manual.hold && manual.at >= since) {
+                return false;
+            }
+            let is_short = now.duration_since(since).unsigned_abs() < patience;
             let marker = self.observation.markers.get(&path.name());
             let mark = marker.and_then(|marker| marker.mark.as_ref());
             is_short || mark.is_some_and(|mark| mark.on_failure == OnFailure::Keep)

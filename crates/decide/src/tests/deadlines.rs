@@ -120,15 +120,22 @@ fn what_is_not_known_any_more_releases_after_the_blind_deadline_and_not_at_once(
     node.tick();
     assert_eq!(node.held(), ["w.yaml"]);
     let why = || "refused".to_owned();
-    node.observe(ClusterEvent::CredentialRefused { why: why() });
-    node.observe(ClusterEvent::Kind(kind, KindSeen::Unknown { why: why() }));
-    node.tick();
-    node.later(29);
-    node.tick();
-    assert_eq!(node.held(), ["w.yaml"]);
-    node.later(1);
-    node.tick();
-    assert_eq!(node.held(), [""; 0]);
+    let unknown = KindSeen::Unknown { why: why() };
+    for event in [
+        ClusterEvent::Kind(kind, unknown),
+        // The session has ended, and what it had found does not change any more.
+        ClusterEvent::CredentialRefused { why: why() },
+    ] {
+        let mut node = node.clone();
+        node.observe(event);
+        node.tick();
+        node.later(29);
+        node.tick();
+        assert_eq!(node.held(), ["w.yaml"]);
+        node.later(1);
+        node.tick();
+        assert_eq!(node.held(), [""; 0]);
+    }
 }
 
 #[test]

@@ -225,3 +225,34 @@ fn what_was_released_stays_so_while_it_cannot_be_read_and_after_it() {
         assert_eq!(node.held(), [""; 0]);
     }
 }
+
+#[test]
+fn what_cannot_be_read_is_let_go_by_a_person_who_orders_that_meanwhile_and_by_no_earlier_order() {
+    let release = |node: &mut Node| {
+        let manual = Manual {
+            hold: false,
+            by: "root".to_owned(),
+            at: node.now,
+            reason: "testing".to_owned(),
+        };
+        let (path, released) = ("vm.yaml".into(), BTreeMap::new());
+        let done = node
+            .state
+            .hold_or_release(&path, &released, manual, node.now);
+        done.unwrap();
+    };
+    let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", VM)]);
+    node.tick();
+    assert!(!lifts_without(&mut node, "vm.yaml"));
+    node.later(1);
+    release(&mut node);
+    assert!(lifts_without(&mut node, "vm.yaml"));
+    // Other content was written since, and has its mark.
+    let mark = Mark::provisional(&"vm.yaml".into(), node.now);
+    node.markers.insert(marker_of("vm.yaml"), Some(mark));
+    node.unreadable.clear();
+    node.scan();
+    node.unreadable = vec!["vm.yaml"];
+    node.later(1);
+    assert!(!lifts_without(&mut node, "vm.yaml"));
+}
