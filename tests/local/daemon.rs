@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use serde_json::Value;
-use support::{Daemon, Node};
+use support::{Daemon, Node, can_mount};
 
 use crate::support::daemon as support;
 
@@ -289,13 +289,7 @@ fn on_a_read_only_directory(node: &Node) -> Option<Daemon> {
         .args(["--mount", "sh", "-c", script])
         .arg(node.manifests())
         .arg(env!("CARGO_BIN_EXE_windrow"));
-    let can_mount = Command::new("unshare")
-        .args(["--mount", "sh", "-c", "mount --bind /proc /proc"])
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !can_mount {
-        eprintln!("skipped: a read-only directory needs the right to mount");
+    if !can_mount() {
         return None;
     }
     let daemon = node.start_with(command, true);

@@ -220,6 +220,19 @@ impl Drop for Daemon {
     }
 }
 
+/// May this process mount? If not, a line says that a test is skipped.
+pub(crate) fn can_mount() -> bool {
+    let can = Command::new("unshare")
+        .args(["--mount", "sh", "-c", "mount --bind /proc /proc"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !can {
+        eprintln!("skipped: it needs the right to mount");
+    }
+    can
+}
+
 /// The document, as if this process were the daemon.
 pub(crate) fn kept_by_this_test(status: &str) -> String {
     let mut status: Value = serde_json::from_str(status).unwrap();
