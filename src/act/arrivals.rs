@@ -63,14 +63,23 @@ impl Arrivals {
 
     /// Base names of the files that changed.
     pub fn names(&self) -> BTreeSet<BaseName> {
-        self.arriving().events.keys().map(ManifestPath::name).collect()
+        self.arriving()
+            .events
+            .keys()
+            .map(ManifestPath::name)
+            .collect()
     }
 
     /// Lifts a marker, unless a file that it hides has changed. A change that comes meanwhile waits, so its file gets a
     /// new marker.
-    pub(super) fn unless_arriving<T>(&self, name: &BaseName, lift: impl FnOnce() -> T) -> Option<T> {
+    pub(super) fn unless_arriving<T>(
+        &self,
+        name: &BaseName,
+        lift: impl FnOnce() -> T,
+    ) -> Option<T> {
         let arriving = self.arriving();
-        let is_arriving = arriving.has_lost || arriving.events.keys().any(|file| file.name() == *name);
+        let is_arriving =
+            arriving.has_lost || arriving.events.keys().any(|file| file.name() == *name);
         (!is_arriving).then(lift)
     }
 

@@ -164,7 +164,8 @@ impl Executor {
             return false;
         };
         let made = self.markers.create_missing(&[(path, mark)]);
-        let is_ours = |outcome| matches!(outcome, MarkerOutcome::Changed | MarkerOutcome::Unchanged);
+        let is_ours =
+            |outcome| matches!(outcome, MarkerOutcome::Changed | MarkerOutcome::Unchanged);
         made.into_iter().all(|made| made.is_ok_and(is_ours))
     }
 
@@ -301,7 +302,8 @@ mod tests {
         // A file stands where the ledger's directory should be: true for root as well.
         let state = root.path().join("state");
         fs::write(&state, "").unwrap();
-        let mut executor = Executor::new(manifests.clone(), state.join("ledger.json"), Arc::default());
+        let mut executor =
+            Executor::new(manifests.clone(), state.join("ledger.json"), Arc::default());
         let marker = ManifestPath::from("a.yaml").marker();
         let hold = Action::Hold {
             path: marker.clone(),
@@ -342,7 +344,11 @@ mod tests {
     fn a_marker_that_cannot_be_made_is_told_with_its_path_and_the_reason() {
         let root = tempfile::tempdir().unwrap();
         let manifests = root.path().to_owned();
-        let mut executor = Executor::new(manifests.clone(), root.path().join("state/ledger.json"), Arc::default());
+        let mut executor = Executor::new(
+            manifests.clone(),
+            root.path().join("state/ledger.json"),
+            Arc::default(),
+        );
         let file = "a".repeat(251);
         let path = ManifestPath::from(file.as_str()).marker();
         let hold = Action::Hold {
@@ -397,7 +403,11 @@ mod tests {
     #[test]
     fn a_marker_that_somebody_else_made_is_a_surprise_and_no_failure() {
         let root = tempfile::tempdir().unwrap();
-        let mut executor = Executor::new(root.path().to_owned(), root.path().join("ledger.json"), Arc::default());
+        let mut executor = Executor::new(
+            root.path().to_owned(),
+            root.path().join("ledger.json"),
+            Arc::default(),
+        );
         fs::write(root.path().join("a.yaml.skip"), "theirs").unwrap();
         let lift = Action::Lift {
             path: ManifestPath::from("a.yaml").marker(),

@@ -135,7 +135,13 @@ impl NewMarker {
             }
             MarkerContent::Nameless(file) => {
                 let from = format!("/proc/self/fd/{}", file.as_raw_fd());
-                linkat(AT_FDCWD, from.as_str(), fd, name, AtFlags::AT_SYMLINK_FOLLOW)
+                linkat(
+                    AT_FDCWD,
+                    from.as_str(),
+                    fd,
+                    name,
+                    AtFlags::AT_SYMLINK_FOLLOW,
+                )
             }
             MarkerContent::Temporary(file) => {
                 let temporary = file

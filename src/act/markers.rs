@@ -147,7 +147,9 @@ impl Markers {
             })
         });
         let lifted = lifted.into_iter().zip(paths);
-        lifted.map(|(lifted, path)| (!staying.contains(*path)).then_some(lifted)).collect()
+        lifted
+            .map(|(lifted, path)| (!staying.contains(*path)).then_some(lifted))
+            .collect()
     }
 
     fn unlink_all(

@@ -53,7 +53,9 @@ fn a_new_marker_has_no_other_name_before() {
         .add_watch(directory.path(), AddWatchFlags::IN_ALL_EVENTS)
         .unwrap();
     let markers = Markers::new(directory.path());
-    markers.create(&marker("a.yaml.skip"), &mark("a.yaml")).unwrap();
+    markers
+        .create(&marker("a.yaml.skip"), &mark("a.yaml"))
+        .unwrap();
     let events = events.read_events().unwrap().into_iter();
     let names: BTreeSet<_> = events.filter_map(|event| event.name).collect();
     // Without a name, its inode number stands for it.

@@ -338,6 +338,9 @@ mod tests {
         }
         assert!(thread.arrivals().has_lost());
         assert_eq!(heard.blocking_recv().as_ref(), Some(&events[0]));
-        assert!(directory.mark("b.yaml").is_some(), "it is marked all the same");
+        assert!(
+            directory.mark("b.yaml").is_some(),
+            "it is marked all the same"
+        );
     }
 }

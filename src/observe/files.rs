@@ -106,7 +106,7 @@ impl Routes {
 }
 
 impl FileWatch {
-    /// A watch that calls `hear`, on threads of its own, about everything below `directory`, once it is aimed, and about
+    /// A watch that calls `hear`, on its own threads, about everything below `directory`, once it is aimed, and about
     /// requests in `spools`. What `hear` takes long for may fill the system's queue of events.
     ///
     /// # Errors
@@ -248,14 +248,15 @@ fn is_elsewhere(targets: &Targets, aim: &Mutex<Aim>, known: &mut Vec<String>) ->
     true
 }
 
-/// What an event means, by where the watch points.
+/// Translates an event by the directory to which the watch points.
 fn meaning(aim: &Mutex<Aim>, event: &Event) -> Option<FileEvent> {
     let path = event.paths.last();
     let manifests = {
         let mut aim = lock(aim);
         let on_route = |path: &Path| aim.routes.all().any(|route| route.leads_over(path));
         // Directories whose events were lost have no watch.
-        if event.need_rescan() || (comes_or_goes(event.kind) && path.is_some_and(|path| on_route(path)))
+        if event.need_rescan()
+            || (comes_or_goes(event.kind) && path.is_some_and(|path| on_route(path)))
         {
             aim.is_stale = true;
             return Some(FileEvent::Changed);
@@ -284,7 +285,7 @@ fn interpret(directory: &Path, event: &Event) -> Option<FileEvent> {
         return None;
     }
     let path = event.paths.last()?;
-    // Beside the route there is nothing of interest.
+    // Events elsewhere are not of interest.
     let below = path.strip_prefix(directory).ok()?;
     let Some(name) = below.file_name() else {
         // The directory's own attributes.
@@ -378,7 +379,10 @@ mod tests {
             assert_eq!(interpreted(kind, "/data/server/manifests/README.md"), None);
         }
         let touched = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
-        assert_eq!(interpreted(touched, "/data/server/manifests/a.yaml.skip"), None);
+        assert_eq!(
+            interpreted(touched, "/data/server/manifests/a.yaml.skip"),
+            None
+        );
     }
 
     #[test]
@@ -391,7 +395,10 @@ mod tests {
         let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
         assert_eq!(interpreted(renamed, full), written);
         let modified = EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any));
-        assert_eq!(interpreted(modified, full), Some(FileEvent::Writing { path }));
+        assert_eq!(
+            interpreted(modified, full),
+            Some(FileEvent::Writing { path })
+        );
     }
 
     /// A watch on `manifests` in a directory, and the events that it hears.

@@ -315,7 +315,11 @@ mod tests {
         assert_eq!(admin_kubeconfig(&layout), default);
         let config = layout.path("/etc/rancher/rke2/config.yaml");
         write(&config, "write-kubeconfig: /root/kube.yaml");
-        assert_eq!(admin_kubeconfig(&layout), own, "the old default does not count");
+        assert_eq!(
+            admin_kubeconfig(&layout),
+            own,
+            "the old default does not count"
+        );
         write(&layout.path("/root/kube.yaml"), "{}");
         assert_eq!(admin_kubeconfig(&layout), layout.path("/root/kube.yaml"));
         write(&config, "write-kubeconfig: kube.yaml");

@@ -67,18 +67,18 @@ fn start_with(default: &str, queued: bool) -> JournalEnd {
     let layer = match journal {
         Some(Ok(layer)) => {
             let layer = layer
-            .with_field_prefix(None)
-            .with_syslog_identifier("windrow".to_owned())
-            // journald looks a sender's unit up in /proc, too late for what has ended by then (a hook
-            // before RKE2's start). This field says it as well; `journalctl -u` believes root's.
-            .with_custom_fields(unit_of(&cgroup).map(|unit| ("OBJECT_SYSTEMD_UNIT", unit)))
-            .with_priority_mappings(PriorityMappings {
-                error: Priority::Error,
-                warn: Priority::Warning,
-                info: Priority::Notice,
-                debug: Priority::Informational,
-                trace: Priority::Debug,
-            });
+                .with_field_prefix(None)
+                .with_syslog_identifier("windrow".to_owned())
+                // journald looks a sender's unit up in /proc, too late for what has ended by then (a hook
+                // before RKE2's start). This field says it as well; `journalctl -u` believes root's.
+                .with_custom_fields(unit_of(&cgroup).map(|unit| ("OBJECT_SYSTEMD_UNIT", unit)))
+                .with_priority_mappings(PriorityMappings {
+                    error: Priority::Error,
+                    warn: Priority::Warning,
+                    info: Priority::Notice,
+                    debug: Priority::Informational,
+                    trace: Priority::Debug,
+                });
             if queued {
                 let (queue, ends) = JournalQueue::begin(layer);
                 end = ends;

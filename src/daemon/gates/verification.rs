@@ -137,11 +137,11 @@ impl Verification<'_> {
 
     async fn apiserver(&self) -> VerificationResult {
         let component = Component::KubeApiserver;
-        let client =
-            match effect::client(self.api, &admin_kubeconfig(self.layout), component).await {
-                Ok(client) => client,
-                Err(why) => return VerificationResult::not_yet(why),
-            };
+        let client = match effect::client(self.api, &admin_kubeconfig(self.layout), component).await
+        {
+            Ok(client) => client,
+            Err(why) => return VerificationResult::not_yet(why),
+        };
         if let Err(why) = effect::ready(&client).await {
             return VerificationResult::not_yet(format!("kube-apiserver is not ready: {why}"));
         }

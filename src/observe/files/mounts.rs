@@ -48,7 +48,7 @@ fn wait_for_changes(mounts: &File, ended: &PipeReader, mut changed: impl FnMut()
     }
 }
 
-/// The mounts at this directory and below, a line for each. Without `/proc` there are none.
+/// The mounts at this directory and below, a line for each. The list is empty without `/proc`.
 pub(super) fn in_directory(directory: &Path) -> Vec<String> {
     let mounts = fs::read_to_string(MOUNTS).unwrap_or_default();
     let within = |line: &&str| mount_point(line).is_some_and(|point| point.starts_with(directory));
@@ -66,7 +66,9 @@ fn mount_point(line: &str) -> Option<PathBuf> {
         }
         let mut code = 0_u8;
         for _ in 0..3 {
-            code = code.wrapping_mul(8).wrapping_add(bytes.next()?.wrapping_sub(b'0'));
+            code = code
+                .wrapping_mul(8)
+                .wrapping_add(bytes.next()?.wrapping_sub(b'0'));
         }
         point.push(code);
     }

@@ -132,7 +132,7 @@ impl Route {
     }
 }
 
-/// The names in a path. `.` and the leading `/` are none.
+/// The names in a path, without `.` and the leading `/`.
 fn names(path: &Path) -> VecDeque<OsString> {
     path.components()
         .filter_map(|component| match component {

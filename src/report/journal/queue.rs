@@ -40,7 +40,7 @@ pub(super) struct JournalQueue {
     dropped: Arc<AtomicUsize>,
 }
 
-/// Writes what is still in the queue when it is dropped.
+/// Writes the rest of the queue when it is dropped.
 #[must_use]
 pub struct JournalEnd(Option<SyncSender<Queued>>);
 
@@ -215,10 +215,18 @@ mod tests {
         };
         let (queue, end) = JournalQueue::begin(journald);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(queue), || {
-            tracing::debug!(MESSAGE_ID = "id", WINDROW_FILE = "a.yaml", other = 7, "the first");
+            tracing::debug!(
+                MESSAGE_ID = "id",
+                WINDROW_FILE = "a.yaml",
+                other = 7,
+                "the first"
+            );
             permit.send(()).unwrap();
             let first = entries.recv().unwrap();
-            assert_eq!((first.level, first.message.as_str()), (Level::DEBUG, "the first other=7"));
+            assert_eq!(
+                (first.level, first.message.as_str()),
+                (Level::DEBUG, "the first other=7")
+            );
             let fields: Vec<_> = first.fields.into_iter().flatten().collect();
             assert_eq!(fields, ["id", "a.yaml"]);
             // One of them is in the thread's hands, or will be.
