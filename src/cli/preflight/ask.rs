@@ -25,8 +25,8 @@ use crate::backoff::random;
 use crate::causes::plain;
 use crate::layout::Layout;
 use crate::observe::host::{
-    ask_for_time, ask_name_server, configured_name_servers, device_behind, file_system_of,
-    listeners, look_up, nearest_directory, takes_connections,
+    ask_for_time, device_behind, file_system_of, find_name, listeners, look_up, nearest_directory,
+    resolver_configuration, takes_connections,
 };
 use crate::observe::network::{has_default_route, has_our_links};
 use crate::observe::probes::clock_is_synchronised;
@@ -259,13 +259,14 @@ async fn claims(address: &str, link: Option<String>) -> (bool, Result<Vec<Addres
 async fn servers(layout: &Layout, wanted: &WantedNode, ports: (u16, u16)) -> Surroundings {
     let configured = wanted.name_servers.iter();
     let mut servers: Vec<String> = configured.map(|one| one.text.clone()).collect();
-    let mut unread = None;
+    let resolver = resolver_configuration(layout);
+    let unread = resolver.as_ref().err().filter(|_| servers.is_empty());
+    let unread = unread.cloned();
+    let resolver = resolver.unwrap_or_default();
     if servers.is_empty() {
-        match configured_name_servers(layout) {
-            Ok(found) => servers = found,
-            Err(why) => unread = Some(why),
-        }
+        servers = resolver.servers;
     }
+    let search = &resolver.search;
     let mut names: Vec<&str> = wanted.names().collect();
     names.dedup();
     if names.is_empty() {
@@ -279,7 +280,7 @@ async fn servers(layout: &Layout, wanted: &WantedNode, ports: (u16, u16)) -> Sur
             Ok(address) => {
                 let id = random().to_le_bytes();
                 let id = u16::from_le_bytes([id[0], id[1]]);
-                ask_name_server(SocketAddr::new(address, ports.0), name, id).await
+                find_name(SocketAddr::new(address, ports.0), name, search, id).await
             }
             Err(_) => Err(Unanswered::silent("is no address")),
         };

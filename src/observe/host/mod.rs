@@ -26,9 +26,7 @@ pub use inventory::{UnreadInventory, read_inventory};
 pub use links::links as read_links;
 pub use machine::temperatures as read_temperatures;
 pub use mounts::{file_system_of, nearest_directory};
-pub use servers::{
-    ask_for_time, ask_name_server, configured_name_servers, look_up, takes_connections,
-};
+pub use servers::{ask_for_time, find_name, look_up, resolver_configuration, takes_connections};
 pub use sockets::listeners;
 
 /// Reads the machine. Quick enough to be asked by a person, and for no loop: some hundred small files.

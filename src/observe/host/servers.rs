@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket, lookup_host};
 use tokio::time::timeout;
 use windrow_host::dns::{self, AddressFamily, ROOT};
-use windrow_host::{Unanswered, ntp};
+use windrow_host::{NoAnswer, Unanswered, ntp};
 
 use super::text_if_present;
 use crate::layout::Layout;
@@ -26,21 +26,56 @@ const LONGEST: usize = 4096;
 /// A resolver asks no more name servers (`MAXNS` in resolv.conf(5)).
 const NAME_SERVERS: usize = 3;
 
-/// The name servers of this machine, as the resolver's configuration names them.
+/// How a resolver finds names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ResolverConfiguration {
+    /// The name servers.
+    pub servers: Vec<String>,
+    /// The domains in which it looks for a name without a dot first.
+    pub search: Vec<String>,
+}
+
+/// The configuration of this machine's resolver.
 ///
 /// # Errors
 ///
-/// The configuration cannot be read.
-pub fn configured_name_servers(layout: &Layout) -> Result<Vec<String>, String> {
+/// It cannot be read.
+pub fn resolver_configuration(layout: &Layout) -> Result<ResolverConfiguration, String> {
     let text = text_if_present(layout, "/etc/resolv.conf")?.unwrap_or_default();
-    let server = |line: &str| {
+    let mut found = ResolverConfiguration::default();
+    for line in text.lines() {
         let mut words = line.split_whitespace();
-        (words.next() == Some("nameserver"))
-            .then(|| words.next())?
-            .map(str::to_owned)
-    };
-    let servers = text.lines().filter_map(server);
-    Ok(servers.take(NAME_SERVERS).collect())
+        match words.next() {
+            Some("nameserver") => found.servers.extend(words.next().map(str::to_owned)),
+            // The last of these lines counts.
+            Some("search" | "domain") => found.search = words.map(str::to_owned).collect(),
+            _ => {}
+        }
+    }
+    found.servers.truncate(NAME_SERVERS);
+    Ok(found)
+}
+
+/// Asks a name server for a name's addresses as a resolver does: a name without a dot is looked for in the domains first.
+///
+/// # Errors
+///
+/// Why there is no answer.
+pub async fn find_name(
+    server: SocketAddr,
+    name: &str,
+    search: &[String],
+    id: u16,
+) -> Result<Vec<IpAddr>, Unanswered> {
+    let is_short = !name.contains('.');
+    for domain in search.iter().filter(|_| is_short) {
+        match ask_name_server(server, &format!("{name}.{domain}"), id).await {
+            Ok(addresses) if addresses.is_empty() => {}
+            Err(error) if error.kind == NoAnswer::Refused => {}
+            found => return found,
+        }
+    }
+    ask_name_server(server, name, id).await
 }
 
 /// Asks a name server for a name's addresses; none where it does not know the name. The root is no name: there, any answer will do.
@@ -48,7 +83,7 @@ pub fn configured_name_servers(layout: &Layout) -> Result<Vec<String>, String> {
 /// # Errors
 ///
 /// Why there is no answer.
-pub async fn ask_name_server(
+pub(super) async fn ask_name_server(
     server: SocketAddr,
     name: &str,
     id: u16,

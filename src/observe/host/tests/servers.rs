@@ -7,6 +7,7 @@ use std::thread;
 use windrow_host::NoAnswer;
 use windrow_host::dns::ROOT;
 
+use super::super::servers::ask_name_server;
 use super::*;
 
 /// A server on the loopback interface that makes its answer of a question, or stays silent.
@@ -183,8 +184,28 @@ fn name_servers_are_those_of_the_resolvers_configuration() {
         "/etc/resolv.conf",
         "# by hand\nsearch example\nnameserver 10.0.0.2\n nameserver 2001:db8::2 \noptions x\n",
     )]);
-    assert_eq!(
-        configured_name_servers(&layout),
-        Ok(vec!["10.0.0.2".to_owned(), "2001:db8::2".to_owned()])
-    );
+    let found = resolver_configuration(&layout).unwrap();
+    assert_eq!(found.servers, ["10.0.0.2", "2001:db8::2"]);
+    assert_eq!(found.search, ["example"]);
+}
+
+#[test]
+fn a_name_without_a_dot_is_looked_for_in_the_domains_of_the_resolver() {
+    let server = server(|question| {
+        let is_known = question.windows(8).any(|part| part == b"\x04ntp1\x04co");
+        let mut packet = question.to_vec();
+        (packet[2], packet[3]) = (0x81, if is_known { 0x80 } else { 0x83 });
+        if is_known {
+            packet[7] = 1;
+            packet.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
+        }
+        Some(packet)
+    });
+    let search = ["lab.example", "corp.example"].map(str::to_owned);
+    let find = |name: &str| wait(find_name(server, name, &search, 7));
+    let here = Ok(vec![std::net::Ipv4Addr::LOCALHOST.into()]);
+    assert_eq!(find("ntp1"), here);
+    assert_eq!(find("ntp1.corp"), here);
+    assert_eq!(find("ntp2"), Ok(Vec::new()));
+    assert_eq!(find("ntp1.other"), Ok(Vec::new()));
 }

@@ -20,8 +20,8 @@ fn a_file_that_is_not_utf8_is_read() {
     let (_root, layout) = machine(&[]);
     let latin1 = b"# f\xfcr das Netz\nnameserver 10.0.0.2\n";
     bytes(&layout, "/etc/resolv.conf", latin1);
-    let servers = configured_name_servers(&layout);
-    assert_eq!(servers, Ok(vec!["10.0.0.2".to_owned()]));
+    let found = resolver_configuration(&layout).unwrap();
+    assert_eq!(found.servers, ["10.0.0.2"]);
     let root = layout.root().canonicalize().unwrap();
     let mut table = format!("x {} tmpfs rw 0 0\n", root.display()).into_bytes();
     table.extend(b"/dev/sdc1 /mnt/\xff vfat rw 0 0\n");
@@ -155,8 +155,8 @@ fn a_table_of_sockets_that_cannot_be_read_does_not_say_that_a_port_is_free() {
 fn a_resolver_asks_the_first_three_name_servers_only() {
     let text = "nameserver 10.0.0.1\n".repeat(3) + "nameserver 10.0.0.4\n";
     let (_root, layout) = machine(&[("/etc/resolv.conf", &text)]);
-    let servers = configured_name_servers(&layout);
-    assert_eq!(servers, Ok(vec!["10.0.0.1".to_owned(); 3]));
+    let found = resolver_configuration(&layout).unwrap();
+    assert_eq!(found.servers, ["10.0.0.1"; 3]);
 }
 
 #[test]
