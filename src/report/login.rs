@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use windrow_decide::{Event, Readiness, Status};
 use windrow_model::reasons::Code;
 
@@ -30,6 +30,8 @@ const WIDTH: usize = 65;
 const NOT_RUNNING: &str = "Unknown: Windrow's daemon does not run";
 /// Shortest time between two writes.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The time between two tries of a write that failed.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// Keeps both files until the publisher of the status is gone. `wanted` says whether they are wanted.
 pub async fn serve(
@@ -48,6 +50,7 @@ pub async fn serve(
     }
     let mut not_before = Instant::now();
     loop {
+        let mut has_failed = false;
         let current = status.borrow_and_update().clone();
         if let Some(current) = current.filter(|_| on) {
             let summary = summary(&current);
@@ -58,18 +61,12 @@ pub async fn serve(
                         shown = Some(summary);
                         reported = false;
                     }
-                    Err(error) if !reported => {
-                        reported = true;
-                        let what = format!("write the login notice {}", error.0);
-                        let error = error.1.to_string();
-                        journal::write_event(&Event {
-                            code: Code::ActionFailed,
-                            file: None,
-                            message: Code::ActionFailed.say(&[("what", &what), ("error", &error)]),
-                        });
+                    Err((path, error)) => {
+                        has_failed = true;
+                        if !std::mem::replace(&mut reported, true) {
+                            report_failure(&path, &error);
+                        }
                     }
-                    // Reported already; the next change tries again.
-                    Err(_) => {}
                 }
                 not_before = Instant::now() + PAUSE;
             }
@@ -80,6 +77,7 @@ pub async fn serve(
         tokio::select! {
             changed = status.changed() => if changed.is_err() { break },
             Ok(()) = configured.changed() => on = wanted(),
+            () = sleep(RETRY), if has_failed => {}
         }
         // Of several quick changes only the newest counts.
         sleep_until(not_before).await;
@@ -88,6 +86,16 @@ pub async fn serve(
         // What cannot be written carries its time.
         let _ = write(&layout, &last_words(now()));
     }
+}
+
+fn report_failure(path: &str, error: &io::Error) {
+    let what = format!("write the login notice {path}");
+    let error = error.to_string();
+    journal::write_event(&Event {
+        code: Code::ActionFailed,
+        file: None,
+        message: Code::ActionFailed.say(&[("what", &what), ("error", &error)]),
+    });
 }
 
 /// What is shown from now on.
@@ -196,6 +204,31 @@ mod tests {
         })
         .await
         .unwrap_or_else(|_| panic!("{}: {:?}, not {expected:?}", path.display(), found()));
+    }
+
+    #[tokio::test]
+    async fn a_write_that_failed_is_tried_again_although_the_status_stays_the_same() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        // In the place of the directory stands a file, as on a file system without room for a directory.
+        let in_the_way = layout.issue().parent().unwrap().to_owned();
+        fs::create_dir_all(in_the_way.parent().unwrap()).unwrap();
+        fs::write(&in_the_way, "").unwrap();
+        let (publish, published) = watch::channel(Some(status("NotReady: c")));
+        let (_reload, reloads) = watch::channel(());
+        let (looked, mut looks) = watch::channel(());
+        let wanted = move || {
+            looked.send_replace(());
+            true
+        };
+        let serving = tokio::spawn(serve(layout.clone(), wanted, clock, reloads, published));
+        looks.changed().await.unwrap();
+        fs::remove_file(&in_the_way).unwrap();
+        for path in [layout.issue(), layout.motd()] {
+            reads(&path, Some("NotReady: c")).await;
+        }
+        drop(publish);
+        serving.await.unwrap();
     }
 
     #[tokio::test]
