@@ -140,13 +140,16 @@ async fn not_all_ask_at_once_and_nothing_that_hangs_keeps_others_for_ever() {
     let waiting: Vec<_> = (0..throttle::AT_ONCE).map(|_| ask("/waits")).collect();
     let watch = ask("/nodes?watch=true");
     assert_eq!(next().await, "/nodes?watch=true");
+    let health = ask("/readyz");
+    assert_eq!(next().await, "/readyz", "it waits for no turn");
     for one in hanging {
         one.abort();
         assert_eq!(next().await, "/waits");
     }
-    server.answers.add_permits(2 * throttle::AT_ONCE + 1);
+    server.answers.add_permits(2 * throttle::AT_ONCE + 2);
     for one in waiting {
         one.await.unwrap().unwrap();
     }
     watch.await.unwrap().unwrap();
+    health.await.unwrap().unwrap();
 }

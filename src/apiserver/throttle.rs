@@ -20,8 +20,13 @@ use crate::locked::lock;
 /// every object that something waits for is listed, and every probe asks: kube-apiserver has others to
 /// serve then. A request that hangs gives its turn back when its caller's time is over.
 pub(super) const AT_ONCE: usize = 8;
-/// No longer than this: one wrong answer must not blind the node.
-const LONGEST: Duration = Duration::from_secs(60);
+/// No longer than this: one wrong answer must not blind the node. Probes are asked every 10 s, and after three questions that were not
+/// sent nothing is known.
+const LONGEST: Duration = Duration::from_secs(15);
+
+/// kube-apiserver's own health waits for no turn: its silence means that it is down, and waiting here would look like silence. It serves
+/// health checks even when it limits all other requests.
+const HEALTH: &str = "/readyz";
 
 /// What those who ask one server share.
 pub(super) struct Throttle {
@@ -117,12 +122,16 @@ pub(super) fn before(
         let (http, throttle, counters) = (http.clone(), throttle.clone(), counters.clone());
         async move {
             let watches = is_watch(&request);
-            let turn = match watches {
-                true => None,
+            let asks_for_health = request.uri().path() == HEALTH;
+            let turn = if watches || asks_for_health {
+                None
+            } else {
                 // It is never closed.
-                false => throttle.turns.acquire().await.ok(),
+                throttle.turns.acquire().await.ok()
             };
-            throttle.wait().await;
+            if !asks_for_health {
+                throttle.wait().await;
+            }
             counters.count(watches);
             let answer = http.oneshot(request).await;
             drop(turn);
