@@ -60,6 +60,8 @@ enum Tried {
     NotKnown(String, String),
     /// There is no object to try it with.
     Nothing,
+    /// The object does not exist any more.
+    Gone,
 }
 
 /// Does each of them answer?
@@ -84,13 +86,19 @@ pub(super) async fn answer(
         return ProbeOutcome::failed("Harvester has not registered its webhooks yet");
     }
     let tries = known.answerers.iter().map(|answerer| async move {
-        let tried = attempt(context, node, answerer).await;
+        let mut tried = attempt(context, node, answerer.object.as_deref()).await;
+        if tried == Tried::Gone {
+            let another = find_object(context, node, &answerer.kinds).await;
+            tried = attempt(context, node, another.as_deref()).await;
+        }
         match (answerer.harvesters, tried) {
             (_, Tried::Silent(why)) => ProbeOutcome::failed(why),
             (true, Tried::NotKnown(asked, why)) => ProbeOutcome::unknown(asked, why),
-            (true, Tried::Nothing) => ready_endpoint(context, node).await,
+            (true, Tried::Nothing | Tried::Gone) => ready_endpoint(context, node).await,
             // They alone do not decide the node's readiness: an unknown webhook is no blocker.
-            (_, Tried::Answers | Tried::NotKnown(..) | Tried::Nothing) => ProbeOutcome::Passed,
+            (_, Tried::Answers | Tried::NotKnown(..) | Tried::Nothing | Tried::Gone) => {
+                ProbeOutcome::Passed
+            }
         }
     });
     let said = join_all(tries).await;
@@ -122,29 +130,34 @@ async fn registered(context: &ProbeContext, node: &str) -> Result<Vec<Answerer>,
     }
     let mut answerers = answerers(&configurations);
     for answerer in &mut answerers {
-        for kind in &answerer.kinds {
-            let found = match kind.as_str() {
-                // A setting that never changes. The check of some others contacts other servers.
-                SETTINGS => admin(context, Ask::ServerVersion, node, "")
-                    .await
-                    .ok()
-                    .map(|_| Ask::ServerVersion.path(node)),
-                kind => {
-                    let list = admin(context, Ask::First(kind), node, "").await;
-                    list.ok().and_then(|list| object_in(kind, &list))
-                }
-            };
-            if found.is_some() {
-                answerer.object = found;
-                break;
-            }
-        }
+        answerer.object = find_object(context, node, &answerer.kinds).await;
     }
     Ok(answerers)
 }
 
-async fn attempt(context: &ProbeContext, node: &str, answerer: &Answerer) -> Tried {
-    let Some(object) = &answerer.object else {
+/// The first object of these kinds.
+async fn find_object(context: &ProbeContext, node: &str, kinds: &[String]) -> Option<String> {
+    for kind in kinds {
+        let found = match kind.as_str() {
+            // A setting that never changes. The check of some others contacts other servers.
+            SETTINGS => admin(context, Ask::ServerVersion, node, "")
+                .await
+                .ok()
+                .map(|_| Ask::ServerVersion.path(node)),
+            kind => {
+                let list = admin(context, Ask::First(kind), node, "").await;
+                list.ok().and_then(|list| object_in(kind, &list))
+            }
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+async fn attempt(context: &ProbeContext, node: &str, object: Option<&str>) -> Tried {
+    let Some(object) = object else {
         return Tried::Nothing;
     };
     let ask = Ask::Unchanged(object);
@@ -152,6 +165,7 @@ async fn attempt(context: &ProbeContext, node: &str, answerer: &Answerer) -> Tri
     let asked = asked(ask, Credential::Admin, node);
     match reply {
         Ok(reply) if (200..300).contains(&reply.status) => Tried::Answers,
+        Ok(reply) if reply.status == 404 => Tried::Gone,
         Ok(reply) => judge(asked, &reply.refusal()),
         Err(none) => Tried::NotKnown(asked, none.to_string()),
     }
