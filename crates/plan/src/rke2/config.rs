@@ -373,7 +373,7 @@ fn is_no_text(node: &Node) -> bool {
 
 /// An item as RKE2 writes it into an argument (wrangler's `convert.ToString`): without white space around it, and of a list
 /// its first text. Another list or a map makes no argument that works.
-fn text(node: &Node) -> String {
+pub(super) fn text(node: &Node) -> String {
     let node = match &node.value {
         NodeValue::Sequence(items) => items.first().unwrap_or(node),
         _ => node,

@@ -5,11 +5,11 @@
 //! in `.conf` in the order of their names, key by key, and lets `--feature-gates` count after them (Kubernetes
 //! `cmd/kubelet/app/server.go`).
 
-use windrow_model::findings::Finding;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::reasons::Code;
 
-use super::config::{ConfigItem, ConfigLayer, MergedConfig, Rke2ConfigFile, pairs};
+use super::config::{ConfigItem, ConfigLayer, MergedConfig, Rke2ConfigFile, merge, pairs, text};
 
 const DIRECTORY: &str = "/agent/etc/kubelet.conf.d/";
 const FROM_ARGUMENT: &str = "10-cli-config.conf";
@@ -62,6 +62,66 @@ impl KubeletFiles {
             true => format!("{DIRECTORY}{name}"),
             false => format!("{DIRECTORY}{FROM_ARGUMENT}"),
         }
+    }
+}
+
+/// Where the configuration has the kubelet serve its health. What it does not set is RKE2's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KubeletHealth {
+    /// `healthz-port`; 0 switches the endpoint off.
+    pub port: Option<ConfigItem>,
+    /// `healthz-bind-address`.
+    pub address: Option<ConfigItem>,
+}
+
+impl KubeletHealth {
+    /// Reads it from RKE2's and the kubelet's files. A flag counts after all of the kubelet's files.
+    pub fn new(files: &[Rke2ConfigFile]) -> Self {
+        let config = merge(files);
+        let mut health = Self {
+            port: config.flag("kubelet-arg", "healthz-port").pop(),
+            address: config.flag("kubelet-arg", "healthz-bind-address").pop(),
+        };
+        let mut own: Vec<&Rke2ConfigFile> = files
+            .iter()
+            .filter(|file| file.place == ConfigLayer::Kubelet)
+            .collect();
+        own.sort_by_key(|file| below_directory(file));
+        for file in own.into_iter().rev() {
+            for entry in pairs(file).unwrap_or_default() {
+                let setting = match entry.key.as_str() {
+                    "healthzPort" => &mut health.port,
+                    "healthzBindAddress" => &mut health.address,
+                    _ => continue,
+                };
+                setting.get_or_insert_with(|| ConfigItem {
+                    text: text(&entry.value),
+                    at: file.at(entry.line),
+                });
+            }
+        }
+        health
+    }
+
+    /// The line that switches the endpoint off.
+    pub fn switched_off(&self) -> Option<&Location> {
+        let port = self.port.as_ref()?;
+        (port.text == "0").then_some(&port.at)
+    }
+
+    /// Its URL, if it is another than RKE2's default. One that listens on every address is asked on the loopback interface.
+    pub fn url(&self) -> Option<String> {
+        if self.port.is_none() && self.address.is_none() {
+            return None;
+        }
+        let set = |item: &Option<ConfigItem>| item.as_ref().map(|item| item.text.clone());
+        let port = set(&self.port).unwrap_or_else(|| "10248".to_owned());
+        let address = match set(&self.address).unwrap_or_default().as_str() {
+            "" | "0.0.0.0" | "::" => "127.0.0.1".to_owned(),
+            address if address.contains(':') => format!("[{address}]"),
+            address => address.to_owned(),
+        };
+        Some(format!("http://{address}:{port}"))
     }
 }
 
@@ -156,11 +216,39 @@ fn of_file(file: &Rke2ConfigFile, map: &Node, config: &mut MergedConfig) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::merge;
     use super::*;
 
     fn kubelet(path: &str, text: &str) -> Rke2ConfigFile {
         Rke2ConfigFile::new(ConfigLayer::Kubelet, path, text)
+    }
+
+    #[test]
+    fn the_kubelets_health_is_where_its_last_file_or_else_its_flags_have_it() {
+        let health = |arguments: &str, files: &[(&str, &str)]| {
+            let main = format!("kubelet-arg: [{arguments}]");
+            let mut all = vec![Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", main)];
+            all.extend(files.iter().map(|(path, text)| kubelet(path, text)));
+            KubeletHealth::new(&all)
+        };
+        assert_eq!(health("", &[]).url(), None);
+        let port = health("healthz-port=10348", &[("/d/50-a.conf", "healthzPort: 1")]);
+        assert_eq!(port.url().as_deref(), Some("http://127.0.0.1:10348"));
+        let files = [
+            (
+                "/d/50-b.conf",
+                "healthzBindAddress: fd00::1\nhealthzPort: 2\n",
+            ),
+            ("/d/50-a.conf", "healthzPort: 0\n"),
+        ];
+        assert_eq!(
+            health("", &files).url().as_deref(),
+            Some("http://[fd00::1]:2")
+        );
+        assert_eq!(health("", &files).switched_off(), None);
+        let any = health("healthz-bind-address=0.0.0.0", &[]);
+        assert_eq!(any.url().as_deref(), Some("http://127.0.0.1:10248"));
+        let off = health("healthz-port=0", &[]);
+        assert_eq!(off.switched_off(), Some(&Location::line("config.yaml", 1)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod paths;
 mod service_ranges;
 
 pub use chart_selections::{ChartSelections, chart_selections};
-pub use kubelet::KubeletFiles;
+pub use kubelet::{KubeletFiles, KubeletHealth};
 pub use paths::{data_dir, write_kubeconfig};
 pub use service_ranges::{Network, ServiceRanges, service_ranges};
 
