@@ -31,27 +31,28 @@ struct CertificateFile {
     is_components: bool,
 }
 
-/// The first to expire, and how many more do.
+/// The first to expire, and how many more do. If none does, the first that cannot be read.
 pub(super) fn expiry(context: &ProbeContext, limit: Option<ProbeLimit>) -> ProbeOutcome {
     let mut ends = Vec::new();
-    let mut unreadable = None;
+    let mut unreadable = Vec::new();
     for file in files(context) {
         match not_after(&file.path) {
             Ok(at) => ends.push((at, file)),
-            Err(why) => unreadable = Some((file.name, why)),
+            Err(why) => unreadable.push((file.name, why)),
         }
     }
-    if ends.is_empty() {
-        let (asked, why) = unreadable.unwrap_or_else(|| {
-            (
-                "RKE2's certificates".to_owned(),
-                "there are none yet".to_owned(),
-            )
-        });
-        return ProbeOutcome::unknown(asked, why);
-    }
     ends.sort_by(|(a, one), (b, other)| (a, &one.name).cmp(&(b, &other.name)));
-    judge((context.now)(), &ends, limit)
+    unreadable.sort();
+    match judge((context.now)(), &ends, limit) {
+        ProbeOutcome::Passed if !unreadable.is_empty() => {
+            let (asked, why) = unreadable.swap_remove(0);
+            ProbeOutcome::unknown(asked, why)
+        }
+        ProbeOutcome::Passed if ends.is_empty() => {
+            ProbeOutcome::unknown("RKE2's certificates", "there are none yet")
+        }
+        outcome => outcome,
+    }
 }
 
 fn judge(

@@ -145,8 +145,8 @@ fn the_certificate_that_runs_out_first_is_told() {
     assert!(unknown(&expiry(&place)).contains("none yet"));
     let tls = "/var/lib/rancher/rke2/server/tls";
     place.write(&format!("{tls}/good.crt"), certificate(300));
-    place.write(&format!("{tls}/garbage.crt"), "garbage");
     assert_eq!(expiry(&place), ProbeOutcome::Passed);
+    place.write(&format!("{tls}/garbage.crt"), "garbage");
     place.write(
         "/var/lib/rancher/rke2/agent/client-kubelet.crt",
         certificate(3),
@@ -197,6 +197,21 @@ fn certificates_of_etcd_and_of_components_are_looked_at_in_their_own_directories
         };
         assert_eq!(expiry(&place), expected);
     }
+}
+
+#[test]
+fn a_certificate_that_cannot_be_read_is_unknown_unless_another_one_expires() {
+    let place = TestNode::new();
+    let tls = |name: &str| format!("/var/lib/rancher/rke2/{name}");
+    place.write(&tls("server/tls/good.crt"), certificate(300));
+    place.write(&tls("agent/client-kubelet.crt"), "");
+    let outcome = expiry(&place);
+    assert!(
+        unknown(&outcome).starts_with("client-kubelet.crt: "),
+        "{outcome:?}"
+    );
+    place.write(&tls("server/tls/old.crt"), certificate(3));
+    assert!(failed(&expiry(&place)).starts_with("old.crt runs out"));
 }
 
 fn certificate(days: i64) -> String {
