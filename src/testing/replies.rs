@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use super::server::{self, Stream};
 
 /// What a server does with a request.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) enum ServerReply {
     /// A status and a body.
     Http(u16, String),
@@ -41,7 +41,15 @@ type Handler = Arc<dyn Fn(&str) -> ServerReply + Send + Sync>;
 impl TestServer {
     /// Plain HTTP; `says` gets each request's target.
     pub(crate) async fn http(says: impl Fn(&str) -> ServerReply + Send + Sync + 'static) -> Self {
-        Self::start(Arc::new(says), None).await
+        Self::http_on("127.0.0.1:0", says).await
+    }
+
+    /// The same at another address.
+    pub(crate) async fn http_on(
+        address: &str,
+        says: impl Fn(&str) -> ServerReply + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(address, Arc::new(says), None).await
     }
 
     /// The same behind a certificate that no authority has signed.
@@ -55,12 +63,12 @@ impl TestServer {
         says: impl Fn(&str) -> ServerReply + Send + Sync + 'static,
     ) -> (Self, String) {
         let (tls, certificate) = server::certificate(name);
-        let server = Self::start(Arc::new(says), Some(tls)).await;
+        let server = Self::start("127.0.0.1:0", Arc::new(says), Some(tls)).await;
         (server, certificate)
     }
 
-    async fn start(says: Handler, tls: Option<TlsAcceptor>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    async fn start(address: &str, says: Handler, tls: Option<TlsAcceptor>) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = asked.clone();

@@ -27,6 +27,7 @@ pub fn interests(
         probes: settings.probes.enabled.then(|| ProbeInterest {
             platform: plan.platform,
             installed: ledger.node.installed,
+            joined: ledger.node.joined,
             data_dir: settings.data_dir.clone(),
             tunings: Arc::clone(&settings.probes.tunings),
             custom: Arc::clone(&settings.probes.custom),

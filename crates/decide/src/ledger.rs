@@ -119,6 +119,7 @@ impl ClusterIdentity {
         ledger.datastore_removed = had_datastore && self.datastore.is_none();
         (ledger.cluster, ledger.datastore) = (self.ca, self.datastore);
         if is_other {
+            ledger.node.joined &= may_rejoin;
             ledger.files.retain(|path, entry| {
                 if entry.manual.as_ref().is_some_and(|manual| manual.hold) {
                     return true;

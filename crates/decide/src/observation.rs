@@ -254,6 +254,8 @@ pub struct ProbeInterest {
     pub platform: Option<Platform>,
     /// Was it installed once? What matters on day 0 only need not be asked then.
     pub installed: bool,
+    /// Did it join a cluster that another server began?
+    pub joined: bool,
     /// RKE2's data directory; empty for the usual one.
     pub data_dir: String,
     /// What the configuration changes about the probes of the table.

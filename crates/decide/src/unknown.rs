@@ -1,4 +1,4 @@
-//! Why a node is Unknown: one of four kinds, which mean different things to a person.
+//! Why a node is Unknown: one of five kinds, which mean different things to a person.
 
 use std::fmt;
 
@@ -11,6 +11,8 @@ use super::status::Status;
 pub enum UnknownKind {
     /// The node or Windrow has just started.
     FirstChecks,
+    /// Nothing tells whether it is a server or an agent.
+    NoRole,
     /// Something does not answer, or not usably.
     NoAnswer,
     /// The credential may not ask.
@@ -23,7 +25,8 @@ impl UnknownKind {
     /// The kind that a reason code stands for.
     pub fn of(code: Code) -> Self {
         match code {
-            Code::ProbePending | Code::RoleUnknown => Self::FirstChecks,
+            Code::ProbePending => Self::FirstChecks,
+            Code::RoleUnknown => Self::NoRole,
             Code::ProbeRefused | Code::Forbidden | Code::CredentialRefused => Self::Refused,
             Code::ProbeOff | Code::NotProbed => Self::ProbesOff,
             _ => Self::NoAnswer,
@@ -34,6 +37,7 @@ impl UnknownKind {
     pub fn as_word(self) -> &'static str {
         match self {
             Self::FirstChecks => "checking",
+            Self::NoRole => "no role",
             Self::NoAnswer => "no answer",
             Self::Refused => "refused",
             Self::ProbesOff => "probes off",
@@ -45,6 +49,7 @@ impl fmt::Display for UnknownKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::FirstChecks => "first checks running",
+            Self::NoRole => "role not known",
             Self::NoAnswer => "cannot be asked",
             Self::Refused => "refused",
             Self::ProbesOff => "probes are off",
@@ -64,10 +69,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_code_of_the_unknown_is_of_one_of_four_kinds_with_words_of_its_own() {
+    fn each_code_of_the_unknown_is_of_one_of_five_kinds_with_words_of_its_own() {
         for (code, words) in [
             (Code::ProbePending, "first checks running"),
-            (Code::RoleUnknown, "first checks running"),
+            (Code::RoleUnknown, "role not known"),
             (Code::ProbeUnknown, "cannot be asked"),
             (Code::ApiUnreachable, "cannot be asked"),
             (Code::StateUnknown, "cannot be asked"),

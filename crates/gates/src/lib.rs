@@ -30,7 +30,7 @@ pub mod trial;
 pub use assess::{Assessment, ComponentView, EffectiveGate, assess, set_last_at};
 pub use check::{TargetVersion, check, version_text};
 pub use dropin::{DROP_IN, DropIn, DropInSnapshot, LeftOut, drop_in, drop_in_trusting, read_gates};
-pub use observed::{ObservedGates, metrics, pod_arguments};
+pub use observed::{ObservedGates, metrics, pod_arguments, pod_flag};
 pub use record::{GateChange, RefusedGates, Trial, TrialOutcome, TrialStarts};
 pub use refusal::{ComponentRefusal, last as last_refusal};
 pub use settle::{KnownGood, Proven, Rejected, Rke2State, Settled, TrialHistory, same, settle};

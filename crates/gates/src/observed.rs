@@ -55,6 +55,22 @@ impl ObservedGates {
 /// The gates in the arguments of a static pod's manifest; of a gate that appears there twice the last
 /// value, as the component takes it. `None` when it is no such manifest.
 pub fn pod_arguments(component: Component, text: &str) -> Option<BTreeMap<String, bool>> {
+    let gates = flag_values(component, text, "feature-gates")?;
+    let gates = gates.iter().flat_map(|text| syntax::pairs(text, true));
+    Some(
+        gates
+            .filter_map(Result::ok)
+            .map(|pair| (pair.name, pair.value))
+            .collect(),
+    )
+}
+
+/// The value of a flag in the arguments of a static pod's manifest: the last one, as the component takes it.
+pub fn pod_flag(component: Component, text: &str, flag: &str) -> Option<String> {
+    flag_values(component, text, flag)?.pop()
+}
+
+fn flag_values(component: Component, text: &str, flag: &str) -> Option<Vec<String>> {
     let pod = yaml::parse_configuration(text).ok()??;
     let containers = pod.get("spec")?.get("containers")?.items();
     let container = containers
@@ -64,16 +80,11 @@ pub fn pod_arguments(component: Component, text: &str) -> Option<BTreeMap<String
         .into_iter()
         .filter_map(|key| container.get(key))
         .flat_map(Node::items);
-    let texts = arguments
-        .filter_map(Node::as_str)
-        .filter_map(|argument| argument.strip_prefix("--feature-gates="));
-    Some(
-        texts
-            .flat_map(|text| syntax::pairs(text, true))
-            .filter_map(Result::ok)
-            .map(|pair| (pair.name, pair.value))
-            .collect(),
-    )
+    let values = arguments.filter_map(Node::as_str).filter_map(|argument| {
+        let value = argument.strip_prefix("--")?.strip_prefix(flag)?;
+        value.strip_prefix('=')
+    });
+    Some(values.map(str::to_owned).collect())
 }
 
 #[cfg(test)]

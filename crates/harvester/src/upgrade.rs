@@ -320,6 +320,63 @@ impl<'o> HarvesterUpgrade<'o> {
     }
 }
 
+/// What an upgrade does to one of the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpgradeEffect {
+    /// Is this node being changed? Otherwise other nodes are, or what all nodes share.
+    pub is_on_node: bool,
+    /// Since when, as far as the objects tell.
+    pub since: Option<Timestamp>,
+}
+
+impl HarvesterUpgrade<'_> {
+    /// What it does to the node of this name now.
+    pub fn effect_on(&self, node: &str) -> UpgradeEffect {
+        let own = self.busy().find(|busy| busy.name == node);
+        if let Some(own) = own {
+            return UpgradeEffect {
+                is_on_node: true,
+                since: own.since.or_else(|| self.since()),
+            };
+        }
+        let newest = self.busy().filter_map(|busy| busy.since).max();
+        UpgradeEffect {
+            is_on_node: false,
+            since: newest.or_else(|| self.since()),
+        }
+    }
+}
+
+/// How many minutes the stages of one node take at most, if nothing is wrong.
+pub fn usual_minutes_of_a_node() -> i64 {
+    let stages = STAGES.iter().filter(|facts| !facts.stage.rests());
+    stages.map(|facts| facts.usual).sum()
+}
+
+/// What an UpgradePlan does to the node of this name now (upgrade-toolkit `api/v1beta1/upgradeplan_types.go`). Only the plan's phases
+/// have times.
+pub fn plan_effect_on(plan: &Value, node: &str) -> UpgradeEffect {
+    let states = &plan["status"]["nodeUpgradeStatuses"];
+    let is_on_node = matches!(
+        text(&states[node], "/state"),
+        "ImagePreloading"
+            | "PreDraining"
+            | "PreDrained"
+            | "PostDraining"
+            | "WaitingReboot"
+            | "SingleNodeUpgrading"
+    );
+    let phases = plan["status"]["phaseTransitionTimestamps"].as_array();
+    let phases = phases.into_iter().flatten();
+    let newest = phases
+        .filter_map(|phase| time(phase, "/phaseTransitionTimestamp"))
+        .max();
+    UpgradeEffect {
+        is_on_node,
+        since: newest.filter(|_| !is_on_node),
+    }
+}
+
 /// The newest Upgrade, unless it has succeeded or failed. One that Harvester has not labelled yet counts.
 pub fn under_way(upgrades: &[Value]) -> Option<&Value> {
     let upgrade = latest(upgrades)?;

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use windrow_decide::ProbeInterest;
+use windrow_gates::Component;
 use windrow_plan::readiness::node::{NodeRole, ProbeLimit, ProbeOutcome, limit_of};
+use windrow_plan::rke2::KubeletHealth;
 
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
 use super::looks::Looks;
 use super::{
     addons, certificates, cluster, components, custom, hardware, harvester, host, longhorn,
-    platform, rancherd, unit, upgrade, webhooks,
+    own_node, platform, rancherd, unit, upgrade, webhooks,
 };
 
 /// What the probes depend on. When it changes, other probes run.
@@ -19,14 +21,23 @@ pub(super) struct ProbedNode {
     pub(super) interest: ProbeInterest,
     pub(super) role: NodeRole,
     pub(super) name: String,
+    pub(super) kubelet: KubeletHealth,
 }
 
-/// The probe whose question answers this one.
-pub(super) fn question_of(probe: &str) -> &str {
-    match probe {
-        "etcd-member" | "node-conditions" | "virt-handler" => "node",
-        "longhorn-disks" => "longhorn-node",
-        own => own,
+impl ProbedNode {
+    /// Is each question answered in the same way on the other? That the node is installed only ends the probes of day 0, and that it
+    /// joined is a part of its role.
+    pub(super) fn is_asked_like(&self, other: &Self) -> bool {
+        let interest = ProbeInterest {
+            installed: other.interest.installed,
+            joined: other.interest.joined,
+            ..self.interest.clone()
+        };
+        let before = Self {
+            interest,
+            ..self.clone()
+        };
+        before == *other
     }
 }
 
@@ -36,6 +47,8 @@ pub(super) struct Prober {
     vip: harvester::VipMemory,
     unit: unit::RestartMemory,
     upgrade: upgrade::SignMemory,
+    heartbeats: own_node::HeartbeatMemory,
+    kubelet: components::KubeletMemory,
     webhooks: webhooks::WebhookMemory,
     links: Arc<hardware::LinkMemory>,
     looks: Looks,
@@ -48,18 +61,21 @@ impl Prober {
             vip: harvester::VipMemory::default(),
             unit: unit::RestartMemory::default(),
             upgrade: upgrade::SignMemory::default(),
+            heartbeats: own_node::HeartbeatMemory::default(),
+            kubelet: components::KubeletMemory::default(),
             webhooks: webhooks::WebhookMemory::default(),
             links: Arc::default(),
             looks: Looks::default(),
         }
     }
 
-    /// Asks the question of a probe ([`question_of`]).
+    /// Asks the question of a probe ([`question_of`](windrow_plan::readiness::node::question_of)).
     pub(super) async fn ask(&self, probed: &ProbedNode, probe: &str) -> ProbeAnswer {
         let ProbedNode {
             interest,
             role,
             name,
+            kubelet,
         } = probed;
         let (role, node, kind) = (*role, name.as_str(), interest.platform);
         let (context, vip) = (&*self.context, &self.vip);
@@ -81,8 +97,24 @@ impl Prober {
             "supervisor" => components::supervisor(context).await.into(),
             "etcd" => components::etcd(context).await.into(),
             "apiserver" => cluster::apiserver(context, role, node).await.into(),
-            "kubelet" => components::kubelet(context).await.into(),
-            "node" => cluster::own_node(context, &self.upgrade, role, node, kind).await,
+            "kubelet" => components::kubelet(context, &self.kubelet, kubelet)
+                .await
+                .into(),
+            "node" => {
+                cluster::own_node(context, &self.upgrade, &self.heartbeats, role, node, kind).await
+            }
+            "controller-manager" => {
+                let component = Component::KubeControllerManager;
+                components::control_loop(context, component, node)
+                    .await
+                    .into()
+            }
+            "scheduler" => {
+                let component = Component::KubeScheduler;
+                components::control_loop(context, component, node)
+                    .await
+                    .into()
+            }
             "rancherd" => rancherd::bootstrapped(context).await.into(),
             "system-upgrade-controller" => platform::upgrade_controller(context, node).await.into(),
             "cluster-provisioned" => platform::local_cluster(context, node).await.into(),

@@ -1,6 +1,7 @@
 //! systemd and timedate1 over D-Bus. Properties are read, and no method is called that changes anything.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 
 use tokio::sync::Mutex;
 use zbus::{OwnedObjectPath, OwnedVariant};
@@ -38,8 +39,39 @@ pub(super) struct UnitState {
     pub(super) restarts: u32,
     /// `success`, `exit-code`, `signal`…
     pub(super) result: String,
+    /// How its main process ended; `None` while it runs, and before its first end.
+    pub(super) end: Option<ProcessEnd>,
     /// Where systemd wants to start it and does not yet: the units that it starts or stops first.
     pub(super) waits_for: Vec<String>,
+}
+
+/// How a process ended (`ExecMainCode` and `ExecMainStatus`). systemd resets both when it starts the next process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProcessEnd {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal ended it.
+    Signalled(i32),
+}
+
+impl ProcessEnd {
+    /// Of `waitid(2)`: `CLD_EXITED`, `CLD_KILLED`, `CLD_DUMPED`.
+    fn new(code: i32, status: i32) -> Option<Self> {
+        match code {
+            1 => Some(Self::Exited(status)),
+            2 | 3 => Some(Self::Signalled(status)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ProcessEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exit code {code}"),
+            Self::Signalled(signal) => write!(f, "signal {signal}"),
+        }
+    }
 }
 
 /// More jobs than a boot has in front of one unit.
@@ -77,6 +109,10 @@ impl Bus {
                 .unwrap_or_default()
                 .to_owned()
         };
+        let number = |all: &HashMap<String, OwnedVariant>, key: &str| -> i32 {
+            let value = all.get(key).and_then(|value| i32::try_from(value).ok());
+            value.unwrap_or_default()
+        };
         // A unit that is not installed has no service properties.
         let service = service.unwrap_or_default();
         let active = text(&unit, "ActiveState");
@@ -97,6 +133,10 @@ impl Bus {
                 .and_then(|value| u32::try_from(value).ok())
                 .unwrap_or_default(),
             result: text(&service, "Result"),
+            end: ProcessEnd::new(
+                number(&service, "ExecMainCode"),
+                number(&service, "ExecMainStatus"),
+            ),
         })
     }
 

@@ -1,18 +1,23 @@
 //! What kube-apiserver reports about itself, the node's own Node and Harvester's parts.
 
 use serde_json::Value;
+use tokio::time::Instant;
 use windrow_harvester::health::{
     condition, draining, only_modified, plan_at_work, promoting, storage_network as is_configured,
 };
 use windrow_harvester::objects::{items, text};
-use windrow_harvester::upgrade::{HarvesterUpgrade, plan_in_a_line, plans_under_way, under_way};
-use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Transition};
+use windrow_harvester::upgrade::{
+    HarvesterUpgrade, UpgradeEffect, plan_effect_on, plan_in_a_line, plans_under_way, under_way,
+};
+use windrow_plan::readiness::node::{
+    NodeEvent, NodeRole, ProbeOutcome, Transition, TransitionScope, TransitionSign,
+};
 use windrow_plan::rules::Platform;
 
 use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
 use super::kubernetes::{Ask, Credential, asked, object};
-use super::own_node;
+use super::own_node::{self, HeartbeatMemory};
 use super::upgrade::{self, Sign, SignMemory};
 use crate::apiserver::RequestFailure;
 
@@ -52,6 +57,7 @@ fn failed_checks(body: &[u8]) -> Option<String> {
 pub(super) async fn own_node(
     context: &ProbeContext,
     upgrade: &SignMemory,
+    heartbeats: &HeartbeatMemory,
     role: NodeRole,
     node: &str,
     platform: Option<Platform>,
@@ -63,20 +69,22 @@ pub(super) async fn own_node(
     let (found, job) = tokio::join!(
         object(&context.kubernetes, Ask::OwnNode, credential, node, &absent),
         async {
-            match upgrades && Ask::UpgradeJobs.allowed(credential) {
-                true => admin(context, Ask::UpgradeJobs, node, "").await.ok(),
-                false => None,
+            if upgrades && Ask::UpgradeJobs.allowed(credential) {
+                Some(admin(context, Ask::UpgradeJobs, node, "").await)
+            } else {
+                None
             }
         }
     );
     let mut events = Vec::new();
-    // Unknown: the last known answer stands.
-    if let Some(jobs) = job {
-        events.push(upgrade::take_sign(
-            context,
-            upgrade,
-            Sign::Job(plan_at_work(&jobs)),
-        ));
+    let job = match job {
+        Some(Ok(jobs)) => Some(Sign::Job(plan_at_work(&jobs))),
+        // Without an answer for the Node either, kube-apiserver may be the one that is upgraded.
+        Some(Err(_)) if found.is_ok() => Some(Sign::JobUnknown),
+        _ => None,
+    };
+    if let Some(job) = job {
+        events.push(upgrade::take_sign(context, upgrade, job));
     }
     let others = own_node::others(found.as_ref(), (context.now)());
     let value = match found {
@@ -99,13 +107,18 @@ pub(super) async fn own_node(
         events.push(upgrade::take_sign(context, upgrade, sign));
     }
     events.extend([
-        NodeEvent::Transition(Transition::Drain, draining(&value)),
-        NodeEvent::Transition(Transition::Promotion, promoting(&value)),
+        NodeEvent::Transition(Transition::Drain, draining(&value).map(Into::into)),
+        NodeEvent::Transition(Transition::Promotion, promoting(&value).map(Into::into)),
         NodeEvent::Cordoned(value["spec"]["unschedulable"] == true),
     ]);
+    let ready = condition(&value, "Ready")
+        .unwrap_or_else(|| ProbeOutcome::failed("its kubelet has not reported yet"));
+    let stopped = heartbeats.stopped(&value, Instant::now());
     ProbeAnswer {
-        outcome: condition(&value, "Ready")
-            .unwrap_or_else(|| ProbeOutcome::failed("its kubelet has not reported yet")),
+        outcome: match stopped {
+            Some(stopped) if ready == ProbeOutcome::Passed => stopped,
+            _ => ready,
+        },
         events,
         others,
     }
@@ -168,7 +181,7 @@ pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer 
             let upgrade = upgrading(context, node, &list).await.or(plan);
             vec![NodeEvent::Transition(Transition::Upgrade, upgrade)]
         }
-        // Unknown: the last known answer stands.
+        // Unknown: the last known answer stands for a while.
         _ => Vec::new(),
     };
     ProbeAnswer {
@@ -177,23 +190,48 @@ pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer 
     }
 }
 
-/// The UpgradePlan that is under way, in a line. Up to v1.8 the kind is not served.
-async fn planned(context: &ProbeContext, node: &str) -> Result<Option<String>, ProbeOutcome> {
+/// The UpgradePlan that is under way. Up to v1.8 the kind is not served.
+async fn planned(
+    context: &ProbeContext,
+    node: &str,
+) -> Result<Option<TransitionSign>, ProbeOutcome> {
     match admin(context, Ask::UpgradePlans, node, "").await {
         Ok(list) => Ok(plans_under_way(items(&list, "/items"))
             .next()
-            .map(plan_in_a_line)),
+            .map(|plan| sign(plan_in_a_line(plan), plan_effect_on(plan, node)))),
         Err(ProbeOutcome::Failed { .. }) => Ok(None),
         Err(unknown) => Err(unknown),
     }
 }
 
-/// The upgrade that is under way, in a line. Where its Jobs cannot be had, the line has no times.
-async fn upgrading(context: &ProbeContext, node: &str, list: &Value) -> Option<String> {
+/// The upgrade that is under way. Without its Jobs, only this process's own observation tells since when.
+async fn upgrading(context: &ProbeContext, node: &str, list: &Value) -> Option<TransitionSign> {
     let upgrade = under_way(items(list, "/items"))?;
     let jobs = Ask::HookJobs(text(upgrade, "/metadata/name"));
-    let jobs = admin(context, jobs, node, "").await.unwrap_or_default();
-    Some(HarvesterUpgrade::read(upgrade, items(&jobs, "/items")).in_a_line())
+    let jobs = admin(context, jobs, node, "").await;
+    let are_known = jobs.is_ok();
+    let jobs = jobs.unwrap_or_default();
+    let upgrade = HarvesterUpgrade::read(upgrade, items(&jobs, "/items"));
+    let effect = upgrade.effect_on(node);
+    Some(sign(
+        upgrade.in_a_line(),
+        UpgradeEffect {
+            since: effect.since.filter(|_| are_known),
+            ..effect
+        },
+    ))
+}
+
+fn sign(message: String, effect: UpgradeEffect) -> TransitionSign {
+    TransitionSign {
+        message,
+        since: effect.since,
+        scope: if effect.is_on_node {
+            TransitionScope::Node
+        } else {
+            TransitionScope::Cluster
+        },
+    }
 }
 
 /// The storage network: the setting exists, and is configured unless it is empty.

@@ -8,8 +8,11 @@ use super::bus::Bus;
 use super::current_layout::CurrentLayout;
 use super::http;
 use super::kubernetes::Kubernetes;
+use super::role::LastRole;
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
+
+const RANCHERD: &str = "/etc/rancher/rancherd/config.yaml";
 
 /// The addresses on a node that probes ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,10 @@ pub struct Endpoints {
     pub etcd: String,
     /// The kubelet's health.
     pub kubelet: String,
+    /// kube-controller-manager's health.
+    pub controller_manager: String,
+    /// kube-scheduler's health.
+    pub scheduler: String,
     /// The VIP's HTTPS port.
     pub vip_https: u16,
     /// The VIP's supervisor port.
@@ -36,6 +43,8 @@ impl Default for Endpoints {
             supervisor: "https://127.0.0.1:9345".to_owned(),
             etcd: "http://127.0.0.1:2381".to_owned(),
             kubelet: "http://127.0.0.1:10248".to_owned(),
+            controller_manager: "https://127.0.0.1:10257".to_owned(),
+            scheduler: "https://127.0.0.1:10259".to_owned(),
             vip_https: 443,
             vip_join: 9345,
             bus: None,
@@ -46,6 +55,7 @@ impl Default for Endpoints {
 
 /// The tools of a probe. It keeps none of their answers.
 pub struct ProbeContext {
+    pub(super) last_role: LastRole,
     layout: CurrentLayout,
     pub(super) endpoints: Endpoints,
     pub(super) http: reqwest::Client,
@@ -68,6 +78,7 @@ impl ProbeContext {
     ) -> Result<Self, reqwest::Error> {
         let layout = CurrentLayout::new(layout);
         Ok(Self {
+            last_role: LastRole::default(),
             http: http::client()?,
             bus: Bus::new(endpoints.bus.clone()),
             kubernetes: Kubernetes::new(layout.clone(), api),
@@ -95,7 +106,19 @@ impl ProbeContext {
 
     /// rancherd's configuration. It holds the cluster token and is never printed.
     pub(super) fn rancherd(&self) -> Option<Node> {
-        self.config("/etc/rancher/rancherd/config.yaml")
+        self.config(RANCHERD)
+    }
+
+    /// Is there a configuration of rancherd, whether it can be read or not?
+    pub(super) fn has_rancherd(&self) -> bool {
+        self.layout().path(RANCHERD).exists()
+    }
+
+    /// The host's name; empty if the kernel does not tell it.
+    pub(super) fn host_name(&self) -> String {
+        std::fs::read_to_string(self.layout().path("/proc/sys/kernel/hostname"))
+            .map(|name| name.trim().to_owned())
+            .unwrap_or_default()
     }
 
     /// Which boot this is.

@@ -11,6 +11,8 @@ const LONGEST: usize = 256 * 1024;
 /// and not about the probe.
 pub(super) const PATIENCE: Duration = Duration::from_secs(4);
 
+const LOOPBACK: &str = "//127.0.0.1:";
+
 /// A client that follows no redirect, uses no proxy and accepts the node's own certificates.
 pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
     builder().tls_danger_accept_invalid_certs(true).build()
@@ -89,6 +91,25 @@ pub(super) async fn get(
         request = request.bearer_auth(token);
     }
     send(request, PATIENCE).await
+}
+
+/// The same of a health endpoint on this node. On a node whose first address is IPv6, RKE2's components listen on `[::1]` alone (k3s
+/// `Loopback`).
+pub(super) async fn get_on_loopback(
+    client: &reqwest::Client,
+    url: &str,
+) -> Result<HttpAnswer, NoAnswer> {
+    let answer = get(client, url, None).await;
+    match answer {
+        Err(NoAnswer::Down(why)) if url.contains(LOOPBACK) => {
+            let url = url.replacen(LOOPBACK, "//[::1]:", 1);
+            match get(client, &url, None).await {
+                Err(NoAnswer::Down(_)) => Err(NoAnswer::Down(why)),
+                answer => answer,
+            }
+        }
+        answer => answer,
+    }
 }
 
 /// Sends a request and reads the answer, up to a bound.

@@ -1,10 +1,16 @@
 //! What else the own Node says, beside being ready: its other conditions, etcd's membership and KubeVirt's label.
 
+use std::sync::Mutex;
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use tokio::time::Instant;
 use windrow_harvester::etcd_member::{self, Vote};
 use windrow_harvester::objects::condition;
 use windrow_plan::readiness::node::ProbeOutcome;
+
+use crate::locked::lock;
 
 /// The conditions that are False on a healthy node: three of the kubelet's, and one of the network plug-in's.
 const BAD: [&str; 4] = [
@@ -15,6 +21,30 @@ const BAD: [&str; 4] = [
 ];
 /// A member stays a learner until it has etcd's log. RKE2 promotes one at a time, within minutes.
 const LEARNS: SignedDuration = SignedDuration::from_mins(10);
+
+/// A kubelet renews `lastHeartbeatTime` at least every five minutes (`nodeStatusReportFrequency`).
+const HEARTBEAT_STOPPED: Duration = Duration::from_secs(10 * 60);
+
+/// The heartbeat last found, and when it was new to this process: the wall clock may be set at any time.
+#[derive(Default)]
+pub(super) struct HeartbeatMemory(Mutex<Option<(String, Instant)>>);
+
+impl HeartbeatMemory {
+    /// `Ready` stays True on a Node whose kubelet has stopped, if no kube-controller-manager marks it.
+    pub(super) fn stopped(&self, node: &Value, now: Instant) -> Option<ProbeOutcome> {
+        let heartbeat = condition(node, "Ready")?["lastHeartbeatTime"].as_str()?;
+        let mut known = lock(&self.0);
+        let since = match &*known {
+            Some((last, since)) if last == heartbeat => *since,
+            _ => {
+                *known = Some((heartbeat.to_owned(), now));
+                now
+            }
+        };
+        (now.duration_since(since) >= HEARTBEAT_STOPPED)
+            .then(|| ProbeOutcome::failed(format!("its kubelet last reported at {heartbeat}")))
+    }
+}
 
 /// What the own Node, or why there is none, says of the probes that the question `node` answers too.
 pub(super) fn others(
@@ -101,6 +131,21 @@ mod tests {
 
     fn at(time: &str) -> Timestamp {
         format!("2026-11-22T{time}Z").parse().unwrap()
+    }
+
+    #[test]
+    fn a_heartbeat_that_does_not_change_for_ten_minutes_has_stopped_whatever_the_clock_says() {
+        let memory = HeartbeatMemory::default();
+        let node = |at: &str| json!({"status": {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": at}]}});
+        let start = Instant::now();
+        let at = |minutes: u64| start + Duration::from_secs(minutes * 60);
+        let old = node("2020-01-01T00:00:00Z");
+        assert_eq!(memory.stopped(&old, at(0)), None, "the clock was set");
+        assert_eq!(memory.stopped(&old, at(9)), None);
+        let stopped = ProbeOutcome::failed("its kubelet last reported at 2020-01-01T00:00:00Z");
+        assert_eq!(memory.stopped(&old, at(10)), Some(stopped));
+        assert_eq!(memory.stopped(&node("2020-01-01T00:05:00Z"), at(11)), None);
+        assert_eq!(memory.stopped(&json!({}), at(60)), None);
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub(super) enum Ask<'a> {
     Readyz,
     /// The node's own Node, by its name: never the list.
     OwnNode,
+    /// The Lease of the component that leads, in `kube-system`, by the component's name.
+    Leader(&'a str),
     /// Service `kube-system/rke2-traefik`: a node may read Services.
     Traefik,
     /// Service `kube-system/ingress-expose`, before Harvester v1.9.
@@ -122,6 +124,7 @@ impl Ask<'_> {
     const ALL: &'static [Ask<'static>] = &[
         Ask::Readyz,
         Ask::OwnNode,
+        Ask::Leader("kube-scheduler"),
         Ask::Traefik,
         Ask::Expose,
         Ask::Vip,
@@ -199,6 +202,10 @@ impl Ask<'_> {
         match self {
             Ask::Readyz => "/readyz".to_owned(),
             Ask::OwnNode => format!("/api/v1/nodes/{node}"),
+            Ask::Leader(component) => format!(
+                "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{}",
+                segment(component)
+            ),
             Ask::Traefik => "/api/v1/namespaces/kube-system/services/rke2-traefik".to_owned(),
             Ask::Expose => "/api/v1/namespaces/kube-system/services/ingress-expose".to_owned(),
             Ask::Vip => "/api/v1/namespaces/harvester-system/configmaps/vip".to_owned(),

@@ -1,43 +1,78 @@
 //! The node's role in its cluster. It is read again and again, because a node can be promoted.
 
+use std::sync::Mutex;
+
 use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_plan::readiness::node::NodeRole;
 
 use super::bus::UnitState;
 use super::context::ProbeContext;
+use crate::files::read_text;
+use crate::kubeconfig;
+use crate::locked::lock;
 use crate::observe::rke2;
 
-/// The node's current role in its cluster, and the name of its own Node.
+/// Where systemd reads the environment of RKE2's server (`EnvironmentFile=` of its unit).
+const ENVIRONMENTS: [&str; 4] = [
+    "/etc/default/rke2-server",
+    "/etc/sysconfig/rke2-server",
+    "/usr/local/lib/systemd/system/rke2-server.env",
+    "/usr/lib/systemd/system/rke2-server.env",
+];
+
+/// The node's current role in its cluster, and the name of its own Node: as its kubelet's certificate has it, and before there is one,
+/// as RKE2 will derive it.
 pub async fn role_and_name(context: &ProbeContext) -> (NodeRole, String) {
     let config = Config::read(context);
     let server = context.bus.unit("rke2-server.service").await;
     let agent = context.bus.unit("rke2-agent.service").await;
-    let serves = match (server, agent) {
+    let by_units = match (server, agent) {
         (Ok(server), Ok(agent)) => by_units(&server, &agent),
-        // Without the bus, the files that RKE2 left on the disk decide.
-        _ => by_files(context),
+        _ => None,
     };
-    (role(serves, &config), config.name)
+    // Without the bus, and for units that are stopped and not enabled, the files that RKE2 left on the disk decide.
+    let serves = by_units.or_else(|| by_files(context));
+    let role = context
+        .last_role
+        .next(role(serves, &config), config.is_whole);
+    let certified = kubeconfig::node_name(&context.layout().kubelet_kubeconfig());
+    (role, certified.unwrap_or(config.name))
 }
 
-/// Is it a server? Both units may be installed: the running one decides, then the enabled one.
+/// The role that the node last had in this boot.
+#[derive(Default)]
+pub(super) struct LastRole(Mutex<NodeRole>);
+
+impl LastRole {
+    /// The role that counts: a node does not lose its role, and does not become the first server because a file cannot be read.
+    fn next(&self, found: NodeRole, is_certain: bool) -> NodeRole {
+        let mut last = lock(&self.0);
+        let is_kept =
+            found == NodeRole::Unknown || (!is_certain && last.is_server() && found.is_server());
+        if !is_kept {
+            *last = found;
+        }
+        *last
+    }
+}
+
+/// Is it a server? Both units may be installed: the one that is further decides, then the enabled one.
 fn by_units(server: &UnitState, agent: &UnitState) -> Option<bool> {
-    let at_work = |unit: &UnitState| {
-        unit.load == "loaded"
-            && matches!(
-                unit.active.as_str(),
-                "active" | "activating" | "reloading" | "deactivating" | "failed"
-            )
-    };
-    let enabled = |unit: &UnitState| unit.load == "loaded" && unit.file.starts_with("enabled");
-    for is in [at_work, enabled] {
+    let ranks: [fn(&UnitState) -> bool; 4] = [
+        |unit| matches!(unit.active.as_str(), "active" | "reloading" | "refreshing"),
+        |unit| matches!(unit.active.as_str(), "activating" | "deactivating"),
+        |unit| unit.active == "failed",
+        |unit| unit.file.starts_with("enabled"),
+    ];
+    for is in ranks {
+        let is = |unit: &UnitState| unit.load == "loaded" && is(unit);
         match (is(server), is(agent)) {
             (true, false) => return Some(true),
             (false, true) => return Some(false),
             _ => {}
         }
     }
-    // Both (a promotion under way) or neither: a masked unit still shows which one it was.
+    // Both or neither: a masked unit still shows which one it was.
     (server.load == "masked" && agent.load == "not-found").then_some(true)
 }
 
@@ -70,43 +105,99 @@ struct Config {
     witness: bool,
     /// The node's own name as a Node.
     name: String,
+    /// Could all of its files be read?
+    is_whole: bool,
 }
 
 impl Config {
     fn read(context: &ProbeContext) -> Self {
-        let mut found = rke2::config_files(&context.layout()).files;
+        let found = rke2::config_files(&context.layout());
+        let mut is_whole = found.errors.is_empty();
+        let mut found = found.files;
         // As RKE2 reads them: config.yaml first, then the drop-ins in byte order.
         found.sort_by(|a, b| (a.place, a.name()).cmp(&(b.place, b.name())));
-        let files: Vec<Node> = found
-            .iter()
-            .filter_map(|file| yaml::parse_configuration(&file.text).ok().flatten())
-            .collect();
+        let mut files: Vec<Node> = Vec::new();
+        for file in &found {
+            match yaml::parse_configuration(&file.text) {
+                Ok(file) => files.extend(file),
+                Err(_) => is_whole = false,
+            }
+        }
         let last = |key: &str| files.iter().rev().find_map(|file| file.get(key));
-        let text = |key: &str| {
-            last(key)
-                .and_then(Node::as_str)
-                .map(str::trim)
-                .filter(|text| !text.is_empty())
-        };
         let rancherd = context.rancherd();
+        is_whole &= rancherd.is_some() || !context.has_rancherd();
         let joined_by = rancherd
             .as_ref()
             .and_then(|config| config.str_at(&["server"]))
             .is_some_and(|server| !server.trim().is_empty());
+        let environment = Environment::read(context);
+        let configured = |key: &str, variable: &str| {
+            let configured = last(key).map(scalar).filter(|text| !text.is_empty());
+            configured.or_else(|| environment.value(variable))
+        };
         Self {
-            joins: joined_by || text("server").is_some(),
-            witness: last("disable-apiserver")
-                .is_some_and(|node| matches!(node.value, NodeValue::Bool(true))),
-            name: text("node-name").map_or_else(|| host_name(context), str::to_owned),
+            joins: joined_by || configured("server", "RKE2_URL").is_some(),
+            witness: last("disable-apiserver").is_some_and(is_true),
+            name: node_name(
+                context,
+                configured("node-name", "RKE2_NODE_NAME"),
+                last("with-node-id").is_some_and(is_true),
+            ),
+            is_whole,
         }
     }
 }
 
-/// The kubelet's default: the host name in lower case.
-fn host_name(context: &ProbeContext) -> String {
-    std::fs::read_to_string(context.layout().path("/proc/sys/kernel/hostname"))
-        .map(|name| name.trim().to_lowercase())
-        .unwrap_or_default()
+/// The environment of RKE2's server. It may hold the cluster's token and is never printed.
+struct Environment(String);
+
+impl Environment {
+    fn read(context: &ProbeContext) -> Self {
+        let layout = context.layout();
+        let texts = ENVIRONMENTS
+            .iter()
+            .filter_map(|path| read_text(&layout.path(path)).ok());
+        Self(texts.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The last value of a variable, without quotes.
+    fn value(&self, variable: &str) -> Option<String> {
+        let values = self.0.lines().filter_map(|line| {
+            let value = line.trim().strip_prefix(variable)?.strip_prefix('=')?;
+            Some(value.trim_matches(['"', '\'']).trim())
+        });
+        let value = values.last().filter(|value| !value.is_empty());
+        value.map(str::to_owned)
+    }
+}
+
+/// A scalar as RKE2 reads it, whichever type YAML gives it.
+fn scalar(node: &Node) -> String {
+    match &node.value {
+        NodeValue::String(text) => text.trim().to_owned(),
+        NodeValue::Number(number) => number.to_string(),
+        NodeValue::Bool(is) => is.to_string(),
+        NodeValue::Null | NodeValue::Sequence(_) | NodeValue::Mapping(_) => String::new(),
+    }
+}
+
+fn is_true(node: &Node) -> bool {
+    scalar(node) == "true"
+}
+
+/// As k3s names its Node (`GetHostnameAndIPs` in `pkg/util/net.go`, `ensureNodeID` in `pkg/agent/config/config.go`): the configured
+/// name or the host's, in lower case; `with-node-id` appends an identifier that k3s draws once.
+fn node_name(context: &ProbeContext, configured: Option<String>, with_id: bool) -> String {
+    let text_of = |path: &str| {
+        let text = std::fs::read_to_string(context.layout().path(path));
+        text.map(|text| text.trim().to_owned()).ok()
+    };
+    let name = configured.or_else(|| text_of("/proc/sys/kernel/hostname"));
+    let name = name.unwrap_or_default().to_lowercase();
+    match text_of("/etc/rancher/node/id").filter(|_| with_id) {
+        Some(id) => format!("{name}-{id}"),
+        None => name,
+    }
 }
 
 #[cfg(test)]
@@ -139,6 +230,18 @@ mod tests {
             (idle(), idle(), None),
             (none(), none(), None),
             (unit("masked", "inactive", "masked"), none(), Some(true)),
+            // A promoted node whose agent failed when it was stopped.
+            (
+                unit("loaded", "active", "enabled"),
+                unit("loaded", "failed", "enabled"),
+                Some(true),
+            ),
+            // A promotion that has just begun.
+            (
+                unit("loaded", "activating", "disabled"),
+                unit("loaded", "active", "enabled"),
+                Some(false),
+            ),
         ] {
             assert_eq!(by_units(&server, &agent), expected, "{server:?} {agent:?}");
         }
@@ -150,6 +253,7 @@ mod tests {
             joins,
             witness,
             name: String::new(),
+            is_whole: true,
         };
         assert_eq!(
             role(Some(true), &config(false, false)),

@@ -3,31 +3,40 @@
 //! One question may answer several probes: it is asked when the first of them is due, and answers every one whose period
 //! is over. A probe that hangs is given up after its timeout and is Unknown. The next question comes when its period is over; a
 //! probe is never asked twice at a time. A probe that keeps passing is asked less and less often, down to its rest.
-//! When one stops passing, all of them are asked at once, and as often as in the beginning, so that the trouble is seen
-//! as soon and as fully as if no probe had ever rested.
+//! When one stops passing or passes again, all of them are asked at once, and as often as in the beginning, so that the trouble and
+//! its end are seen as soon and as fully as if no probe had ever rested.
 //!
 //! Probes are asked on a common beat: what is due within a few seconds is asked together, and wakes the machine once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use windrow_decide::{ClusterEvent, Interests};
 use windrow_plan::readiness::node::{
-    NodeEvent, ProbeOutcome, ProbeSpec, custom_specs, tuned_specs,
+    NodeEvent, NodeRole, ProbeId, ProbeOutcome, ProbeResult, ProbeSeverity, ProbeSpec, Track,
+    custom_specs, question_of, tuned_specs,
 };
+use windrow_plan::rke2::KubeletHealth;
+use windrow_plan::rke2::config::Rke2ConfigFile;
 
-use super::ask::{ProbedNode, Prober, question_of};
+use super::ask::{ProbedNode, Prober};
 use super::context::ProbeContext;
 use super::role::role_and_name;
 use crate::backoff::spread;
 use crate::causes::plain;
+use crate::layout::Layout;
+use crate::locked::lock;
+use crate::observe::rke2;
 
 /// The time between two beats.
 const BEAT: Duration = Duration::from_secs(5);
+/// How soon a probe of which a single answer counts is asked after something has changed, however long its period is.
+const AFTER_UNREST: Duration = Duration::from_secs(10);
 /// How often the role is read: a node can be promoted.
 const ROLE_EVERY: Duration = Duration::from_secs(20);
 
@@ -39,9 +48,8 @@ pub async fn probe(
 ) {
     let prober = Arc::new(Prober::new(context.clone()));
     let mut probed: Option<ProbedNode> = None;
-    let mut tasks = JoinSet::new();
-    let unrest = Unrest::default();
-    let beat = Beat::new();
+    let mut questions = Questions::new(prober, events.clone());
+    let mut kubelet = KubeletConfiguration::default();
     loop {
         let interest = interests.borrow_and_update().probes.clone();
         let now = match interest {
@@ -50,17 +58,28 @@ pub async fn probe(
                     context.set_data_dir(&interest.data_dir);
                 }
                 let (role, name) = role_and_name(&context).await;
+                let role = match role {
+                    NodeRole::FirstServer if interest.joined => NodeRole::JoinedServer,
+                    role => role,
+                };
                 Some(ProbedNode {
                     interest,
                     role,
                     name,
+                    kubelet: kubelet.read(&context.layout()),
                 })
             }
             None => None,
         };
         if now != probed {
-            // Answers about the earlier role are of no use any more.
-            tasks.shutdown().await;
+            let is_asked_alike = match (&probed, &now) {
+                (Some(before), Some(now)) => before.is_asked_like(now),
+                _ => false,
+            };
+            if !is_asked_alike {
+                // Answers about the earlier role are of no use any more.
+                questions.stop_all().await;
+            }
             let wanted = now.as_ref().map(wanted).unwrap_or_default();
             let event = match &now {
                 Some(node) => NodeEvent::Probing {
@@ -73,36 +92,120 @@ pub async fn probe(
             if events.send(ClusterEvent::Node(event)).await.is_err() {
                 return;
             }
-            if let Some(node) = &now {
-                let mut questions = BTreeMap::<String, Vec<AskedProbe>>::new();
-                for spec in wanted.into_iter().filter(|spec| spec.off.is_none()) {
-                    let question = question_of(spec.id.as_str()).to_owned();
-                    let pace = ProbePace::for_spec(&spec, beat);
-                    let probes = questions.entry(question).or_default();
-                    probes.push(AskedProbe::new(spec, pace));
-                }
-                for asked in questions {
-                    let (prober, node) = (prober.clone(), node.clone());
-                    let (unrest, events) = (unrest.clone(), events.clone());
-                    tasks.spawn(repeat_question(prober, node, asked, unrest, events));
-                }
-            }
+            questions.ask(now.as_ref(), wanted);
             probed = now;
         }
         tokio::select! {
-            () = sleep_until(beat.after(ROLE_EVERY)) => {}
+            () = sleep_until(questions.beat.after(ROLE_EVERY)) => {}
             changed = interests.changed() => if changed.is_err() { return },
             () = events.closed() => return,
-            Some(Err(ended)) = tasks.join_next() => if ended.is_panic() { return },
+            Some(Err(ended)) = questions.tasks.join_next() => if ended.is_panic() { return },
+        }
+    }
+}
+
+/// Where the kubelet serves its health. Its own files may be anywhere: they are read again only when RKE2's change.
+#[derive(Default)]
+struct KubeletConfiguration {
+    files: Option<Vec<Rke2ConfigFile>>,
+    health: KubeletHealth,
+}
+
+impl KubeletConfiguration {
+    fn read(&mut self, layout: &Layout) -> KubeletHealth {
+        let files = rke2::config_files(layout).files;
+        if self.files.as_ref() != Some(&files) {
+            self.health = KubeletHealth::new(&rke2::config_and_kubelet_files(layout).files);
+            self.files = Some(files);
+        }
+        self.health.clone()
+    }
+}
+
+/// The questions that are asked now.
+struct Questions {
+    prober: Arc<Prober>,
+    events: mpsc::Sender<ClusterEvent>,
+    beat: Beat,
+    agenda: Agenda,
+    tasks: JoinSet<()>,
+    /// By their names, each with the probes that it answers.
+    asked: BTreeMap<String, (Vec<ProbeSpec>, AbortHandle)>,
+}
+
+impl Questions {
+    fn new(prober: Arc<Prober>, events: mpsc::Sender<ClusterEvent>) -> Self {
+        Self {
+            prober,
+            events,
+            beat: Beat::new(),
+            agenda: Agenda::default(),
+            tasks: JoinSet::new(),
+            asked: BTreeMap::new(),
+        }
+    }
+
+    async fn stop_all(&mut self) {
+        self.asked.clear();
+        self.tasks.shutdown().await;
+    }
+
+    /// Asks for these probes and no others. A question whose probes stay the same goes on.
+    fn ask(&mut self, node: Option<&ProbedNode>, wanted: Vec<ProbeSpec>) {
+        let mut questions = BTreeMap::<String, Vec<ProbeSpec>>::new();
+        for spec in wanted.into_iter().filter(|spec| spec.off.is_none()) {
+            let question = question_of(spec.id.as_str()).to_owned();
+            questions.entry(question).or_default().push(spec);
+        }
+        self.agenda.keep_only(&questions);
+        self.asked.retain(|name, (specs, task)| {
+            let stays = questions.get(name) == Some(&*specs);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        let Some(node) = node else { return };
+        for (name, specs) in questions {
+            if self.asked.contains_key(&name) {
+                continue;
+            }
+            let probes = specs.iter().cloned();
+            let probes = probes
+                .map(|spec| self.agenda.probe(spec, self.beat))
+                .collect();
+            let task = self.tasks.spawn(repeat_question(
+                self.prober.clone(),
+                node.clone(),
+                (name.clone(), probes),
+                self.agenda.clone(),
+                self.events.clone(),
+            ));
+            self.asked.insert(name, (specs, task));
         }
     }
 }
 
 fn wanted(node: &ProbedNode) -> Vec<ProbeSpec> {
-    let ProbedNode { interest, role, .. } = node;
-    tuned_specs(*role, interest.platform, &interest.tunings)
+    let ProbedNode {
+        interest,
+        role,
+        kubelet,
+        ..
+    } = node;
+    let specs = tuned_specs(*role, interest.platform, &interest.tunings)
         .into_iter()
         .filter(|spec| !(spec.day_zero && interest.installed))
+        .map(|spec| match kubelet.switched_off() {
+            // Its other probes decide: `node` fails when the kubelet stops.
+            Some(at) if spec.id.as_str() == "kubelet" && spec.off.is_none() => ProbeSpec {
+                off: Some(at.clone()),
+                severity: ProbeSeverity::Wanted,
+                ..spec
+            },
+            _ => spec,
+        });
+    specs
         .chain(custom_specs(&interest.custom, *role, interest.platform))
         .collect()
 }
@@ -124,8 +227,38 @@ fn in_plain_words(outcome: ProbeOutcome) -> ProbeOutcome {
     }
 }
 
-/// Tells every probe that one has stopped passing.
-pub(super) type Unrest = Arc<watch::Sender<()>>;
+/// What all questions share.
+#[derive(Clone, Default)]
+pub(super) struct Agenda {
+    /// Tells every probe that one has stopped passing, or passes again.
+    unrest: Arc<watch::Sender<()>>,
+    /// Each probe as it was after its last answer. When a question begins again, its probes keep their pace: an answer more would
+    /// count.
+    probes: Arc<Mutex<BTreeMap<ProbeId, AskedProbe>>>,
+}
+
+impl Agenda {
+    /// A probe as it goes on, or a new one.
+    fn probe(&self, spec: ProbeSpec, beat: Beat) -> AskedProbe {
+        let known = lock(&self.probes).get(&spec.id).cloned();
+        match known.filter(|known| known.track.spec == spec) {
+            Some(mut known) => {
+                known.keep_pace();
+                known
+            }
+            None => {
+                let pace = ProbePace::for_spec(&spec, beat);
+                AskedProbe::new(spec, pace)
+            }
+        }
+    }
+
+    /// Forgets what is not asked any more: the core forgets it too.
+    fn keep_only(&self, questions: &BTreeMap<String, Vec<ProbeSpec>>) {
+        let is_asked = |id: &ProbeId| questions.values().flatten().any(|spec| spec.id == *id);
+        lock(&self.probes).retain(|id, _| is_asked(id));
+    }
+}
 
 /// The moments at which probes are asked.
 #[derive(Debug, Clone, Copy)]
@@ -157,6 +290,7 @@ impl Beat {
 }
 
 /// How long to wait before a probe is asked again.
+#[derive(Clone)]
 pub(super) struct ProbePace {
     pub(super) period: Duration,
     /// The longest pause.
@@ -191,10 +325,12 @@ impl ProbePace {
 }
 
 /// A probe, and when it is asked.
+#[derive(Clone)]
 pub(super) struct AskedProbe {
-    spec: ProbeSpec,
+    track: Track,
     pace: ProbePace,
-    passed: bool,
+    /// Its last answer.
+    passed: Option<bool>,
     /// When its period is over.
     earliest: Instant,
     /// When its pause is over.
@@ -205,33 +341,57 @@ impl AskedProbe {
     pub(super) fn new(spec: ProbeSpec, pace: ProbePace) -> Self {
         let now = Instant::now();
         Self {
-            spec,
+            // Only its counts are of use here, not its times.
+            track: Track::new(spec, Timestamp::UNIX_EPOCH),
             pace,
-            passed: false,
+            passed: None,
             earliest: now,
             due: now,
         }
     }
 
-    /// Takes an answer. Does the probe pass no longer?
-    fn answered(&mut self, passes: bool) -> bool {
-        let before = std::mem::replace(&mut self.passed, passes);
-        self.earliest = self.pace.beat.after(self.pace.period);
+    /// When it is asked next.
+    pub(super) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Takes an answer. Does the probe pass no longer, or again?
+    pub(super) fn answered(&mut self, outcome: ProbeOutcome) -> bool {
+        let passes = outcome == ProbeOutcome::Passed;
+        let before = self.passed.replace(passes);
+        self.track.take(ProbeResult {
+            outcome,
+            at: Timestamp::UNIX_EPOCH,
+        });
+        let pause = if self.track.is_pending() {
+            self.track.spec.first_pause()
+        } else {
+            self.pace.period
+        };
+        self.earliest = self.pace.beat.after(pause);
         match passes {
             // One pause, not a period and then the rest of it: each timer wakes the daemon up to three times.
             true => {
                 let pause = self.pace.period + self.pace.extra_pause();
                 self.due = self.pace.beat.after(pause);
             }
-            false => self.hurry(),
+            false => self.keep_pace(),
         }
-        before && !passes
+        before.is_some_and(|before| before != passes)
     }
 
-    /// Something has changed.
-    fn hurry(&mut self) {
+    /// It is asked when its period is over.
+    fn keep_pace(&mut self) {
         self.pace.hurry();
         self.due = self.earliest;
+    }
+
+    /// Something has changed. More answers before the period is over would count, unless a single one decides.
+    pub(super) fn hurry(&mut self) {
+        if self.track.spec.fall == 1 && !self.track.spec.id.is_user() {
+            self.earliest = self.earliest.min(Instant::now() + AFTER_UNREST);
+        }
+        self.keep_pace();
     }
 }
 
@@ -240,11 +400,11 @@ pub(super) async fn repeat_question(
     prober: Arc<Prober>,
     node: ProbedNode,
     (question, mut probes): (String, Vec<AskedProbe>),
-    unrest: Unrest,
+    agenda: Agenda,
     events: mpsc::Sender<ClusterEvent>,
 ) {
-    let mut disturbed = unrest.subscribe();
-    while let Some(due) = probes.iter().map(|probe| probe.due).min() {
+    let mut disturbed = agenda.unrest.subscribe();
+    while let Some(due) = probes.iter().map(AskedProbe::due).min() {
         tokio::select! {
             () = sleep_until(due) => {}
             // Its sender lives as long as this.
@@ -259,7 +419,7 @@ pub(super) async fn repeat_question(
         }
         let now = Instant::now();
         let asked = probes.iter().filter(|probe| probe.earliest <= now);
-        let timeout = asked.map(|probe| probe.spec.timeout).min();
+        let timeout = asked.map(|probe| probe.track.spec.timeout).min();
         let timeout = timeout.unwrap_or_default();
         // Count from here: a change while it is asked may be missing from its answer.
         disturbed.mark_unchanged();
@@ -272,15 +432,16 @@ pub(super) async fn repeat_question(
             });
         let mut found = answer.events.clone();
         for probe in probes.iter_mut().filter(|probe| probe.earliest <= now) {
-            let id = &probe.spec.id;
+            let id = &probe.track.spec.id;
             let outcome = answer.outcome_of(&question, id.as_str());
             found.push(NodeEvent::Probed(
                 id.clone(),
                 in_plain_words(outcome.clone()),
             ));
-            if probe.answered(outcome == ProbeOutcome::Passed) {
-                unrest.send_replace(());
+            if probe.answered(outcome) {
+                agenda.unrest.send_replace(());
             }
+            lock(&agenda.probes).insert(probe.track.spec.id.clone(), probe.clone());
         }
         for event in found {
             if events.send(ClusterEvent::Node(event)).await.is_err() {

@@ -3,10 +3,12 @@
 mod addons;
 mod bus;
 mod cluster;
+mod control_loop;
 mod custom;
 mod harvester;
 mod machine;
 mod platform;
+mod role;
 mod schedule;
 mod upgrade;
 mod webhooks;
@@ -39,6 +41,8 @@ impl TestNode {
                 supervisor: "https://127.0.0.1:1".to_owned(),
                 etcd: "http://127.0.0.1:1".to_owned(),
                 kubelet: "http://127.0.0.1:1".to_owned(),
+                controller_manager: "https://127.0.0.1:1".to_owned(),
+                scheduler: "https://127.0.0.1:1".to_owned(),
                 bus: Some("unix:path=/nonexistent/bus".to_owned()),
                 journalctl: "/nonexistent/journalctl".to_owned(),
                 ..Endpoints::default()
@@ -101,7 +105,10 @@ fn unknown(outcome: &ProbeOutcome) -> String {
 fn every_probe_of_the_table_is_known_to_the_adapters() {
     let source = include_str!("ask.rs");
     for row in windrow_plan::readiness::node::BUILTIN {
-        let arm = format!("\"{}\" =>", super::ask::question_of(row.name));
+        let arm = format!(
+            "\"{}\" =>",
+            windrow_plan::readiness::node::question_of(row.name)
+        );
         assert!(source.contains(&arm), "{} has no adapter", row.name);
     }
 }

@@ -2,21 +2,24 @@
 
 use std::sync::Mutex;
 
+use jiff::Timestamp;
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::{NodeEvent, NodeRole, ProbeOutcome, Transition};
 use windrow_plan::rules::Platform;
 
 use super::answer::ProbeAnswer;
-use super::bus::UnitState;
+use super::bus::{ProcessEnd, UnitState};
 use super::context::ProbeContext;
 use super::upgrade::{self, SignMemory};
 use crate::locked::lock;
 
 /// A unit that ends so often while nobody sees it run crashes again and again.
 const AGAIN: u32 = 2;
-/// A unit that systemd has restarted this often and that does not run is in a crash loop, even if we never saw the
-/// count rise.
+/// A unit that systemd has restarted this often, and that this process never saw run, is in a crash loop, even if the
+/// count did not rise meanwhile.
 const MANY: u32 = 3;
+/// The counts that are shown: a message that changes with every answer would look like progress.
+const SHOWN: [u32; 8] = [2, 3, 5, 10, 20, 50, 100, 1000];
 
 /// What is remembered of the unit's restarts between two questions.
 #[derive(Default)]
@@ -31,10 +34,42 @@ struct RestartHistory {
     last: Option<u32>,
     /// How often that count has risen since the unit last ran.
     rises: u32,
+    /// When the first of these rises was seen.
+    since: Option<Timestamp>,
+    /// How its main process last ended.
+    end: Option<ProcessEnd>,
+    /// Did this process ever see it run?
+    has_run: bool,
     /// Did it run when last seen?
     ran: bool,
     /// Is it being restarted by hand?
     by_hand: bool,
+}
+
+impl RestartHistory {
+    /// Has systemd restarted it often before this process came? A count from before it ran is history.
+    fn is_found_looping(&self, unit: &UnitState) -> bool {
+        !self.has_run && unit.restarts >= MANY
+    }
+
+    /// How often it ended, since when, and how it ended last.
+    fn in_words(&self, unit: &UnitState, name: &str) -> String {
+        let (count, since) = if self.rises >= AGAIN {
+            (self.rises, self.since)
+        } else {
+            (unit.restarts, None)
+        };
+        let shown = SHOWN.iter().rev().find(|shown| **shown <= count);
+        let count = shown.unwrap_or(&count);
+        let mut why = format!("{name} has ended {count}+ times");
+        if let Some(since) = since {
+            why = format!("{why} since {} UTC", since.strftime("%H:%M"));
+        }
+        if let Some(end) = self.end {
+            why = format!("{why} (last with {end})");
+        }
+        why
+    }
 }
 
 /// The unit of a role.
@@ -95,11 +130,12 @@ pub(super) async fn service(
     let outcome = match context.bus.unit(name).await {
         Ok(unit) => {
             let before = Some(*lock(&restarts.0)).filter(|known| known.unit == name);
-            let (outcome, next) = runs(name, &unit, before.unwrap_or_default());
+            let (outcome, next) = runs(name, &unit, before.unwrap_or_default(), (context.now)());
             *lock(&restarts.0) = next;
             events.push(NodeEvent::Transition(
                 Transition::Restart,
-                next.by_hand.then(|| format!("{name} is {}", unit.active)),
+                next.by_hand
+                    .then(|| format!("{name} is {}", unit.active).into()),
             ));
             if upgrade::is_seen_by_signs(platform, role.serves_api()) {
                 let down = outcome != ProbeOutcome::Passed;
@@ -116,7 +152,7 @@ pub(super) async fn service(
     if let Ok(stopping) = context.bus.stopping().await {
         events.push(NodeEvent::Transition(
             Transition::Shutdown,
-            stopping.then(|| "systemd stops its units".to_owned()),
+            stopping.then(|| "systemd stops its units".to_owned().into()),
         ));
     }
     ProbeAnswer {
@@ -130,6 +166,7 @@ fn runs(
     name: &'static str,
     unit: &UnitState,
     before: RestartHistory,
+    now: Timestamp,
 ) -> (ProbeOutcome, RestartHistory) {
     let more = before
         .last
@@ -145,6 +182,9 @@ fn runs(
         unit: name,
         last: Some(unit.restarts),
         rises: before.rises.saturating_add(more),
+        since: before.since.or_else(|| rose.then_some(now)),
+        end: unit.end.or(before.end),
+        has_run: before.has_run,
         ran: false,
         by_hand,
     };
@@ -153,14 +193,14 @@ fn runs(
     let outcome = match (unit.load.as_str(), unit.active.as_str()) {
         ("loaded", "active" | "reloading" | "refreshing") => {
             restarts.rises = 0;
-            restarts.ran = true;
+            restarts.since = None;
+            (restarts.ran, restarts.has_run) = (true, true);
             ProbeOutcome::Passed
         }
         ("loaded", state) => {
-            let looping = !by_hand && (restarts.rises >= AGAIN || unit.restarts >= MANY);
+            let looping = !by_hand && (restarts.rises >= AGAIN || restarts.is_found_looping(unit));
             if looping && state != "inactive" {
-                let why = format!("{short} crashes again and again ({})", unit.result);
-                ProbeOutcome::failed_as(Code::RkeCrashLoop, why)
+                ProbeOutcome::failed_as(Code::RkeCrashLoop, restarts.in_words(unit, short))
             } else {
                 match state {
                     "activating" => {
@@ -191,8 +231,17 @@ mod tests {
             file: "enabled".to_owned(),
             restarts,
             result: "exit-code".to_owned(),
+            end: None,
             waits_for: Vec::new(),
         }
+    }
+
+    fn runs(
+        name: &'static str,
+        unit: &UnitState,
+        before: RestartHistory,
+    ) -> (ProbeOutcome, RestartHistory) {
+        super::runs(name, unit, before, "2026-11-28T10:37:10Z".parse().unwrap())
     }
 
     fn code(outcome: &ProbeOutcome) -> Option<Code> {
@@ -221,6 +270,44 @@ mod tests {
         assert_eq!(running, ProbeOutcome::Passed);
         let (stopping, _) = runs(name, &unit("deactivating", "stop-sigterm", 40), seen);
         assert_eq!(code(&stopping), None, "a restart by hand counts nothing");
+    }
+
+    #[test]
+    fn a_crash_loop_is_told_with_its_count_and_the_last_exit_code_while_the_next_start_runs() {
+        let crashed = UnitState {
+            end: Some(ProcessEnd::Exited(1)),
+            ..unit("activating", "auto-restart", 1)
+        };
+        let (_, history) = runs(
+            "rke2-server.service",
+            &unit("active", "running", 0),
+            RestartHistory::default(),
+        );
+        let (_, history) = runs("rke2-server.service", &crashed, history);
+        // systemd begins the next start: result and status of the last process are reset.
+        let starting = |restarts| UnitState {
+            result: "success".to_owned(),
+            ..unit("activating", "start", restarts)
+        };
+        let (outcome, history) = runs("rke2-server.service", &starting(2), history);
+        let why = "rke2-server has ended 2+ times since 10:37 UTC (last with exit code 1)";
+        assert_eq!(outcome, ProbeOutcome::failed_as(Code::RkeCrashLoop, why));
+        let (outcome, _) = runs("rke2-server.service", &starting(8), history);
+        let why = "rke2-server has ended 5+ times since 10:37 UTC (last with exit code 1)";
+        assert_eq!(outcome, ProbeOutcome::failed_as(Code::RkeCrashLoop, why));
+    }
+
+    #[test]
+    fn an_old_count_of_restarts_makes_the_first_crash_no_loop() {
+        let (_, ran) = runs(
+            "u",
+            &unit("active", "running", 3),
+            RestartHistory::default(),
+        );
+        let (outcome, again) = runs("u", &unit("activating", "auto-restart", 4), ran);
+        assert_eq!(code(&outcome), None);
+        let (outcome, _) = runs("u", &unit("activating", "start", 5), again);
+        assert_eq!(code(&outcome), Some(Code::RkeCrashLoop));
     }
 
     #[test]

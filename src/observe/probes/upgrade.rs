@@ -15,6 +15,9 @@ use crate::files::FileStamp;
 use crate::locked::lock;
 use crate::observe::rke2_binary;
 
+/// A Job that was seen is doubtful when its list was refused this often in a row.
+const DOUBTFUL: u32 = 3;
+
 /// The signs that were seen, for the probes that see one each.
 #[derive(Default)]
 pub(super) struct SignMemory(Mutex<Signs>);
@@ -27,6 +30,8 @@ struct Signs {
     installed: Option<(FileStamp, Option<String>)>,
     /// A Job of a Plan.
     job: Option<String>,
+    /// How often in a row the Jobs could not be listed.
+    jobs_unknown: u32,
     /// The unit does not run, and will run a newer version.
     restart: Option<String>,
     /// The node is cordoned, and a newer version lies on the disk.
@@ -37,6 +42,8 @@ struct Signs {
 pub(super) enum Sign {
     /// A Job of this Plan runs on the node; `None`: no Job runs.
     Job(Option<String>),
+    /// The Jobs cannot be listed.
+    JobUnknown,
     /// The unit does not run.
     Down(bool),
     /// The node is cordoned, and this version runs.
@@ -56,7 +63,14 @@ pub(super) fn take_sign(context: &ProbeContext, memory: &SignMemory, sign: Sign)
     let mut signs = lock(&memory.0);
     match sign {
         Sign::Job(plan) => {
+            signs.jobs_unknown = 0;
             signs.job = plan.map(|plan| format!("Plan {plan} of system-upgrade-controller"));
+        }
+        Sign::JobUnknown => {
+            signs.jobs_unknown = signs.jobs_unknown.saturating_add(1);
+            if signs.jobs_unknown >= DOUBTFUL {
+                signs.job = None;
+            }
         }
         Sign::Down(down) => signs.restart = newer(context, &mut signs, down),
         Sign::Node { cordoned, running } => {
@@ -71,7 +85,7 @@ pub(super) fn take_sign(context: &ProbeContext, memory: &SignMemory, sign: Sign)
         ..
     } = &*signs;
     let sign = job.as_ref().or(restart.as_ref()).or(cordon.as_ref());
-    NodeEvent::Transition(Transition::Upgrade, sign.cloned())
+    NodeEvent::Transition(Transition::Upgrade, sign.cloned().map(Into::into))
 }
 
 /// The version on the disk, if it is newer than the running one; looked for only when it matters.

@@ -165,7 +165,7 @@ fn boot_and_phase(status: &Status) -> BTreeSet<String> {
 }
 
 /// Once for each cluster, by the server that created it: the server is Ready, and so is Harvester where the node has
-/// it.
+/// it. Until the platform is detected, Harvester may be missing among the probes.
 fn cluster(inputs: &EventInputs<'_>) -> TopicState {
     let status = inputs.status;
     let up = matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
@@ -174,7 +174,8 @@ fn cluster(inputs: &EventInputs<'_>) -> TopicState {
         .iter()
         .filter(|probe| probe.id.as_str() == "harvester");
     let passes = harvester.all(|probe| probe.state == ProbeState::Passing);
-    match inputs.cluster {
+    let cluster = inputs.cluster.filter(|_| status.platform.is_some());
+    match cluster {
         Some(cluster) if status.role == NodeRole::FirstServer && up && passes => {
             TopicState::Holds {
                 event: WebhookEvent::ClusterReady,

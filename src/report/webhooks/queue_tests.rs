@@ -8,6 +8,7 @@ use windrow_decide::{
 };
 use windrow_model::findings::Location;
 use windrow_model::reasons::Code;
+use windrow_plan::rules::Platform;
 
 use super::*;
 use crate::report::publish::sample;
@@ -234,6 +235,18 @@ fn a_node_is_told_of_when_it_changes_and_not_in_between() {
 }
 
 #[test]
+fn a_degraded_node_that_is_unknown_after_a_restart_of_windrow_sends_nothing_new() {
+    let mut first = queue(&ALL[..2]);
+    observe(&mut first, &node(Readiness::Degraded, "b1"), 1);
+    assert_eq!(sent(&mut first, 1), ["NODE_DEGRADED"]);
+    let mut second = again(first.memory().clone(), &ALL[..2]);
+    for (at, readiness) in [(2, Readiness::Unknown), (3, Readiness::Degraded)] {
+        observe(&mut second, &node(readiness, "b1"), at);
+        assert_eq!(sent(&mut second, 3), [""; 0], "{readiness:?}");
+    }
+}
+
+#[test]
 fn the_cluster_is_told_of_once_by_its_first_server() {
     let mut queue = queue(&ALL[3..4]);
     let mut status = node(Readiness::Ready, "b1");
@@ -249,6 +262,9 @@ fn the_cluster_is_told_of_once_by_its_first_server() {
     }
     status.role = NodeRole::FirstServer;
     observe(&mut queue, &status, 2);
+    assert_eq!(sent(&mut queue, 2), [""; 0], "the platform is not detected");
+    status.platform = Some(Platform::Rke2);
+    observe(&mut queue, &status, 2);
     assert_eq!(sent(&mut queue, 2), ["CLUSTER_READY"]);
     for (readiness, boot) in [
         (Readiness::Failed, "b1"),
@@ -256,7 +272,7 @@ fn the_cluster_is_told_of_once_by_its_first_server() {
         (Readiness::Ready, "b2"),
     ] {
         let mut later = node(readiness, boot);
-        later.role = NodeRole::FirstServer;
+        (later.role, later.platform) = (NodeRole::FirstServer, Some(Platform::Rke2));
         observe(&mut queue, &later, 3);
         assert_eq!(sent(&mut queue, 3), [""; 0]);
     }

@@ -34,12 +34,16 @@ const STATES: &[(&[&str], &str)] = &[
     ),
     (
         &["Unknown"],
-        "It is not known, for one of four reasons: first checks still run (probe-pending), no answer (probe-unknown, \
-         api-unreachable, state-unknown), a refused credential (probe-refused), probes off (probe-off, not-probed).",
+        "It is not known, for one of five reasons: first checks still run (probe-pending), the role is not known \
+         (role-unknown), no answer (probe-unknown, api-unreachable, state-unknown), a refused credential (probe-refused), probes off (probe-off, not-probed).",
     ),
     (
         &["first checks running", "checking"],
         "Unknown because Windrow or the node has just started: a check has to give the same answer more than once.",
+    ),
+    (
+        &["role not known", "no role"],
+        "Unknown because neither a unit of RKE2 nor its files show whether this node is a server or an agent.",
     ),
     (
         &["cannot be asked", "no answer"],
@@ -358,6 +362,7 @@ mod tests {
         ]));
         for kind in [
             UnknownKind::FirstChecks,
+            UnknownKind::NoRole,
             UnknownKind::NoAnswer,
             UnknownKind::Refused,
             UnknownKind::ProbesOff,

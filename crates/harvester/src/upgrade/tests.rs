@@ -161,3 +161,51 @@ fn only_the_newest_upgrade_counts_and_only_until_it_is_over() {
     old["metadata"]["labels"]["harvesterhci.io/latestUpgrade"] = json!("false");
     assert!(!found(old));
 }
+
+#[test]
+fn an_upgrade_is_on_a_node_while_its_own_stage_goes_on_and_begins_with_that_stage() {
+    let jobs = [
+        hook("up", "pre-drain", "n1", "2026-05-01T11:50:00Z", None),
+        hook("up", "post-drain", "n2", "2026-05-01T08:30:00Z", None),
+    ];
+    let nodes = json!({"n1": {"state": "Pre-draining"}, "n2": {"state": "Succeeded"},
+        "n3": {"state": "Images preloaded"}, "n4": {"state": "Node-upgrade paused"}, "n5": {"state": "Waiting Reboot"}});
+    let object = upgrade("UpgradingNodes", nodes);
+    let read = HarvesterUpgrade::read(&object, &jobs);
+    let at = |text: &str| Some(text.parse::<Timestamp>().unwrap());
+    let effect = |is_on_node, since| UpgradeEffect { is_on_node, since };
+    let drain = at("2026-05-01T11:50:00Z");
+    assert_eq!(read.effect_on("n1"), effect(true, drain));
+    for node in ["n2", "n3", "n4", "n6"] {
+        assert_eq!(read.effect_on(node), effect(false, drain), "{node}");
+    }
+    // No Job tells: the step of the whole upgrade does.
+    let step = at("2026-05-01T09:50:00Z");
+    assert_eq!(read.effect_on("n5"), effect(true, step));
+    let object = upgrade("", json!({}));
+    let read = HarvesterUpgrade::read(&object, &[]);
+    assert_eq!(
+        read.effect_on("n1"),
+        effect(false, at("2026-05-01T08:00:00Z"))
+    );
+}
+
+#[test]
+fn an_upgrade_plan_is_on_the_nodes_whose_state_goes_on() {
+    let plan = json!({"status": {
+        "nodeUpgradeStatuses": {"n1": {"state": "PostDraining"}, "n2": {"state": "PostDrained"}},
+        "phaseTransitionTimestamps": [
+            {"phase": "NodeUpgrading", "phaseTransitionTimestamp": "2026-05-01T11:00:00Z"},
+            {"phase": "ImagePreloaded", "phaseTransitionTimestamp": "2026-05-01T10:00:00Z"}]}});
+    let effect = |is_on_node, since| UpgradeEffect { is_on_node, since };
+    assert_eq!(plan_effect_on(&plan, "n1"), effect(true, None));
+    let phase = "2026-05-01T11:00:00Z".parse().ok();
+    assert_eq!(plan_effect_on(&plan, "n2"), effect(false, phase));
+    assert_eq!(plan_effect_on(&json!({}), "n1"), effect(false, None));
+}
+
+#[test]
+fn an_upgrade_excuses_a_node_for_as_long_as_its_stages_usually_take() {
+    let patience = windrow_plan::readiness::node::Transition::Upgrade.patience();
+    assert_eq!(patience.as_mins(), usual_minutes_of_a_node());
+}

@@ -112,7 +112,7 @@ impl HarvesterUpgrade<'_> {
         known.map_or("", |one| one.waits_for)
     }
 
-    fn busy(&self) -> impl Iterator<Item = &UpgradingNode<'_>> {
+    pub(super) fn busy(&self) -> impl Iterator<Item = &UpgradingNode<'_>> {
         let rests = |node: &&UpgradingNode<'_>| node.stage.rests() && !node.runs_alone;
         self.nodes.iter().filter(move |node| !rests(node))
     }

@@ -1053,6 +1053,18 @@ reasons! {
             "kube-apiserver is not ready: {why}"
             "Look at the kube-apiserver pod's log under /var/log/pods."
             "66991c6e7270492380171dad27f8b96e";
+        ControllerManagerDown "controller-manager-down" Warning
+            "kube-controller-manager does not work on this server: {why}"
+            "Look at its log in /var/log/pods. Another server does its work until that server stops too."
+            "8f6323ea02b248ba82ce92a31931b2e0";
+        SchedulerDown "scheduler-down" Warning
+            "kube-scheduler does not work on this server: {why}"
+            "Look at its log in /var/log/pods. Another server does its work until that server stops too."
+            "617ef86d0c004441b0bda42512ab5505";
+        NoActiveLeader "no-active-leader" Error
+            "no server does the cluster's work: {why}"
+            "Look at the component's log in /var/log/pods. Until it works, no pod is replaced or scheduled, and the state of Nodes and Deployments stays as it was."
+            "5f591c224aa042a59e870609f94fd848";
         KubeletUnhealthy "kubelet-unhealthy" Error
             "the kubelet is not healthy: {why}"
             "Look at agent/logs/kubelet.log below RKE2's data directory."

@@ -3,11 +3,13 @@
 use super::*;
 use crate::observe::probes::answer::ProbeAnswer;
 use crate::observe::probes::kubernetes::{Ask, Credential};
+use crate::observe::probes::own_node::HeartbeatMemory;
 use crate::observe::probes::upgrade::SignMemory;
 use crate::observe::probes::{cluster, components};
 use crate::testing::replies::{ServerReply, TestServer};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::Transition;
+use windrow_plan::rke2::KubeletHealth;
 
 const NODE: &str = "/api/v1/nodes/n1";
 
@@ -19,7 +21,21 @@ fn ready_node(status: &str) -> String {
 }
 
 async fn own_node(place: &TestNode, role: NodeRole) -> ProbeAnswer {
-    cluster::own_node(&place.context(), &SignMemory::default(), role, "n1", None).await
+    cluster::own_node(
+        &place.context(),
+        &SignMemory::default(),
+        &HeartbeatMemory::default(),
+        role,
+        "n1",
+        None,
+    )
+    .await
+}
+
+/// The kubelet where RKE2 has it by default.
+async fn kubelet(context: &ProbeContext) -> ProbeOutcome {
+    let memory = components::KubeletMemory::default();
+    components::kubelet(context, &memory, &KubeletHealth::default()).await
 }
 
 fn in_words(outcome: ProbeOutcome) -> String {
@@ -34,7 +50,7 @@ fn in_words(outcome: ProbeOutcome) -> String {
 async fn the_health_endpoints_pass_fail_or_are_not_known() {
     let mut place = TestNode::new();
     let context = place.context();
-    assert!(failed(&components::kubelet(&context).await).ends_with(":1 refuses connections"));
+    assert!(failed(&kubelet(&context).await).ends_with(":1 refuses connections"));
     assert!(failed(&components::supervisor(&context).await).ends_with(":1 refuses connections"));
     for (says, expected) in [
         (ServerReply::ok("ok"), "passed"),
@@ -50,9 +66,42 @@ async fn the_health_endpoints_pass_fail_or_are_not_known() {
     ] {
         let server = TestServer::http(move |_| says.clone()).await;
         place.endpoints.kubelet.clone_from(&server.url);
-        let said = in_words(components::kubelet(&place.context()).await);
+        let said = in_words(kubelet(&place.context()).await);
         assert!(said.starts_with(expected), "{said}, not {expected}");
     }
+}
+
+#[tokio::test]
+async fn a_health_endpoint_that_listens_on_the_ipv6_loopback_alone_passes() {
+    let mut place = TestNode::new();
+    let server = TestServer::http_on("[::1]:0", |_| ServerReply::ok("ok")).await;
+    let (_, port) = server.url.rsplit_once(':').unwrap();
+    place.endpoints.kubelet = format!("http://127.0.0.1:{port}");
+    assert_eq!(kubelet(&place.context()).await, ProbeOutcome::Passed);
+}
+
+#[tokio::test]
+async fn the_kubelet_is_asked_where_its_configuration_has_it_and_where_it_passed_before() {
+    let files = |text: &str| {
+        let layer = windrow_plan::rke2::config::ConfigLayer::Main;
+        let file = windrow_plan::rke2::config::Rke2ConfigFile::new(layer, "config.yaml", text);
+        KubeletHealth::new(&[file])
+    };
+    let place = TestNode::new();
+    let server = TestServer::http(|_| ServerReply::ok("ok")).await;
+    let (_, port) = server.url.rsplit_once(':').unwrap();
+    let context = place.context();
+    let memory = components::KubeletMemory::default();
+    let configured = files(&format!("kubelet-arg: [healthz-port={port}]"));
+    let outcome = components::kubelet(&context, &memory, &configured).await;
+    assert_eq!(outcome, ProbeOutcome::Passed);
+    // The line was removed, and RKE2 was not restarted.
+    let outcome = components::kubelet(&context, &memory, &files("{}")).await;
+    assert_eq!(outcome, ProbeOutcome::Passed);
+    let elsewhere = files("kubelet-arg: [healthz-port=2, healthz-bind-address=127.0.0.2]");
+    let memory = components::KubeletMemory::default();
+    let outcome = components::kubelet(&context, &memory, &elsewhere).await;
+    assert_eq!(failed(&outcome), "127.0.0.2:2 refuses connections");
 }
 
 #[tokio::test]
@@ -340,7 +389,7 @@ async fn harvesters_parts_are_judged_by_what_they_say_of_themselves() {
     assert_eq!(settings.outcome, ProbeOutcome::Passed);
     assert!(matches!(
         settings.events.as_slice(),
-        [NodeEvent::Transition(_, Some(state))] if state.starts_with("Harvester: UpgradingNodes")
+        [NodeEvent::Transition(_, Some(state))] if state.message.starts_with("Harvester: UpgradingNodes")
     ));
 }
 

@@ -193,7 +193,7 @@ async fn an_upgrade_that_runs_is_told_by_node_state_time_and_what_is_waited_for(
         place.admin(&server);
         let answer = cluster::settings(&place.context(), "n1").await;
         let told = answer.events.into_iter().find_map(|event| match event {
-            NodeEvent::Transition(Transition::Upgrade, why) => Some(why),
+            NodeEvent::Transition(Transition::Upgrade, sign) => Some(sign.map(|sign| sign.message)),
             _ => None,
         });
         assert_eq!(told, Some(expected.map(str::to_owned)), "{state}");
@@ -227,7 +227,7 @@ async fn an_upgrade_plan_is_an_upgrade_until_it_has_ended_and_what_cannot_be_ask
         place.admin(&server);
         let answer = cluster::settings(&place.context(), "n1").await;
         let told = answer.events.into_iter().find_map(|event| match event {
-            NodeEvent::Transition(Transition::Upgrade, why) => Some(why),
+            NodeEvent::Transition(Transition::Upgrade, sign) => Some(sign.map(|sign| sign.message)),
             _ => None,
         });
         assert_eq!(

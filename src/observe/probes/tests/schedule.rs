@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use windrow_model::findings::Location;
-use windrow_plan::readiness::node::ProbeTuning;
+use windrow_plan::readiness::node::{ProbeSeverity, ProbeTuning};
+use windrow_plan::rke2::KubeletHealth;
 use windrow_plan::rules::Platform;
 
 use super::*;
 use crate::observe::probes::ask::{ProbedNode, Prober};
 use crate::observe::probes::schedule::{
-    AskedProbe, Beat, ProbePace, Unrest, probe, repeat_question,
+    Agenda, AskedProbe, Beat, ProbePace, probe, repeat_question,
 };
 use crate::testing::replies::{ServerReply, TestServer};
 
@@ -63,6 +64,47 @@ async fn probing_begins_with_the_role_and_ends_when_it_is_switched_off() {
     }
     interests.send(Interests::default()).unwrap();
     while next(&mut told).await != NodeEvent::NotProbing {}
+    drop(told);
+    task.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kubelet_whose_health_endpoint_is_switched_off_is_not_asked_and_its_line_is_named() {
+    let place = TestNode::new();
+    place.write("/var/lib/rancher/rke2/server/tls/server-ca.crt", "");
+    place.write(
+        "/etc/rancher/rke2/config.yaml",
+        "write-kubeconfig-mode: '600'\nkubelet-arg:\n- healthz-port=0\n",
+    );
+    let (_interests, wanted) = watch::channel(wants(Platform::Rke2));
+    let (events, mut told) = mpsc::channel(64);
+    let task = tokio::spawn(probe(Arc::new(place.context()), wanted, events));
+    let specs = match next(&mut told).await {
+        NodeEvent::Probing { specs, .. } => specs,
+        other => panic!("{other:?}"),
+    };
+    let kubelet = specs.iter().find(|spec| spec.id.as_str() == "kubelet");
+    let kubelet = kubelet.unwrap();
+    assert_eq!(kubelet.severity, ProbeSeverity::Wanted);
+    let at = kubelet.off.as_ref().unwrap().to_string();
+    assert!(at.ends_with("config.yaml:3"), "{at}");
+    drop(told);
+    task.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_joined_its_cluster_once_stays_a_joined_server() {
+    let place = TestNode::new();
+    place.write("/var/lib/rancher/rke2/server/tls/server-ca.crt", "");
+    let mut joined = wants(Platform::Harvester);
+    joined.probes.as_mut().unwrap().joined = true;
+    let (_interests, wanted) = watch::channel(joined);
+    let (events, mut told) = mpsc::channel(64);
+    let task = tokio::spawn(probe(Arc::new(place.context()), wanted, events));
+    match next(&mut told).await {
+        NodeEvent::Probing { role, .. } => assert_eq!(role, NodeRole::JoinedServer),
+        other => panic!("{other:?}"),
+    }
     drop(told);
     task.await.unwrap();
 }
@@ -142,6 +184,7 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
         },
         role: NodeRole::FirstServer,
         name: "n1".to_owned(),
+        kubelet: KubeletHealth::default(),
     };
     let (events, mut told) = mpsc::channel(64);
     let ask = |name: &str, timeout: Duration| {
@@ -155,7 +198,7 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
         let pace = ProbePace::for_spec(&spec, Beat::new());
         let asked = (name.to_owned(), vec![AskedProbe::new(spec, pace)]);
         let (prober, probed) = (prober.clone(), probed.clone());
-        let repeated = repeat_question(prober, probed, asked, Unrest::default(), events.clone());
+        let repeated = repeat_question(prober, probed, asked, Agenda::default(), events.clone());
         tokio::spawn(repeated)
     };
     // This one outlasts the test: every answer comes from the other.
@@ -200,6 +243,7 @@ async fn a_look_at_the_machine_that_hangs_keeps_nothing_else_waiting() {
         },
         role: NodeRole::FirstServer,
         name: "n1".to_owned(),
+        kubelet: KubeletHealth::default(),
     };
     let hangs = {
         let (prober, probed) = (prober.clone(), probed.clone());
@@ -235,6 +279,7 @@ async fn a_question_answers_each_of_its_probes_as_often_as_its_own_period_says()
         },
         role: NodeRole::FirstServer,
         name: "n1".to_owned(),
+        kubelet: KubeletHealth::default(),
     };
     let specs = specs(probed.role, probed.interest.platform);
     let periods = [
@@ -258,7 +303,7 @@ async fn a_question_answers_each_of_its_probes_as_often_as_its_own_period_says()
         prober,
         probed,
         asked,
-        Unrest::default(),
+        Agenda::default(),
         events,
     ));
     let mut answers = Vec::new();
@@ -327,6 +372,61 @@ async fn a_question_whose_own_probe_is_off_is_asked_for_the_others() {
     task.await.unwrap();
 }
 
+#[tokio::test]
+async fn questions_that_begin_again_add_no_answer_and_those_of_day_0_end_once_it_is_installed() {
+    let place = TestNode::new();
+    place.write("/var/lib/rancher/rke2/server/tls/server-ca.crt", "");
+    let mut wanted = wants(Platform::Harvester);
+    let probes = wanted.probes.as_mut().unwrap();
+    probes.installed = false;
+    let before = wanted.clone();
+    let (interests, wanted) = watch::channel(wanted);
+    let (events, mut told) = mpsc::channel(64);
+    let task = tokio::spawn(probe(Arc::new(place.context()), wanted, events));
+    let mut answers = std::collections::BTreeMap::<String, usize>::new();
+    let mut take =
+        async |answers: &mut std::collections::BTreeMap<String, usize>| match next(&mut told).await
+        {
+            NodeEvent::Probed(id, _) => {
+                *answers.entry(id.to_string()).or_default() += 1;
+                None
+            }
+            NodeEvent::Probing { specs, .. } => Some(specs),
+            _ => None,
+        };
+    while !["nic-carrier", "rancherd", "certificates"]
+        .iter()
+        .all(|probe| answers.contains_key(*probe))
+    {
+        take(&mut answers).await;
+    }
+    // A reload, and the first Ready.
+    let mut changed = before.clone();
+    changed.probes.as_mut().unwrap().custom = Arc::new([super::custom::probe(
+        windrow_plan::readiness::node::CustomQuestion::File(
+            windrow_plan::readiness::node::FileQuestion {
+                path: "/nowhere".to_owned(),
+                exists: true,
+                contains: None,
+                newer_than: None,
+            },
+        ),
+    )]);
+    let reloaded = changed.clone();
+    changed.probes.as_mut().unwrap().installed = true;
+    for interest in [reloaded, changed] {
+        interests.send(interest).unwrap();
+        while take(&mut answers).await.is_none() {}
+    }
+    // What was asked before the change was answered before this is asked for the first time.
+    while !answers.contains_key("user/mine") {
+        take(&mut answers).await;
+    }
+    assert_eq!(answers["certificates"], 1, "{answers:?}");
+    drop(told);
+    task.await.unwrap();
+}
+
 #[test]
 fn probes_that_are_due_within_a_few_seconds_are_asked_together() {
     let beat = Beat::new();
@@ -361,6 +461,31 @@ fn what_goes_on_passing_is_asked_ever_less_often_down_to_its_rest() {
     assert_eq!(pauses("certificates"), [3600; 5]);
 }
 
+#[test]
+fn after_unrest_an_hourly_probe_of_which_one_answer_counts_is_asked_within_seconds() {
+    let specs = specs(NodeRole::FirstServer, Some(Platform::Harvester));
+    let seconds = Duration::from_secs;
+    for (name, longest) in [
+        ("certificates", seconds(10)),
+        ("hardware", seconds(10)),
+        ("clock", seconds(63)),
+    ] {
+        let spec = specs.iter().find(|spec| spec.id.as_str() == name).unwrap();
+        let pace = ProbePace::for_spec(spec, Beat::new());
+        let mut asked = AskedProbe::new(spec.clone(), pace);
+        assert!(!asked.answered(ProbeOutcome::Passed), "its first answer");
+        let least = Instant::now() + spec.period / 2;
+        assert!(asked.due() >= least, "{name} is at rest");
+        asked.hurry();
+        assert!(asked.due() <= Instant::now() + longest, "{name}");
+        assert!(
+            asked.answered(ProbeOutcome::failed("no")),
+            "it stops passing"
+        );
+        assert!(asked.answered(ProbeOutcome::Passed), "it passes again");
+    }
+}
+
 #[tokio::test]
 async fn a_probe_that_rests_is_asked_at_once_when_another_one_stops_passing() {
     let place = TestNode::new();
@@ -374,9 +499,10 @@ async fn a_probe_that_rests_is_asked_at_once_when_another_one_stops_passing() {
         interest: ProbeInterest::default(),
         role: NodeRole::FirstServer,
         name: "n1".to_owned(),
+        kubelet: KubeletHealth::default(),
     };
     let (events, mut told) = mpsc::channel(64);
-    let unrest = Unrest::default();
+    let agenda = Agenda::default();
     for spec in specs(NodeRole::FirstServer, Some(Platform::Rke2)) {
         let period = Duration::from_millis(5);
         // Longer than this test waits.
@@ -393,8 +519,8 @@ async fn a_probe_that_rests_is_asked_at_once_when_another_one_stops_passing() {
         };
         let (prober, probed) = (prober.clone(), probed.clone());
         let asked = (spec.id.to_string(), vec![AskedProbe::new(spec, pace)]);
-        let (unrest, events) = (unrest.clone(), events.clone());
-        tokio::spawn(repeat_question(prober, probed, asked, unrest, events));
+        let (agenda, events) = (agenda.clone(), events.clone());
+        tokio::spawn(repeat_question(prober, probed, asked, agenda, events));
     }
     let mut answers = std::collections::BTreeMap::<String, Vec<ProbeOutcome>>::new();
     let mut take = async |answers: &mut std::collections::BTreeMap<_, Vec<_>>| {

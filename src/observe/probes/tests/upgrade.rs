@@ -5,12 +5,15 @@ use windrow_plan::rules::Platform;
 
 use super::*;
 use crate::observe::probes::cluster;
+use crate::observe::probes::own_node::HeartbeatMemory;
 use crate::observe::probes::upgrade::{Sign, SignMemory, is_seen_by_signs, take_sign};
 use crate::testing::replies::{ServerReply, TestServer};
 
 fn upgrading(events: &[NodeEvent]) -> Option<String> {
     events.iter().rev().find_map(|event| match event {
-        NodeEvent::Transition(Transition::Upgrade, why) => why.clone(),
+        NodeEvent::Transition(Transition::Upgrade, sign) => {
+            sign.as_ref().map(|sign| sign.message.clone())
+        }
         _ => None,
     })
 }
@@ -60,6 +63,7 @@ async fn a_plans_job_on_the_node_is_an_upgrade_until_it_has_ended() {
         let asked = cluster::own_node(
             &context,
             &SignMemory::default(),
+            &HeartbeatMemory::default(),
             NodeRole::FirstServer,
             "n1",
             plain,
@@ -84,6 +88,7 @@ async fn jobs_are_not_asked_for_by_an_agent_nor_where_harvester_upgrades() {
         let asked = cluster::own_node(
             &place.context(),
             &SignMemory::default(),
+            &HeartbeatMemory::default(),
             role,
             "n1",
             Some(platform),

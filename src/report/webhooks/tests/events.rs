@@ -1,5 +1,7 @@
 //! A node and the consoles that hear of it.
 
+use windrow_plan::rules::Platform;
+
 use super::*;
 use crate::report::publish::PublishedStatus;
 
@@ -56,6 +58,7 @@ impl Node {
         let mut status = sample("it is so \"now\"");
         status.readiness = readiness;
         status.role = NodeRole::FirstServer;
+        status.platform = Some(Platform::Rke2);
         self.status.send_replace(Some(PublishedStatus::new(status)));
     }
 

@@ -15,6 +15,7 @@
 //! | a wanted probe fails, and no upgrade that rolls out what it asks for excuses it | Degraded |
 //! | one fails, and an upgrade excuses it | SettingUp |
 //! | a transition takes too long | Degraded |
+//! | a wanted probe is still asked for the first time | Unknown |
 //! | none of these | Ready |
 //!
 //! A full disk is the reason of each of these but a shutdown, and makes a Ready node Degraded: whatever else fails may fail because of it.
@@ -29,10 +30,13 @@ use windrow_model::reasons::Code;
 use super::phase_times::remember;
 use super::{
     BUILTIN, BootTimes, EarlierBoot, NodeRole, NodeSeen, Pace, Phase, PhaseStatus, ProbeSeverity,
-    ProbeState, Readiness, Track, Transition, TransitionSeen,
+    ProbeState, Readiness, Track, Transition, TransitionScope, TransitionSeen,
 };
 use crate::knowledge::LearnedPhase;
 use crate::rules::Platform;
+
+/// How long a role may be unknown at a start before that is the reason itself.
+const ROLE_PATIENCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// What has to be known of a node over restarts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +46,9 @@ pub struct NodeMemory {
     /// by hand) does not make a healthy cluster unready.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub installed: bool,
+    /// The node joined a cluster that another server began. RKE2 needs `server:` for that once, and it may be removed later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub joined: bool,
     /// The boot in which the node was last Ready; empty when it never was.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ready_boot: String,
@@ -182,6 +189,7 @@ pub fn judge(question: &NodeInputs<'_>) -> NodeJudgement {
             remember(&mut memory.earlier, lesson);
         }
     }
+    memory.joined |= question.seen.role == NodeRole::JoinedServer;
     memory.installed |= arrived || judging.chart_installed();
     if arrived {
         memory.ready_boot.clone_from(&question.seen.boot);
@@ -258,22 +266,28 @@ impl Judging<'_> {
         // What belongs to the last phase is not expected while manifests wait: they may bring it.
         let waiting = matches!(manifests, Manifests::Waiting { .. });
         let expected = |track: &&Track| !(waiting && track.spec.phase == Phase::Ready);
-        let failing = self
-            .first(ProbeSeverity::Required, ProbeState::Failing)
-            .filter(expected);
-        let excuse = self.excuse();
-        if let Some(shutdown) = excuse.filter(|one| one.kind == Transition::Shutdown) {
-            let phase = failing.map_or(Phase::Ready, |failing| failing.spec.phase);
+        let failing = || self.failing_and_required().filter(expected);
+        let shutdown = self
+            .excuses()
+            .find(|excuse| excuse.kind == Transition::Shutdown);
+        if let Some(shutdown) = shutdown {
+            let phase = failing()
+                .next()
+                .map_or(Phase::Ready, |failing| failing.spec.phase);
             return in_transition(shutdown, phase, &shutdown.message);
         }
-        if let Some(failing) = self.stuck().or(failing) {
-            let phase = failing.spec.phase;
+        let unexcused = || failing().find(|track| self.excuse_of(track).is_none());
+        if let Some(failing) = self.stuck().or_else(unexcused) {
             let lost = !seen.boot.is_empty() && self.question.memory.ready_boot == seen.boot;
-            return match excuse {
-                Some(excuse) if !failing.stuck => in_transition(excuse, phase, &failing.message),
-                _ if failing.stuck || lost => self.verdict_of(Readiness::Failed, failing),
-                _ => self.verdict_of(Readiness::SettingUp, failing),
+            return if failing.stuck || lost {
+                self.verdict_of(Readiness::Failed, failing)
+            } else {
+                self.verdict_of(Readiness::SettingUp, failing)
             };
+        }
+        let excused = failing().find_map(|track| Some((track, self.excuse_of(track)?)));
+        if let Some((failing, excuse)) = excused {
+            return in_transition(excuse, failing.spec.phase, &failing.message);
         }
         if let Manifests::Waiting { code, message, .. } = manifests {
             let setting_up = Readiness::SettingUp;
@@ -286,8 +300,13 @@ impl Judging<'_> {
             return verdict(Readiness::Unknown, unknown.spec.phase, code, message);
         }
         if seen.role == NodeRole::Unknown {
-            let code = Code::RoleUnknown;
-            return verdict(Readiness::Unknown, Phase::Api, code, code.say(&[]));
+            let (code, fields) = if self.role_is_overdue_at() > self.question.now {
+                let fields = [("probe", "role"), ("why", "first checks running")];
+                (Code::ProbePending, Vec::from(fields))
+            } else {
+                (Code::RoleUnknown, Vec::new())
+            };
+            return verdict(Readiness::Unknown, Phase::Api, code, code.say(&fields));
         }
         if let Manifests::Unknown { code, message, .. } = manifests {
             return verdict(Readiness::Unknown, Phase::Manifests, *code, message.clone());
@@ -295,17 +314,19 @@ impl Judging<'_> {
         if let Some(KnownProblem { code, message }) = self.question.trouble {
             return verdict(Readiness::Degraded, Phase::Ready, *code, message.clone());
         }
-        let rolling = self.excuses().find(|one| one.kind == Transition::Upgrade);
         let (excused, wrong): (Vec<&Track>, Vec<&Track>) = self
             .failing_and_wanted()
-            .partition(|track| rolling.is_some() && is_rolled_out(track));
+            .partition(|track| self.excuse_of(track).is_some());
         if let Some(wanted) = wrong.first() {
             return NodeVerdict {
                 phase: Phase::Ready,
                 ..verdict_by_probe(Readiness::Degraded, wanted)
             };
         }
-        if let (Some(upgrade), Some(wanted)) = (rolling, excused.first()) {
+        let excused = excused.first();
+        if let Some((wanted, upgrade)) =
+            excused.and_then(|track| Some((track, self.excuse_of(track)?)))
+        {
             return in_transition(upgrade, Phase::Ready, &wanted.message);
         }
         if let Some(overdue) = self.overdue() {
@@ -317,6 +338,12 @@ impl Judging<'_> {
                 code,
                 code.say(&[("why", &why)]),
             );
+        }
+        if let Some(pending) = self.pending_and_wanted() {
+            return NodeVerdict {
+                phase: Phase::Ready,
+                ..verdict_by_probe(Readiness::Unknown, pending)
+            };
         }
         let manifests = match manifests {
             Manifests::Settled {
@@ -396,11 +423,26 @@ impl Judging<'_> {
             .map(|probe| probe.track)
     }
 
+    fn failing_and_required(&self) -> impl Iterator<Item = &Track> {
+        self.failing(ProbeSeverity::Required)
+    }
+
     fn failing_and_wanted(&self) -> impl Iterator<Item = &Track> {
-        let failing = |probe: &&Counted<'_>| {
-            probe.track.severity() == ProbeSeverity::Wanted && probe.state == ProbeState::Failing
+        self.failing(ProbeSeverity::Wanted)
+    }
+
+    fn failing(&self, severity: ProbeSeverity) -> impl Iterator<Item = &Track> {
+        let failing = move |probe: &&Counted<'_>| {
+            probe.track.severity() == severity && probe.state == ProbeState::Failing
         };
         self.probes.iter().filter(failing).map(|probe| probe.track)
+    }
+
+    /// The first wanted probe that has no answer yet, or failures only. One whose answers are Unknown keeps no node from being Ready.
+    fn pending_and_wanted(&self) -> Option<&Track> {
+        let wanted = |probe: &&Counted<'_>| probe.track.severity() == ProbeSeverity::Wanted;
+        let mut pending = self.probes.iter().filter(wanted).map(|probe| probe.track);
+        pending.find(|track| is_pending(track))
     }
 
     fn stuck(&self) -> Option<&Track> {
@@ -415,27 +457,41 @@ impl Judging<'_> {
             .any(|probe| is_chart(probe.track) && probe.state == ProbeState::Passing)
     }
 
-    /// The transition that is shown: the one that excuses, else the first.
+    /// The transition that is shown: the first that excuses, else the first.
     fn transition(&self) -> Option<&TransitionSeen> {
-        self.excuse()
-            .or_else(|| self.question.seen.transitions.values().next())
+        let first = self.excuses().next();
+        first.or_else(|| self.transitions().next())
     }
 
-    fn excuse(&self) -> Option<&TransitionSeen> {
-        self.excuses().next()
+    /// The transition that explains why a probe fails.
+    fn excuse_of(&self, track: &Track) -> Option<&TransitionSeen> {
+        self.excuses().find(|transition| excuses(transition, track))
     }
 
     fn excuses(&self) -> impl Iterator<Item = &TransitionSeen> {
-        let transitions = self.question.seen.transitions.values();
-        transitions.filter(|one| patience_ends(one) > self.question.now)
+        let now = self.question.now;
+        self.transitions()
+            .filter(move |transition| patience_ends(transition) > now)
     }
 
+    /// What takes too long on this node. That another node takes its turn is not this node's fault.
     fn overdue(&self) -> Option<&TransitionSeen> {
-        self.question
-            .seen
-            .transitions
-            .values()
-            .find(|one| patience_ends(one) <= self.question.now)
+        self.transitions().find(|transition| {
+            transition.scope == TransitionScope::Node
+                && patience_ends(transition) <= self.question.now
+        })
+    }
+
+    fn transitions(&self) -> impl Iterator<Item = &TransitionSeen> {
+        let NodeInputs { seen, now, .. } = *self.question;
+        let all = seen.transitions.values();
+        all.filter(move |transition| seen.doubtful_at(transition.kind).is_none_or(|at| at > now))
+    }
+
+    /// When a role that is still unknown is more than a first check.
+    fn role_is_overdue_at(&self) -> Timestamp {
+        let started = self.question.seen.started;
+        started.checked_add(ROLE_PATIENCE).unwrap_or(Timestamp::MAX)
     }
 
     fn next_wake(&self, pace: Option<Timestamp>) -> Option<Timestamp> {
@@ -443,17 +499,39 @@ impl Judging<'_> {
             .iter()
             .filter(|probe| probe.state != ProbeState::Unknown)
             .map(|probe| probe.track.stale_at())
-            .chain(self.question.seen.transitions.values().map(patience_ends))
+            .chain(self.transitions().map(patience_ends))
+            .chain(
+                self.transitions()
+                    .filter_map(|transition| self.question.seen.doubtful_at(transition.kind)),
+            )
             .chain(pace)
+            .chain(
+                (self.question.seen.role == NodeRole::Unknown).then(|| self.role_is_overdue_at()),
+            )
             .filter(|at| *at > self.question.now)
             .min()
     }
 }
 
-/// Does an upgrade roll out what it asks for?
-fn is_rolled_out(track: &Track) -> bool {
+/// Is it still asked for the first time? Probes of the configuration are not waited for: they may be asked as seldom as you like.
+fn is_pending(track: &Track) -> bool {
+    track.code() == Some(Code::ProbePending) && !track.spec.id.is_user()
+}
+
+/// Does a transition explain why a probe fails? What is done to this node explains every required probe. An upgrade explains what it
+/// rolls out; one that is elsewhere explains what all nodes share, and nothing of this node's own.
+fn excuses(transition: &TransitionSeen, track: &Track) -> bool {
     let mut rows = BUILTIN.iter();
-    rows.any(|row| row.rolled_out && row.name == track.spec.id.as_str())
+    let row = rows.find(|row| row.name == track.spec.id.as_str());
+    let is_required = track.severity() == ProbeSeverity::Required;
+    match (transition.kind, transition.scope) {
+        (_, TransitionScope::Node) if is_required => true,
+        (_, TransitionScope::Cluster) if is_required => {
+            row.is_some_and(|row| row.platform.is_some())
+        }
+        (Transition::Upgrade, _) => row.is_some_and(|row| row.rolled_out),
+        _ => false,
+    }
 }
 
 /// Does it tell that Harvester's chart is installed?
@@ -462,10 +540,9 @@ fn is_chart(track: &Track) -> bool {
 }
 
 fn patience_ends(transition: &TransitionSeen) -> Timestamp {
-    let patience = SignedDuration::from_secs(transition.kind.patience_seconds());
     transition
         .since
-        .saturating_add(patience)
+        .saturating_add(transition.kind.patience())
         .unwrap_or(Timestamp::MAX)
 }
 

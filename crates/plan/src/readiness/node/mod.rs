@@ -38,8 +38,11 @@ pub use phase_times::{
 };
 pub use probe::{ProbeId, ProbeOutcome, ProbeResult, ProbeSeverity, ProbeSpec};
 pub use progress::Pace;
-pub use seen::{NodeEvent, NodeRole, NodeSeen, Transition, TransitionSeen, Vip, VipMode};
-pub use table::{BUILTIN, Builtin, builtin, specs};
+pub use seen::{
+    NodeEvent, NodeRole, NodeSeen, Transition, TransitionScope, TransitionSeen, TransitionSign,
+    Vip, VipMode,
+};
+pub use table::{BUILTIN, Builtin, builtin, question_of, specs};
 pub use track::{ProbeState, Track};
 pub use tuning::{ProbeLimit, ProbeTuning, limit_of, tuned_specs};
 

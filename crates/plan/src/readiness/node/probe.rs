@@ -177,7 +177,25 @@ const DISKS_AT_REST: Duration = Duration::from_secs(45);
 /// And at least once in this many of its periods.
 const PERIODS_AT_REST: u32 = 4;
 
+/// The pause between two questions of a wanted probe until its first answers count: the node is not Ready before.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+/// What is rolled out takes minutes, and is believed to fail only after more failures than this.
+const SOON_BELIEVED: u32 = 3;
+
 impl ProbeSpec {
+    /// The pause between two questions until its first answers count. A required probe keeps its period, and so does one of what is
+    /// rolled out: after a restart of Windrow, a short outage must not count sooner.
+    pub fn first_pause(&self) -> Duration {
+        let is_hurried = self.severity == ProbeSeverity::Wanted
+            && self.fall <= SOON_BELIEVED
+            && !self.id.is_user();
+        if is_hurried {
+            self.period.min(FIRST_PAUSE)
+        } else {
+            self.period
+        }
+    }
+
     /// The longest pause between two questions while it goes on passing. Shorter than the silence that
     /// makes its last answer history ([`super::Track`]), and as configured for a probe of the
     /// configuration.
@@ -191,6 +209,11 @@ impl ProbeSpec {
             _ => AT_REST,
         };
         rest.min(most).max(self.period)
+    }
+
+    /// How long its last answer stands while none comes.
+    pub(super) fn longest_silence(&self) -> Duration {
+        (self.period + self.timeout) * (self.fall + 1)
     }
 
     /// Is it of use on such a node? See [`super::specs`].

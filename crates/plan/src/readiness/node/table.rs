@@ -216,6 +216,24 @@ pub const BUILTIN: &[Builtin] = &[
         ..REQUIRED
     },
     Builtin {
+        name: "controller-manager",
+        period: 10,
+        phase: Phase::Api,
+        code: Code::ControllerManagerDown,
+        roles: SERVERS,
+        asks: "`https://127.0.0.1:10257/healthz`, if the node has kube-controller-manager's static pod; if it fails, its Lease: does another server lead?",
+        ..WANTED
+    },
+    Builtin {
+        name: "scheduler",
+        period: 10,
+        phase: Phase::Api,
+        code: Code::SchedulerDown,
+        roles: SERVERS,
+        asks: "`https://127.0.0.1:10259/healthz`, if the node has kube-scheduler's static pod; if it fails, its Lease: does another server lead?",
+        ..WANTED
+    },
+    Builtin {
         name: "kubelet",
         phase: Phase::Node,
         code: Code::KubeletUnhealthy,
@@ -456,6 +474,15 @@ pub const BUILTIN: &[Builtin] = &[
         ..WANTED
     },
 ];
+
+/// The probe whose question answers this one, too.
+pub fn question_of(probe: &str) -> &str {
+    match probe {
+        "etcd-member" | "node-conditions" | "virt-handler" => "node",
+        "longhorn-disks" => "longhorn-node",
+        own => own,
+    }
+}
 
 /// A probe of the table for a node of this role and platform.
 pub fn builtin(name: &str, role: NodeRole, platform: Option<Platform>) -> Option<&'static Builtin> {

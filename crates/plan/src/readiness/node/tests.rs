@@ -6,6 +6,7 @@ mod judgement;
 mod phase_times;
 mod properties;
 mod shown;
+mod transitions;
 mod tuning;
 
 use jiff::{SignedDuration, Timestamp};

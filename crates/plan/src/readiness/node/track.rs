@@ -183,16 +183,16 @@ impl Track {
     }
 
     /// What follows from what it says now. Under an alarm etcd refuses every write of the whole cluster, and no other probe
-    /// notices: a dry run writes nothing, and the Nodes stay as they were.
+    /// notices: a dry run writes nothing, and the Nodes stay as they were. So do they without any kube-controller-manager.
     pub fn severity(&self) -> ProbeSeverity {
         match self.code() {
-            Some(Code::EtcdAlarm) => ProbeSeverity::Required,
+            Some(Code::EtcdAlarm | Code::NoActiveLeader) => ProbeSeverity::Required,
             _ => self.spec.severity,
         }
     }
 
     /// Is it unknown only because it was not asked often enough yet?
-    fn is_pending(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         self.state == ProbeState::Unknown
             && [NOT_ASKED, NOT_ENOUGH].contains(&self.message.as_str())
     }
@@ -258,8 +258,7 @@ impl Track {
 
     /// When its silence means that it is not known any more.
     pub(super) fn stale_at(&self) -> Timestamp {
-        let patience = (self.spec.period + self.spec.timeout) * (self.spec.fall + 1);
-        SignedDuration::try_from(patience)
+        SignedDuration::try_from(self.spec.longest_silence())
             .ok()
             .and_then(|patience| self.last.checked_add(patience).ok())
             .unwrap_or(Timestamp::MAX)

@@ -1,12 +1,10 @@
 //! How far the bootstrap is: each phase, since when, how long it took, and whether it goes on.
 
-use jiff::{SignedDuration, Timestamp};
-use windrow_model::reasons::Code;
-
 use super::super::phase_times::{BootStep, KnownTimes, expectation};
 use super::super::progress::{pace, stalled_after};
-use super::super::{BUILTIN, BootTimes, Pace, Phase, PhaseState, PhaseStatus, ProbeState};
-use super::{Counted, Judging, Manifests, NodeInputs, NodeMemory, NodeVerdict};
+use super::super::{BootTimes, Pace, Phase, PhaseState, PhaseStatus, ProbeState};
+use super::{Judging, Manifests, NodeInputs, NodeMemory, NodeVerdict, is_pending};
+use jiff::{SignedDuration, Timestamp};
 
 impl Judging<'_> {
     /// How long the phases of this boot took so far.
@@ -27,17 +25,11 @@ impl Judging<'_> {
         BootTimes::after(memory.bootstrap.as_deref(), &step)
     }
 
-    /// Is a probe of an earlier phase still asked for the first time? Probes of the configuration are not waited for: they may be
-    /// asked as seldom as one likes.
+    /// Is a probe of an earlier phase still asked for the first time?
     fn first_checks_run_before(&self, phase: Phase) -> bool {
         let earlier = self.phases_before(phase);
-        let is_pending = |probe: &Counted<'_>| {
-            let spec = &probe.track.spec;
-            earlier.contains(&spec.phase)
-                && probe.track.code() == Some(Code::ProbePending)
-                && BUILTIN.iter().any(|row| row.name == spec.id.as_str())
-        };
-        self.required().any(is_pending)
+        self.required()
+            .any(|probe| earlier.contains(&probe.track.spec.phase) && is_pending(probe.track))
     }
 
     pub(super) fn phases(

@@ -104,6 +104,7 @@ fn ready_is_said_when_every_required_probe_passes_and_not_before() {
 fn a_wanted_probe_that_fails_degrades_and_one_that_is_unknown_does_not() {
     let mut node = Node::harvester(NodeRole::Agent);
     node.passes_but(&["disk-space"]);
+    node.answer("disk-space", ProbeOutcome::unknown("statvfs", "EIO"));
     assert_eq!(node.judge().readiness, Readiness::Ready);
     node.fails("disk-space", "/var/lib/rancher: 4% free");
     let judged = node.judge();
@@ -112,6 +113,35 @@ fn a_wanted_probe_that_fails_degrades_and_one_that_is_unknown_does_not() {
         (Readiness::Degraded, Code::DiskLow)
     );
     assert!(judged.message.contains("4% free"), "{}", judged.message);
+}
+
+#[test]
+fn a_degraded_node_is_not_ready_between_a_restart_and_the_first_answers_that_count() {
+    let mut node = Node::harvester(NodeRole::Agent);
+    node.passes_but(&["clock"]);
+    node.fails("clock", "not synchronised");
+    assert_eq!(node.judge().readiness, Readiness::Degraded);
+    // Windrow starts again in the same boot.
+    node.boots(NodeRole::Agent, "boot-1");
+    node.passes_but(&["clock"]);
+    let pending = (Readiness::Unknown, Phase::Ready, Code::ProbePending);
+    assert_eq!(node.verdict(), pending, "it has not answered yet");
+    node.answer("clock", ProbeOutcome::failed("not synchronised"));
+    assert_eq!(node.verdict(), pending, "once is not often enough");
+    node.fails("clock", "not synchronised");
+    assert_eq!(node.judge().readiness, Readiness::Degraded);
+}
+
+#[test]
+fn a_wanted_probe_of_the_table_settles_within_seconds_unless_it_asks_for_what_is_rolled_out() {
+    let specs = specs(NodeRole::FirstServer, Some(Platform::Harvester));
+    let pause = |name: &str| {
+        let spec = specs.iter().find(|spec| spec.id.as_str() == name);
+        spec.unwrap().first_pause().as_secs()
+    };
+    assert_eq!(pause("clock"), 5);
+    assert_eq!(pause("kubevirt"), 30);
+    assert_eq!(pause("apiserver"), 10, "required");
 }
 
 /// As in k3s#4787.
@@ -135,6 +165,32 @@ fn under_an_alarm_of_etcd_the_node_is_not_ready_and_will_not_be_by_itself() {
     assert_eq!(judged.pace, Some(Pace::Stuck));
     assert_eq!(judged.message, "etcd refuses writes: alarm NOSPACE");
     node.answer("etcd", ProbeOutcome::Passed);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+}
+
+#[test]
+fn a_control_loop_that_is_down_degrades_and_without_any_leader_the_node_is_not_ready() {
+    let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
+    node.passes_but(&[]);
+    assert_eq!(node.judge().readiness, Readiness::Ready);
+    let down = |code| ProbeOutcome::Failed {
+        why: "refused".to_owned(),
+        code,
+        stuck: false,
+    };
+    node.settles("scheduler", &down(None));
+    let (readiness, _, code) = node.verdict();
+    assert_eq!(
+        (readiness, code),
+        (Readiness::Degraded, Code::SchedulerDown)
+    );
+    node.settles("scheduler", &down(Some(Code::NoActiveLeader)));
+    assert_eq!(
+        node.verdict(),
+        (Readiness::Failed, Phase::Api, Code::NoActiveLeader)
+    );
+    // A server that does not run it: a witness, or `disable-scheduler`.
+    node.refused("scheduler", "no static pod on this node yet");
     assert_eq!(node.judge().readiness, Readiness::Ready);
 }
 
@@ -204,7 +260,7 @@ fn a_transition_excuses_what_fails_for_a_while() {
         let mut node = Node::harvester(NodeRole::JoinedServer);
         node.passes_but(&[]);
         node.judge();
-        node.event(NodeEvent::Transition(kind, Some("told".to_owned())));
+        node.event(NodeEvent::Transition(kind, Some("told".to_owned().into())));
         let judged = node.judge();
         assert_eq!(judged.readiness, Readiness::Ready, "{kind:?}");
         assert_eq!(judged.transition.map(|shown| shown.kind), Some(kind));
@@ -214,7 +270,7 @@ fn a_transition_excuses_what_fails_for_a_while() {
             (readiness, phase, said),
             (Readiness::SettingUp, Phase::Api, code)
         );
-        node.later(121);
+        node.later(216);
         assert_eq!(node.judge().readiness, Readiness::Failed, "{kind:?}");
         node.settles("apiserver", &ProbeOutcome::Passed);
         let judged = node.judge();
@@ -227,7 +283,7 @@ fn a_transition_excuses_what_fails_for_a_while() {
 #[test]
 fn an_upgrade_excuses_what_it_rolls_out_and_nothing_else_that_is_wanted() {
     let upgrade =
-        |on: bool| NodeEvent::Transition(Transition::Upgrade, on.then(|| "told".to_owned()));
+        |on: bool| NodeEvent::Transition(Transition::Upgrade, on.then(|| "told".to_owned().into()));
     for probe in [
         "charts",
         "kubevirt",
@@ -243,7 +299,7 @@ fn an_upgrade_excuses_what_it_rolls_out_and_nothing_else_that_is_wanted() {
         // A drain alone does not explain it, nor does it keep an upgrade from doing so.
         node.event(NodeEvent::Transition(
             Transition::Drain,
-            Some("told".to_owned()),
+            Some("told".to_owned().into()),
         ));
         assert_eq!(node.judge().readiness, Readiness::Degraded, "{probe}");
         node.event(upgrade(true));
@@ -268,7 +324,7 @@ fn a_machine_that_shuts_down_is_neither_ready_nor_failed() {
     node.judge();
     node.event(NodeEvent::Transition(
         Transition::Shutdown,
-        Some("reboot.target".to_owned()),
+        Some("reboot.target".to_owned().into()),
     ));
     assert_eq!(
         node.verdict(),
@@ -419,6 +475,11 @@ fn a_role_that_is_not_known_is_never_ready() {
     let mut node = Node::new(NodeRole::Unknown, Platform::Rke2);
     node.passes_but(&[]);
     let (readiness, _, code) = node.verdict();
+    assert_eq!((readiness, code), (Readiness::Unknown, Code::ProbePending));
+    assert_eq!(node.judge().message, "role: first checks running");
+    node.now = node.judge().next_wake.unwrap();
+    node.later(1);
+    let (readiness, _, code) = node.verdict();
     assert_eq!((readiness, code), (Readiness::Unknown, Code::RoleUnknown));
     node.fails("rke2-installed", "no rke2 unit");
     assert_eq!(
@@ -464,21 +525,36 @@ fn a_node_remembers_that_it_was_installed_from_its_first_proof_on() {
 }
 
 #[test]
+fn a_node_remembers_that_it_joined_a_cluster() {
+    for (role, joined) in [
+        (NodeRole::FirstServer, false),
+        (NodeRole::Agent, false),
+        (NodeRole::JoinedServer, true),
+    ] {
+        let mut node = Node::new(role, Platform::Rke2);
+        node.judge();
+        node.becomes(NodeRole::FirstServer, "boot-1");
+        node.judge();
+        assert_eq!(node.memory.joined, joined, "{role}");
+    }
+}
+
+#[test]
 fn where_rke2_does_not_run_and_there_is_no_default_route_the_reason_names_both() {
     let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
     node.passes_but(&["default-route", "rke2-service"]);
     node.fails(
         "rke2-service",
-        "rke2-server crashes again and again (exit-code)",
+        "rke2-server has ended 5+ times (last with exit code 1)",
     );
     assert_eq!(
         node.judge().message,
-        "RKE2 does not run: rke2-server crashes again and again (exit-code)"
+        "RKE2 does not run: rke2-server has ended 5+ times (last with exit code 1)"
     );
     node.fails("default-route", "neither for IPv4 nor for IPv6");
     assert_eq!(
         node.judge().message,
-        "RKE2 does not run: no default route; rke2-server crashes again and again (exit-code)"
+        "RKE2 does not run: no default route; rke2-server has ended 5+ times (last with exit code 1)"
     );
     // What is proved needs no other explanation.
     node.settles(
