@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use windrow_decide::Ledger;
 
-use crate::files::{Durability, make_private, replace};
+use crate::files::{Durability, is_missing, make_private, replace};
 
 /// A ledger of a hundred thousand files is smaller.
 const LARGEST: u64 = 64 << 20;
@@ -113,7 +113,7 @@ fn read(path: &Path) -> Result<Option<(Ledger, Vec<String>)>, Unread> {
         .open(path);
     let file = match opened {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if is_missing(&error) => return Ok(None),
         // A link stands there.
         Err(error) if error.raw_os_error() == Some(Errno::ELOOP as i32) => {
             return Err(Unread::Unusable(error.to_string()));

@@ -362,7 +362,9 @@ impl StagingState {
         }
         decision.events.extend(unread);
         if !std::mem::replace(&mut self.all_reported, true) {
-            decision.events.extend(self.reported.changes(&self.plan.findings));
+            decision
+                .events
+                .extend(self.reported.changes(&self.plan.findings));
         }
         decision
     }

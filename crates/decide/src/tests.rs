@@ -96,7 +96,7 @@ impl Node {
                 let rest = path.strip_prefix(*unreadable);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };
-            self.unreadable.iter().any(|unreadable| is_at(unreadable))
+            self.unreadable.iter().any(is_at)
         };
         let files = self.files.iter().filter(|(path, _)| !cannot_be_read(path));
         let files = files.map(|(path, text)| FileChange {

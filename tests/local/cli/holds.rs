@@ -96,7 +96,7 @@ fn the_failsafe_lifts_what_may_be_lifted_whatever_lies_beside_it() {
 fn long_mark(file: &str, on_failure: &str, length: usize) -> String {
     let mark = serde_json::json!({
         "by": "windrow", "file": file, "code": "waits-for-kind", "why": "x".repeat(length),
-        "since": "2026-01-01T00:00:00Z", "onFailure": on_failure, "digest": "", "release": "",
+        "since": "2026-01-01T00:00:00Z", "onFailure": on_failure, "digest": "0a", "release": "",
     });
     // In the order in which it is written, a field on each line.
     let fields = [
@@ -449,7 +449,8 @@ fn cleanup_takes_back_every_hold_and_the_gates_and_nothing_of_anybody_elses() {
 /// A command in a mount namespace in which the manifests directory is read-only; `None`, after a line that says so, where mounting is
 /// not allowed.
 fn on_a_read_only_directory(node: &Node, args: &[&str]) -> Option<Output> {
-    let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" || exit 99; exec \"$@\"";
+    let script =
+        "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" || exit 99; exec \"$@\"";
     let mut command = Command::new("unshare");
     command
         .args(["--mount", "sh", "-c", script])
