@@ -115,7 +115,9 @@ fn with_dates(text: String) -> String {
             "before" => format!(
                 "{before}; the clock says {clock}, and the certificate begins {limit}: set the clock{after}"
             ),
-            _ => format!("{before}; the clock says {clock}, and the certificate ended {limit}{after}"),
+            _ => format!(
+                "{before}; the clock says {clock}, and the certificate ended {limit}{after}"
+            ),
         })
     };
     in_words().unwrap_or(text)

@@ -180,7 +180,9 @@ impl Executor {
     /// The directories in which a write failed because there is no space.
     pub fn full_directories(&self) -> BTreeSet<PathBuf> {
         let failures = self.failing.values();
-        failures.filter_map(|failure| failure.full.clone()).collect()
+        failures
+            .filter_map(|failure| failure.full.clone())
+            .collect()
     }
 
     /// Is a decision not on the disk yet? Markers that could not be made or removed are tried again from the ledger.

@@ -159,11 +159,8 @@ impl Lift {
             return;
         }
         let age = lasted(now().duration_since(mark.since).as_secs().max(0));
-        let message = Code::Released.say(&[
-            ("file", &mark.file),
-            ("age", &age),
-            ("why", self.reason),
-        ]);
+        let message =
+            Code::Released.say(&[("file", &mark.file), ("age", &age), ("why", self.reason)]);
         journal::write_event_of_verb(&Event {
             code: Code::Released,
             file: Some(mark.file.to_string()),

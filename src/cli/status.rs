@@ -320,7 +320,10 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, verbose: boo
     }
     if !shown.is_empty() && !pending.is_empty() {
         let more = pending.len();
-        let _ = writeln!(out, "  and {more} more that are not asked yet: windrow status -v");
+        let _ = writeln!(
+            out,
+            "  and {more} more that are not asked yet: windrow status -v"
+        );
     }
     for probe in in_state(ProbeState::Passing).filter(|_| verbose) {
         let (id, age) = (probe.id.as_str(), age(probe.since, now));

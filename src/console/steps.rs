@@ -62,9 +62,8 @@ pub(super) fn steps(status: &Status) -> Vec<ShownStep> {
     }
     let lacks = |phase: &PhaseStatus| {
         let probes = status.probes.iter();
-        let mut failing = probes.filter(|probe| {
-            probe.phase == Some(phase.name) && probe.state == ProbeState::Failing
-        });
+        let mut failing = probes
+            .filter(|probe| probe.phase == Some(phase.name) && probe.state == ProbeState::Failing);
         failing.next().map(|probe| probe.id.as_str())
     };
     let step = |phase: &PhaseStatus| ShownStep {

@@ -81,7 +81,10 @@ impl EventJournal {
 
     /// When the next sum is due.
     pub(super) fn due(&self) -> Option<Instant> {
-        let left_out = self.0.values().filter_map(|events| events.left_out.as_ref());
+        let left_out = self
+            .0
+            .values()
+            .filter_map(|events| events.left_out.as_ref());
         left_out.map(|left_out| left_out.due).min()
     }
 
@@ -100,7 +103,9 @@ impl EventJournal {
     pub(super) fn finish(&mut self) -> Vec<Event> {
         let left_out = self.0.iter_mut();
         let left_out = left_out.filter_map(|(code, events)| Some((*code, events.left_out.take()?)));
-        left_out.flat_map(|(code, left_out)| left_out.sum(code)).collect()
+        left_out
+            .flat_map(|(code, left_out)| left_out.sum(code))
+            .collect()
     }
 }
 

@@ -259,7 +259,10 @@ fn begin(destination: FlightDestination, full: FullDisks) -> Option<FlightWriter
     let directory = destination.path.parent().map(Path::to_owned);
     let report = move |error: Option<&io::Error>| {
         let is_full = error.is_some_and(is_no_space);
-        full.set("flight", directory.iter().filter(|_| is_full).cloned().collect());
+        full.set(
+            "flight",
+            directory.iter().filter(|_| is_full).cloned().collect(),
+        );
         if let Some(error) = error {
             complain(error.to_string());
         }

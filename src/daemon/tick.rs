@@ -333,7 +333,8 @@ impl Daemon {
             let is_news = self
                 .state
                 .set_marker_troubles(self.executor.marker_troubles());
-            self.full_disks.set("files", self.executor.full_directories());
+            self.full_disks
+                .set("files", self.executor.full_directories());
             let is_full_news = self.full.has_changed().unwrap_or(false);
             if !is_news && !is_full_news {
                 break;

@@ -34,7 +34,8 @@ impl PreparedRequest {
     /// Those of the file system.
     pub fn publish(self) -> anyhow::Result<String> {
         let Self { file, path, stem } = self;
-        file.publish().map_err(|error| cannot_write(&path, &error))?;
+        file.publish()
+            .map_err(|error| cannot_write(&path, &error))?;
         Ok(stem)
     }
 }

@@ -42,8 +42,8 @@ pub use rehearsal::rehearsal;
 pub use report::{DocumentReport, FileReport, PlanReport, RequirementReport};
 pub use svg::{backtest_picture, boot_picture, svg};
 pub use table::{Style, findings, table};
-pub(crate) use text::{lasted, point_in_time};
 pub use text::{fit, wrap};
+pub(crate) use text::{lasted, point_in_time};
 pub use upgrade_check::upgrade_table;
 
 #[cfg(test)]

@@ -38,7 +38,11 @@ pub fn fit(text: &str, width: usize) -> String {
 /// A point in time as a person reads it: without the date if it is less than a day ago.
 pub(crate) fn point_in_time(at: Timestamp, now: Timestamp) -> String {
     let is_recent = now.duration_since(at).as_hours() < 24;
-    let format = if is_recent { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" };
+    let format = if is_recent {
+        "%H:%M UTC"
+    } else {
+        "%Y-%m-%d %H:%M UTC"
+    };
     at.strftime(format).to_string()
 }
 

@@ -53,7 +53,11 @@ fn beside(daemon: &Daemon, place: &Path, script: &str) {
 }
 
 fn fill(daemon: &Daemon, place: &Path) {
-    beside(daemon, place, "cat /dev/zero >\"$0/fill\"; test -s \"$0/fill\"");
+    beside(
+        daemon,
+        place,
+        "cat /dev/zero >\"$0/fill\"; test -s \"$0/fill\"",
+    );
 }
 
 /// The status as the daemon sees it.

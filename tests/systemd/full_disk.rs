@@ -34,12 +34,18 @@ fn outlets(machine: &Machine) -> [(&'static str, String); 4] {
     let shown = machine.run(&["windrow", "status"]).stdout;
     let notice = machine.read("/run/issue.d/windrow.issue");
     [
-        ("windrow status", String::from_utf8_lossy(&shown).into_owned()),
+        (
+            "windrow status",
+            String::from_utf8_lossy(&shown).into_owned(),
+        ),
         ("STATUS=", machine.unit("windrow.service", "StatusText")),
         ("login notice", notice.unwrap_or_default()),
         (
             "summary",
-            status(machine)["summary"].as_str().unwrap_or_default().to_owned(),
+            status(machine)["summary"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
         ),
     ]
 }
@@ -64,7 +70,8 @@ fn a_full_disk_is_the_reason_in_every_outlet_until_there_is_space_again() {
     // Windrow has something to write: a file to hold.
     machine.sh("touch /var/lib/rancher/rke2/server/manifests/widget.yaml");
     machine.write("/srv/widget.yaml", WIDGET);
-    machine.sh("ln -sf /srv/widget.yaml /var/lib/rancher/rke2/server/manifests/linked.yaml || true");
+    machine
+        .sh("ln -sf /srv/widget.yaml /var/lib/rancher/rke2/server/manifests/linked.yaml || true");
     machine.wait_until("Windrow's own failed write is a finding", |machine| {
         found_full(&status(machine))
     });

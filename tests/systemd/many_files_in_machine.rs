@@ -32,6 +32,9 @@ fn the_journal_of_five_hundred_files_that_come_at_once_stays_below_twenty_kiloby
     machine.ok(&["systemctl", "stop", "windrow.service"]);
     let journal = machine.ok(&["journalctl", "--no-pager", "--unit=windrow.service"]);
     assert!(journal.len() < MOST, "{} bytes: {journal}", journal.len());
-    assert!(journal.contains("nothing here creates Namespace slow"), "{journal}");
+    assert!(
+        journal.contains("nothing here creates Namespace slow"),
+        "{journal}"
+    );
     assert!(journal.contains("more files: "), "{journal}");
 }

@@ -97,7 +97,11 @@ mod tests {
         assert_eq!(lines.len(), 1);
         let all = ReportedFindings::default().changes(&[finding("nothing creates slow", &files)]);
         assert!(all[0].message.len() < 100, "{}", all[0].message);
-        assert!(all[0].message.contains("and 497 more: nothing creates slow"));
+        assert!(
+            all[0]
+                .message
+                .contains("and 497 more: nothing creates slow")
+        );
     }
 
     #[test]

@@ -88,9 +88,7 @@ fn findings(lines: &mut Vec<String>, before: &[Finding], after: &[Finding]) {
     let new = after
         .iter()
         .filter(|one| !before.iter().any(|known| same(known, one)));
-    lines.extend(new.map(|one| {
-        format!("{} {}: {}", one.severity.as_str(), one.code, one.line())
-    }));
+    lines.extend(new.map(|one| format!("{} {}: {}", one.severity.as_str(), one.code, one.line())));
     let over = before
         .iter()
         .filter(|one| !after.iter().any(|known| same(known, one)));
