@@ -34,6 +34,7 @@ pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
                 brings: None,
             })
             .collect(),
+        written: objects.len(),
         slow_effects: Vec::new(),
         first_pass: FirstPass::default(),
     }

@@ -171,8 +171,20 @@ impl DecisionContext<'_> {
             || marker.is_some_and(|marker| marker.path != file.path.marker());
         (!stays).then_some(TakenUp {
             is_new,
+            writes_all: applies_whole(outcome) && self.is_unknown_to_rke2(file),
             was_hidden: marker.is_some() || self.was_just_released(file),
         })
+    }
+
+    /// Did RKE2 never apply any content of this file? Before the Addons are known, Windrow believes this only if RKE2 applied no file at all.
+    fn is_unknown_to_rke2(&self, file: &PlanFile) -> bool {
+        match &self.observation.addons {
+            Some(addons) => !addons.contains_key(&file.addon),
+            None => {
+                let mut entries = self.ledger.files.values();
+                !entries.any(|entry| matches!(entry.state, FileStage::Applied { .. }))
+            }
+        }
     }
 
     /// Was this content let through a moment ago, in an earlier decision? Its marker may have gone then.
@@ -452,6 +464,12 @@ pub(super) struct Wait {
     pub(super) began: Timestamp,
     /// Was it released because of what RKE2 applies before it in the same pass?
     pub(super) relied: bool,
+}
+
+/// Can RKE2 apply every object of the file?
+fn applies_whole(outcome: &FileOutcome) -> bool {
+    let causes = [Cause::Free, Cause::Met, Cause::SamePass];
+    matches!(outcome, FileOutcome::Release(cause) if causes.contains(cause))
 }
 
 /// Was the file released because of what RKE2 applies before it in the same pass?

@@ -20,7 +20,7 @@ use windrow_model::manifest::{
 use windrow_model::reasons::Code;
 use windrow_model::text::cut;
 
-use self::slow_effects::{file_effects, object_effects};
+use self::slow_effects::{count_written, file_effects, object_effects};
 use super::installer::{
     HelmObject, Installing, KnownInstaller, what_chart_installs, what_it_installs,
 };
@@ -250,6 +250,7 @@ impl Examined {
             hold: self.hold.clone(),
             apply_once: self.apply_once,
             documents,
+            written: count_written(self.objects.iter().map(|one| &one.object)),
             slow_effects: file_effects(objects),
             first_pass: FirstPass::default(),
         }

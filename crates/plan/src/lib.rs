@@ -154,6 +154,8 @@ pub struct PlanFile {
     pub apply_once: bool,
     /// Its documents.
     pub documents: Vec<PlanDocument>,
+    /// The number of objects that RKE2 writes when it first applies the file.
+    pub written: usize,
     /// What comes true only a while after RKE2 applied it.
     pub slow_effects: Vec<SlowEffect>,
     /// What RKE2's first pass on a fresh node does with it.

@@ -55,6 +55,8 @@ pub enum SlowEffect {
 pub struct TakenUp {
     /// Has RKE2 still to apply this content?
     pub is_new: bool,
+    /// Does RKE2 write every object of it? If RKE2 applied the file before, it writes only new and changed objects.
+    pub writes_all: bool,
     /// Is it hidden, or was it a moment ago? Then RKE2 may be looking at the directories now and have found it hidden.
     pub was_hidden: bool,
 }
@@ -63,6 +65,7 @@ impl TakenUp {
     /// A file that was never hidden, in RKE2's first pass.
     pub(super) const FIRST: Self = Self {
         is_new: true,
+        writes_all: true,
         was_hidden: false,
     };
 }
@@ -105,16 +108,16 @@ impl<'p> NextPass<'p> {
     /// Enters a file that the pass takes up. Everything that sorts before it was entered already.
     pub fn take_up(&mut self, id: FileId, taken: TakenUp) {
         let file = &self.plan.files[id];
+        let is_sure = is_reliable(file) && !(taken.is_new && self.is_disturbed(file));
         if taken.is_new {
-            self.add_effects(file);
+            self.add_effects(file, taken.writes_all);
         }
-        if is_reliable(file) {
+        if is_sure {
             self.files.insert(id, taken);
         }
     }
 
-    fn add_effects(&mut self, file: &'p PlanFile) {
-        let objects = file.documents.len();
+    fn add_effects(&mut self, file: &'p PlanFile, writes_all: bool) {
         let mut definitions: Vec<&GroupKind> = Vec::new();
         let mut after = 0;
         for effect in &file.slow_effects {
@@ -131,6 +134,8 @@ impl<'p> NextPass<'p> {
                 SlowEffect::Counts { namespace } => self.counted_namespaces.push(namespace),
             }
         }
+        let objects = if writes_all { file.written } else { 0 };
+        let after = after.min(objects);
         let before = objects.saturating_sub(definitions.len() + after);
         self.due = self.due.saturating_sub(before) + WRITES_PER_DEFINITION * definitions.len();
         let defined = self.written + objects.saturating_sub(after);

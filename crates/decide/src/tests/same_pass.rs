@@ -366,3 +366,46 @@ fn a_file_that_comes_when_the_one_that_it_names_was_applied_waits_until_that_is_
     node.tick();
     assert_eq!(node.held(), [""; 0]);
 }
+
+const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec: {group: example.com, names: {kind: Widget, plural: widgets}, scope: Namespaced}\n";
+
+fn many(first: &str) -> String {
+    let maps = (0..10).map(|number| free(&format!("o{number}")));
+    let maps: Vec<String> = [free(first)].into_iter().chain(maps).collect();
+    maps.join("---\n")
+}
+
+#[test]
+fn objects_that_rke2_has_already_give_a_kind_no_time_to_be_served() {
+    let files = [
+        ("a.yaml", DEFINITION),
+        ("b.yaml", &many("new")),
+        ("c.yaml", WIDGET),
+    ];
+    let mut fresh = Node::new(&files);
+    fresh.tick();
+    assert_eq!(fresh.held(), [""; 0]);
+
+    let installed = || {
+        let mut node = Node::new(&[("b.yaml", &many("old")), ("z.yaml", &free("z"))]);
+        node.api();
+        node.applied("b.yaml");
+        node.applied("z.yaml");
+        node.tick();
+        for (path, text) in files {
+            node.files.insert(path.to_owned(), text.to_owned());
+        }
+        node
+    };
+    let mut running = installed();
+    running.scan();
+    // The reboot of a node with another image: RKE2's Addons are not known yet.
+    let mut booting = installed();
+    booting.restart();
+    for mut node in [running, booting] {
+        for _ in 0..2 {
+            node.tick();
+            assert_eq!(node.held(), ["c.yaml"]);
+        }
+    }
+}

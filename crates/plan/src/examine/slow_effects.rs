@@ -1,6 +1,6 @@
 //! What comes true only a while after RKE2 applied an object.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use windrow_model::manifest::{GroupKind, Node, Object, ObjectRef};
 
@@ -9,12 +9,26 @@ use crate::SlowEffect;
 /// Group and kind of a CustomResourceDefinition.
 const DEFINITION: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
 
+/// The number of objects that RKE2 writes for a file. RKE2 writes an object once, even if the file declares it again.
+pub(super) fn count_written<'o>(objects: impl Iterator<Item = &'o ObjectRef>) -> usize {
+    objects.collect::<HashSet<_>>().len()
+}
+
 /// The slow effects of all objects of a file, which are given with their names in the file's order.
 pub(super) fn file_effects<'o>(
     objects: impl Iterator<Item = (&'o ObjectRef, &'o [SlowEffect])> + Clone,
 ) -> Vec<SlowEffect> {
-    let after = written_after_definitions(objects.clone().map(|(id, _)| id));
-    let mut effects: Vec<SlowEffect> = objects.flat_map(|(_, effects)| effects).cloned().collect();
+    let mut effects: Vec<SlowEffect> = objects
+        .clone()
+        .flat_map(|(_, effects)| effects)
+        .cloned()
+        .collect();
+    if effects.is_empty() {
+        return effects;
+    }
+    let mut known = HashSet::new();
+    let distinct = objects.map(|(id, _)| id).filter(|id| known.insert(*id));
+    let after = written_after_definitions(distinct);
     for effect in &mut effects {
         if let SlowEffect::Defines { followed_by, .. } = effect {
             *followed_by = after;
@@ -48,11 +62,13 @@ pub(super) fn object_effects(
     match (id.group.as_str(), id.kind.as_str()) {
         DEFINITION => {
             let strategy = object.node.str_at(&["spec", "conversion", "strategy"]);
-            let defined = defines.map(|kind| SlowEffect::Defines {
-                kind: kind.clone(),
-                converts: strategy == Some("Webhook"),
-                followed_by: 0,
-            });
+            let defined = defines
+                .filter(|_| is_taken(object))
+                .map(|kind| SlowEffect::Defines {
+                    kind: kind.clone(),
+                    converts: strategy == Some("Webhook"),
+                    followed_by: 0,
+                });
             defined.into_iter().collect()
         }
         (
@@ -60,6 +76,14 @@ pub(super) fn object_effects(
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
         ) => {
             let groups = asked_groups(&object.node);
+            let asks = (!groups.is_empty()).then_some(SlowEffect::Asks { groups });
+            asks.into_iter().collect()
+        }
+        (
+            "admissionregistration.k8s.io",
+            "MutatingAdmissionPolicy" | "ValidatingAdmissionPolicy",
+        ) => {
+            let groups = groups_refused_without_parameters(&object.node);
             let asks = (!groups.is_empty()).then_some(SlowEffect::Asks { groups });
             asks.into_iter().collect()
         }
@@ -71,15 +95,45 @@ pub(super) fn object_effects(
     }
 }
 
+/// Do the version and the name of a definition allow kube-apiserver to accept it?
+fn is_taken(definition: &Object) -> bool {
+    let group = definition.node.str_at(&["spec", "group"]);
+    let plural = definition.node.str_at(&["spec", "names", "plural"]);
+    let name = plural.zip(group);
+    let is_named =
+        name.is_some_and(|(plural, group)| definition.id.name == [plural, ".", group].concat());
+    definition.version == "v1" && is_named
+}
+
 /// The groups that hooks which fail closed are asked about.
 fn asked_groups(configuration: &Node) -> Vec<String> {
-    let items = |node: &Node, key: &str| node.get(key).map_or(&[][..], Node::items).to_vec();
-    let hooks = items(configuration, "webhooks");
-    let closed = hooks
-        .iter()
-        .filter(|hook| hook.str_at(&["failurePolicy"]) != Some("Ignore"));
-    let rules = closed.flat_map(|hook| items(hook, "rules"));
-    let groups = rules.flat_map(|rule| items(&rule, "apiGroups"));
+    let hooks = configuration.get("webhooks").map_or(&[][..], Node::items);
+    let closed = hooks.iter().filter(|hook| fails_closed(hook));
+    groups_of(closed.filter_map(|hook| hook.get("rules")))
+}
+
+/// The groups whose objects an admission policy refuses until its parameters exist.
+fn groups_refused_without_parameters(policy: &Node) -> Vec<String> {
+    let Some(spec) = policy.get("spec") else {
+        return Vec::new();
+    };
+    if !fails_closed(spec) || spec.get("paramKind").is_none() {
+        return Vec::new();
+    }
+    let rules = spec.at(&["matchConstraints", "resourceRules"]);
+    groups_of(rules.into_iter())
+}
+
+fn fails_closed(hook: &Node) -> bool {
+    hook.str_at(&["failurePolicy"]) != Some("Ignore")
+}
+
+/// The groups that these lists of rules name.
+fn groups_of<'n>(rules: impl Iterator<Item = &'n Node>) -> Vec<String> {
+    let groups = rules
+        .flat_map(Node::items)
+        .filter_map(|rule| rule.get("apiGroups"))
+        .flat_map(Node::items);
     // Whatever is no text may be any group.
     let mut groups: Vec<String> = groups
         .map(|group| group.as_str().unwrap_or("*").to_owned())

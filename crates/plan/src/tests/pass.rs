@@ -167,6 +167,82 @@ fn what_may_refuse_for_a_while_holds() {
 }
 
 #[test]
+fn a_file_waits_if_what_it_relies_on_may_be_refused_for_a_while() {
+    // Gatekeeper's own configuration asks its webhook about namespaces alone.
+    let gatekeeper = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: g}\nwebhooks: [{name: g.example.com, clientConfig: {url: 'https://192.0.2.1/'}, rules: [{apiGroups: [''], apiVersions: ['*'], resources: [namespaces], operations: [CREATE]}]}]\n";
+    let space = namespace("t");
+    let web = DEPLOYMENT.replace("name: web}", "name: web, namespace: t}");
+    let with = |guard: &str| held(&[("a.yaml", guard), ("b.yaml", &space), ("c.yaml", &web)]);
+    assert_eq!(with(gatekeeper), ["c.yaml"]);
+    assert_eq!(with(&gatekeeper.replace("['']", "[batch]")), [""; 0]);
+    let behind = [
+        ("b.yaml", &*space),
+        ("c.yaml", &web),
+        ("d.yaml", gatekeeper),
+    ];
+    assert_eq!(held(&behind), [""; 0], "RKE2 applies the namespace first");
+
+    let asks = gatekeeper.replace("['']", "[apiextensions.k8s.io]");
+    let filler = filler(8);
+    let files = [
+        ("a.yaml", &*asks),
+        ("b.yaml", CRD),
+        ("c.yaml", &filler),
+        ("d.yaml", WIDGET),
+    ];
+    assert_eq!(held(&files), ["d.yaml"]);
+}
+
+#[test]
+fn an_admission_policy_whose_parameters_may_come_later_holds() {
+    let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\nspec: {paramKind: {apiVersion: v1, kind: ConfigMap}, matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [secrets]}]}, validations: [{expression: 'has(params.data)'}]}\n";
+    let (space, object) = (namespace("t"), secret("s", "t"));
+    let with = |policy: &str| {
+        held(&[
+            ("a.yaml", &space),
+            ("b.yaml", policy),
+            ("c.yaml", &object),
+            ("d.yaml", &config_map("parameters", "")),
+        ])
+    };
+    assert_eq!(with(policy), ["c.yaml"]);
+    let mutating = policy.replace("Validating", "Mutating");
+    assert_eq!(with(&mutating), ["c.yaml"]);
+    let open = policy.replace("spec: {", "spec: {failurePolicy: Ignore, ");
+    assert_eq!(with(&open), [""; 0]);
+    // It refuses for good, or never.
+    let without = policy.replace("paramKind: {apiVersion: v1, kind: ConfigMap}, ", "");
+    assert_eq!(with(&without), [""; 0]);
+}
+
+#[test]
+fn an_object_that_is_declared_again_gives_a_kind_no_time_to_be_served() {
+    let again = config_map("same", "") + &format!("---\n{}", config_map("same", "")).repeat(7);
+    let files = [("a.yaml", CRD), ("b.yaml", &*again), ("c.yaml", WIDGET)];
+    assert_eq!(held(&files), ["c.yaml"]);
+    let behind = format!("{CRD}---\n{again}");
+    assert_eq!(held(&[("a.yaml", &behind), ("c.yaml", WIDGET)]), ["c.yaml"]);
+}
+
+#[test]
+fn a_definition_that_no_kube_apiserver_takes_brings_nothing_in_the_same_pass() {
+    let filler = filler(8);
+    let with = |definition: &str| {
+        held(&[
+            ("a.yaml", definition),
+            ("b.yaml", &filler),
+            ("c.yaml", WIDGET),
+        ])
+    };
+    assert_eq!(with(CRD), [""; 0]);
+    let removed = CRD.replace("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1");
+    assert_eq!(with(&removed), ["c.yaml"]);
+    let misnamed = CRD.replace("name: widgets.", "name: others.");
+    assert_ne!(misnamed, CRD);
+    assert_eq!(with(&misnamed), ["c.yaml"]);
+}
+
+#[test]
 fn what_a_person_or_a_rule_asks_for_is_waited_for() {
     let asks = depends_on("b", "/Namespace/t (exists)");
     assert_eq!(
