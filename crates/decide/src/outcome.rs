@@ -31,6 +31,8 @@ use crate::settings::Staging;
 
 /// RKE2 looks at the directories of the manifests one after the other. That takes milliseconds, and longer only where it stands still.
 const LONGEST_LOOK: SignedDuration = SignedDuration::from_secs(10);
+/// RKE2 tries a failed file again after 15 s. A later failure is not the first one, which may be due to a restart of kube-apiserver.
+const SECOND_TRY: SignedDuration = SignedDuration::from_secs(20);
 
 /// RKE2 has a file in hand for so long at most after it looked for markers: it applies the files before it first.
 const LONGEST_PASS: SignedDuration = SignedDuration::from_mins(5);
@@ -145,6 +147,7 @@ impl DecisionContext<'_> {
                     waited: known.is_some(),
                     began,
                     relied: is_shown && known.is_some_and(relies_on_pass),
+                    failed_again: known.is_some_and(|entry| self.has_failed_again(file, entry)),
                 };
                 let outcome = self.decide_by_needs(id, pass, &wait);
                 match outcome {
@@ -185,6 +188,14 @@ impl DecisionContext<'_> {
                 !entries.any(|entry| matches!(entry.state, FileStage::Applied { .. }))
             }
         }
+    }
+
+    /// Did RKE2 fail to apply this content more than once?
+    fn has_failed_again(&self, file: &PlanFile, entry: &LedgerEntry) -> bool {
+        let up = self.observation.api.first_reachable;
+        let began = up.map_or(entry.first_seen, |up| up.max(entry.first_seen));
+        let failure = self.observation.failures.get(&file.addon);
+        failure.is_some_and(|failure| failure.at.duration_since(began) > SECOND_TRY)
     }
 
     /// Was this content let through a moment ago, in an earlier decision? Its marker may have gone then.
@@ -464,6 +475,8 @@ pub(super) struct Wait {
     pub(super) began: Timestamp,
     /// Was it released because of what RKE2 applies before it in the same pass?
     pub(super) relied: bool,
+    /// Did RKE2 fail to apply it more than once? Then the file waits until what it needs exists.
+    pub(super) failed_again: bool,
 }
 
 /// Can RKE2 apply every object of the file?

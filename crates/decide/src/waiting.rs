@@ -49,8 +49,9 @@ struct UnmetNeeds<'a> {
     release_at: Option<Timestamp>,
     /// When the first one that keeps the file is overdue.
     overdue: Option<Timestamp>,
-    /// Has one of them yielded?
+    /// Has one of them yielded, and was it required?
     yielded: bool,
+    required_yielded: bool,
     /// Does one of them come in the same pass?
     in_pass: bool,
 }
@@ -102,14 +103,19 @@ impl DecisionContext<'_> {
         pass: &NextPass<'_>,
         wait: &Wait,
     ) -> FileOutcome {
-        let comes = |requirement: &Requirement| self.comes_in(pass, id, requirement, wait.relied);
+        let comes = |requirement: &Requirement| {
+            (requirement.may_come_first || !wait.failed_again)
+                && self.comes_in(pass, id, requirement, wait.relied)
+        };
         let unmet = self.unmet_needs(&self.plan.files[id], wait.began, &comes);
         let Some(first) = unmet.first else {
-            let cause = match (unmet.yielded, unmet.in_pass, wait.waited) {
-                (true, ..) => Cause::Yielded,
-                (false, true, _) => Cause::SamePass,
-                (false, false, true) => Cause::Met,
-                (false, false, false) => Cause::Free,
+            let cause = match () {
+                () if unmet.required_yielded => Cause::Yielded,
+                // Even if advice has yielded, the decision stays open while the file relies on another file.
+                () if unmet.in_pass => Cause::SamePass,
+                () if unmet.yielded => Cause::Yielded,
+                () if wait.waited => Cause::Met,
+                () => Cause::Free,
             };
             return FileOutcome::Release(cause);
         };
@@ -173,7 +179,10 @@ impl DecisionContext<'_> {
                 last = Some((wait, deadline));
                 let is_past = deadline.is_some_and(|deadline| deadline <= self.now);
                 match patience.then {
-                    OnDeadline::Release if is_past => unmet.yielded = true,
+                    OnDeadline::Release if is_past => {
+                        unmet.yielded = true;
+                        unmet.required_yielded |= requirement.tier == Tier::Required;
+                    }
                     then => unmet.add(requirement, (document, position), then, deadline),
                 }
             }

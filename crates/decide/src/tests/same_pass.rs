@@ -367,6 +367,73 @@ fn a_file_that_comes_when_the_one_that_it_names_was_applied_waits_until_that_is_
     assert_eq!(node.held(), [""; 0]);
 }
 
+#[test]
+fn a_file_that_failed_again_with_what_it_relied_on_waits_for_what_it_lacks() {
+    let mut node = pair();
+    node.tick();
+    node.api();
+    node.fails(
+        "b.yaml",
+        "dial tcp 127.0.0.1:6443: connect: connection refused",
+    );
+    node.tick();
+    assert_eq!(node.held(), [""; 0], "the next pass may apply both");
+    node.later(1);
+    node.fails("b.yaml", "namespaces \"t\" not found");
+    for _ in 0..2 {
+        node.tick();
+        assert_eq!(node.held(), ["b.yaml"]);
+    }
+    node.exists(space_id());
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    // Other content was never tried.
+    node.files.insert("b.yaml".to_owned(), object("p", "t"));
+    node.observe(ClusterEvent::Object(space_id(), ObjectSeen::Absent));
+    node.later(1);
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    assert_eq!(state_of(&node, "b.yaml"), RELIES);
+}
+
+#[test]
+fn a_file_that_failed_again_is_not_held_for_what_a_field_merely_names() {
+    let mut node = Node::new(&[("a.yaml", DEPLOYMENT), ("b.yaml", &free("o"))]);
+    node.tick();
+    node.api();
+    node.later(1);
+    node.fails("a.yaml", "etcdserver: request timed out");
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn a_deadline_that_is_over_does_not_keep_a_file_that_relies_on_another_from_being_held_again() {
+    let advised = object("o", "t").replace(
+        "namespace: t",
+        "namespace: t, annotations: {windrow.dev/depends-on: '/namespaces/default/Secret/never (advisory)'}",
+    );
+    let first = format!(
+        "{}---\n{}",
+        space("t"),
+        waits_for("w", "/Namespace/u (exists)")
+    );
+    let mut node = Node::new(&[("a.yaml", &first), ("b.yaml", &advised)]);
+    node.api();
+    node.tick();
+    node.later(5);
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml", "b.yaml"]);
+    node.exists(ObjectRef::cluster("", "Namespace", "u"));
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    node.markers.insert(marker_of("a.yaml"), None);
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+}
+
 const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec: {group: example.com, names: {kind: Widget, plural: widgets}, scope: Namespaced}\n";
 
 fn many(first: &str) -> String {

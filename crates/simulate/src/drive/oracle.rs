@@ -221,7 +221,12 @@ impl Oracle {
             .requirements()
             .filter(|one| truth.lacks(one, server.view()));
         let knows = server.is_current && server.is_up;
-        if knows && lacks.all(is_under_way) {
+        // After a failure, Windrow may wait for what the file needs.
+        let seen = self
+            .first_seen
+            .get(&(mark.file.clone(), mark.digest.clone()));
+        let has_failed = seen.is_some_and(|seen| truth.failed_at(&mark.file) >= Some(*seen));
+        if knows && !has_failed && lacks.all(is_under_way) {
             let file = &file.path;
             self.untrue
                 .insert(format!("{file} is held again: RKE2 is on its way to it"));
