@@ -116,22 +116,84 @@ async fn a_custom_resource_waits_for_its_definition_and_is_applied_without_one_f
     })
     .await;
     assert!(!manifests.join("daemon-10-custom.yaml.skip").exists());
+    assert_eq!(
+        failures(cluster, &["daemon-10", "daemon-20"]).await,
+        [""; 0]
+    );
+}
+
+/// What RKE2 said of its failures with files whose names begin so.
+async fn failures(cluster: &cluster::Cluster, names: &[&str]) -> Vec<String> {
     let events: Api<Event> = Api::namespaced(cluster.client(Who::Admin).await, "kube-system");
-    let failures: Vec<String> =
-        events
-            .list(&ListParams::default().fields("type=Warning"))
-            .await
-            .unwrap()
-            .items
-            .into_iter()
-            .filter(|event| {
-                event.involved_object.name.as_deref().is_some_and(|name| {
-                    name.starts_with("daemon-10") || name.starts_with("daemon-20")
-                })
-            })
-            .filter_map(|event| event.message)
-            .collect();
-    assert_eq!(failures, [""; 0]);
+    let warnings = ListParams::default().fields("type=Warning");
+    let events = events.list(&warnings).await.unwrap().items.into_iter();
+    let is_about = |event: &Event| {
+        let name = event.involved_object.name.as_deref();
+        name.is_some_and(|name| names.iter().any(|begin| name.starts_with(begin)))
+    };
+    let events = events.filter(is_about);
+    events.filter_map(|event| event.message).collect()
+}
+
+/// As Gatekeeper's own: it fails closed, and is asked about namespaces alone; here about those with a label.
+const GUARD: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: guard}
+webhooks:
+- name: guard.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  clientConfig: {url: 'https://127.0.0.1:9/'}
+  objectSelector: {matchLabels: {guarded: 'yes'}}
+  rules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}]
+";
+const GUARDED: &str = "apiVersion: v1
+kind: Namespace
+metadata: {name: guarded, labels: {guarded: 'yes'}}
+";
+const INSIDE: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: inside, namespace: guarded}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: inside}}
+  template:
+    metadata: {labels: {app: inside}}
+    spec: {containers: [{name: inside, image: inside.invalid/inside}]}
+";
+
+#[tokio::test]
+async fn a_file_does_not_fail_because_a_webhook_refuses_its_namespace() {
+    let Some(cluster) = cluster::shared(&CLUSTER).await else {
+        return;
+    };
+    let _logs = cluster.logs_on_failure();
+    let root = cluster.dir().join("daemon-guard");
+    let manifests = Node::manifests(&root);
+    fs::create_dir_all(&manifests).unwrap();
+    fs::write(manifests.join("guard-10.yaml"), GUARD).unwrap();
+    fs::write(manifests.join("guard-20.yaml"), GUARDED).unwrap();
+    fs::write(manifests.join("guard-30.yaml"), INSIDE).unwrap();
+    let node = Node::start(&root, &cluster.kubeconfig(Who::Admin));
+    eventually("the marker", DEADLINE, async || {
+        manifests.join("guard-30.yaml.skip").exists().then_some(())
+    })
+    .await;
+    let Some(_rke2) = cluster.deploy(&manifests) else {
+        return;
+    };
+    eventually("the namespace refused", DEADLINE, async || {
+        node.lists("failed", "guard-20.yaml").then_some(())
+    })
+    .await;
+    let open = GUARD.replace("Policy: Fail", "Policy: Ignore");
+    fs::write(manifests.join("guard-10.yaml"), open).unwrap();
+    eventually("the object applied", DEADLINE, async || {
+        node.lists("applied", "guard-30.yaml").then_some(())
+    })
+    .await;
+    assert_eq!(failures(cluster, &["guard-30"]).await, [""; 0]);
 }
 
 /// A password that its definition refuses, and words that it takes for a number.
