@@ -344,6 +344,8 @@ impl DecisionContext<'_> {
             Some(Some(entry)) => match entry.state {
                 FileStage::Held { code, .. } if on_purpose(code) => (began, short),
                 FileStage::Held { .. } => (began, short.max(self.staging.overdue_after)),
+                // Without an answer from kube-apiserver the blind deadline counts, once and not again for each file before this one.
+                _ if self.observation.api.first_reachable.is_none() => (began, short),
                 FileStage::Released { .. } | FileStage::Applied { .. } => {
                     (began.max(entry.since), short)
                 }

@@ -110,6 +110,23 @@ fn a_file_of_which_nothing_could_be_applied_is_released_too_if_nobody_knows_that
 }
 
 #[test]
+fn advice_on_a_file_that_the_blind_deadline_released_adds_no_second_one() {
+    let mut node = Node::new(&[("w.yaml", WIDGET)]);
+    node.tick();
+    node.later(10);
+    let advised = waits_for("a", "example.com/namespaces/default/Widget/w (advisory)");
+    node.files.insert("a.yaml".to_owned(), advised);
+    node.scan();
+    node.tick();
+    node.later(20);
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    node.later(10);
+    node.tick();
+    assert_eq!(node.held(), [""; 0], "half an hour after it came");
+}
+
+#[test]
 fn what_is_not_known_any_more_releases_after_the_blind_deadline_and_not_at_once() {
     let mut node = Node::new(&[("w.yaml", WIDGET)]);
     node.api();
