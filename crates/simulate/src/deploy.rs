@@ -14,6 +14,7 @@
 //! Until one pass was clean every file is applied in every pass (`force`); from then on only a file
 //! whose modification time changed is read, and only one whose checksum differs is applied.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub struct DeployController {
     /// Cluster and directory at the beginning of the last whole pass, when that pass changed
     /// neither: the next one will change nothing either.
     idle: Option<(u64, u64)>,
+    /// How many passes it began.
+    passes: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -127,7 +130,10 @@ impl DeployController {
                 return NextTask::After(delay);
             }
             None => match begin(cluster, files, self.looking.take()) {
-                Ok(pass) => pass,
+                Ok(pass) => {
+                    self.passes += 1;
+                    pass
+                }
                 Err(why) => {
                     self.idle = Some((cluster.revision(), files.generation()));
                     cluster.record(HappeningKind::PassAborted { why });
@@ -169,6 +175,17 @@ impl DeployController {
     /// The entries of the directory itself that the look under way has found.
     pub(super) fn looking(&self) -> Option<&SimulatedDirectory> {
         self.looking.as_ref()
+    }
+
+    /// How many passes it began.
+    pub(super) fn passes(&self) -> u64 {
+        self.passes
+    }
+
+    /// The files that the pass under way takes up, or has taken up.
+    pub(super) fn shown(&self) -> impl Iterator<Item = &ManifestPath> {
+        let shown = self.pass.iter().flat_map(|pass| &pass.walk.shown);
+        shown.map(|(path, _)| path)
     }
 
     /// Begins a look at the directory that takes long, now and then.
@@ -275,6 +292,7 @@ impl DeployController {
                 kinds: Arc::default(),
                 revision,
                 by: self.server,
+                appliers: BTreeSet::new(),
             },
         );
     }
@@ -298,6 +316,10 @@ impl DeployController {
         if is_other && addon.by != self.server && !addon.seen.checksum.is_empty() {
             *cluster.taken.entry(name.clone()).or_default() += 1;
         }
+        if is_other {
+            addon.appliers.clear();
+        }
+        addon.appliers.insert(self.server);
         if is_other || !is_full(&addon.seen.source, path) || addon.kinds != reading.kinds {
             *addon = AddonRecord {
                 seen: Addon {
@@ -307,6 +329,7 @@ impl DeployController {
                 kinds: Arc::clone(&reading.kinds),
                 revision: revision + 1,
                 by: self.server,
+                appliers: std::mem::take(&mut addon.appliers),
             };
             cluster.touch_addon();
         }

@@ -7,9 +7,14 @@ mod acting;
 mod alone;
 mod daemon;
 mod disaster;
+mod failsafe;
+mod looks;
+mod membership;
 mod oracle;
 mod person;
+mod present;
 mod probing;
+mod reads;
 #[cfg(test)]
 mod tests;
 mod truth;
@@ -21,10 +26,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windrow_decide::flight::FlightLine;
-use windrow_decide::{Decision, Ledger, Observation};
+use windrow_decide::settings::Settings;
+use windrow_decide::{ClusterEvent, Decision, Ledger, Observation, StagingState};
+use windrow_plan::rules::RuleSet;
 
 use super::chance::Chance;
 use super::charts;
+use super::cluster::Snapshot;
 use super::faults::{Dice, Faults};
 use super::files::SimulatedDirectory;
 use super::log::HappeningKind;
@@ -36,7 +44,7 @@ use super::tape::Tape;
 use super::watch::Watch;
 use alone::{ended, run_alone};
 pub use alone::{without_windrow, without_windrow_but_faults};
-use daemon::{SimulatedDaemon, earliest};
+use daemon::{RETRY, SimulatedDaemon, earliest};
 use probing::Probing;
 
 /// No bootstrap takes longer; one that does is reported as still under way.
@@ -98,7 +106,7 @@ pub fn recorded(
     seed: u64,
 ) -> (Run, Vec<FlightLine>) {
     let known = PreparedSetup::read(setup);
-    let mut drive = Drive::new(setup, &known, *faults, seed);
+    let mut drive = Drive::new(setup, &known, faults.recorded(), seed);
     let mut tape = Tape::new(packs);
     tape.begin(setup, setup.scenario.start);
     drive.daemons[0].tape = Some(tape);
@@ -156,8 +164,12 @@ struct Drive<'a> {
     known: &'a PreparedSetup,
     faults: Faults,
     dice: Dice,
+    /// For the faults that came later: what the others draw stays as it was.
+    more: Dice,
     seed: u64,
     node: SimulatedNode,
+    /// The last snapshot of etcd.
+    snapshot: Option<Snapshot>,
     disks: Vec<SimulatedDirectory>,
     changes: DueChanges,
     daemons: Vec<SimulatedDaemon>,
@@ -177,13 +189,19 @@ impl<'a> Drive<'a> {
         if let Some(first) = first {
             first.probing = Some(Probing::new(setup.platform(), seed, start));
         }
+        let mut more = Dice::new(Chance::new(seed).branch(5));
+        for daemon in &mut daemons {
+            daemon.begin_with(&faults, &mut more, start);
+        }
         Self {
             setup,
             known,
             faults,
             dice: Dice::new(Chance::new(seed).branch(2)),
+            more,
             seed,
             node: fleet(setup, &faults, seed),
+            snapshot: None,
             disks: known.disks.clone(),
             changes: DueChanges::new(setup, &mut Chance::new(seed).branch(3)),
             daemons,
@@ -201,6 +219,7 @@ impl<'a> Drive<'a> {
         let mut now = self.setup.scenario.start;
         let end = now + LIMIT;
         let calm = now + self.faults.until;
+        self.record_skews();
         self.turns(now);
         let mut at_end = true;
         loop {
@@ -221,7 +240,12 @@ impl<'a> Drive<'a> {
             self.node.advance(now, &self.disks[..]);
             self.signals(now);
             self.changes.make(now, &mut self.disks, &mut self.node);
+            for who in 0..self.daemons.len() {
+                self.judge_look(who, now);
+                self.write_identity(who, now);
+            }
             if now < calm {
+                self.take_snapshot();
                 for who in 0..self.daemons.len() {
                     self.disaster(who, now);
                 }
@@ -235,7 +259,11 @@ impl<'a> Drive<'a> {
                 }
             }
             self.turns(now);
-            let is_there = |daemon: &SimulatedDaemon| daemon.relist.or(daemon.away).is_none();
+            let is_there = |daemon: &SimulatedDaemon| {
+                daemon.relist.or(daemon.away).is_none()
+                    && daemon.is_told()
+                    && daemon.membership.next_at().is_none()
+            };
             let is_over = now >= calm
                 && self.changes.next_at().is_none()
                 && self.daemons.iter().all(is_there);
@@ -306,6 +334,9 @@ impl<'a> Drive<'a> {
             daemon.relist = None;
             daemon.heard = None;
         }
+        daemon.hear_again(now);
+        self.read_ledger_again(who, now);
+        let daemon = &mut self.daemons[who];
         let mut again = daemon.wake.is_some_and(|wake| wake <= now);
         // Decisions change what is watched, and what is watched changes decisions: repeat.
         let mut rounds = 0;
@@ -342,16 +373,23 @@ impl<'a> Drive<'a> {
 
     fn scan(&mut self, who: usize, now: Timestamp) -> bool {
         let (daemon, disk) = (&mut self.daemons[who], &self.disks[who]);
-        if daemon.seen == Some(disk.generation()) {
+        let is_due = daemon.reads.is_due(now);
+        if daemon.seen == Some(disk.generation()) && !is_due {
             return false;
         }
         let at = daemon.wall(now);
         if let Some(tape) = &mut daemon.tape {
             tape.scanned(disk, self.setup, at);
         }
-        daemon.state.take_directory(disk.look(daemon.seen));
-        daemon.refresh_interests();
+        let look = daemon.look(disk, now);
+        let Some(directory) = look else {
+            return false;
+        };
+        daemon.state.take_directory(directory);
         daemon.seen = Some(disk.generation());
+        daemon.true_plan = daemon.plan_of(disk, &self.known.states[who]);
+        daemon.refresh_interests();
+        self.tell_identity(who, now);
         true
     }
 
@@ -364,6 +402,17 @@ impl<'a> Drive<'a> {
         }
         daemon.heard = asks;
         let cluster = self.node.cluster();
+        if daemon.is_deaf(cluster.is_up_on(who), now) {
+            let at = daemon.wall(now);
+            let events = daemon
+                .watch
+                .hears_nothing(&interests, daemon.mute.is_some());
+            let news = !events.is_empty();
+            for event in events {
+                daemon.state.take_event(event, at);
+            }
+            return news;
+        }
         let mut events = match cluster.is_up_on(who) && self.dice.throw(self.faults.refused) {
             true => {
                 let why = self.dice.refusal();
@@ -371,7 +420,7 @@ impl<'a> Drive<'a> {
                 daemon.watch.refused(&interests, why)
             }
             false => {
-                if !daemon.watch.is_following() {
+                if !daemon.watch.is_following(&interests) {
                     daemon.listed = now;
                 }
                 daemon.watch.poll(cluster, &interests)
@@ -389,9 +438,12 @@ impl<'a> Drive<'a> {
             daemon.listen_again(now);
             self.record_fault(who, "a watch ends within a batch");
         }
-        let daemon = &mut self.daemons[who];
         self.dice.disturb(&mut events, &self.faults);
         let news = !events.is_empty();
+        if events.contains(&ClusterEvent::ApiReachable) {
+            self.tell_identity(who, now);
+        }
+        let daemon = &mut self.daemons[who];
         let wall = daemon.wall(now);
         for event in events {
             daemon.state.take_event(event, wall);
@@ -449,13 +501,42 @@ impl<'a> Drive<'a> {
         !done.is_empty()
     }
 
+    fn configuration(&self, who: usize) -> (Arc<Settings>, Arc<RuleSet>) {
+        let join = who
+            .checked_sub(1)
+            .and_then(|join| self.setup.joins.get(join));
+        let (settings, rules) = match join {
+            Some(join) => (&join.settings, &join.rules),
+            None => (&self.setup.settings, &self.setup.rules),
+        };
+        (Arc::clone(settings), Arc::clone(rules))
+    }
+
     /// A new process of Windrow begins. It knows only what is on the disk.
     fn restart_daemon(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         let at = daemon.wall(now);
         daemon.oracle.restart(now);
-        // Reading a file again gives the same.
-        daemon.state = daemon.state.restarted(Arc::clone(&daemon.saved), at);
+        let is_unread = self.more.throw(self.faults.ledger_unread);
+        if is_unread {
+            self.record_fault(who, "the ledger cannot be read at first");
+        }
+        let (settings, rules) = self.configuration(who);
+        let daemon = &mut self.daemons[who];
+        daemon.ledger_unread = is_unread.then(|| now + RETRY);
+        let saved = match is_unread {
+            true => Arc::default(),
+            false => Arc::clone(&daemon.saved),
+        };
+        daemon.state = if daemon.reads.fail(now) {
+            StagingState::new(settings, rules, Some(self.setup.platform()), saved, at)
+        } else {
+            // Reading a file again gives the same.
+            daemon.state.restarted(saved, at)
+        };
+        daemon.reads.restart();
+        // It connects at once.
+        daemon.deaf = None;
         if let Some(tape) = &mut daemon.tape {
             tape.begin(self.setup, at);
         }

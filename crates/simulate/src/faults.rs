@@ -53,6 +53,22 @@ pub struct Faults {
     pub unanswered: u64,
     /// A person holds a file, or lets go the one that is held so.
     pub by_hand: u64,
+    /// A server's part in etcd is removed: its cluster begins anew, or goes back to a snapshot, where it is the only server and RKE2 alone.
+    pub replaced: u64,
+    /// The same, and the server joins its own cluster again.
+    pub rejoins: u64,
+    /// Reads of the directory fail for a while, and the daemon reads then.
+    pub unread: u64,
+    /// The ledger cannot be read at a start (once in this many starts).
+    pub ledger_unread: u64,
+    /// The fail-safe lifts what it may while Windrow cannot run.
+    pub failsafe: u64,
+    /// A file whose release would do harm is gone for some minutes, while its marker stays.
+    pub gone: u64,
+    /// A daemon's clock is ahead from the start (once in this many daemons).
+    pub ahead: u64,
+    /// From the start or from some time on, a daemon has no answer from kube-apiserver (once in this many daemons).
+    pub mute: u64,
 }
 
 impl Faults {
@@ -79,9 +95,17 @@ impl Faults {
         rke2: 0,
         unanswered: 0,
         by_hand: 0,
+        replaced: 0,
+        rejoins: 0,
+        unread: 0,
+        ledger_unread: 0,
+        failsafe: 0,
+        gone: 0,
+        ahead: 0,
+        mute: 0,
     };
 
-    /// Everything goes wrong now and then.
+    /// Everything goes wrong now and then, but for what has its own bootstraps below.
     pub const ALL: Self = Self {
         until: Duration::from_secs(30 * 60),
         crash: 6,
@@ -104,6 +128,47 @@ impl Faults {
         rke2: 200,
         unanswered: 0,
         by_hand: 60,
+        ..Self::NONE
+    };
+
+    /// Another cluster comes under the running daemon, or the server joins its own again.
+    pub const CLUSTERS: Self = Self {
+        until: Self::ALL.until,
+        crash: 6,
+        replaced: 60,
+        rejoins: 60,
+        ..Self::NONE
+    };
+
+    /// What lies on the disk cannot be read now and then.
+    pub const READS: Self = Self {
+        until: Self::ALL.until,
+        crash: 6,
+        unread: 20,
+        ledger_unread: 3,
+        ..Self::NONE
+    };
+
+    /// Windrow cannot run now and then, and the fail-safe does.
+    pub const FAILSAFE: Self = Self {
+        until: Self::ALL.until,
+        failsafe: 60,
+        ..Self::NONE
+    };
+
+    /// The clock is set while files are gone for a moment, or is ahead from the start.
+    pub const CLOCKS: Self = Self {
+        until: Self::ALL.until,
+        clock: 25,
+        gone: 60,
+        ahead: 2,
+        ..Self::NONE
+    };
+
+    /// kube-apiserver never answers Windrow, or no more from some time on. RKE2 reaches it.
+    pub const MUTE: Self = Self {
+        mute: 1,
+        ..Self::NONE
     };
 
     /// The same on a node that is probed.
@@ -114,6 +179,20 @@ impl Faults {
 }
 
 impl Faults {
+    /// Those that a flight can have: the others happen to what it does not record.
+    pub(super) fn recorded(&self) -> Self {
+        Self {
+            replaced: 0,
+            rejoins: 0,
+            unread: 0,
+            ledger_unread: 0,
+            failsafe: 0,
+            ahead: 0,
+            mute: 0,
+            ..*self
+        }
+    }
+
     /// Those of the cluster's own, which RKE2 meets without Windrow too.
     pub(super) fn slow_definitions(&self) -> Option<SlowDefinitions> {
         (self.slow_definitions > 0).then_some(SlowDefinitions {

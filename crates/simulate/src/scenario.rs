@@ -195,6 +195,8 @@ pub struct Arrival {
     pub after: Duration,
     /// Kinds; true for namespaced ones.
     pub kinds: Vec<(GroupKind, bool)>,
+    /// Kinds that are served in another version from now on, or in another scope; true for namespaced ones.
+    pub moved: Vec<(GroupKind, bool)>,
     /// Objects, as JSON.
     pub objects: Vec<(ObjectRef, serde_json::Value)>,
     /// Objects that go.

@@ -20,6 +20,8 @@ pub struct Watch {
     progress: WatchProgress,
     /// What is served; true for namespaced kinds.
     kinds: BTreeMap<GroupKind, Option<bool>>,
+    /// How often a kind had got another version or scope when it was first found to be served.
+    found: BTreeMap<GroupKind, u32>,
     /// The revision that was reported last, and in which detail.
     objects: BTreeMap<ObjectRef, (Option<u64>, Detail)>,
     /// The Addons were listed.
@@ -91,10 +93,12 @@ impl Watch {
             self.objects
                 .retain(|id, _| interests.objects.contains_key(id));
         }
-        if !same || before.kinds != now.kinds {
+        let moved = before.kinds != now.kinds;
+        if !same || moved {
+            self.find_kinds(cluster, interests);
             self.report_kinds(cluster, interests, events);
         }
-        let mut ids: Vec<&ObjectRef> = match same {
+        let mut ids: Vec<&ObjectRef> = match same && !moved {
             true => cluster.changed_since(before.objects).collect(),
             false => interests.objects.keys().collect(),
         };
@@ -117,9 +121,32 @@ impl Watch {
         }
     }
 
+    /// kube-apiserver does not answer, or refuses the credential: nothing is known any more.
+    pub fn hears_nothing(&mut self, interests: &Interests, refused: bool) -> Vec<ClusterEvent> {
+        if self.reachable == Some(false) {
+            return Vec::new();
+        }
+        let was_reachable = self.reachable == Some(true);
+        let why = "no answer within 10 s";
+        let mut events = Vec::new();
+        if refused {
+            let why = why.to_owned();
+            events.push(ClusterEvent::CredentialRefused { why });
+            if was_reachable {
+                events.extend(self.refused(interests, "401 Unauthorized"));
+            }
+        } else {
+            let why = why.to_owned();
+            events.push(ClusterEvent::ApiUnreachable { why });
+        }
+        self.cut();
+        self.reachable = Some(false);
+        events
+    }
+
     /// Was all of it listed, and has kube-apiserver answered since, so that what happens is reported when it does?
-    pub fn is_following(&self) -> bool {
-        self.listed && self.reachable == Some(true)
+    pub fn is_following(&self, interests: &Interests) -> bool {
+        self.listed && self.reachable == Some(true) && self.asked.renewed == interests.renewed
     }
 
     /// The watch is cut: the next call lists and reports everything again.
@@ -142,6 +169,29 @@ impl Watch {
         kinds.chain(objects).collect()
     }
 
+    /// The program keeps the version and the scope with which it found a kind.
+    fn find_kinds(&mut self, cluster: &SimulatedCluster, interests: &Interests) {
+        let of_objects = interests.objects.keys().map(ObjectRef::group_kind);
+        for kind in interests.kinds.iter().cloned().chain(of_objects) {
+            if cluster.serves(&kind).is_some() {
+                let moves = cluster.moves_of(&kind);
+                self.found.entry(kind).or_insert(moves);
+            }
+        }
+        // Where an object is watched under a version or scope that is gone, the kind is asked for again.
+        for kind in interests.objects.keys().map(ObjectRef::group_kind) {
+            if cluster.serves(&kind).is_some() {
+                let moves = cluster.moves_of(&kind);
+                self.found.insert(kind, moves);
+            }
+        }
+    }
+
+    fn has_moved(&self, cluster: &SimulatedCluster, kind: &GroupKind) -> bool {
+        let found = self.found.get(kind);
+        found.is_some_and(|found| *found != cluster.moves_of(kind))
+    }
+
     fn report_kinds(
         &mut self,
         cluster: &SimulatedCluster,
@@ -150,7 +200,7 @@ impl Watch {
     ) {
         for kind in &interests.kinds {
             let served = cluster.serves(kind);
-            if self.kinds.get(kind) == Some(&served) {
+            if self.kinds.get(kind) == Some(&served) || self.has_moved(cluster, kind) {
                 continue;
             }
             self.kinds.insert(kind.clone(), served);
@@ -169,12 +219,16 @@ impl Watch {
         detail: Detail,
         events: &mut Vec<ClusterEvent>,
     ) {
-        let revision = cluster.stored(id).map(|stored| stored.revision);
+        let stored = cluster
+            .stored(id)
+            .filter(|_| !self.has_moved(cluster, &id.group_kind()));
+        let revision = stored.map(|stored| stored.revision);
         let known = self.objects.insert(id.clone(), (revision, detail));
         if known == Some((revision, detail)) {
             return;
         }
-        let seen = match cluster.shown(id, detail) {
+        let shown = cluster.shown(id, detail).filter(|_| revision.is_some());
+        let seen = match shown {
             Some(object) => ObjectSeen::Present(object),
             None => ObjectSeen::Absent,
         };
@@ -295,6 +349,7 @@ mod tests {
                 kinds: Arc::default(),
                 revision,
                 by: 0,
+                appliers: std::collections::BTreeSet::new(),
             };
             cluster.addons.insert(name.into(), record);
         };

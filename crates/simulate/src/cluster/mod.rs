@@ -3,6 +3,7 @@
 
 mod admission;
 mod apply;
+mod datastore;
 mod objects;
 mod stored;
 
@@ -26,6 +27,7 @@ use super::pods;
 use super::scenario::{MadeElsewhere, MayBring, SlowDefinitions, Supply, WebhookGate};
 use super::timer::{ControllerStage, Timer};
 use super::times::{self, Range};
+pub(super) use datastore::Snapshot;
 pub(super) use stored::Stored;
 
 /// The API server, and the clock that everything on the simulated node shares.
@@ -65,6 +67,8 @@ pub struct SimulatedCluster {
     pub(super) last_moved: Option<Timestamp>,
     /// Kinds that are served beside the built-in ones; true for namespaced ones.
     served: BTreeMap<GroupKind, bool>,
+    /// How often each of them got another version or scope.
+    moves: BTreeMap<GroupKind, u32>,
     objects: BTreeMap<ObjectRef, Stored>,
     /// Does the platform give Services of type LoadBalancer their addresses?
     pub(super) addresses: bool,
@@ -107,6 +111,8 @@ pub(super) struct AddonRecord {
     pub(super) revision: u64,
     /// The server that applied it last.
     pub(super) by: usize,
+    /// The servers that have applied its present checksum.
+    pub(super) appliers: BTreeSet<usize>,
 }
 
 impl SimulatedCluster {
@@ -137,6 +143,7 @@ impl SimulatedCluster {
             establishing: now,
             last_moved: None,
             served: BTreeMap::new(),
+            moves: BTreeMap::new(),
             objects: BTreeMap::new(),
             addresses: false,
             cannot_run: Arc::default(),
@@ -291,6 +298,22 @@ impl SimulatedCluster {
         if self.serve(kind.clone(), namespaced) {
             self.record(HappeningKind::Served { kind });
         }
+    }
+
+    /// A kind is served in another version only, or its definition is made again with another scope. Its objects go with its definition.
+    pub(super) fn move_kind(&mut self, kind: GroupKind, namespaced: bool) {
+        if self.served.get(&kind) == Some(&!namespaced) {
+            self.delete_all(|object| object.group_kind() == kind);
+        }
+        *self.moves.entry(kind.clone()).or_default() += 1;
+        self.served.insert(kind.clone(), namespaced);
+        self.served_at = self.touch();
+        self.record(HappeningKind::Served { kind });
+    }
+
+    /// How often a kind got another version or scope.
+    pub(super) fn moves_of(&self, kind: &GroupKind) -> u32 {
+        self.moves.get(kind).copied().unwrap_or_default()
     }
 
     /// A CustomResourceDefinition is Established; discovery follows a little later.

@@ -174,7 +174,7 @@ impl SimulatedCluster {
     }
 
     /// Deletes objects that go with something else.
-    fn delete_all(&mut self, goes: impl Fn(&ObjectRef) -> bool) {
+    pub(super) fn delete_all(&mut self, goes: impl Fn(&ObjectRef) -> bool) {
         let gone: Vec<ObjectRef> = self.objects.keys().filter(|id| goes(id)).cloned().collect();
         for id in gone {
             self.objects.remove(&id);

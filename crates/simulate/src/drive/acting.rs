@@ -39,12 +39,17 @@ impl Drive<'_> {
     ) -> bool {
         let daemon = &self.daemons[who];
         let saves = |action: &Action| matches!(action, Action::SaveLedger(_));
-        let left = daemon.unsaved && !actions.iter().any(saves);
+        let is_kept = daemon.ledger_unread.is_some();
+        let left = daemon.unsaved && !is_kept && !actions.iter().any(saves);
         let left = left.then(|| Action::SaveLedger(Arc::clone(daemon.state.ledger())));
         let before = std::mem::take(&mut self.daemons[who].troubles);
         let mut troubles = BTreeMap::new();
         let mut failed = false;
         for action in actions.into_iter().chain(left) {
+            // A ledger that could not be read is not overwritten.
+            if is_kept && saves(&action) {
+                continue;
+            }
             let name = marker_of(&action);
             let known = name.as_ref().and_then(|name| before.get(name));
             let known = known.filter(|known| is_same(known, &action));
@@ -133,8 +138,11 @@ impl Drive<'_> {
                 if disk.is_foreign(path) || !disk.remove(path) {
                     return;
                 }
-                if !daemon.unsaved {
-                    daemon.oracle.judge_lift(path, &daemon.state, &daemon.saved);
+                if !daemon.unsaved && daemon.ledger_unread.is_none() {
+                    let plan = &daemon.true_plan;
+                    daemon
+                        .oracle
+                        .judge_lift(path, plan, &daemon.state, &daemon.saved);
                 }
                 let lifted = HappeningKind::Lifted {
                     marker: path.clone(),

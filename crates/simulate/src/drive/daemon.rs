@@ -5,13 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_decide::{Action, Interests, Ledger, MarkerTrouble, StagingState, Status};
-use windrow_model::manifest::BaseName;
+use smol_str::SmolStr;
+use windrow_decide::{Action, Directory, Interests, Ledger, MarkerTrouble, StagingState, Status};
+use windrow_model::manifest::{BaseName, ManifestPath};
+use windrow_plan::Plan;
 
+use super::membership::Membership;
 use super::oracle::{JudgedServer, Oracle};
 use super::person::Order;
 use super::probing::Probing;
+use super::reads::Reads;
 use super::truth::{LONGEST_LOOK, Truth};
+use crate::faults::{Dice, Faults};
 use crate::files::SimulatedDirectory;
 use crate::node::SimulatedNode;
 use crate::prepared::PreparedSetup;
@@ -20,6 +25,10 @@ use crate::watch::Watch;
 
 /// A failed action, or a watch that was cut, is tried again after this long.
 pub(super) const RETRY: Duration = Duration::from_secs(5);
+/// How far a clock is ahead from the start, at most.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// When a daemon that has no answer any more had its last, at most.
+const MUTE: Duration = Duration::from_secs(20 * 60);
 
 /// One daemon.
 pub(super) struct SimulatedDaemon {
@@ -69,6 +78,20 @@ pub(super) struct SimulatedDaemon {
     pub(super) tape: Option<Tape>,
     /// `None` where it is not probed.
     pub(super) probing: Option<Probing>,
+    pub(super) reads: Reads,
+    pub(super) membership: Membership,
+    /// The plan of what lies in the directory, whatever could be read of it.
+    pub(super) true_plan: Arc<Plan>,
+    /// How long it takes to connect once kube-apiserver answers again.
+    pub(super) reconnects: Option<Duration>,
+    /// It hears nothing until then.
+    pub(super) deaf: Option<Timestamp>,
+    /// From when on it has no answer at all.
+    pub(super) mute: Option<Timestamp>,
+    /// The ledger could not be read at the start, and is read again then. It is not overwritten before.
+    pub(super) ledger_unread: Option<Timestamp>,
+    /// What the fail-safe released while it did not run, and of which content.
+    pub(super) requests: Vec<(ManifestPath, SmolStr)>,
 }
 
 impl SimulatedDaemon {
@@ -100,21 +123,114 @@ impl SimulatedDaemon {
             restless: 0,
             tape: None,
             probing: None,
+            reads: Reads::default(),
+            membership: Membership::default(),
+            true_plan: known.states[server].shared_plan(),
+            reconnects: None,
+            deaf: None,
+            mute: None,
+            ledger_unread: None,
+            requests: Vec::new(),
+        }
+    }
+
+    /// Its clock may be ahead, and it may have no answer from kube-apiserver at all.
+    pub(super) fn begin_with(&mut self, faults: &Faults, more: &mut Dice, start: Timestamp) {
+        if more.throw(faults.ahead) {
+            self.skew = SignedDuration::from_secs(more.up_to(DAY).as_secs() as i64);
+            self.clock_was_set = true;
+            self.state = self.state.restarted(Ledger::default(), self.wall(start));
+        }
+        if more.throw(faults.mute) {
+            let late = if more.throw(2) {
+                Duration::ZERO
+            } else {
+                more.up_to(MUTE)
+            };
+            self.mute = Some(start + late);
+        }
+    }
+
+    /// Does it know which cluster the disk belongs to?
+    pub(super) fn knows_cluster(&self) -> bool {
+        let ledger = self.state.ledger();
+        let known = (&ledger.cluster, &ledger.datastore);
+        let identity = &self.membership.identity;
+        // A flight has no identities.
+        self.tape.is_some() || known == (&identity.ca, &identity.datastore)
+    }
+
+    /// Does it know that, and all of its files?
+    pub(super) fn is_told(&self) -> bool {
+        self.knows_cluster() && self.reads.unread.is_empty() && self.ledger_unread.is_none()
+    }
+
+    /// What a look at its directory finds; `None` when that cannot be read.
+    pub(super) fn look(&mut self, disk: &SimulatedDirectory, now: Timestamp) -> Option<Directory> {
+        let mut directory = disk.look(self.seen);
+        for file in &mut directory.files {
+            if file.content.is_none() && self.reads.reads_again(&file.path) {
+                file.content = disk
+                    .get(&file.path)
+                    .map(|entry| Arc::clone(entry.content()));
+            }
+        }
+        self.reads.look(directory, now)
+    }
+
+    /// The plan of what lies in a directory. `first` knows the files as they were at first.
+    pub(super) fn plan_of(&self, disk: &SimulatedDirectory, first: &StagingState) -> Arc<Plan> {
+        if self.reads.unread.is_empty() {
+            return self.state.shared_plan();
+        }
+        let mut state = first.clone();
+        state.take_directory(disk.look(None));
+        state.shared_plan()
+    }
+
+    /// Does it hear nothing though kube-apiserver may answer?
+    pub(super) fn is_deaf(&mut self, is_up: bool, now: Timestamp) -> bool {
+        if is_up && let Some(late) = self.reconnects.take() {
+            self.deaf = Some(now + late);
+        }
+        self.deaf.is_some_and(|until| now < until) || self.mute.is_some_and(|from| from <= now)
+    }
+
+    /// It hears again, or no more.
+    pub(super) fn hear_again(&mut self, now: Timestamp) {
+        if self.deaf.is_some_and(|until| until <= now) {
+            self.deaf = None;
+            self.heard = None;
+            self.watch.cut();
         }
     }
 
     /// Nothing but the disk can wake it.
     pub(super) fn is_quiet(&self) -> bool {
-        self.wake.is_none() && self.relist.is_none() && self.away.is_none()
+        let asks = [
+            self.wake,
+            self.relist,
+            self.away,
+            self.deaf,
+            self.reads.look_at,
+            self.ledger_unread,
+        ];
+        asks.iter().all(Option::is_none) && self.membership.next_at().is_none()
     }
 
     /// When it does something though nothing happens.
     pub(super) fn next_at(&self) -> Option<Timestamp> {
         match self.away {
-            Some(away) => Some(away),
+            Some(away) => earliest([Some(away), self.membership.next_at()]),
             None => {
                 let asks = self.probing.as_ref().map(Probing::next_at);
-                earliest([self.wake, self.relist, asks])
+                let looks = [
+                    self.reads.look_at,
+                    self.membership.next_at(),
+                    self.ledger_unread,
+                ];
+                let looks = earliest(looks);
+                earliest([self.wake, self.relist, self.deaf, looks, asks])
             }
         }
     }
@@ -143,10 +259,20 @@ impl SimulatedDaemon {
         let server = JudgedServer {
             wall: self.wall(now),
             before: &self.before,
-            is_current: self.relist.is_none(),
+            number,
+            plan: &self.true_plan,
+            is_told: self.is_told(),
+            reads_fail: self.reads.fail(now) || self.reads.look_at.is_some(),
+            unread: &self.reads.unread,
+            is_deaf_since: self.mute.filter(|from| *from <= now),
+            is_current: self.relist.or(self.deaf).is_none()
+                && self.reconnects.is_none()
+                && !self.membership.is_losing()
+                && self.mute.is_none_or(|from| now < from),
             listed: self.listed,
             is_up: node.cluster().is_up_on(number),
-            is_saved: !self.unsaved,
+            is_saved: !self.unsaved && self.ledger_unread.is_none(),
+            has_ledger: self.ledger_unread.is_none(),
             is_on_time: !self.clock_was_set,
             is_probed: self.probing.is_some(),
             disk,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_decide::Ledger;
+use windrow_decide::{Ledger, OnFailure};
 use windrow_model::manifest::{FileContent, ManifestPath};
 
 use super::super::log::HappeningKind;
@@ -15,6 +15,8 @@ use super::daemon::RETRY;
 const READ_ONLY: Duration = Duration::from_secs(5 * 60);
 const AWAY: Duration = Duration::from_secs(30 * 60);
 const MASKED: Duration = Duration::from_secs(60 * 60);
+/// How long a file is gone whose marker stays ten minutes.
+const GONE: Duration = Duration::from_secs(8 * 60);
 /// How much of a file is there when its writing was cut off: no document that RKE2 takes is this short.
 const CUT: usize = 10;
 
@@ -83,6 +85,54 @@ impl Drive<'_> {
         if self.dice.throw(self.faults.files) {
             self.touch_a_file(who, now);
         }
+        self.more_disasters(who, now);
+    }
+
+    /// Clocks that are ahead from the start.
+    pub(super) fn record_skews(&mut self) {
+        for who in 0..self.daemons.len() {
+            let skew = self.daemons[who].skew;
+            if !skew.is_zero() {
+                self.record_fault(who, &format!("the wall clock is ahead by {skew:#}"));
+            }
+        }
+    }
+
+    fn more_disasters(&mut self, who: usize, now: Timestamp) {
+        let loses = self.more.throw(self.faults.replaced) | self.more.throw(self.faults.rejoins);
+        if loses {
+            self.lose_datastore(who, now);
+        }
+        let is_alive = self.daemons[who].away.is_none();
+        if is_alive && self.more.throw(self.faults.unread) {
+            self.fail_reads(who, now);
+        }
+        let is_held = now > self.whole_at && self.daemons[who].troubles.is_empty();
+        if is_alive && is_held && self.more.throw(self.faults.gone) {
+            self.take_away(who, now);
+        }
+        if is_alive && is_held && self.more.throw(self.faults.failsafe) {
+            self.fail_safe(who, now);
+        }
+    }
+
+    /// A file with a hold whose end would do harm is gone for some minutes.
+    fn take_away(&mut self, who: usize, now: Timestamp) {
+        let disk = &self.disks[who];
+        let marks = disk.iter().filter_map(|(_, entry)| entry.mark());
+        let kept = marks.filter(|mark| mark.on_failure == OnFailure::Keep);
+        let paths: Vec<ManifestPath> = kept.map(|mark| mark.file.clone()).collect();
+        let Some(path) = self.more.chance().pick(&paths) else {
+            return;
+        };
+        let Some(entry) = self.disks[who].get(path) else {
+            return;
+        };
+        let content = FileContent::clone(entry.content());
+        let back = now + RETRY + self.more.up_to(GONE);
+        self.record_fault(who, &format!("{path} vanishes until {back}"));
+        self.disks[who].remove(path);
+        self.changes.add(back, who, path, Some(content));
     }
 
     fn reboot(&mut self, who: usize, masked: Duration, now: Timestamp) {

@@ -5,29 +5,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
-use windrow_decide::{Action, Cause, FileStage, Ledger, Mark, MarkerTrouble, StagingState};
+use windrow_decide::{
+    Action, Cause, FileStage, Ledger, Mark, MarkerTrouble, OnFailure, StagingState,
+};
 use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
-use windrow_plan::{PlanFile, Requirement, SatisfiedBy, rke2};
+use windrow_plan::{Plan, PlanFile, Requirement, SatisfiedBy, rke2};
 
 use super::truth::{DirectoryView, Truth};
 use super::waits::Waits;
-use crate::files::SimulatedDirectory;
+use crate::files::{SimulatedDirectory, base_name};
 use crate::run::FileRelease;
+
+/// How long a file may be gone before a marker whose removal would do harm goes, too.
+const RETURN_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
 /// What the oracle remembers of one server's directory.
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     /// The content of every file that RKE2 may have, by path. A file that is gone stays: what was released stays released.
-    let_through: BTreeMap<ManifestPath, SmolStr>,
+    pub(super) let_through: BTreeMap<ManifestPath, SmolStr>,
     /// Files whose release was right when it was decided, and whose marker is still there: a disk may take its time. By content.
-    granted: BTreeMap<ManifestPath, SmolStr>,
+    pub(super) granted: BTreeMap<ManifestPath, SmolStr>,
     /// Files that were let through and do not rely on what is applied with them, by content: they stay so.
-    for_good: BTreeMap<ManifestPath, SmolStr>,
+    pub(super) for_good: BTreeMap<ManifestPath, SmolStr>,
     /// Files that rely on what RKE2 applies before them, by content.
-    relied: BTreeMap<ManifestPath, SmolStr>,
+    pub(super) relied: BTreeMap<ManifestPath, SmolStr>,
     /// The content of each file that a person let go last.
     pub(super) let_go: BTreeMap<ManifestPath, SmolStr>,
     /// When the ledger was last destroyed.
@@ -46,10 +51,28 @@ pub(super) struct Oracle {
     pub(super) releases: Vec<FileRelease>,
     /// What Windrow said and was not so, each once.
     pub(super) untrue: BTreeSet<String>,
+    /// How many passes of RKE2 were judged.
+    pub(super) passes: u64,
+    /// The cluster is another one, and Windrow does not know yet: what was let through before does not count.
+    pub(super) is_lost: bool,
+    /// Since when files are gone.
+    pub(super) gone_since: BTreeMap<ManifestPath, Timestamp>,
 }
 
 /// A server whose directory is judged.
 pub(super) struct JudgedServer<'a> {
+    /// Its number.
+    pub(super) number: usize,
+    /// The plan of what lies in its directory, whatever Windrow could read of it.
+    pub(super) plan: &'a Plan,
+    /// Does Windrow know which cluster it is in, and what is in each file?
+    pub(super) is_told: bool,
+    /// Do its reads fail now, and was nothing read since?
+    pub(super) reads_fail: bool,
+    /// Files whose content it could not read.
+    pub(super) unread: &'a BTreeSet<ManifestPath>,
+    /// Since when it has no answer any more, if it has none.
+    pub(super) is_deaf_since: Option<Timestamp>,
     /// The time by its clock.
     pub(super) wall: Timestamp,
     /// The ledger before the decision.
@@ -62,6 +85,8 @@ pub(super) struct JudgedServer<'a> {
     pub(super) is_up: bool,
     /// Is the ledger on the disk the one in force?
     pub(super) is_saved: bool,
+    /// Could the ledger be read?
+    pub(super) has_ledger: bool,
     /// Are its times those of the cluster?
     pub(super) is_on_time: bool,
     /// Is the node probed? Then the step is that of the whole node.
@@ -79,6 +104,7 @@ impl<'a> JudgedServer<'a> {
         DirectoryView {
             disk: self.disk,
             state: self.state,
+            plan: self.plan,
             wall: self.wall,
             looking: self.looking,
             is_fresh: self.is_current && self.is_up,
@@ -99,7 +125,7 @@ impl Oracle {
         if server.is_up {
             self.up_since.get_or_insert(now);
         }
-        let (plan, ledger) = (state.plan(), state.ledger());
+        let (plan, ledger) = (server.plan, state.ledger());
         let has_answered = state.observation().api.first_reachable.is_some();
         self.waits
             .note(&plan.files, server.is_up && has_answered, now);
@@ -125,8 +151,10 @@ impl Oracle {
                 self.for_good.remove(&file.path);
             }
         }
+        self.note_gone(server, now);
+        self.judge_escaped(truth, server);
         for action in actions {
-            self.judge_action(truth, server, action);
+            self.judge_action(truth, server, action, now);
         }
         for file in plan.files.iter().filter(|file| has_yielded(server, file)) {
             self.judge_wait(truth, server, file, now);
@@ -145,7 +173,13 @@ impl Oracle {
     }
 
     /// Is it Windrow's to do that?
-    fn judge_action(&mut self, truth: &Truth<'_>, server: &JudgedServer<'_>, action: &Action) {
+    fn judge_action(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
+        action: &Action,
+        now: Timestamp,
+    ) {
         let (Action::Hold { path, .. } | Action::Lift { path }) = action else {
             return;
         };
@@ -154,7 +188,7 @@ impl Oracle {
                 .insert(format!("{path} is Windrow's: somebody else made it"));
         }
         let Action::Hold { mark, .. } = action else {
-            return self.judge_goes(server, path);
+            return self.judge_goes(truth, server, path, now);
         };
         self.judge_hold_again(truth, server, mark);
         if rke2::owner(&mark.file).is_some() {
@@ -162,12 +196,12 @@ impl Oracle {
                 .insert(format!("{} is Windrow's to hold: it is not", mark.file));
         }
         let again = self.for_good.get(&mark.file) == Some(&mark.digest);
-        if again && !on_purpose(mark.code) {
+        if again && server.has_ledger && !on_purpose(mark.code) {
             self.untrue
                 .insert(format!("{} is held again: {}", mark.file, mark.why));
         }
         let is_let_go = self.let_go.get(&mark.file) == Some(&mark.digest);
-        if is_let_go && !on_purpose(mark.code) {
+        if is_let_go && server.has_ledger && !on_purpose(mark.code) {
             let file = &mark.file;
             self.untrue
                 .insert(format!("{file} is held again: a person let it go"));
@@ -180,7 +214,13 @@ impl Oracle {
     }
 
     /// May this marker go?
-    fn judge_goes(&mut self, server: &JudgedServer<'_>, marker: &MarkerPath) {
+    fn judge_goes(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
+        marker: &MarkerPath,
+        now: Timestamp,
+    ) {
         let name = marker.hides();
         if let Some(file) = self.by_hand.iter().find(|file| file.name() == name) {
             self.untrue
@@ -189,10 +229,24 @@ impl Oracle {
         let Some(mark) = server.disk.get(marker).and_then(|entry| entry.mark()) else {
             return;
         };
-        let mut files = server.state.plan().files.iter();
+        let gone = self.gone_since.get(&mark.file);
+        if mark.on_failure == OnFailure::Keep
+            && !matches!(mark.code, Code::HeldAppliedOnce | Code::HeldByHand)
+            && gone.is_some_and(|gone| now.duration_since(*gone) < RETURN_GRACE)
+            && !server
+                .disk
+                .manifests()
+                .any(|(path, _)| base_name(path) == name.as_str())
+        {
+            let file = &mark.file;
+            self.untrue
+                .insert(format!("{marker} may go: {file} is gone for a moment only"));
+        }
+        let mut files = server.plan.files.iter();
         let file = files.find(|file| file.path == mark.file && file.digest == mark.digest);
         let is_once = mark.code == Code::HeldAppliedOnce;
-        if let Some(file) = file.filter(|file| is_once && !self.is_let_go(file)) {
+        let stays = |file: &&PlanFile| is_once && !self.is_let_go(file) && truth.has_applied(file);
+        if let Some(file) = file.filter(stays) {
             let file = &file.path;
             self.untrue
                 .insert(format!("{marker} may go: {file} was applied once"));
@@ -204,7 +258,7 @@ impl Oracle {
         if self.relied.get(&mark.file) != Some(&mark.digest) || on_purpose(mark.code) {
             return;
         }
-        let plan = server.state.plan();
+        let plan = server.plan;
         let Some(file) = plan.files.iter().find(|file| file.path == mark.file) else {
             return;
         };
@@ -234,9 +288,15 @@ impl Oracle {
     }
 
     /// A marker goes: is it written down that its file was let through?
-    pub(super) fn judge_lift(&mut self, marker: &MarkerPath, state: &StagingState, saved: &Ledger) {
+    pub(super) fn judge_lift(
+        &mut self,
+        marker: &MarkerPath,
+        plan: &Plan,
+        state: &StagingState,
+        saved: &Ledger,
+    ) {
         let name = marker.hides();
-        for file in state.plan().files.iter().filter(|file| file.name == name) {
+        for file in plan.files.iter().filter(|file| file.name == name) {
             let in_force = state.ledger().files.get(&file.path);
             // What a person asks for lies on the disk until it was carried out.
             if in_force.is_some_and(|entry| entry.manual.is_some()) {
@@ -302,8 +362,12 @@ impl Oracle {
         server: &JudgedServer<'_>,
         now: Timestamp,
     ) {
+        // What was let through in another cluster is judged once Windrow is told.
+        if self.is_lost {
+            return;
+        }
         let (disk, state) = (server.disk, server.state);
-        let (plan, ledger) = (state.plan(), state.ledger());
+        let (plan, ledger) = (server.plan, state.ledger());
         let hidden: Vec<&str> = disk.hidden().collect();
         for file in plan.files.iter().filter(|file| file.owner.is_none()) {
             if disk.get(&file.path).is_none() {
@@ -314,8 +378,16 @@ impl Oracle {
                 self.let_through.remove(&file.path);
                 continue;
             }
+            // It is new and could not be read: it is RKE2's until it is.
+            if server.unread.contains(&file.path)
+                && self.let_through.get(&file.path) != Some(&file.digest)
+                && entry.is_none_or(|entry| entry.digest != file.digest)
+            {
+                continue;
+            }
             // Windrow wanted to hold it, and could not.
-            if server.troubles.contains_key(&file.name) {
+            let trouble = server.troubles.get(&file.name);
+            if matches!(trouble, Some(MarkerTrouble::NotMade(_))) {
                 continue;
             }
             let known = self

@@ -105,6 +105,7 @@ impl Drive<'_> {
 
     /// Tells the daemon what a person asks for, as it reads that before each decision.
     pub(super) fn take_order(&mut self, who: usize, now: Timestamp) {
+        self.take_requests(who, now);
         let daemon = &mut self.daemons[who];
         let Some(Order { file, hold, at, .. }) = daemon.asked.clone() else {
             return;
@@ -133,8 +134,13 @@ impl Drive<'_> {
     /// What was asked for is done, and on the disk.
     pub(super) fn order_is_done(&mut self, who: usize) {
         let (daemon, disk) = (&mut self.daemons[who], &self.disks[who]);
+        if !daemon.unsaved {
+            daemon.requests.clear();
+        }
         let is_taken = daemon.asked.as_ref().is_some_and(|order| order.is_taken);
-        if !is_taken || daemon.unsaved || !daemon.troubles.is_empty() {
+        // What cannot be read keeps its marker until it can be.
+        let is_unread = daemon.reads.look_at.is_some();
+        if !is_taken || is_unread || daemon.unsaved || !daemon.troubles.is_empty() {
             return;
         }
         let Some(order) = daemon.asked.take() else {

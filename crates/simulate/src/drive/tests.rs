@@ -191,6 +191,29 @@ fn no_fault_does_harm_by_itself() {
                 ..often
             },
         ),
+        (
+            "rejoins",
+            Faults {
+                rejoins: 40,
+                ..often
+            },
+        ),
+        (
+            "unread",
+            Faults {
+                unread: 10,
+                ..often
+            },
+        ),
+        (
+            "fail-safe",
+            Faults {
+                failsafe: 40,
+                ..often
+            },
+        ),
+        ("gone", Faults { gone: 20, ..often }),
+        ("ahead", Faults { ahead: 1, ..often }),
     ];
     let setup = first_vm();
     let known = PreparedSetup::read(&setup);

@@ -8,7 +8,7 @@ use windrow_decide::{Cause, Detail, FileStage, Observation, StagingState};
 use windrow_model::manifest::{AddonName, GroupKind, ManifestPath, ObjectRef};
 use windrow_plan::readiness::{self, KindSeen, NeedState, ObjectSeen};
 use windrow_plan::rules::{NeedTarget, OnDeadline, RuleSet, Tier};
-use windrow_plan::{Need, PlanFile, Requirement, SatisfiedBy};
+use windrow_plan::{Need, Plan, PlanFile, Requirement, SatisfiedBy};
 
 use crate::cluster::SimulatedCluster;
 use crate::files::SimulatedDirectory;
@@ -19,6 +19,8 @@ use crate::reading::FileReading;
 pub(super) struct DirectoryView<'a> {
     pub(super) disk: &'a SimulatedDirectory,
     pub(super) state: &'a StagingState,
+    /// The plan of what lies there, whatever Windrow could read of it.
+    pub(super) plan: &'a Plan,
     /// The time by Windrow's clock.
     pub(super) wall: Timestamp,
     /// What RKE2 has found in the directory itself, where its look at those below is under way.
@@ -37,7 +39,7 @@ impl DirectoryView<'_> {
         let SatisfiedBy::File { file, .. } = requirement.satisfied_by else {
             return false;
         };
-        let path = &self.state.plan().files[file].path;
+        let path = &self.plan.files[file].path;
         let entry = self.state.ledger().files.get(path);
         entry.is_some_and(|entry| {
             self.wall.duration_since(entry.since).unsigned_abs() < LONGEST_LOOK
@@ -69,11 +71,7 @@ impl DirectoryView<'_> {
         let SatisfiedBy::File { file, .. } = requirement.satisfied_by else {
             return false;
         };
-        let entry = self
-            .state
-            .ledger()
-            .files
-            .get(&self.state.plan().files[file].path);
+        let entry = self.state.ledger().files.get(&self.plan.files[file].path);
         entry.is_some_and(|entry| !matches!(entry.state, FileStage::Held { .. }))
     }
 }
@@ -97,6 +95,12 @@ impl<'a> Truth<'a> {
     fn has_applied_bytes(&self, path: &ManifestPath, sha256: &str) -> bool {
         let addon = self.cluster.addons.get(&path.addon());
         addon.is_some_and(|addon| addon.seen.checksum == sha256)
+    }
+
+    /// Has this server applied what RKE2 last applied of this file?
+    pub(super) fn has_applied_here(&self, file: &PlanFile, server: usize) -> bool {
+        let addon = self.cluster.addons.get(&file.addon);
+        addon.is_some_and(|addon| addon.appliers.contains(&server))
     }
 
     /// When RKE2 last failed to apply a file of this name.
@@ -128,23 +132,24 @@ impl<'a> Truth<'a> {
         cause: Option<Cause>,
         view: DirectoryView<'_>,
     ) -> Vec<String> {
-        let needs = &view.state.plan().needs;
+        let needs = &view.plan.needs;
         let mut brought = self.brought_before(needs, file, view);
         let is_hopeless = cause == Some(Cause::Yielded) && self.is_hopeless(file, view);
         let unmet = file
             .requirements()
             .filter(|requirement| requirement.tier == Tier::Required && requirement.takes_part())
             .filter(|requirement| match cause {
-                // A person, the settings, or RKE2 itself: Windrow had no say.
-                Some(Cause::ByHand | Cause::Off | Cause::Escaped | Cause::Elsewhere) => false,
+                // A person or the settings: Windrow had no say.
+                Some(Cause::ByHand) => false,
+                Some(Cause::Off) => view.state.settings().staging.enabled,
                 // A deadline ends a wait that does no harm when it ends too early, and of which RKE2 can apply some; no other.
                 Some(Cause::Yielded) if requirement.inferred => is_hopeless,
                 Some(Cause::Yielded) => requirement.on_deadline == OnDeadline::Keep,
                 Some(Cause::SamePass) => !brought(requirement),
-                Some(Cause::Free | Cause::Met) | None => true,
+                Some(Cause::Free | Cause::Met | Cause::Escaped | Cause::Elsewhere) | None => true,
             })
-            .map(|requirement| &needs[requirement.need])
-            .filter(|need| !self.is_met(need));
+            .filter(|requirement| self.lacks(requirement, view))
+            .map(|requirement| &needs[requirement.need]);
         unmet
             .map(|need| format!("{} {}", need.target, need.condition))
             .collect()
@@ -196,7 +201,10 @@ impl<'a> Truth<'a> {
 
     /// Is it missing?
     pub(super) fn lacks(&self, requirement: &Requirement, view: DirectoryView<'_>) -> bool {
-        requirement.takes_part() && !self.is_met(&view.state.plan().needs[requirement.need])
+        // Objects of a kind without namespaces need none, whatever their manifest says.
+        let own_kind = requirement.own_namespace_of.as_ref();
+        let is_needless = own_kind.is_some_and(|kind| self.cluster.serves(kind) == Some(false));
+        requirement.takes_part() && !is_needless && !self.is_met(&view.plan.needs[requirement.need])
     }
 
     /// Is it missing, and does nothing bring it that Windrow lets through as well?
@@ -204,7 +212,7 @@ impl<'a> Truth<'a> {
         self.lacks(requirement, view) && !view.lets_bringer_through(requirement)
     }
 
-    pub(super) fn is_met(&self, need: &Need) -> bool {
+    fn is_met(&self, need: &Need) -> bool {
         let observation = self.observation_for(&need.target);
         let state = readiness::holds(&need.target, &need.condition, self.rules, &observation);
         state == NeedState::Met

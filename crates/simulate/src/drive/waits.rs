@@ -36,6 +36,18 @@ impl Waits {
         self.up_since = None;
     }
 
+    /// Did the process begin so short a time ago?
+    pub(super) fn began_within(&self, time: Duration, now: Timestamp) -> bool {
+        self.began
+            .is_some_and(|began| now.duration_since(began).unsigned_abs() < time)
+    }
+
+    /// Everything begins to wait: the cluster is another one.
+    pub(super) fn enter_cluster(&mut self) {
+        self.there.clear();
+        self.up_since = None;
+    }
+
     /// Takes in what lies in the directory now, and whether kube-apiserver answers.
     pub(super) fn note(&mut self, files: &[PlanFile], is_up: bool, now: Timestamp) {
         if is_up {
@@ -101,7 +113,7 @@ impl Bounds {
         let SatisfiedBy::File { file, .. } = requirement.satisfied_by else {
             return Self::exactly(short);
         };
-        let bringer = &view.state.plan().files[file].path;
+        let bringer = &view.plan.files[file].path;
         let entry = view.state.ledger().files.get(bringer);
         match entry.map(|entry| &entry.state) {
             Some(FileStage::Held { code, .. }) => match code {
@@ -137,8 +149,18 @@ impl Oracle {
         let waited = now.duration_since(seen.max(self.up_since.unwrap_or(now)));
         let least = match &file.refused {
             Some(_) => staging.refused_deadline,
-            // What Windrow has not heard of, it may take for missing or for there.
-            None if !(server.is_current && server.is_up) => staging.advisory_deadline,
+            // What Windrow has not heard of, it may take for missing or for there: any of its requirements may be the last.
+            None if !(server.is_current && server.is_up) => {
+                let view = server.view();
+                let waits = file
+                    .requirements()
+                    .filter(|requirement| requirement.takes_part())
+                    .map(|requirement| Bounds::of(requirement, view, false).least);
+                waits
+                    .min()
+                    .unwrap_or_default()
+                    .max(staging.advisory_deadline)
+            }
             None => {
                 let view = server.view();
                 let lacks = file
@@ -173,7 +195,7 @@ impl Oracle {
         let SatisfiedBy::File { file, .. } = one.satisfied_by else {
             return false;
         };
-        let bringer = &server.state.plan().files[file].path;
+        let bringer = &server.plan.files[file].path;
         let was_given = server.before.files.get(bringer).is_some_and(|entry| {
             let for_as_long = server.wall.duration_since(entry.since).unsigned_abs();
             !matches!(entry.state, FileStage::Held { .. }) && for_as_long < short
@@ -194,28 +216,33 @@ impl Oracle {
         now: Timestamp,
     ) {
         let staging = &server.state.settings().staging;
-        // Of what it asked before it knows what was so then.
-        if self.waits.up_since.is_some() && !(server.is_up && server.is_current) {
+        // What cannot be read keeps its marker for a while.
+        if server.reads_fail {
             return;
         }
+        // Of what it asked before it knows what was so then.
+        let is_deaf = server.is_deaf_since.is_some();
+        if self.waits.up_since.is_some() && !(server.is_up && server.is_current) && !is_deaf {
+            return;
+        }
+        let knows = self.waits.up_since.is_some() && !is_deaf;
         let waits = |held: &&HeldFile| {
             held.waits() && held.code != Code::SameBaseName && held.code != Code::MarkerStays
         };
         for held in status.staging.held.iter().filter(waits) {
-            let files = &server.state.plan().files;
+            let files = &server.plan.files;
             let Some(file) = files.iter().find(|file| file.path == held.file) else {
                 continue;
             };
             if server.troubles.contains_key(&file.name) {
                 continue;
             }
-            let Some(most) = truth.most_wait(file, server.view(), self.waits.up_since.is_some())
-            else {
+            let Some(most) = truth.most_wait(file, server.view(), knows) else {
                 continue;
             };
-            let (most, from) = match self.waits.up_since {
+            let (most, from) = match self.waits.up_since.filter(|_| knows) {
                 Some(up) => (most, Some(up)),
-                None => (most.max(staging.blind_deadline), None),
+                None => (most.max(staging.blind_deadline), server.is_deaf_since),
             };
             let there = self.waits.there.get(&file.path).map(|(_, since)| *since);
             let Some(since) = [there, from, self.waits.began].into_iter().flatten().max() else {
@@ -243,7 +270,8 @@ impl Truth<'_> {
             true => self.lacks(one, view),
             false => one.takes_part(),
         };
-        let is_hopeless = Self::is_each_lacking(file, lacks);
+        // Nothing of a file is known to be hopeless then either.
+        let is_hopeless = knows && Self::is_each_lacking(file, lacks);
         let lacks = file.requirements().filter(|one| lacks(one));
         let waits: Option<Vec<Duration>> = lacks
             .map(|requirement| Bounds::of(requirement, view, is_hopeless).most)

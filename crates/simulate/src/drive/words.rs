@@ -30,9 +30,16 @@ impl Oracle {
         server: &JudgedServer<'_>,
         status: &Status,
     ) {
+        // What is in the directory is not known then.
+        if server.reads_fail {
+            return;
+        }
         let staging = &status.staging;
         let knows = server.is_current && server.is_up;
         self.judge_markers(server, staging);
+        if !server.is_told {
+            return;
+        }
         self.judge_addons(truth, server, staging, knows);
         self.judge_settled(truth, server, staging, knows);
         if knows && !server.is_probed {
@@ -44,8 +51,14 @@ impl Oracle {
     fn judge_markers(&mut self, server: &JudgedServer<'_>, staging: &StagingStatus) {
         let hidden: BTreeSet<&str> = server.disk.hidden().collect();
         let is_hidden = |file: &ManifestPath| hidden.contains(file.name().as_str());
+        let is_there = |path: &ManifestPath| {
+            let below = format!("{path}/");
+            let mut paths = server.disk.iter().map(|(path, _)| path);
+            // A directory that cannot be read is listed, too.
+            server.disk.get(path).is_some() || paths.any(|other| other.starts_with(&below))
+        };
         for file in lists(staging, false).into_keys() {
-            if server.disk.get(file).is_none() {
+            if !is_there(file) {
                 self.untrue.insert(format!("{file} is there: it is gone"));
             }
         }
@@ -81,7 +94,7 @@ impl Oracle {
 
     /// What Windrow's markers say is so of the content that they hide.
     fn judge_marks(&mut self, server: &JudgedServer<'_>, staging: &StagingStatus) {
-        let files = &server.state.plan().files;
+        let files = &server.plan.files;
         let marks = server.disk.iter().filter_map(|(_, entry)| entry.mark());
         let held = marks.filter(|mark| staging.held.iter().any(|held| held.file == mark.file));
         for mark in held.filter(|mark| !server.troubles.contains_key(&mark.file.name())) {
@@ -103,7 +116,7 @@ impl Oracle {
         staging: &StagingStatus,
         knows: bool,
     ) {
-        let plan = server.state.plan();
+        let plan = server.plan;
         for applied in &staging.applied {
             let file = &applied.file;
             if !truth.has_addon(file) {
@@ -142,7 +155,7 @@ impl Oracle {
             let file = plan.files.iter().find(|file| file.path == *path);
             let lacks = file.into_iter().flat_map(|file| file.requirements());
             let lacks: Vec<_> = lacks
-                .filter(|one| one.takes_part() && !truth.is_met(&plan.needs[one.need]))
+                .filter(|one| truth.lacks(one, server.view()))
                 .collect();
             if lacks.is_empty() && !held.blockers.is_empty() {
                 self.untrue
@@ -169,7 +182,7 @@ impl Oracle {
     ) {
         let hidden: BTreeSet<&str> = server.disk.hidden().collect();
         let unhidden = || {
-            let ours = server.state.plan().files.iter();
+            let ours = server.plan.files.iter();
             let ours = ours.filter(|file| file.owner.is_none());
             ours.filter(|file| !hidden.contains(file.path.name().as_str()))
         };
@@ -215,7 +228,7 @@ impl Oracle {
     /// Manifests are being staged as long as one of them waits, fails or is to be applied, and then no more.
     fn judge_step(&mut self, truth: &Truth<'_>, server: &JudgedServer<'_>, status: &Status) {
         let staging = &status.staging;
-        let files = &server.state.plan().files;
+        let files = &server.plan.files;
         // RKE2 has the objects of another file of the same Addon, and takes this one when it is written again.
         let is_overtaken = |path: &ManifestPath| {
             let mut others = files.iter().filter(|other| other.path != *path);
@@ -246,6 +259,10 @@ impl Drive<'_> {
             let Some(before) = daemon.status() else {
                 continue;
             };
+            // A new process would have no answer either.
+            if daemon.mute.is_some() {
+                continue;
+            }
             let at = daemon.wall(now);
             let clock_was_set = daemon.clock_was_set;
             let mut state = self.known.states[who].restarted(Arc::clone(&daemon.saved), at);

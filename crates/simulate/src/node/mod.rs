@@ -1,6 +1,7 @@
 //! The simulated node: API server, deploy controller, platform and controllers under one clock. With
 //! several servers there is one cluster, and a deploy controller on each of them.
 
+mod members;
 mod outcome;
 
 use std::sync::Arc;
@@ -187,6 +188,9 @@ impl SimulatedNode {
                     cluster.last_moved = Some(cluster.now);
                     for (kind, namespaced) in &arrival.kinds {
                         cluster.discover(kind.clone(), *namespaced);
+                    }
+                    for (kind, namespaced) in &arrival.moved {
+                        cluster.move_kind(kind.clone(), *namespaced);
                     }
                     for (id, json) in &arrival.objects {
                         cluster.put(id.clone(), json.clone());

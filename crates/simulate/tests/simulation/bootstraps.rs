@@ -14,7 +14,7 @@ use windrow_simulate::{
 };
 
 use crate::scenarios::{self, Drawn};
-use crate::seeds::{for_all_seeds, judge, try_seed};
+use crate::seeds::{for_all_seeds, judge, judge_oracle, try_seed};
 
 fn start() -> Timestamp {
     // 2026-01-01T00:00:00Z
@@ -410,6 +410,34 @@ fn whatever_lies_in_the_directory_what_can_work_works_in_the_end() {
         judge("drawn", &setup, &kept, run)?;
         let run = known.with_faults(&setup, &Faults::ALL, seed);
         judge("drawn, with faults", &setup, &kept, run)
+    });
+}
+
+#[test]
+fn whatever_fails_around_windrow_no_rule_is_broken() {
+    let families = [
+        ("another cluster", Faults::CLUSTERS),
+        ("the fail-safe", Faults::FAILSAFE),
+        ("clocks", Faults::CLOCKS),
+    ];
+    let rules = RuleSet::shipped();
+    for_all_seeds(|seed| {
+        let Drawn { setup, kept } = scenarios::draw(seed, &rules, start());
+        let known = PreparedSetup::read(&setup);
+        for (name, faults) in &families {
+            judge(name, &setup, &kept, known.with_faults(&setup, faults, seed))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_does_no_harm_is_released_by_the_blind_deadline_if_kube_apiserver_never_answers_windrow() {
+    let rules = RuleSet::shipped();
+    for_all_seeds(|seed| {
+        let Drawn { setup, .. } = scenarios::draw(seed, &rules, start());
+        let known = PreparedSetup::read(&setup);
+        judge_oracle("mute", known.with_faults(&setup, &Faults::MUTE, seed))
     });
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windrow_model::manifest::{FileContent, ObjectRef};
+use windrow_model::manifest::{FileContent, GroupKind, ObjectRef};
 use windrow_simulate::{Arrival, Chance, DirectoryChange, Setup};
 
 use crate::scenarios::{Drawn, object};
@@ -18,6 +18,8 @@ pub(crate) const PAIR: &str = "pair.";
 pub(crate) const AFTER_PAIR: &str = "pairs.yaml";
 /// It waits, and is taken away for good.
 pub(crate) const AWAY: &str = "away.yaml";
+/// It waits for an object that never comes, of a kind that gets another scope.
+pub(crate) const WAITS_MOVED: &str = "waits-moved.yaml";
 /// It needs what somebody has deleted, which comes again.
 pub(crate) const AFTER_GONE: &str = "gone-needs.yaml";
 
@@ -323,4 +325,48 @@ fn draw_named(setup: &mut Setup, chance: &mut Chance) {
     put(setup, "nameds.yaml", text, chance);
     let needs = in_namespace("needs", "named");
     put(setup, "named-first.yaml", needs, chance);
+}
+
+/// A kind gets another version before the object comes that a file waits for, or another scope: then a file needs no namespace any more.
+pub(crate) fn draw_moves(drawn: &mut Drawn, chance: &mut Chance) {
+    let setup = &mut drawn.setup;
+    if !is_simple(setup) || !chance.one_in(4) {
+        return;
+    }
+    let kind = GroupKind::new("example.com", "Moved");
+    let served_after = 30 + chance.below(200);
+    let moves_after = served_after + 10 + chance.below(200);
+    let mut arrivals = Vec::new();
+    let moved = |namespaced| Arrival {
+        after: Duration::from_secs(moves_after),
+        moved: vec![(kind.clone(), namespaced)],
+        ..Arrival::default()
+    };
+    arrivals.push(Arrival {
+        after: Duration::from_secs(served_after),
+        kinds: vec![(kind.clone(), true)],
+        ..Arrival::default()
+    });
+    if chance.one_in(2) {
+        let waits = annotated(
+            "after-moved",
+            "depends-on: example.com/namespaces/default/Moved/moved (exists)",
+        );
+        put(setup, "after-moved.yaml", waits, chance);
+        arrivals.push(moved(true));
+        let object = ObjectRef::namespaced("example.com", "Moved", "default", "moved");
+        arrivals.push(comes(object, moves_after + 10 + chance.below(200)));
+    } else {
+        let object = "apiVersion: example.com/v1\nkind: Moved\nmetadata: {name: moved, namespace: nowhere}\n";
+        put(setup, "moved.yaml", object.to_owned(), chance);
+        arrivals.push(moved(false));
+        // Somebody waits for an object of the kind.
+        let waits = annotated(
+            "waits-moved",
+            "depends-on: example.com/namespaces/default/Moved/never (exists)",
+        );
+        put(setup, WAITS_MOVED, waits, chance);
+        drawn.kept.push(WAITS_MOVED.to_owned());
+    }
+    setup.scenario.arrivals.extend(arrivals);
 }

@@ -24,18 +24,7 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
     if run.restless != 0 {
         return Err("goes on acting though nothing happens".to_owned());
     }
-    let joined = run.joined.iter();
-    let untrue = joined.clone().flat_map(|node| &node.untrue);
-    let untrue: Vec<&String> = run.untrue.iter().chain(untrue).collect();
-    if !untrue.is_empty() {
-        return Err(format!("said what is not so: {untrue:?}"));
-    }
-    let releases = joined.flat_map(|node| &node.releases);
-    for release in run.releases.iter().chain(releases) {
-        if !release.unmet.is_empty() {
-            return Err(format!("released too early: {release:?}"));
-        }
-    }
+    check_oracle(run)?;
     check_last_word(setup, kept, run)?;
     for (path, file) in setup
         .files
@@ -83,6 +72,23 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
     Ok(())
 }
 
+/// Nothing was said that is not so, and nothing was let through too early.
+pub(crate) fn check_oracle(run: &Run) -> Result<(), String> {
+    let joined = run.joined.iter();
+    let untrue = joined.clone().flat_map(|node| &node.untrue);
+    let untrue: Vec<&String> = run.untrue.iter().chain(untrue).collect();
+    if !untrue.is_empty() {
+        return Err(format!("said what is not so: {untrue:?}"));
+    }
+    let releases = joined.flat_map(|node| &node.releases);
+    for release in run.releases.iter().chain(releases) {
+        if !release.unmet.is_empty() {
+            return Err(format!("released too early: {release:?}"));
+        }
+    }
+    Ok(())
+}
+
 fn was_held_by_hand(run: &Run, path: &str) -> bool {
     let said = format!("somebody holds {path}");
     let is_said =
@@ -90,11 +96,11 @@ fn was_held_by_hand(run: &Run, path: &str) -> bool {
     position(run, is_said).is_some()
 }
 
-/// Did a person let it go that was to stay held?
+/// Did a person or the fail-safe let it go that was to stay held?
 fn is_released_by_hand(run: &Run, path: &str) -> bool {
     let said = format!("somebody releases {path}");
-    let is_said =
-        |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if *fault == said);
+    let lifted = format!("the fail-safe removes {path}.skip");
+    let is_said = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if *fault == said || *fault == lifted);
     position(run, is_said).is_some()
 }
 
@@ -162,8 +168,10 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
         let failed = staging.failed.iter().map(|one| &one.file);
         let released = staging.released.iter().map(|one| &one.file);
         let mut left = held.chain(failed).chain(released).map(|file| file.as_str());
+        // The fail-safe may have let them go.
         let waits = is_kept("pipe.yaml")
-            || is_kept(oddities::HOPELESS)
+            || run.files.is_hidden(oddities::HOPELESS)
+            || run.files.is_hidden(oddities::WAITS_MOVED)
             || left.any(|file| file == oddities::AFTER_PAIR);
         let is_settled = staging.settled != (waits || !fails.is_empty());
         let may_stay = |file: &str| is_kept(file) || file == oddities::AFTER_PAIR;

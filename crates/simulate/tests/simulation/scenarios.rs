@@ -87,6 +87,7 @@ pub(crate) fn draw(seed: u64, rules: &RuleSet, start: Timestamp) -> Drawn {
     draw_platform(&mut drawn.setup, &mut Chance::new(seed).branch(77));
     oddities::draw(&mut drawn, &mut Chance::new(seed).branch(78));
     oddities::draw_waits(&mut drawn, &mut Chance::new(seed).branch(79));
+    oddities::draw_moves(&mut drawn, &mut Chance::new(seed).branch(80));
     drawn
 }
 

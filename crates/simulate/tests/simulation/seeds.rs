@@ -6,7 +6,7 @@
 use windrow_simulate::{Faults, Run, Setup, with_windrow};
 
 use crate::bootstraps::timeline;
-use crate::rules::check;
+use crate::rules::{check, check_oracle};
 
 #[allow(
     clippy::disallowed_methods,
@@ -44,6 +44,15 @@ pub(crate) fn judge(
         timeline: timeline(&run),
     };
     check(setup, kept, &run).map_err(broken)
+}
+
+/// The same for a run that cannot be complete: only what the oracle saw counts.
+pub(crate) fn judge_oracle(name: &str, run: Run) -> Result<(), BrokenRule> {
+    let broken = |problem| BrokenRule {
+        problem: format!("{name}, seed {}: {problem}", run.seed),
+        timeline: timeline(&run),
+    };
+    check_oracle(&run).map_err(broken)
 }
 
 /// What a run broke, and how it came to that.

@@ -1,0 +1,76 @@
+//! The oracle: whenever RKE2 looks at a directory, is what would do harm in the present cluster hidden?
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windrow_plan::rules::{OnDeadline, Tier};
+use windrow_plan::{PlanFile, Requirement};
+
+use super::Drive;
+use super::oracle::{JudgedServer, Oracle};
+use super::truth::Truth;
+
+/// What lies in the directory for less, Windrow may not have marked yet; and a process that began less long ago may not have looked yet.
+const SOON: Duration = Duration::from_secs(10);
+
+impl Oracle {
+    /// RKE2 has looked at the directory and takes up these files.
+    fn judge_shown(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
+        shown: &[&PlanFile],
+        now: Timestamp,
+    ) {
+        for file in shown {
+            let is_new = server
+                .disk
+                .get(&file.path)
+                .is_none_or(|entry| now.duration_since(entry.mtime).unsigned_abs() < SOON);
+            if is_new
+                || file.owner.is_some()
+                || server.troubles.contains_key(&file.name)
+                || truth.has_applied(file)
+                || self.is_let_through(file)
+            {
+                continue;
+            }
+            let keeps = |one: &&Requirement| {
+                one.tier == Tier::Required
+                    && one.takes_part()
+                    && !one.inferred
+                    && one.on_deadline == OnDeadline::Keep
+            };
+            let mut keeps = file.requirements().filter(keeps);
+            if let Some(lacks) = keeps.find(|one| truth.lacks(one, server.view())) {
+                let path = &file.path;
+                let need = &server.plan.needs[lacks.need];
+                self.untrue.insert(format!(
+                    "RKE2 looks at {path}: {} {} is not so in the present cluster",
+                    need.target, need.condition
+                ));
+            }
+        }
+    }
+}
+
+impl Drive<'_> {
+    /// Judges the files that RKE2 takes up, if it has looked at the directory just now.
+    pub(super) fn judge_look(&mut self, who: usize, now: Timestamp) {
+        let passes = self.node.deploy_of(who).passes();
+        let daemon = &mut self.daemons[who];
+        if std::mem::replace(&mut daemon.oracle.passes, passes) == passes
+            || daemon.away.is_some()
+            || daemon.oracle.waits.began_within(SOON, now)
+        {
+            return;
+        }
+        let plan = std::sync::Arc::clone(&daemon.true_plan);
+        let shown = self.node.deploy_of(who).shown();
+        let shown: Vec<&PlanFile> = shown
+            .filter_map(|path| plan.files.iter().find(|file| file.path == *path))
+            .collect();
+        let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who], now);
+        oracle.judge_shown(&truth, &server, &shown, now);
+    }
+}

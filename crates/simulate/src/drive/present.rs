@@ -1,0 +1,93 @@
+//! The oracle: what counts in the present cluster, and what is so of files that are gone or that another server applied.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use windrow_decide::{Cause, FileStage, Ledger};
+use windrow_model::manifest::ManifestPath;
+use windrow_plan::PlanFile;
+
+use super::oracle::{JudgedServer, Oracle};
+use super::truth::Truth;
+
+/// RKE2 takes no longer from its look at the directory to the last file that it found.
+const LONGEST_PASS: SignedDuration = SignedDuration::from_mins(5);
+
+impl Oracle {
+    /// Was this content let through in the present cluster?
+    pub(super) fn is_let_through(&self, file: &PlanFile) -> bool {
+        let known = [
+            &self.for_good,
+            &self.granted,
+            &self.let_through,
+            &self.let_go,
+        ];
+        !self.is_lost
+            && known
+                .iter()
+                .any(|known| known.get(&file.path) == Some(&file.digest))
+    }
+
+    /// The datastore is another one. Windrow cannot know yet.
+    pub(super) fn lose_cluster(&mut self) {
+        self.is_lost = true;
+    }
+
+    /// Windrow is told that its cluster is another one: everything is decided again, but for what a person holds.
+    pub(super) fn enter_cluster(&mut self, now: Timestamp) {
+        self.is_lost = false;
+        self.waits.enter_cluster();
+        self.up_since = None;
+        for known in [
+            &mut self.for_good,
+            &mut self.granted,
+            &mut self.relied,
+            &mut self.let_through,
+            &mut self.let_go,
+        ] {
+            known.clear();
+        }
+        self.taken.clear();
+        for seen in self.first_seen.values_mut() {
+            *seen = now;
+        }
+    }
+
+    pub(super) fn note_gone(&mut self, server: &JudgedServer<'_>, now: Timestamp) {
+        let marks = server.disk.iter().filter_map(|(_, entry)| entry.mark());
+        let gone: BTreeSet<ManifestPath> = marks
+            .map(|mark| mark.file.clone())
+            .filter(|file| server.disk.get(file).is_none())
+            .collect();
+        self.gone_since.retain(|file, _| gone.contains(file));
+        for file in gone {
+            self.gone_since.entry(file).or_insert(now);
+        }
+    }
+
+    /// A file that RKE2 had before its marker was in place: not one that another server applied.
+    pub(super) fn judge_escaped(&mut self, truth: &Truth<'_>, server: &JudgedServer<'_>) {
+        for file in &server.plan.files {
+            let cause = |ledger: &Ledger| {
+                let entry = ledger.files.get(&file.path);
+                let entry = entry.filter(|entry| entry.digest == file.digest);
+                matches!(
+                    entry.map(|entry| &entry.state),
+                    Some(FileStage::Applied {
+                        cause: Cause::Escaped
+                    })
+                )
+            };
+            let before = server.before.files.get(&file.path);
+            // One of a pass that began before its marker was made, or another server: an Addon does not say.
+            let was_held = before
+                .is_some_and(|entry| server.wall.duration_since(entry.first_seen) > LONGEST_PASS);
+            let is_new = was_held && cause(server.state.ledger()) && !cause(server.before);
+            if is_new && truth.has_applied(file) && !truth.has_applied_here(file, server.number) {
+                let file = &file.path;
+                self.untrue
+                    .insert(format!("{file} escaped: another server applied it"));
+            }
+        }
+    }
+}
