@@ -107,6 +107,22 @@ fn a_hold_stays_while_its_file_or_the_directory_cannot_be_read() {
 }
 
 #[test]
+fn a_state_file_that_cannot_be_read_for_a_moment_is_kept() {
+    let node = Node::with(&[("a.yaml", WIDGET)]);
+    drop(node.ready());
+    let ledger = node.path("/var/lib/rancher/windrow/ledger.json");
+    let before = fs::read(&ledger).unwrap();
+    let faults = Faults::none();
+    faults.begin("read 5 ledger.json\n");
+    let daemon = node.start_with(faults.command(), true);
+    daemon.hear("READY=1");
+    daemon.ticks(2);
+    assert!(node.is_marked("a.yaml"));
+    assert_eq!(fs::read(&ledger).unwrap(), before);
+    assert!(!ledger.with_file_name("ledger.json.corrupt-1").exists());
+}
+
+#[test]
 fn files_are_held_before_a_slow_disk_has_given_rke2s_binary() {
     let node = Node::with(&[("a.yaml", WIDGET)]);
     node.write("/usr/local/bin/rke2", "v1.35.6+rke2r1");
