@@ -3,11 +3,14 @@
 mod custom;
 mod issues;
 mod judgement;
+mod oracle;
 mod phase_times;
 mod properties;
 mod shown;
 mod transitions;
 mod tuning;
+
+use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
