@@ -148,7 +148,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand why" -l status -d 'Expla
 complete -c windrow -n "__fish_windrow_using_subcommand why" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s v -l verbose -d 'Show everything: who asks for what, in which state or by which expression, and every sign'
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand wait" -l for -d 'What to wait for: ready (or degraded), staged, released=FILE or applied=FILE' -r
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -l for -d 'What to wait for: ready (or degraded), staged, released=FILE or applied=FILE. FILE must be there when the command starts' -r
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -l timeout -d 'Give up after this long (90s, 15m, 2h); without it, never' -r
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -s h -l help -d 'Print help'
