@@ -107,7 +107,7 @@ impl DecisionContext<'_> {
             (requirement.may_come_first || !wait.failed_again)
                 && self.comes_in(pass, id, requirement, wait.relied)
         };
-        let unmet = self.unmet_needs(&self.plan.files[id], wait.began, &comes);
+        let unmet = self.unmet_needs(&self.plan.files[id], wait, &comes);
         let Some(first) = unmet.first else {
             let cause = match () {
                 () if unmet.required_yielded => Cause::Yielded,
@@ -154,7 +154,7 @@ impl DecisionContext<'_> {
     fn unmet_needs<'f>(
         &self,
         file: &'f PlanFile,
-        began: Timestamp,
+        wait: &Wait,
         comes: &dyn Fn(&Requirement) -> bool,
     ) -> UnmetNeeds<'f> {
         let outlook = self.outlook(file, comes);
@@ -170,13 +170,18 @@ impl DecisionContext<'_> {
                     unmet.in_pass = true;
                     continue;
                 }
-                let patience = self.patience(requirement, outlook, began);
-                let wait = (patience.from, patience.after);
+                // It was met or had yielded when the file was released: an order among files does not hide the file again.
+                if wait.relied && requirement.tier == Tier::Advisory && !requirement.at_once {
+                    unmet.in_pass = true;
+                    continue;
+                }
+                let patience = self.patience(requirement, outlook, wait.began);
+                let period = (patience.from, patience.after);
                 let deadline = match last {
-                    Some((same, deadline)) if same == wait => deadline,
+                    Some((same, deadline)) if same == period => deadline,
                     _ => self.deadline(patience.from, patience.after),
                 };
-                last = Some((wait, deadline));
+                last = Some((period, deadline));
                 let is_past = deadline.is_some_and(|deadline| deadline <= self.now);
                 match patience.then {
                     OnDeadline::Release if is_past => {

@@ -476,3 +476,20 @@ fn objects_that_rke2_has_already_give_a_kind_no_time_to_be_served() {
         }
     }
 }
+
+#[test]
+fn advice_that_has_yielded_does_not_hold_a_file_again_when_kube_apiserver_answers() {
+    let advised = object("o", "t").replace(
+        "namespace: t",
+        "namespace: t, annotations: {windrow.dev/depends-on: '/namespaces/default/Secret/never (advisory)'}",
+    );
+    let mut node = Node::new(&[("a.yaml", &space("t")), ("b.yaml", &advised)]);
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+    node.later(31);
+    node.tick();
+    assert_eq!(state_of(&node, "b.yaml"), RELIES);
+    node.api();
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
