@@ -26,7 +26,7 @@ fn holder(store: &ObjectStore) -> Value {
     store.object(PATH)["spec"]["holderIdentity"].clone()
 }
 
-/// Has another server's lease been unchanged for long enough, after so many seconds?
+/// Has another server's lease been unchanged for long enough, after this many seconds?
 fn takes_over(theirs: &LeaseSpec, unchanged: u64) -> bool {
     let mut ours = lease("node2");
     let seen = Instant::now().checked_sub(Duration::from_secs(unchanged));

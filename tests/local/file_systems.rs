@@ -3,6 +3,8 @@
 //! The daemon has its own mount namespace, in which each step is done. Its regular rescan is an hour away: a marker comes
 //! from an event, or the status says that the directory is not watched.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! Level 3: system calls of the daemon fail or take long. A failed look is not an answer, so no hold ends by it.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
 use std::fs;
 use std::path::Path;
 

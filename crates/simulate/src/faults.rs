@@ -53,7 +53,7 @@ pub struct Faults {
     pub unanswered: u64,
     /// A person holds a file, or lets go the one that is held so.
     pub by_hand: u64,
-    /// A server's part in etcd is removed: its cluster begins anew, or goes back to a snapshot, where it is the only server and RKE2 alone.
+    /// A server's part in etcd is removed: its cluster starts empty, or goes back to a snapshot, where it is the only server and RKE2 alone.
     pub replaced: u64,
     /// The same, and the server joins its own cluster again.
     pub rejoins: u64,

@@ -162,11 +162,11 @@ impl Environment {
 
     /// The last value of a variable, without quotes.
     fn value(&self, variable: &str) -> Option<String> {
-        let values = self.0.lines().filter_map(|line| {
+        let mut values = self.0.lines().filter_map(|line| {
             let value = line.trim().strip_prefix(variable)?.strip_prefix('=')?;
             Some(value.trim_matches(['"', '\'']).trim())
         });
-        let value = values.last().filter(|value| !value.is_empty());
+        let value = values.next_back().filter(|value| !value.is_empty());
         value.map(str::to_owned)
     }
 }

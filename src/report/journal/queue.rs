@@ -45,7 +45,7 @@ pub(super) struct JournalQueue {
 pub struct JournalEnd(Option<SyncSender<Queued>>);
 
 enum Queued {
-    Entry(JournalEntry),
+    Entry(Box<JournalEntry>),
     /// Everything before it is written.
     End(SyncSender<()>),
 }
@@ -102,7 +102,7 @@ impl<S: Subscriber> Layer<S> for JournalQueue {
             fields: Default::default(),
         };
         event.record(&mut entry);
-        match self.queue.try_send(Queued::Entry(entry)) {
+        match self.queue.try_send(Queued::Entry(Box::new(entry))) {
             Err(TrySendError::Full(_)) => {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
             }

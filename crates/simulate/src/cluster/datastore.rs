@@ -30,7 +30,7 @@ impl SimulatedCluster {
         }
     }
 
-    /// Replaces all that etcd contains; without a snapshot the cluster begins anew. kube-apiserver answers again after `down`.
+    /// Replaces all that etcd contains; without a snapshot the cluster starts empty. kube-apiserver answers again after `down`.
     pub(crate) fn replace_datastore(&mut self, snapshot: Option<Snapshot>, down: Duration) {
         self.agenda.outage(Duration::ZERO, |_| true);
         let revision = self.touch();

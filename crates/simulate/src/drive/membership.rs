@@ -104,7 +104,7 @@ impl Drive<'_> {
         }
     }
 
-    /// A server's part in etcd is removed: its cluster begins anew, goes back to a snapshot, or takes it in again.
+    /// A server's part in etcd is removed: its cluster starts empty, goes back to a snapshot, or takes it in again.
     pub(super) fn lose_datastore(&mut self, who: usize, now: Timestamp) {
         let membership = &self.daemons[who].membership;
         let is_heard = self.daemons[who].deaf.is_none() && self.daemons[who].reconnects.is_none();

@@ -10,7 +10,7 @@ use windrow_plan::PlanFile;
 use super::oracle::{JudgedServer, Oracle};
 use super::truth::Truth;
 
-/// RKE2 takes no longer from its look at the directory to the last file that it found.
+/// RKE2 takes at most this long from its look at the directory to the last file that it found.
 const LONGEST_PASS: SignedDuration = SignedDuration::from_mins(5);
 
 impl Oracle {

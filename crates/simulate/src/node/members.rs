@@ -1,4 +1,4 @@
-//! Servers whose part in etcd is removed: the cluster begins anew, goes back to a snapshot, or takes the server in again.
+//! Servers whose part in etcd is removed: the cluster starts empty, goes back to a snapshot, or takes the server in again.
 
 use std::time::Duration;
 
