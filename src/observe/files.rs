@@ -5,7 +5,7 @@
 //!   mounts ───────┘
 //! ```
 //!
-//! The directory itself is watched with everything below it, and so is each directory on the [`Route`] to it: a link can
+//! The directory itself is watched with everything below it, and so is each directory on the `Route` to it: a link can
 //! be changed and a directory renamed, removed and made again. A missing directory is seen when it comes. Events are
 //! hints: what counts is the scan that follows.
 

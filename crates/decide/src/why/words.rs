@@ -34,8 +34,8 @@ const STATES: &[(&[&str], &str)] = &[
     ),
     (
         &["Unknown"],
-        "Windrow cannot tell, for one of five reasons: first checks running (probe-pending), no role (role-unknown), \
-         no answer (probe-unknown, api-unreachable, state-unknown), a refused credential (probe-refused), probes off (probe-off, not-probed).",
+        "Unknown, for one of five reasons: first checks (probe-pending), no role (role-unknown), no answer \
+         (probe-unknown, api-unreachable, state-unknown), a refusal (probe-refused), probes off (probe-off, not-probed).",
     ),
     (
         &["first checks running", "checking"],

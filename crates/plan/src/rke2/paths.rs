@@ -88,7 +88,10 @@ mod tests {
         let main = Rke2ConfigFile::new(ConfigLayer::Main, "c", "write-kubeconfig: /root/a\n");
         let drop_in = Rke2ConfigFile::new(ConfigLayer::DropIn, "d.yaml", "write-kubeconfig: /b\n");
         let written = |files: &[Rke2ConfigFile]| write_kubeconfig(files).map(|item| item.text);
-        assert_eq!(written(std::slice::from_ref(&main)), Some("/root/a".to_owned()));
+        assert_eq!(
+            written(std::slice::from_ref(&main)),
+            Some("/root/a".to_owned())
+        );
         assert_eq!(written(&[main, drop_in]), Some("/b".to_owned()));
         assert_eq!(written(&[]), None);
     }
