@@ -227,8 +227,8 @@ async fn an_agent_asks_nothing_that_is_refused_and_calls_a_refusal_unknown() {
         }
         outcome => panic!("a refusal is {outcome:?}"),
     }
-    let paths: Vec<String> = refused(&log).into_iter().map(|(_, path)| path).collect();
-    assert_eq!(paths, ["/api/v1/nodes/node2"]);
+    let mut paths = refused(&log).into_iter().map(|(_, path)| path);
+    assert!(paths.any(|path| path == "/api/v1/nodes/node2"));
 }
 
 const MANAGED_CHART: Gvk = ("management.cattle.io", "v3", "ManagedChart");
