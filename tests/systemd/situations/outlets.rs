@@ -104,13 +104,14 @@ fn webhook(machine: &Machine) -> String {
 
 /// The text without what differs from run to run.
 fn steady(text: &str) -> String {
-    const CHANGES: [(&str, &str); 14] = [
+    const CHANGES: [(&str, &str); 16] = [
         (r"\b\d+(m\d+s|h\d+m|d\d+h)\b", "AGE"),
         (
             r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?( UTC|Z)?",
             "TIME",
         ),
-        (r"\b\d{2}:\d{2}(:\d{2})? UTC", "TIME"),
+        (r"\b\d{2}:\d{2}(:\d{2})?\s+UTC", "TIME"),
+        (r"\b\d+\+ times", "N times"),
         (
             r"\b(\d+\+? ?(d|h|min|ms|m|s)\b ?)+(\d+ ?(h|min|ms|m|s)\b)*",
             "AGE ",
@@ -132,7 +133,11 @@ fn steady(text: &str) -> String {
             r"^Setting up: no default route",
             "Setting up (api): no default route",
         ),
-        (r" \(was setting up\)", ""),
+        (r" \(was (setting up|Ready)\)", ""),
+        (
+            r#"step "manifests are being applied""#,
+            r#"step "manifests""#,
+        ),
     ];
     let mut text = text.trim().to_owned();
     for (pattern, instead) in CHANGES {
