@@ -4,7 +4,7 @@
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
@@ -32,29 +32,8 @@ pub enum Durability {
 ///
 /// Those of the file system; the old content is then still there.
 pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -> io::Result<()> {
-    write_beside(path, content, mode, durability)?.publish()
-}
-
-/// The new content of a file, which nobody sees yet. Dropping it removes it.
-#[derive(Debug)]
-pub(crate) struct WrittenFile {
-    temporary: NamedTempFile,
-    path: PathBuf,
-    durability: Durability,
-}
-
-/// Writes a file's new content under a temporary name beside it.
-///
-/// # Errors
-///
-/// Those of the file system.
-pub(crate) fn write_beside(
-    path: &Path,
-    content: &[u8],
-    mode: u32,
-    durability: Durability,
-) -> io::Result<WrittenFile> {
-    let mut temporary = temporary_in(directory_of(path)?, mode)?;
+    let directory = directory_of(path)?;
+    let mut temporary = temporary_in(directory, mode)?;
     // Not through the temporary, which would put its own name, another one each time, into an error.
     temporary.as_file_mut().write_all(content)?;
     // The umask may have taken bits away that readers need.
@@ -64,27 +43,11 @@ pub(crate) fn write_beside(
     if durability == Durability::Durable {
         temporary.as_file().sync_all()?;
     }
-    Ok(WrittenFile {
-        temporary,
-        path: path.to_owned(),
-        durability,
-    })
-}
-
-impl WrittenFile {
-    /// Gives it its name.
-    ///
-    /// # Errors
-    ///
-    /// Those of the file system; the old content is then still there.
-    pub(crate) fn publish(self) -> io::Result<()> {
-        let persisted = self.temporary.persist(&self.path);
-        persisted.map_err(|error| error.error)?;
-        if self.durability == Durability::Durable {
-            fs::File::open(directory_of(&self.path)?)?.sync_all()?;
-        }
-        Ok(())
+    temporary.persist(path).map_err(|error| error.error)?;
+    if durability == Durability::Durable {
+        fs::File::open(directory)?.sync_all()?;
     }
+    Ok(())
 }
 
 fn directory_of(path: &Path) -> io::Result<&Path> {

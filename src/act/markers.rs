@@ -166,27 +166,6 @@ impl Markers {
         results
     }
 
-    /// Removes markers as [`remove_all`](Self::remove_all) does, and calls `then` once all of them are gone, before the disk has it.
-    /// If one stays, `then` is not called.
-    pub fn remove_and(
-        &self,
-        paths: &[&MarkerPath],
-        then: impl FnOnce(),
-    ) -> Vec<Result<MarkerOutcome, MarkerError>> {
-        let changes: Vec<io::Result<MarkerChange>> =
-            paths.iter().map(|path| self.unlink(path)).collect();
-        let is_gone = |change: &io::Result<MarkerChange>| {
-            let outcome = change.as_ref().map(|change| change.outcome);
-            outcome.is_ok_and(|outcome| outcome != MarkerOutcome::Foreign)
-        };
-        if changes.iter().all(is_gone) {
-            then();
-        }
-        let done = sync_directories(changes).into_iter().zip(paths);
-        done.map(|(done, path)| self.result(REMOVE, path, done))
-            .collect()
-    }
-
     fn make(
         &self,
         marks: &[(&MarkerPath, &Mark)],

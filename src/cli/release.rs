@@ -196,7 +196,7 @@ impl Lift {
         };
         let digests = BTreeMap::from([(mark.file.clone(), mark.digest.to_string())]);
         let action = RequestAction::Release;
-        if let Err(error) = holds::lay_file_request(&order, action, &mark.file, digests) {
+        if let Err(error) = holds::publish_file_request(&order, action, &mark.file, digests) {
             println!("       not recorded: {error:#}");
         }
     }

@@ -33,7 +33,7 @@ use crate::configuration::Published;
 use crate::layout::Layout;
 use crate::observe::management::lease_holder;
 use crate::observe::requests::{RequestAction, SpooledRequest};
-use crate::orders::spool::lay_request;
+use crate::orders::spool::publish_request;
 
 /// The first pause after a cure that did not finish, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
@@ -246,7 +246,7 @@ pub fn report_to_daemon(
         ..SpooledRequest::new(action, by, at)
     };
     // The record itself is on the disk; only its mention is lost.
-    if let Err(error) = lay_request(layout, &request, "repair") {
+    if let Err(error) = publish_request(layout, &request, "repair") {
         tracing::warn!("{error:#}");
     }
 }

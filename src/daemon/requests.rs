@@ -9,7 +9,9 @@ use windrow_decide::{Event, StagingState};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
-use crate::observe::requests::{RequestAction, Spooled, SpooledRequest, UnreadRequest, read_spool};
+use crate::observe::requests::{
+    self, RequestAction, Spooled, SpooledRequest, UnreadRequest, read_spool,
+};
 
 /// The spools, and what was taken over but not yet removed.
 pub(super) struct SpooledRequests {
@@ -77,7 +79,7 @@ impl SpooledRequests {
         // By their names, which begin with the time.
         spooled.sort_by(|(one, _), (other, _)| one.file_name().cmp(&other.file_name()));
         let known = std::mem::take(&mut self.forwarded);
-        for (path, request) in spooled {
+        for (mut path, request) in spooled {
             if self.taken.contains(&path) {
                 continue;
             }
@@ -90,6 +92,10 @@ impl SpooledRequests {
                     taken.repairs.push(request);
                 }
                 Ok(request) => {
+                    let Some(ours) = requests::take(path) else {
+                        continue;
+                    };
+                    path = ours;
                     let verb = match request.action {
                         RequestAction::Hold => "hold",
                         _ => "release",
@@ -266,6 +272,18 @@ mod tests {
         let taken = requests.take_spooled(&mut state, Path::new("/nowhere"), now);
         let said = &taken.events[0].message;
         assert!(said.contains("sub/a.yaml has changed since"), "{said}");
+        assert!(is_held(&mut state));
+    }
+
+    #[test]
+    fn an_order_that_was_taken_back_between_the_read_and_the_decision_is_not_carried_out() {
+        let (place, mut requests, path) = spooled(RELEASE);
+        let mut state = self::state(WIDGET);
+        let found = read_spool(place.path()).unwrap();
+        fs::remove_file(&path).unwrap();
+        let (manifests, now) = (Path::new("/nowhere"), Timestamp::UNIX_EPOCH);
+        let taken = requests.take_read(found, &mut state, manifests, now);
+        assert_eq!(taken.events, []);
         assert!(is_held(&mut state));
     }
 

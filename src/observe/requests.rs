@@ -1,7 +1,8 @@
 //! Requests of people: one JSON file per request in a spool directory.
 //!
 //! A file and not a socket, so that `windrow hold` and `windrow release` work while the daemon is
-//! down. It is written under a temporary name and renamed to `*.json`.
+//! down. It is written under a temporary name and renamed to `*.json`. The daemon renames it to `*.taken` before it acts on it,
+//! so whoever wrote it can take it back until then, and not later.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,6 +20,9 @@ use crate::printable::in_brief;
 
 /// Larger requests are refused.
 const LARGEST: u64 = 64 << 10;
+
+/// The extension of a request that the daemon has taken, and whose consequences are not on the disk yet.
+const TAKEN: &str = "taken";
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,6 +137,18 @@ pub enum UnreadRequest {
 /// A request's file and its content, or why it was not read.
 pub type Spooled = (PathBuf, Result<SpooledRequest, UnreadRequest>);
 
+/// Makes a request the daemon's: whoever left it can no longer take it back. Returns its new path; `None` if it was taken back.
+///
+/// A request that cannot be renamed is the daemon's all the same: then nobody can remove it either.
+pub fn take(path: PathBuf) -> Option<PathBuf> {
+    let taken = path.with_extension(TAKEN);
+    match fs::rename(&path, &taken) {
+        Ok(()) => Some(taken),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(_) => Some(path),
+    }
+}
+
 /// Reads the spool, in the order of the file names. A missing spool is empty.
 ///
 /// # Errors
@@ -150,11 +166,8 @@ pub fn read_spool(spool: &Path) -> io::Result<Vec<Spooled>> {
         let hidden = path
             .file_name()
             .is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !hidden
-            && path
-                .extension()
-                .is_some_and(|extension| extension == "json")
-        {
+        let extension = path.extension();
+        if !hidden && extension.is_some_and(|extension| extension == "json" || extension == TAKEN) {
             paths.push(path);
         }
     }

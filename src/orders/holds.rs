@@ -17,7 +17,7 @@ use windrow_plan::FileObstacle;
 use windrow_plan::rke2;
 
 use self::names::manifest_paths;
-use super::spool::{PreparedRequest, prepare_request};
+use super::spool::{PublishedRequest, publish_request};
 use crate::act::{MarkerOutcome, Markers};
 use crate::layout::Layout;
 use crate::observe::requests::{RequestAction, SpooledRequest};
@@ -169,22 +169,28 @@ fn hold_file(
         digest: "".into(),
         release: Mark::release_command(file),
     };
-    // Written before anything is done, and published after: an order that fails leaves nothing behind.
-    let request = prepare_file_request(order, RequestAction::Hold, file, BTreeMap::new())
+    // The daemon lifts a marker that nobody asked for, so it has to know of the order first.
+    let request = publish_file_request(order, RequestAction::Hold, file, BTreeMap::new())
         .map_err(|error| format!("{error:#}"))?;
-    match markers.create(&path, &mark) {
-        Ok(MarkerOutcome::Foreign) => Err(format!(
+    let refused = match markers.create(&path, &mark) {
+        Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => return Ok(ManualChange::Held),
+        Ok(MarkerOutcome::Foreign) => format!(
             "{path} is there already and Windrow did not make it (Harvester makes such markers \
              during upgrades); it is left alone, and RKE2 does not apply the file while it is there"
-        )),
-        Ok(MarkerOutcome::NoDirectory) => Err("its directory is gone".to_owned()),
-        Ok(MarkerOutcome::Changed | MarkerOutcome::Unchanged) => {
-            let published = request.publish().map_err(|error| {
-                format!("its marker is made, but the hold is not recorded: {error:#}")
-            });
-            published.map(|_| ManualChange::Held)
-        }
-        Err(error) => Err(error.to_string()),
+        ),
+        Ok(MarkerOutcome::NoDirectory) => "its directory is gone".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(refused + &withdraw(request))
+}
+
+/// Takes back the request of an order that failed, so that it is not carried out later. Returns what the person has to know
+/// in addition.
+fn withdraw(request: PublishedRequest) -> String {
+    match request.withdraw() {
+        Ok(true) => String::new(),
+        Ok(false) => "; the daemon has the order already, and tries to carry it out".to_owned(),
+        Err(error) => format!("; the daemon tries to carry the order out, because {error:#}"),
     }
 }
 
@@ -260,7 +266,7 @@ fn release_file(
     if let Some(owner) = rke2::owner(file) {
         let marker = own_marker(file, found).ok_or_else(|| left_alone(owner))?;
         // The daemon takes no request about it: that the marker goes is all there is to do.
-        return remove(markers, BTreeSet::from([marker]), foreign, || {});
+        return remove(markers, &BTreeSet::from([marker]), foreign);
     }
     let beside = marker_of(file, &found.markers);
     let name = file.name();
@@ -274,27 +280,23 @@ fn release_file(
         }
         ours.insert(marker.path.clone());
     }
-    // The daemon sees the request when the marker is gone, and not before: a release that is refused must not happen later. It is
-    // written ahead, so that the daemon sees it before it misses the marker. If the request cannot be written anywhere, the marker is
-    // removed all the same.
+    // The daemon restores a marker that is gone without an order, so it has to know of the order first. If the request cannot be
+    // written anywhere, the marker is removed all the same.
     let manifests = order.layout.manifests();
     let digests = namesakes(file, found)
         .chain([file.clone()])
         .filter_map(|path| Some((path.clone(), digest(&manifests, &path, limits)?)))
         .collect();
-    let request = prepare_file_request(order, RequestAction::Release, file, digests);
-    let mut recorded = Ok(());
-    let done = remove(markers, ours, foreign, || {
-        recorded = request.and_then(|request| request.publish().map(|_| ()));
-    });
-    match (recorded, done) {
-        (_, Err(error)) => Err(error),
-        (Ok(()), done) => done,
-        (Err(error), Ok(ManualChange::Released)) => Err(format!(
+    let request = publish_file_request(order, RequestAction::Release, file, digests);
+    match (remove(markers, &ours, foreign), request) {
+        (Ok(done), Ok(_)) => Ok(done),
+        (Err(error), Ok(request)) => Err(error + &withdraw(request)),
+        (Err(error), Err(_)) => Err(error),
+        (Ok(ManualChange::Released), Err(error)) => Err(format!(
             "its marker is removed, but the release is not recorded, and the daemon may hold the file again before RKE2 has \
              applied it: {error:#}"
         )),
-        (Err(error), _) => Err(format!("{error:#}")),
+        (Ok(_), Err(error)) => Err(format!("{error:#}")),
     }
 }
 
@@ -313,16 +315,15 @@ fn digest(manifests: &Path, file: &ManifestPath, limits: &ReadLimits) -> Option<
     Some(manifest::read_each(file, &content, limits, &mut |_| {}).digest)
 }
 
-/// Removes markers of ours; `then` is called once all of them are gone.
+/// Removes markers of ours.
 fn remove(
     markers: &Markers,
-    paths: BTreeSet<MarkerPath>,
+    paths: &BTreeSet<MarkerPath>,
     foreign: impl Fn(&str) -> String,
-    then: impl FnOnce(),
 ) -> Result<ManualChange, String> {
     let paths: Vec<&MarkerPath> = paths.iter().collect();
     let mut done = ManualChange::WasNotHeld;
-    for (path, result) in paths.iter().zip(markers.remove_and(&paths, then)) {
+    for (path, result) in paths.iter().zip(markers.remove_all(&paths)) {
         match result {
             Ok(MarkerOutcome::Foreign) => return Err(foreign(path)),
             Ok(MarkerOutcome::Changed) => done = ManualChange::Released,
@@ -387,28 +388,17 @@ pub fn marker_of(file: &ManifestPath, markers: &[MarkerEntry]) -> MarkerPath {
         .map_or(beside, |marker| marker.path.clone())
 }
 
-/// Lays a request about a file into the daemon's spool; `digests` says which content is released, by path.
+/// Leaves a request about a file in the daemon's spool; `digests` says which content is released, by path.
 ///
 /// # Errors
 ///
 /// Those of the file system.
-pub fn lay_file_request(
-    order: &Order<'_>,
-    action: RequestAction,
-    file: &ManifestPath,
-    digests: BTreeMap<ManifestPath, String>,
-) -> anyhow::Result<()> {
-    let request = prepare_file_request(order, action, file, digests)?;
-    request.publish().map(|_| ())
-}
-
-/// Writes the same request without the daemon's knowledge.
-fn prepare_file_request(
+pub fn publish_file_request(
     order: &Order<'_>,
     action: RequestAction,
     file: &ManifestPath,
     mut digests: BTreeMap<ManifestPath, String>,
-) -> anyhow::Result<PreparedRequest> {
+) -> anyhow::Result<PublishedRequest> {
     let request = SpooledRequest {
         file: file.to_string(),
         digest: digests.remove(file),
@@ -419,7 +409,7 @@ fn prepare_file_request(
         reason: Mark::shortened(order.reason).to_string(),
         ..SpooledRequest::new(action, order.by, order.at)
     };
-    prepare_request(order.layout, &request, &file.replace('/', "%2f"))
+    publish_request(order.layout, &request, &file.replace('/', "%2f"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The spool: where the verbs and the daemon's own parts leave requests for the daemon's loop.
 
 use std::borrow::Cow;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use windrow_model::manifest;
@@ -18,52 +20,46 @@ pub fn spools(layout: &Layout) -> [PathBuf; 2] {
     [layout.state_dir(), layout.run_dir()].map(|place| place.join("requests"))
 }
 
-/// A request that is written and that the daemon does not see yet. Dropping it takes it back.
+/// A request in the daemon's spool.
 #[derive(Debug)]
-pub struct PreparedRequest {
-    file: files::WrittenFile,
+pub struct PublishedRequest {
     path: PathBuf,
     stem: String,
 }
 
-impl PreparedRequest {
-    /// Leaves it in the daemon's spool. Returns its name, which the daemon uses in its messages.
+impl PublishedRequest {
+    /// Its name, which the daemon uses in its messages.
+    pub fn name(&self) -> &str {
+        &self.stem
+    }
+
+    /// Takes it back. `false` if the daemon has taken it: then it is carried out.
     ///
     /// # Errors
     ///
-    /// Those of the file system.
-    pub fn publish(self) -> anyhow::Result<String> {
-        let Self { file, path, stem } = self;
-        file.publish()
-            .map_err(|error| cannot_write(&path, &error))?;
-        Ok(stem)
+    /// Those of the file system. The request is still there.
+    pub fn withdraw(self) -> anyhow::Result<bool> {
+        match fs::remove_file(&self.path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(anyhow::anyhow!(
+                "{} cannot be removed: {error}",
+                self.path.display()
+            )),
+        }
     }
 }
 
-/// Leaves any request in the daemon's spool; `about` becomes part of its file's name. Returns the name, which the
-/// daemon uses in its messages.
+/// Leaves a request in the daemon's spool; `about` becomes part of its file's name.
 ///
 /// # Errors
 ///
 /// Those of the file system.
-pub fn lay_request(
+pub fn publish_request(
     layout: &Layout,
     request: &SpooledRequest,
     about: &str,
-) -> anyhow::Result<String> {
-    prepare_request(layout, request, about)?.publish()
-}
-
-/// Writes a request without the daemon's knowledge: for an order that may still fail.
-///
-/// # Errors
-///
-/// Those of the file system.
-pub fn prepare_request(
-    layout: &Layout,
-    request: &SpooledRequest,
-    about: &str,
-) -> anyhow::Result<PreparedRequest> {
+) -> anyhow::Result<PublishedRequest> {
     // Requests are taken in the order of their names.
     let stem = format!(
         "{:020}-{}-{}",
@@ -77,21 +73,19 @@ pub fn prepare_request(
         .or_else(|why| write_into(&memory, &stem, &text).map_err(|_| why))
 }
 
-fn write_into(spool: &Path, stem: &str, text: &str) -> anyhow::Result<PreparedRequest> {
+fn write_into(spool: &Path, stem: &str, text: &str) -> anyhow::Result<PublishedRequest> {
     files::make_private(spool)
         .map_err(|error| anyhow::anyhow!("{} cannot be created: {error}", spool.display()))?;
     let path = spool.join(format!("{stem}.json"));
-    let file = files::write_beside(&path, text.as_bytes(), 0o600, files::Durability::Durable)
-        .map_err(|error| cannot_write(&path, &error))?;
-    Ok(PreparedRequest {
-        file,
+    files::replace(&path, text.as_bytes(), 0o600, files::Durability::Durable).map_err(|error| {
+        // Its name may be there although the disk does not have it yet.
+        let _ = fs::remove_file(&path);
+        anyhow::anyhow!("{} cannot be written: {error}", path.display())
+    })?;
+    Ok(PublishedRequest {
         path,
         stem: stem.to_owned(),
     })
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    anyhow::anyhow!("{} cannot be written: {error}", path.display())
 }
 
 /// A part of a file's name that leaves room for the rest of it and still keeps two apart.

@@ -15,7 +15,7 @@ use crate::cli::manual::who;
 use crate::cli::out::print_whole;
 use crate::cli::{Context, Exit, style};
 use crate::observe::requests::{RequestAction, SpooledRequest};
-use crate::orders::spool::lay_request;
+use crate::orders::spool::publish_request;
 
 /// systemd restarts a daemon that died, and it continues the trial.
 const DAEMON_RETURNS: Duration = Duration::from_secs(120);
@@ -105,7 +105,7 @@ fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyh
         force,
         ..SpooledRequest::new(action, who(), now())
     };
-    let name = lay_request(&context.layout, &request, "gates")?;
+    let published = publish_request(&context.layout, &request, "gates")?;
     let mut shown = String::new();
     let mut gone: Option<Instant> = None;
     loop {
@@ -114,7 +114,7 @@ fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyh
         let until = match &found {
             FoundStatus::Current(status) => {
                 gone = None;
-                match answer(status, &name) {
+                match answer(status, published.name()) {
                     TrialProgress::Nothing => {}
                     TrialProgress::Step(step) if step == shown => {}
                     TrialProgress::Step(step) => {

@@ -107,3 +107,90 @@ fn what_is_rke2s_own_is_neither_held_nor_released() {
     assert_eq!(list_manifests(&manifests, order.at).unwrap().markers, []);
     assert!(!layout.run_dir().exists() && !layout.state_dir().exists());
 }
+
+/// A root with one manifest, `a.yaml`.
+fn root_with_manifest() -> (tempfile::TempDir, Layout) {
+    let root = tempfile::tempdir().unwrap();
+    let layout = Layout::new(root.path());
+    std::fs::create_dir_all(layout.manifests()).unwrap();
+    std::fs::write(layout.manifests().join("a.yaml"), "").unwrap();
+    (root, layout)
+}
+
+fn order(layout: &Layout) -> Order<'_> {
+    Order {
+        layout,
+        by: "ann",
+        reason: "test",
+        at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+#[test]
+fn the_daemon_can_know_of_an_order_before_its_marker_changes() {
+    use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
+    let (_root, layout) = root_with_manifest();
+    let [spool, _] = crate::orders::spool::spools(&layout);
+    std::fs::create_dir_all(&spool).unwrap();
+    let inotify = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+    let changes = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_DELETE;
+    let requests = inotify.add_watch(&spool, changes).unwrap();
+    inotify.add_watch(&layout.manifests(), changes).unwrap();
+    // The events of one instance come in the order of the changes.
+    let first_of_each = || {
+        let events = inotify.read_events().unwrap();
+        let of_requests = |event: &&nix::sys::inotify::InotifyEvent| {
+            event.wd == requests && event.mask.contains(AddWatchFlags::IN_MOVED_TO)
+        };
+        let is_marker = |event: &nix::sys::inotify::InotifyEvent| {
+            event.name.as_deref() == Some("a.yaml.skip".as_ref())
+        };
+        let published = events.iter().position(|event| of_requests(&event));
+        (published, events.iter().position(is_marker))
+    };
+    let file = ["a.yaml".to_owned()];
+    hold(&order(&layout), &file).unwrap();
+    let (published, marked) = first_of_each();
+    assert!(published.unwrap() < marked.unwrap(), "hold");
+    release(&order(&layout), Which::Named(&file), &ReadLimits::default()).unwrap();
+    let (published, unmarked) = first_of_each();
+    assert!(published.unwrap() < unmarked.unwrap(), "release");
+}
+
+#[test]
+fn an_order_that_failed_is_taken_back_unless_the_daemon_has_taken_it() {
+    let (_root, layout) = root_with_manifest();
+    let [spool, _] = crate::orders::spool::spools(&layout);
+    let publish = || {
+        let digests = BTreeMap::new();
+        let file = "a.yaml".into();
+        publish_file_request(&order(&layout), RequestAction::Release, &file, digests).unwrap()
+    };
+    let path = || {
+        std::fs::read_dir(&spool)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path()
+    };
+    assert_eq!(withdraw(publish()), "");
+    assert_eq!(std::fs::read_dir(&spool).unwrap().count(), 0);
+    let request = publish();
+    let path = path();
+    assert!(crate::observe::requests::take(path.clone()).is_some());
+    assert!(withdraw(request).contains("the daemon has the order"));
+    let read = crate::observe::requests::read_spool(&spool).unwrap();
+    assert!(
+        matches!(read.as_slice(), [(_, Ok(_))]),
+        "it is read after a restart: {read:?}"
+    );
+    let request = publish();
+    assert_eq!(withdraw(request), "");
+    assert_eq!(
+        crate::observe::requests::take(path),
+        None,
+        "it was taken back"
+    );
+}
