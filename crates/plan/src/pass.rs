@@ -111,13 +111,25 @@ impl<'p> NextPass<'p> {
         let is_sure = is_reliable(file) && !(taken.is_new && self.is_disturbed(file));
         if taken.is_new {
             self.add_effects(file, taken.writes_all);
+        } else {
+            // A webhook that RKE2 applied before may not answer yet.
+            self.add_asked_groups(file);
         }
         if is_sure {
             self.files.insert(id, taken);
         }
     }
 
+    fn add_asked_groups(&mut self, file: &'p PlanFile) {
+        for effect in &file.slow_effects {
+            if let SlowEffect::Asks { groups } = effect {
+                self.asked_groups.extend(groups.iter().map(String::as_str));
+            }
+        }
+    }
+
     fn add_effects(&mut self, file: &'p PlanFile, writes_all: bool) {
+        self.add_asked_groups(file);
         let mut definitions: Vec<&GroupKind> = Vec::new();
         let mut after = 0;
         for effect in &file.slow_effects {
@@ -128,10 +140,8 @@ impl<'p> NextPass<'p> {
                     definitions.push(kind);
                     after = *followed_by;
                 }
-                SlowEffect::Asks { groups } => {
-                    self.asked_groups.extend(groups.iter().map(String::as_str));
-                }
                 SlowEffect::Counts { namespace } => self.counted_namespaces.push(namespace),
+                SlowEffect::Asks { .. } => {}
             }
         }
         let objects = if writes_all { file.written } else { 0 };

@@ -434,6 +434,28 @@ fn a_deadline_that_is_over_does_not_keep_a_file_that_relies_on_another_from_bein
     assert_eq!(node.held(), ["b.yaml"]);
 }
 
+#[test]
+fn a_webhook_that_rke2_applied_before_may_not_answer_yet() {
+    let hook = |policy: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: w}}\nwebhooks: [{{name: w.example.com, failurePolicy: {policy}, clientConfig: {{url: 'https://192.0.2.1/'}}, rules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}}]}}]\n"
+        )
+    };
+    let held_behind = |hook: &str| {
+        let mut node = Node::new(&[("a.yaml", hook)]);
+        node.api();
+        node.applied("a.yaml");
+        node.tick();
+        node.files.insert("b.yaml".to_owned(), space("t"));
+        node.files.insert("c.yaml".to_owned(), object("o", "t"));
+        node.scan();
+        node.tick();
+        node.held().join(" ")
+    };
+    assert_eq!(held_behind(&hook("Ignore")), "");
+    assert_eq!(held_behind(&hook("Fail")), "c.yaml");
+}
+
 const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec: {group: example.com, names: {kind: Widget, plural: widgets}, scope: Namespaced}\n";
 
 fn many(first: &str) -> String {
