@@ -362,8 +362,8 @@ impl Daemon {
             }
             changed
         });
-        if !self.scanned_once {
-            self.scanned_once = true;
+        let is_first = !std::mem::replace(&mut self.scanned_once, true);
+        if is_first && self.state.observation().directory_unread.is_none() {
             let line = Code::Scanned.say(&[
                 ("files", &self.state.plan().files.len().to_string()),
                 ("held", &decision.status.staging.held.len().to_string()),

@@ -308,6 +308,10 @@ fn phase(context: &DecisionContext<'_>, staging: &StagingStatus) -> Phase {
 
 /// Why it is not known where the files stand.
 fn unknown(context: &DecisionContext<'_>) -> Option<StatusReason> {
+    if let Some(message) = context.observation.directory_unread.clone() {
+        let code = Code::ManifestsUnreadable;
+        return Some(StatusReason { code, message });
+    }
     let api = &context.observation.api;
     let (code, why) = match &api.unreachable {
         Some(why) if api.refused => (Code::CredentialRefused, why.as_str()),

@@ -71,6 +71,9 @@ impl LedgerUpdate {
     /// remove files and write them again, and what was released stays released. A held file keeps its
     /// entry for a while if its release would do harm: should it come back, its marker is there first.
     fn keep_absent_files(&mut self, context: &DecisionContext<'_>, before: &Ledger) {
+        if context.observation.directory_unread.is_some() {
+            return;
+        }
         let files = &context.plan.files;
         for (path, known) in &before.files {
             let found = files.binary_search_by(|file| file.path.cmp(path));

@@ -24,6 +24,8 @@ use super::mark::Mark;
 pub struct Observation {
     /// When this process began to look: deadlines count from then at the earliest.
     pub started: Timestamp,
+    /// Why this process has never read the manifests directory, if it tried: then no file and no marker is known.
+    pub directory_unread: Option<String>,
     /// Markers by the base name that they hide, in whichever directory they lie.
     pub markers: HashMap<BaseName, Marker>,
     /// Markers that are not as they were decided to be, by the base name that they hide.
@@ -328,6 +330,7 @@ impl Observation {
         let Self {
             started,
             // They say what is on the disk.
+            directory_unread: _,
             markers: _,
             marker_troubles: _,
             being_written: _,

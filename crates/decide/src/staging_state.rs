@@ -47,6 +47,10 @@ pub struct StagingState {
     outdated: BTreeSet<ManifestPath>,
     /// What could not be read at the last look.
     unread: BTreeMap<ManifestPath, UnreadPath>,
+    /// Was the directory looked at, or found missing, by this process?
+    directory_is_known: bool,
+    /// Since when the directory as a whole cannot be read.
+    directory_unread_since: Option<Timestamp>,
     /// Base names of files that are being written, or that there was no room for.
     being_written: BTreeSet<BaseName>,
     plan: Arc<Plan>,
@@ -87,6 +91,8 @@ impl StagingState {
             examined: Arc::default(),
             outdated: BTreeSet::new(),
             unread: BTreeMap::new(),
+            directory_is_known: false,
+            directory_unread_since: None,
             being_written: BTreeSet::new(),
             plan: Arc::new(Plan {
                 platform,
@@ -151,6 +157,7 @@ impl StagingState {
 
     /// Takes in a look in which [`Self::keep_unread`] has put what is known in place of what could not be read.
     pub fn take_kept(&mut self, directory: Directory) {
+        self.note_directory_read();
         self.observation.markers = directory
             .markers
             .into_iter()
@@ -279,6 +286,7 @@ impl StagingState {
         for unread in self.unread.values_mut() {
             unread.since.iter_mut().for_each(&mut shift);
         }
+        self.directory_unread_since.iter_mut().for_each(&mut shift);
         if let Some(node) = &mut self.observation.node {
             node.clock_jumped(by);
         }

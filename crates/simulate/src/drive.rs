@@ -381,8 +381,9 @@ impl<'a> Drive<'a> {
         if let Some(tape) = &mut daemon.tape {
             tape.scanned(disk, self.setup, at);
         }
-        let look = daemon.look(disk, now);
-        let Some(directory) = look else {
+        let Some(directory) = daemon.look(disk, now) else {
+            let why = "Input/output error (os error 5)";
+            daemon.state.keep_directory("the directory", why, at);
             return false;
         };
         daemon.state.take_directory(directory);

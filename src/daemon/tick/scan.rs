@@ -121,9 +121,10 @@ impl Daemon {
                 self.tell_once("the directory", Code::DirectoryMissing, line);
             }
             ScanOutcome::Unreadable(error) => {
-                let what = format!("read the manifests directory {path}");
-                let line = Code::ActionFailed.say(&[("what", &what), ("error", &error)]);
-                self.tell_once("the directory", Code::ActionFailed, line);
+                let code = Code::ManifestsUnreadable;
+                let line = code.say(&[("path", path), ("error", &error)]);
+                self.state.keep_directory(path, &error, self.clock.now());
+                self.tell_once("the directory", code, line);
             }
         }
     }

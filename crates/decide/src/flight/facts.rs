@@ -35,6 +35,9 @@ enum Fact {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         refused: bool,
     },
+    DirectoryUnread {
+        why: String,
+    },
     Marker {
         path: MarkerPath,
         mark: Option<Mark>,
@@ -216,6 +219,9 @@ impl FactComparison<'_> {
     }
 
     fn put_markers(&mut self, observation: &Observation) {
+        if let Some(why) = observation.directory_unread.clone() {
+            self.put("manifests directory", &Fact::DirectoryUnread { why });
+        }
         for (name, marker) in &observation.markers {
             let fact = Fact::Marker {
                 path: marker.path.clone(),
@@ -358,6 +364,7 @@ fn restore_fact(fact: Fact, observation: &mut Observation, probes: &mut BTreeMap
                 refused,
             };
         }
+        Fact::DirectoryUnread { why } => observation.directory_unread = Some(why),
         Fact::Marker { path, mark } => {
             let mark = mark.map(Arc::new);
             let marker = Marker { path, mark };

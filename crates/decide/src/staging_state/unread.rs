@@ -17,6 +17,9 @@ use crate::action::Event;
 use crate::mark::OnFailure;
 use crate::observation::{Directory, FileChange, Marker};
 
+/// Who finds that the directory cannot be read.
+const DIRECTORY: &str = "directory";
+
 /// Why a path cannot be read, and since when.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct UnreadPath {
@@ -82,6 +85,31 @@ impl StagingState {
             files: kept,
             markers,
         }
+    }
+
+    /// Enters that the directory itself cannot be read. What is known of its files counts, and all markers stay.
+    pub fn keep_directory(&mut self, directory: &str, error: &str, now: Timestamp) {
+        let code = Code::ManifestsUnreadable;
+        let message = code.say(&[("path", directory), ("error", error)]);
+        if !self.directory_is_known {
+            self.observation.directory_unread = Some(message.clone());
+        }
+        self.directory_unread_since.get_or_insert(now);
+        let finding = Finding {
+            incident: None,
+            code,
+            severity: code.severity(),
+            message,
+            at: Vec::new(),
+        };
+        self.set_findings(DIRECTORY, &[finding]);
+    }
+
+    pub(super) fn note_directory_read(&mut self) {
+        self.directory_is_known = true;
+        self.directory_unread_since = None;
+        self.observation.directory_unread = None;
+        self.set_findings(DIRECTORY, &[]);
     }
 
     /// A marker that cannot be read is the one that is known, or not Windrow's.
@@ -168,8 +196,7 @@ impl StagingState {
     /// The base names whose markers stay because their files cannot be read.
     pub(super) fn names_unread(&self, now: Timestamp) -> BTreeSet<BaseName> {
         let patience = self.settings.staging.refused_deadline;
-        let stays = |path: &ManifestPath, unread: &UnreadPath| {
-            let since = unread.since.unwrap_or(now);
+        let stays = |path: &ManifestPath, since: Timestamp| {
             let manual = self
                 .ledger
                 .files
@@ -184,8 +211,13 @@ impl StagingState {
             is_short || mark.is_some_and(|mark| mark.on_failure == OnFailure::Keep)
         };
         let unread = self.unread.iter();
+        let unread = unread.map(|(path, unread)| (path, unread.since.unwrap_or(now)));
+        // If the directory cannot be read, none of its files can.
+        let all = self.directory_unread_since.into_iter();
+        let all = all.flat_map(|since| self.examined.keys().map(move |path| (path, since)));
         unread
-            .filter(|(path, unread)| stays(path, unread))
+            .chain(all)
+            .filter(|(path, since)| stays(path, *since))
             .map(|(path, _)| path.name())
             .collect()
     }

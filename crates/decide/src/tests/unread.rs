@@ -256,3 +256,53 @@ fn what_cannot_be_read_is_let_go_by_a_person_who_orders_that_meanwhile_and_by_no
     node.later(1);
     assert!(!lifts_without(&mut node, "vm.yaml"));
 }
+
+#[test]
+fn a_directory_that_was_never_read_is_unknown_and_no_file_counts_as_gone() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.tick();
+    let known = node.state.ledger().files.clone();
+    assert_eq!(known.len(), 1);
+    // A new process.
+    let platform = node.state.plan().platform;
+    node.state = new_state(node.ledger_on_disk.clone(), platform, node.now);
+    node.api();
+    node.state
+        .keep_directory("/m", "Input/output error", node.now);
+    let Decision { status, events, .. } = node.tick();
+    assert_eq!(status.readiness, Readiness::Unknown);
+    assert_eq!(status.reason.code, Code::ManifestsUnreadable);
+    assert_eq!(
+        status.reason.message,
+        "/m cannot be read: Input/output error"
+    );
+    assert!(!status.staging.settled);
+    assert_eq!(status.findings[0].code, Code::ManifestsUnreadable);
+    assert_eq!(events, []);
+    assert_eq!(node.state.ledger().files, known);
+    // To find nothing is an answer.
+    node.markers.clear();
+    node.state.take_directory(Directory::default());
+    let status = node.tick().status;
+    assert!(status.staging.settled && status.findings.is_empty());
+}
+
+#[test]
+fn markers_stay_while_the_directory_cannot_be_read() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.api();
+    node.tick();
+    node.state
+        .keep_directory("/m", "Input/output error", node.now);
+    let kind = GroupKind::new("example.com", "Widget");
+    node.observe(ClusterEvent::Kind(kind, KindSeen::SERVED));
+    let status = node.tick().status;
+    assert_eq!(node.held(), ["a.yaml"], "its content may be another one");
+    assert_eq!(
+        status.findings.last().unwrap().code,
+        Code::ManifestsUnreadable
+    );
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}

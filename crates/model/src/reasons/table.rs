@@ -749,6 +749,10 @@ reasons! {
             "Windrow cannot write to {path} and holds nothing there: {why}"
             "Open the directory to windrow.service and windrow-failsafe.service: the message has the commands. Until then nothing is staged."
             "f49e7d73d61e4dd78a8f043119e0ee54";
+        ManifestsUnreadable "manifests-unreadable" Error
+            "{path} cannot be read: {error}"
+            "Fix the file system or the permissions. Windrow reads the directory again every few seconds. Until then what it knew of the files counts, and markers stay."
+            "7252011b6ed648f9ac5186ac8a31d519";
         ManifestsNotWatched "manifests-not-watched" Warning
             "Windrow does not hear of new files in {path} and reads it every few seconds instead: {why}"
             "Raise fs.inotify.max_user_watches or fs.inotify.max_user_instances, as the message says. Until then RKE2 can apply a new file before Windrow holds it."
