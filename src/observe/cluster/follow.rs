@@ -46,11 +46,6 @@ where
             }
         }
         events.extend((self.meaning)(change));
-        for event in events {
-            if self.session.events.send(event).await.is_err() {
-                return false;
-            }
-        }
-        true
+        self.session.send(events).await
     }
 }

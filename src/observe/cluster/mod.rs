@@ -3,7 +3,7 @@
 //! ```text
 //!   kubeconfig ──> session ─┬─ health: does kube-apiserver answer?
 //!                           ├─ kinds: discovery of the groups that are waited for
-//!   Interests ─────────────>├─ one watch per object
+//!   Interests ─────────────>├─ one watch per object, or for many of a kind
 //!                           └─ Addons, and RKE2's failure events
 //!                                └──> ClusterEvent
 //! ```
@@ -16,6 +16,7 @@ mod connect;
 mod discovery;
 mod follow;
 mod interests;
+mod objects;
 mod session;
 
 use std::path::Path;

@@ -41,6 +41,16 @@ impl ApiSession {
         self.connection.client().clone()
     }
 
+    /// Sends observations; false when nobody listens any more.
+    pub(super) async fn send(&self, events: Vec<ClusterEvent>) -> bool {
+        for event in events {
+            if self.events.send(event).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
     /// See [`answer`].
     pub(super) async fn answer<T>(
         &self,
