@@ -18,6 +18,7 @@ mod console;
 mod daemon;
 mod dbus;
 mod documents;
+mod effects;
 mod file_systems;
 mod flight;
 mod forms;
