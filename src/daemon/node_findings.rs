@@ -55,9 +55,12 @@ fn read_files(layout: &Layout, now: Timestamp) -> OwnNode {
         .as_ref()
         .map(|root| missing(root, layout))
         .unwrap_or_default();
+    let registered = kubeconfig::node_name(&kubelet);
     OwnNode {
-        name: kubeconfig::node_name(&kubelet)
-            .unwrap_or_else(|| host_name_of(layout).unwrap_or_default()),
+        next_name: registered
+            .as_deref()
+            .and_then(|name| probes::next_node_name(layout, name)),
+        name: registered.unwrap_or_else(|| host_name_of(layout).unwrap_or_default()),
         port_68_refused: kube_vip::port_68_refused(layout, now),
         vip_mode: configuration
             .as_ref()

@@ -98,20 +98,9 @@ impl ProbeContext {
         self.layout.set_data_dir(data_dir);
     }
 
-    /// A configuration file of a few lines; `None` when it is not there or cannot be read as one.
-    pub(super) fn config(&self, path: &str) -> Option<Node> {
-        let text = std::fs::read_to_string(self.layout().path(path)).ok()?;
-        yaml::parse_configuration(&text).ok().flatten()
-    }
-
     /// rancherd's configuration. It holds the cluster token and is never printed.
     pub(super) fn rancherd(&self) -> Option<Node> {
-        self.config(RANCHERD)
-    }
-
-    /// Is there a configuration of rancherd, whether it can be read or not?
-    pub(super) fn has_rancherd(&self) -> bool {
-        self.layout().path(RANCHERD).exists()
+        rancherd(&self.layout())
     }
 
     /// The host's name; empty if the kernel does not tell it.
@@ -127,4 +116,20 @@ impl ProbeContext {
             .map(|text| text.trim().to_owned())
             .unwrap_or_default()
     }
+}
+
+/// A configuration file of a few lines; `None` when it is not there or cannot be read as one.
+pub(super) fn config(layout: &Layout, path: &str) -> Option<Node> {
+    let text = std::fs::read_to_string(layout.path(path)).ok()?;
+    yaml::parse_configuration(&text).ok().flatten()
+}
+
+/// rancherd's configuration. It holds the cluster token and is never printed.
+pub(super) fn rancherd(layout: &Layout) -> Option<Node> {
+    config(layout, RANCHERD)
+}
+
+/// Is there a configuration of rancherd, whether it can be read or not?
+pub(super) fn has_rancherd(layout: &Layout) -> bool {
+    layout.path(RANCHERD).exists()
 }

@@ -187,7 +187,7 @@ pub(super) fn dhcp_clash(context: &ProbeContext, memory: &VipMemory) -> ProbeOut
 
 /// How the installer's configuration obtains the VIP's address.
 fn installed_mode(context: &ProbeContext) -> Option<VipMode> {
-    let config = context.config(windrow_harvester::INSTALLER_CONFIG)?;
+    let config = super::context::config(&context.layout(), windrow_harvester::INSTALLER_CONFIG)?;
     vip_mode(&config).and_then(VipMode::read)
 }
 

@@ -1,14 +1,16 @@
 //! The node's role in its cluster. It is read again and again, because a node can be promoted.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_plan::readiness::node::NodeRole;
 
 use super::bus::UnitState;
-use super::context::ProbeContext;
+use super::context::{ProbeContext, has_rancherd, rancherd};
 use crate::files::read_text;
 use crate::kubeconfig;
+use crate::layout::Layout;
 use crate::locked::lock;
 use crate::observe::rke2;
 
@@ -23,7 +25,7 @@ const ENVIRONMENTS: [&str; 4] = [
 /// The node's current role in its cluster, and the name of its own Node: as its kubelet's certificate has it, and before there is one,
 /// as RKE2 will derive it.
 pub async fn role_and_name(context: &ProbeContext) -> (NodeRole, String) {
-    let config = Config::read(context);
+    let config = Config::read(&context.layout());
     let server = context.bus.unit("rke2-server.service").await;
     let agent = context.bus.unit("rke2-agent.service").await;
     let by_units = match (server, agent) {
@@ -37,6 +39,37 @@ pub async fn role_and_name(context: &ProbeContext) -> (NodeRole, String) {
         .next(role(serves, &config), config.is_whole);
     let certified = kubeconfig::node_name(&context.layout().kubelet_kubeconfig());
     (role, certified.unwrap_or(config.name))
+}
+
+/// The name under which RKE2 registers the node when it starts again, if it is another one than `current`.
+pub fn next_node_name(layout: &Layout, current: &str) -> Option<String> {
+    let config = Config::read(layout);
+    let is_known = config.is_whole && !config.name.is_empty() && !is_named_by_units(layout);
+    (is_known && config.name != current).then_some(config.name)
+}
+
+/// Does a unit of RKE2, a drop-in of one, or an agent's environment say how the node is called? Then the configuration does not tell.
+fn is_named_by_units(layout: &Layout) -> bool {
+    let mut texts: Vec<PathBuf> = Vec::new();
+    for unit in ["rke2-server", "rke2-agent"] {
+        for place in [
+            "/etc/systemd/system",
+            "/run/systemd/system",
+            "/usr/local/lib/systemd/system",
+            "/usr/lib/systemd/system",
+        ] {
+            texts.push(layout.path(&format!("{place}/{unit}.service")));
+            let drop_ins = layout.path(&format!("{place}/{unit}.service.d"));
+            let entries = std::fs::read_dir(drop_ins).into_iter().flatten();
+            texts.extend(entries.flatten().map(|entry| entry.path()));
+        }
+    }
+    let agents = ENVIRONMENTS.map(|path| layout.path(&path.replace("server", "agent")));
+    texts.extend(agents);
+    texts.iter().any(|path| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.contains("node-name") || text.contains("RKE2_NODE_NAME")
+    })
 }
 
 /// The role that the node last had in this boot.
@@ -110,8 +143,8 @@ struct Config {
 }
 
 impl Config {
-    fn read(context: &ProbeContext) -> Self {
-        let found = rke2::config_files(&context.layout());
+    fn read(layout: &Layout) -> Self {
+        let found = rke2::config_files(layout);
         let mut is_whole = found.errors.is_empty();
         let mut found = found.files;
         // As RKE2 reads them: config.yaml first, then the drop-ins in byte order.
@@ -124,13 +157,13 @@ impl Config {
             }
         }
         let last = |key: &str| files.iter().rev().find_map(|file| file.get(key));
-        let rancherd = context.rancherd();
-        is_whole &= rancherd.is_some() || !context.has_rancherd();
+        let rancherd = rancherd(layout);
+        is_whole &= rancherd.is_some() || !has_rancherd(layout);
         let joined_by = rancherd
             .as_ref()
             .and_then(|config| config.str_at(&["server"]))
             .is_some_and(|server| !server.trim().is_empty());
-        let environment = Environment::read(context);
+        let environment = Environment::read(layout);
         let configured = |key: &str, variable: &str| {
             let configured = last(key).map(scalar).filter(|text| !text.is_empty());
             configured.or_else(|| environment.value(variable))
@@ -139,7 +172,7 @@ impl Config {
             joins: joined_by || configured("server", "RKE2_URL").is_some(),
             witness: last("disable-apiserver").is_some_and(is_true),
             name: node_name(
-                context,
+                layout,
                 configured("node-name", "RKE2_NODE_NAME"),
                 last("with-node-id").is_some_and(is_true),
             ),
@@ -152,8 +185,7 @@ impl Config {
 struct Environment(String);
 
 impl Environment {
-    fn read(context: &ProbeContext) -> Self {
-        let layout = context.layout();
+    fn read(layout: &Layout) -> Self {
         let texts = ENVIRONMENTS
             .iter()
             .filter_map(|path| read_text(&layout.path(path)).ok());
@@ -187,9 +219,9 @@ fn is_true(node: &Node) -> bool {
 
 /// As k3s names its Node (`GetHostnameAndIPs` in `pkg/util/net.go`, `ensureNodeID` in `pkg/agent/config/config.go`): the configured
 /// name or the host's, in lower case; `with-node-id` appends an identifier that k3s draws once.
-fn node_name(context: &ProbeContext, configured: Option<String>, with_id: bool) -> String {
+fn node_name(layout: &Layout, configured: Option<String>, with_id: bool) -> String {
     let text_of = |path: &str| {
-        let text = std::fs::read_to_string(context.layout().path(path));
+        let text = std::fs::read_to_string(layout.path(path));
         text.map(|text| text.trim().to_owned()).ok()
     };
     let name = configured.or_else(|| text_of("/proc/sys/kernel/hostname"));

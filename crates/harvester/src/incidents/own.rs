@@ -29,6 +29,9 @@ const MOST_FILES: usize = 16;
 pub struct OwnNode {
     /// The node's name.
     pub name: String,
+    /// The name under which RKE2 registers it when it starts again, if that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_name: Option<String>,
     /// What kube-vip said when it could not bind UDP port 68.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port_68_refused: Option<String>,
@@ -103,6 +106,9 @@ const DETECTORS: &[OwnDetector] = &[
     ("the DHCP client's port", |own, _, _| Ok(dhcp(own))),
     ("the kubelet's credential", |own, _, now| {
         Ok(credential(own, now))
+    }),
+    ("a Node that gets another name", |own, _, _| {
+        Ok(renamed(own))
     }),
     (
         "a component that a feature gate keeps from starting",
@@ -189,6 +195,20 @@ fn credential(own: &OwnNode, now: Timestamp) -> Vec<IncidentFinding> {
     let why = format!("its certificate was good until {until}");
     let evidence = Evidence::new("agent/client-kubelet.crt", "notAfter", until.to_string());
     vec![IncidentFinding::new(Code::KubeletCredentialExpired, node(own), &why).seen([evidence])]
+}
+
+/// RKE2 reads the host's name when it starts, and joins as a new Node if it is another one.
+fn renamed(own: &OwnNode) -> Vec<IncidentFinding> {
+    let Some(next) = &own.next_name else {
+        return Vec::new();
+    };
+    let why = format!("by its host name or RKE2's configuration it is {next}");
+    vec![
+        IncidentFinding::new(Code::NodeNameChanges, node(own), &why).seen([
+            Evidence::new("agent/kubelet.kubeconfig", "the Node's name", &own.name),
+            Evidence::new("node-name, or the host name", "the next name", next),
+        ]),
+    ]
 }
 
 /// As the daemon's guard over RKE2's starts says it.

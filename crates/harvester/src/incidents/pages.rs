@@ -39,6 +39,7 @@ pub fn page(code: Code) -> Option<&'static str> {
         Code::RuleFinding => "incidents/README.md",
         Code::DhcpClash
         | Code::KubeletCredentialExpired
+        | Code::NodeNameChanges
         | Code::GateFatal
         | Code::WriteFilesMissing => "incidents/node.md",
         Code::VipConflict | Code::VipStaleLink => "incidents/vip.md",

@@ -847,6 +847,10 @@ reasons! {
             "kube-apiserver refuses the kubelet of {subject}: {why}"
             "Restart rke2-server or rke2-agent on the node: RKE2 renews its certificates at a start."
             "5e77823e2e06405e833e99af1e550f09";
+        NodeNameChanges "node-name-changes" Warning
+            "{subject} gets another name when RKE2 starts again: {why}"
+            "Give the host its old name (`hostnamectl set-hostname`), or set node-name in RKE2's configuration, before RKE2 restarts. Otherwise it joins as a new Node, and the old one stays NotReady."
+            "46fe6793acca467d90e2dc7831d05525";
         WriteFilesMissing "write-files-missing" Warning
             "{subject} lacks files that Harvester's configuration asks for: {why}"
             "Write them as os.writeFiles (os.write_files was ignored by some versions, harvester#10514), and restart the node."

@@ -3,7 +3,7 @@
 use rcgen::{CertificateParams, DnType, KeyPair};
 
 use super::*;
-use crate::observe::probes::role::role_and_name;
+use crate::observe::probes::role::{next_node_name, role_and_name};
 
 const CONFIG: &str = "/etc/rancher/rke2/config.yaml";
 
@@ -56,6 +56,41 @@ async fn the_certificate_of_the_kubelet_names_the_own_node_whatever_the_configur
     assert_eq!(name_of(&place).await, "joined-as");
     certify(&place, "somebody");
     assert_eq!(name_of(&place).await, "node-a");
+}
+
+#[test]
+fn another_name_at_the_next_start_is_known_unless_something_else_names_the_node() {
+    let renamed = || {
+        let place = TestNode::new();
+        place.write("/proc/sys/kernel/hostname", "rack7\n");
+        place.write(CONFIG, "{}");
+        place
+    };
+    let next = |place: &TestNode| next_node_name(&place.layout(), "node1");
+    let place = renamed();
+    assert_eq!(next(&place).as_deref(), Some("rack7"));
+    assert_eq!(next_node_name(&place.layout(), "rack7"), None);
+    for (path, text) in [
+        (CONFIG, "node-name: node1"),
+        (CONFIG, "node-name: ["),
+        ("/etc/default/rke2-server", "RKE2_NODE_NAME=node1"),
+        (
+            "/usr/lib/systemd/system/rke2-agent.env",
+            "RKE2_NODE_NAME=node1",
+        ),
+        (
+            "/etc/systemd/system/rke2-server.service.d/name.conf",
+            "[Service]\nEnvironment=RKE2_NODE_NAME=node1\n",
+        ),
+        (
+            "/etc/systemd/system/rke2-agent.service",
+            "[Service]\nExecStart=/usr/local/bin/rke2 agent --node-name node1\n",
+        ),
+    ] {
+        let place = renamed();
+        place.write(path, text);
+        assert_eq!(next(&place), None, "{path}: {text}");
+    }
 }
 
 async fn role_of(context: &ProbeContext) -> NodeRole {

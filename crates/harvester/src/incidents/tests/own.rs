@@ -52,6 +52,7 @@ fn what_goes_wrong_on_the_node_is_found_in_its_files() {
         port_68_refused: Some("listen udp4 :68: bind: address already in use".to_owned()),
         vip_mode: Some("dhcp".to_owned()),
         kubelet_until: Some(at(-1)),
+        next_name: Some("rack7".to_owned()),
         gate: Some(GateRefused {
             component: "kube-apiserver".to_owned(),
             gate: "Nonsense".to_owned(),
@@ -71,6 +72,7 @@ fn what_goes_wrong_on_the_node_is_found_in_its_files() {
         [
             "dhcp-client-clash",
             "kubelet-credential-expired",
+            "node-name-changes",
             "gate-fatal",
             "addon-collision",
             "write-files-missing"
@@ -84,15 +86,15 @@ fn what_goes_wrong_on_the_node_is_found_in_its_files() {
     assert!(!codes_of(&given).contains(&"dhcp-client-clash"));
     let found = found(&sick, &cluster([]));
     assert!(
-        found[2]
+        found[3]
             .message
             .contains("because of the feature gate Nonsense")
     );
-    assert_eq!(found[3].evidence.len(), 2);
+    assert_eq!(found[4].evidence.len(), 2);
     assert!(
-        found[4].message.contains("os.write_files"),
+        found[5].message.contains("os.write_files"),
         "{:?}",
-        found[4]
+        found[5]
     );
 }
 
