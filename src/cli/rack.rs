@@ -65,7 +65,7 @@ pub(super) struct Args {
     /// Ask the status servers that nodes announce in their events, too: never another machine than the sender
     #[arg(long, value_name = "WHICH", value_enum, requires = "ask_token_file")]
     ask_announced: Option<AskAnnounced>,
-    /// Watch the Nodes of this cluster: their condition WindrowBootstrap and their annotation windrow.dev/bootstrap
+    /// Watch the Nodes of this cluster: their condition windrow.dev/BootstrapIncomplete and their annotation windrow.dev/bootstrap
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The token to show: as a bearer token, or as the password in a browser

@@ -34,7 +34,7 @@ fn connection(answers: Vec<(u16, String)>) -> Connection {
 fn node(name: &str, version: u64, old: i64, status: &str, message: &str) -> Value {
     let beat = Timestamp::now() - SignedDuration::from_secs(old);
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "resourceVersion": version.to_string()}, "status": {"conditions": [
-        {"type": "WindrowBootstrap", "status": status, "reason": "X", "message": message,
+        {"type": windrow_rack::CONDITION, "status": status, "reason": "X", "message": message,
             "lastHeartbeatTime": beat.to_string(), "lastTransitionTime": beat.to_string()}]}})
 }
 
@@ -74,12 +74,12 @@ fn word(hub: &Hub, node: &str) -> Option<RackWord> {
 
 #[tokio::test]
 async fn what_changes_is_shown_at_once_and_a_clock_that_is_hours_off_makes_nobody_unknown() {
-    let setting_up = node("n1", 1, 0, "False", "Setting up (api): refused");
-    let behind = node("n2", 2, 3 * 3600, "True", "Ready: fine");
-    let ready = watched("MODIFIED", &node("n1", 6, 0, "True", "Ready: fine"));
+    let setting_up = node("n1", 1, 0, "True", "Setting up (api): refused");
+    let behind = node("n2", 2, 3 * 3600, "False", "Ready: fine");
+    let ready = watched("MODIFIED", &node("n1", 6, 0, "False", "Ready: fine"));
     let beats = watched(
         "MODIFIED",
-        &node("n2", 7, 3 * 3600 - 60, "True", "Ready: fine"),
+        &node("n2", 7, 3 * 3600 - 60, "False", "Ready: fine"),
     );
     let hub = until(vec![list(&[setting_up.clone(), behind.clone()])], |hub| {
         word(hub, "n2").is_some()
@@ -104,8 +104,8 @@ async fn what_changes_is_shown_at_once_and_a_clock_that_is_hours_off_makes_nobod
 #[tokio::test]
 async fn a_version_that_is_too_old_leads_to_a_new_list_and_no_notice() {
     let gone = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}"#;
-    let before = node("n1", 1, 0, "False", "Setting up (api): refused");
-    let after = node("n1", 9, 0, "True", "Ready: fine");
+    let before = node("n1", 1, 0, "True", "Setting up (api): refused");
+    let after = node("n1", 9, 0, "False", "Ready: fine");
     let answers = vec![list(&[before]), (410, gone.to_owned()), list(&[after])];
     let hub = until(answers, |hub| word(hub, "n1") == Some(RackWord::Ready)).await;
     assert!(hub.view().notices.is_empty());
@@ -124,7 +124,7 @@ async fn a_refusal_is_said_with_its_reason_until_it_is_over_and_no_row_is_made_u
     assert!(hub.view().nodes.is_empty());
     let answers = vec![
         (403, forbidden.to_owned()),
-        list(&[node("n1", 1, 0, "True", "Ready: fine")]),
+        list(&[node("n1", 1, 0, "False", "Ready: fine")]),
     ];
     let hub = until(answers, |hub| word(hub, "n1").is_some()).await;
     assert!(!refused(&hub));

@@ -20,8 +20,9 @@ use tokio::task::JoinHandle;
 use windrow::apiserver::ApiServer;
 use windrow::report::cluster::{NodeOutletContext, NodeOutletSwitches, NodeWriter, serve};
 use windrow::report::publish::PublishedStatus;
-use windrow_decide::{Readiness, Status};
+use windrow_decide::{NodeRole, Readiness, Status};
 use windrow_model::reasons::Code;
+use windrow_rack::{CONDITION, FORMER_CONDITION};
 
 use crate::support;
 
@@ -59,7 +60,7 @@ impl NodeOutletContext for Daemon {
 }
 
 /// An outlet that is open, and what drives it.
-struct Open {
+pub(crate) struct Open {
     publish: watch::Sender<Option<PublishedStatus>>,
     reload: watch::Sender<()>,
     condition: watch::Sender<bool>,
@@ -67,7 +68,7 @@ struct Open {
 }
 
 impl Open {
-    fn new(kubeconfig: PathBuf, node: &'static str) -> Self {
+    pub(crate) fn new(kubeconfig: PathBuf, node: &'static str) -> Self {
         let (publish, published) = watch::channel(None);
         let (reload, reloads) = watch::channel(());
         let (condition, wanted) = watch::channel(true);
@@ -85,10 +86,22 @@ impl Open {
         }
     }
 
+    /// Publishes what a server reports.
     fn publish(&self, readiness: Readiness, code: Code, message: &str) {
+        self.publish_as(NodeRole::FirstServer, readiness, code, message);
+    }
+
+    /// Publishes what a node of Harvester with this role reports.
+    pub(crate) fn publish_as(
+        &self,
+        role: NodeRole,
+        readiness: Readiness,
+        code: Code,
+        message: &str,
+    ) {
         let status = json!({
             "apiVersion": "windrow.dev/v1", "kind": "Status", "generation": 1,
-            "readiness": readiness, "phase": "staging", "since": "2026-11-21T20:15:00Z",
+            "readiness": readiness, "phase": "staging", "since": "2026-11-21T20:15:00Z", "role": role, "platform": "harvester",
             "reason": {"code": code, "message": message}, "summary": message,
             "headline": "",
             "staging": {"total": 0, "held": [], "released": [], "applied": [], "failed": []},
@@ -100,7 +113,7 @@ impl Open {
             .send_replace(Some(PublishedStatus::new(status)));
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         drop(self.publish);
         self.serving.await.unwrap();
     }
@@ -117,7 +130,7 @@ fn condition(node: &Node) -> Option<NodeCondition> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     conditions
         .iter()
-        .find(|one| one.type_ == "WindrowBootstrap")
+        .find(|one| one.type_ == CONDITION)
         .cloned()
 }
 
@@ -167,18 +180,18 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
 
     let open = Open::new(cluster.kubeconfig(Who::Node), "node1");
     open.publish(Readiness::SettingUp, Code::Staging, "1 of 2");
-    let first = is(&nodes, "node1", "False", "Staging").await;
+    let first = is(&nodes, "node1", "True", "Staging").await;
     assert_eq!(first.message.as_deref(), Some("Setting up: 1 of 2"));
     open.publish(Readiness::Failed, Code::NodeNotReady, "gone");
-    let failed = is(&nodes, "node1", "False", "NodeNotReady").await;
+    let failed = is(&nodes, "node1", "True", "NodeNotReady").await;
     assert_eq!(
         failed.last_transition_time, first.last_transition_time,
-        "False it was before"
+        "it was True before"
     );
     open.publish(Readiness::Ready, Code::NodeReady, "all well");
-    is(&nodes, "node1", "True", "NodeReady").await;
+    is(&nodes, "node1", "False", "NodeReady").await;
     open.publish(Readiness::Failed, Code::NodeNotReady, "gone");
-    is(&nodes, "node1", "False", "NodeNotReady").await;
+    is(&nodes, "node1", "True", "NodeNotReady").await;
     let all: Api<Event> = Api::namespaced(admin, "default");
     eventually("what came again is counted", DEADLINE, async || {
         let told = events(&all).await;
@@ -186,7 +199,7 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
     })
     .await;
     open.publish(Readiness::Ready, Code::NodeReady, "all well");
-    let before = is(&nodes, "node1", "True", "NodeReady").await;
+    let before = is(&nodes, "node1", "False", "NodeReady").await;
     open.stop().await;
     let stopped = condition(&nodes.get("node1").await.unwrap()).unwrap();
     assert_eq!(
@@ -197,7 +210,7 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
     assert_eq!(node.status.unwrap().conditions.unwrap().len(), 2);
 
     // The next run of the daemon continues with what is there.
-    let ready = json!({"status": {"conditions": [{"type": "WindrowBootstrap", "status": "True",
+    let ready = json!({"status": {"conditions": [{"type": CONDITION, "status": "False",
         "lastTransitionTime": before.last_transition_time}]}});
     let patch = Patch::Strategic(&ready);
     nodes
@@ -206,7 +219,7 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
         .unwrap();
     let open = Open::new(cluster.kubeconfig(Who::Node), "node1");
     open.publish(Readiness::Degraded, Code::DiskLow, "5%");
-    let again = is(&nodes, "node1", "True", "DiskLow").await;
+    let again = is(&nodes, "node1", "False", "DiskLow").await;
     assert_eq!(again.last_transition_time, before.last_transition_time);
     // Switched off, it is removed.
     open.condition.send_replace(false);
@@ -223,7 +236,7 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
     // So it is when Windrow is removed.
     let open = Open::new(cluster.kubeconfig(Who::Node), "node1");
     open.publish(Readiness::Ready, Code::NodeReady, "all well");
-    is(&nodes, "node1", "True", "NodeReady").await;
+    is(&nodes, "node1", "False", "NodeReady").await;
     open.stop().await;
     let root = tempfile::tempdir().unwrap();
     let place = root
@@ -241,6 +254,51 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
     let said = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(said.contains("took the condition"), "{ran:?}");
     assert!(condition(&nodes.get("node1").await.unwrap()).is_none());
+    assert_eq!(refused(&log), []);
+}
+
+#[tokio::test]
+async fn a_daemon_removes_the_condition_of_an_earlier_version_switched_on_or_off() {
+    let Some(cluster) = Cluster::start_audited().await else {
+        return;
+    };
+    let log = cluster.audit_log();
+    let nodes: Api<Node> = Api::all(cluster.client(Who::Admin).await);
+    make_nodes(&nodes).await;
+    let types = async || {
+        let node = nodes.get("node1").await.unwrap();
+        let conditions = node.status.and_then(|status| status.conditions);
+        let types = conditions
+            .into_iter()
+            .flatten()
+            .map(|condition| condition.type_);
+        types.collect::<Vec<String>>()
+    };
+    let entry = |name: &str| {
+        json!({"type": name, "status": "True", "lastHeartbeatTime": "2026-11-21T20:00:00Z",
+            "lastTransitionTime": "2026-11-21T20:00:00Z"})
+    };
+    for (is_on, expected) in [(true, vec!["Ready", CONDITION]), (false, vec!["Ready"])] {
+        let earlier = json!({"metadata": {"annotations": {"windrow.dev/bootstrap": "{}"}},
+            "status": {"conditions": [entry("Ready"), entry(FORMER_CONDITION)]}});
+        let patch = Patch::Strategic(&earlier);
+        nodes
+            .patch_status("node1", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+        assert!(types().await.contains(&FORMER_CONDITION.to_owned()));
+        let open = Open::new(cluster.kubeconfig(Who::Node), "node1");
+        open.condition.send_replace(is_on);
+        open.reload.send_replace(());
+        open.publish(Readiness::Ready, Code::NodeReady, "all well");
+        eventually("only these conditions are left", DEADLINE, async || {
+            let mut types = types().await;
+            types.sort();
+            (types == expected).then_some(())
+        })
+        .await;
+        open.stop().await;
+    }
     assert_eq!(refused(&log), []);
 }
 
@@ -267,7 +325,7 @@ async fn a_server_writes_as_admin_and_another_nodes_name_is_refused_once_and_not
     )
     .await;
     make_nodes(&nodes).await;
-    is(&nodes, "node2", "False", "Staging").await;
+    is(&nodes, "node2", "True", "Staging").await;
 
     let wrong = Open::new(cluster.kubeconfig(Who::Node), "node2");
     wrong.publish(Readiness::Ready, Code::NodeReady, "a lie");
@@ -278,7 +336,7 @@ async fn a_server_writes_as_admin_and_another_nodes_name_is_refused_once_and_not
     // More changes, and the refusal still counts.
     wrong.publish(Readiness::Failed, Code::NodeNotReady, "another lie");
     server.publish(Readiness::Degraded, Code::DiskLow, "5%");
-    is(&nodes, "node2", "True", "DiskLow").await;
+    is(&nodes, "node2", "False", "DiskLow").await;
     wrong.stop().await;
     let provoked = ("system:node:node1", "/api/v1/nodes/node2");
     assert_eq!(

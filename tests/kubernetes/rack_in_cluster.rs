@@ -148,7 +148,6 @@ async fn what_a_nodes_own_identity_writes_is_on_the_page_and_a_refusal_is_said_u
         (&json!("settingUp"), &json!("stalled"))
     );
     assert_eq!(row["version"], "0.1.7");
-    assert_eq!(row["files"]["total"], 4);
     assert_eq!(row["findings"].as_array().unwrap().len(), 2);
     assert_eq!(row["findings"][0]["subject"], "x.yaml:3");
     publish.send_replace(status("Ready", "ready", 0));
@@ -158,7 +157,7 @@ async fn what_a_nodes_own_identity_writes_is_on_the_page_and_a_refusal_is_said_u
     .await;
     // One that somebody else writes.
     let beat = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let condition = json!({"status": {"conditions": [{"type": "WindrowBootstrap", "status": "False", "reason": "X",
+    let condition = json!({"status": {"conditions": [{"type": windrow_rack::CONDITION, "status": "True", "reason": "X",
         "message": "Setting up (api): refused", "lastHeartbeatTime": beat, "lastTransitionTime": beat}]}});
     let patch = Patch::Strategic(&condition);
     let parameters = PatchParams::default();

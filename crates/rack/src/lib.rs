@@ -40,7 +40,8 @@ pub use event::read_event;
 pub use identity::NodeIdentity;
 pub use inventory::{ExpectedNode, Inventory, InventoryError};
 pub use node_condition::{
-    ANNOTATION, CONDITION, condition_message, condition_status, own_condition,
+    ANNOTATION, CONDITION, FORMER_CONDITION, condition_message, condition_status, has_own_entries,
+    own_condition,
 };
 pub use node_object::{Heartbeat, read_node};
 pub use rack::{MOST_RECORD_BYTES, MOST_UNKNOWN, Rack, Refused};

@@ -1,19 +1,23 @@
-//! Windrow's condition on a Node, as the daemon writes it and a rack reads it.
+//! Windrow's condition on a Node: its names and words.
 //!
 //! ```text
-//! status: "True"   message: "Ready, degraded: a disk is nearly full"
-//!                            ╰── headline ─╯  ╰────── reason ─────╯
+//! status: "False"   message: "Ready, degraded: a disk is nearly full"
+//!                             ╰── headline ─╯  ╰────── reason ─────╯
 //! ```
 //!
-//! A condition has three states and a node has five: the headline's word tells those apart that share one.
+//! As with the kubelet's and node-problem-detector's conditions, `True` is bad. A condition has three statuses and a node has
+//! five states: the headline tells those apart that share one.
 
 use serde_json::Value;
 use windrow_harvester::objects;
-use windrow_plan::readiness::node::{Phase, Readiness};
+use windrow_plan::readiness::node::{NodeRole, Phase, Readiness};
+use windrow_plan::rules::Platform;
 
 /// The condition's type (`docs/outlets.md`).
-pub const CONDITION: &str = "WindrowBootstrap";
-/// The name of the annotation that says more. Not one of Kubernetes' own (`*.kubernetes.io`), which NodeRestriction keeps
+pub const CONDITION: &str = "windrow.dev/BootstrapIncomplete";
+/// The type of earlier versions. Its `True` was good, and kept Harvester from promoting nodes. A daemon removes it from its Node.
+pub const FORMER_CONDITION: &str = "WindrowBootstrap";
+/// The name of the annotation with details. Not one of Kubernetes' own (`*.kubernetes.io`), which NodeRestriction keeps
 /// for others.
 pub const ANNOTATION: &str = "windrow.dev/bootstrap";
 
@@ -22,13 +26,26 @@ pub fn own_condition(node: &Value) -> Option<&Value> {
     objects::condition(node, CONDITION)
 }
 
-/// The condition's status.
-pub fn condition_status(readiness: Readiness) -> &'static str {
+/// Whether a Node has anything that Windrow writes or wrote: the condition, its former type, or the annotation.
+pub fn has_own_entries(node: &Value) -> bool {
+    let annotations = &node["metadata"]["annotations"];
+    own_condition(node).is_some()
+        || objects::condition(node, FORMER_CONDITION).is_some()
+        || annotations.get(ANNOTATION).is_some()
+}
+
+/// The condition's status. Harvester promotes an agent only if none of its conditions but `Ready` is `True`, and a promotion must
+/// not depend on Windrow's probes or on a daemon that may have ended: on an agent of Harvester it is never `True`.
+pub fn condition_status(
+    readiness: Readiness,
+    platform: Option<Platform>,
+    role: NodeRole,
+) -> &'static str {
+    let may_be_promoted = platform != Some(Platform::Rke2) && !role.is_server();
     match readiness {
-        // It works; the reason names what else is wrong.
-        Readiness::Ready | Readiness::Degraded => "True",
-        Readiness::SettingUp | Readiness::Failed => "False",
-        Readiness::Unknown => "Unknown",
+        Readiness::Ready | Readiness::Degraded => "False",
+        Readiness::SettingUp | Readiness::Failed if !may_be_promoted => "True",
+        Readiness::SettingUp | Readiness::Failed | Readiness::Unknown => "Unknown",
     }
 }
 
@@ -44,18 +61,18 @@ pub(crate) fn parts(message: &str) -> (&str, &str) {
 
 /// The readiness of a node whose condition has this status and this headline.
 pub(crate) fn readiness(status: Option<&str>, headline: &str) -> Readiness {
+    let is_failed = headline.starts_with("Failed") || headline.starts_with("NotReady");
     match status {
-        Some("True") if headline.contains("degraded") => Readiness::Degraded,
-        Some("True") => Readiness::Ready,
-        Some("False") if headline.starts_with("Failed") || headline.starts_with("NotReady") => {
-            Readiness::Failed
-        }
-        Some("False") => Readiness::SettingUp,
+        Some("False") if headline.contains("degraded") => Readiness::Degraded,
+        Some("False") => Readiness::Ready,
+        Some("True" | "Unknown") if is_failed => Readiness::Failed,
+        Some("Unknown") if !headline.starts_with("Setting up") => Readiness::Unknown,
+        Some("True" | "Unknown") => Readiness::SettingUp,
         _ => Readiness::Unknown,
     }
 }
 
-/// The phase that stands in a headline: `Setting up (api, 20+ min, stalled)`.
+/// The phase in a headline: `Setting up (api, 20+ min, stalled)`.
 pub(crate) fn phase(headline: &str) -> &str {
     let inside = headline.split_once('(').map_or("", |(_, inside)| inside);
     let mut words = inside.trim_end_matches(')').split(", ");

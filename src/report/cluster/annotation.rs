@@ -1,98 +1,59 @@
-//! The annotation that says more of a node than its condition can. Pure.
+//! The annotation with details for which the condition has no room. Pure.
 //!
-//! It is written with the condition, in one request, and is small: a cluster has a thousand of them. It says what is true
-//! until it is written again, so nothing in it goes on by itself: times, no ages. Names are those of the CloudEvent's data.
+//! It is written with the condition, in one request. Rancher copies all annotations of a Node into an object of its own, and writes
+//! that object again after each change. So the annotation is small, and has neither counters nor ages nor sentences: it changes only
+//! with the phase, the pace or a finding. The blocker is in the condition's message. Names are those of the CloudEvent's data.
 
 use jiff::Timestamp;
 use serde::Serialize;
-use windrow_decide::{Holder, Pace, Phase, Readiness, Status};
+use windrow_decide::{Pace, Phase, Status};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 
 /// Largest text, in bytes.
-const LARGEST: usize = 2048;
+const LARGEST: usize = 512;
 /// Most findings that are named, the worst first.
-const NAMED: usize = 8;
-/// Longest text taken over from elsewhere, in characters.
-const LONGEST: usize = 160;
+const NAMED: usize = 3;
+/// Longest subject of a finding, in characters.
+const LONGEST: usize = 64;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Bootstrap<'s> {
-    readiness: Readiness,
     phase: Phase,
     #[serde(skip_serializing_if = "Option::is_none")]
     phase_since: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pace: Option<Pace>,
     since: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_blocker: Option<Blocker>,
-    staging: Counts,
     /// How many there are.
     finding_count: usize,
     findings: Vec<NamedFinding>,
     version: &'s str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rke2_version: Option<&'s str>,
 }
 
-#[derive(Serialize)]
-struct Blocker {
-    file: String,
-    why: String,
-}
-
-#[derive(Serialize)]
-struct Counts {
-    total: usize,
-    held: usize,
-    applied: usize,
-    failed: usize,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "camelCase")]
 struct NamedFinding {
+    severity: std::cmp::Reverse<Severity>,
     code: Code,
-    severity: Severity,
     #[serde(skip_serializing_if = "String::is_empty")]
     subject: String,
 }
 
 /// The annotation's value for a status.
 pub(super) fn annotation(status: &Status) -> String {
-    let staging = &status.staging;
-    let own = staging.held.iter().find(|held| held.by == Holder::Windrow);
-    let first = own.or(staging.held.first());
-    let mut worst: Vec<&Finding> = status.findings.iter().collect();
-    worst.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let mut findings: Vec<NamedFinding> = status.findings.iter().map(named).collect();
+    findings.sort();
+    findings.truncate(NAMED);
     let mut bootstrap = Bootstrap {
-        readiness: status.readiness,
         phase: status.phase,
         phase_since: status.phase_since.map(whole_second),
         pace: status.pace,
         since: whole_second(status.since),
-        first_blocker: first.map(|held| Blocker {
-            file: line(held.file.as_str(), LONGEST),
-            why: line(&held.why, LONGEST),
-        }),
-        staging: Counts {
-            total: staging.total,
-            held: staging.held.len(),
-            applied: staging.applied.len(),
-            failed: staging.failed.len(),
-        },
         finding_count: status.findings.len(),
-        findings: worst.into_iter().take(NAMED).map(named).collect(),
+        findings,
         version: &status.versions.windrow,
-        rke2_version: status
-            .gates
-            .iter()
-            .find_map(|gates| match &gates.versions[..] {
-                // One of several is only a guess.
-                [version] => Some(version.as_str()),
-                _ => None,
-            }),
     };
     loop {
         // A value of texts and numbers always serialises.
@@ -100,7 +61,7 @@ pub(super) fn annotation(status: &Status) -> String {
         if text.len() <= LARGEST {
             return text;
         }
-        if bootstrap.findings.pop().is_none() && bootstrap.first_blocker.take().is_none() {
+        if bootstrap.findings.pop().is_none() {
             return String::new();
         }
     }
@@ -113,8 +74,8 @@ fn named(finding: &Finding) -> NamedFinding {
         (None, None) => String::new(),
     };
     NamedFinding {
+        severity: std::cmp::Reverse(finding.severity),
         code: finding.code,
-        severity: finding.severity,
         subject: line(&subject, LONGEST),
     }
 }
@@ -131,51 +92,97 @@ fn whole_second(at: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
-    use windrow_decide::HeldFile;
+    use windrow_decide::{HeldFile, Readiness};
 
     use super::*;
     use crate::report::publish::sample;
 
-    #[test]
-    fn it_says_what_a_node_is_at_and_nothing_that_goes_on_by_itself() {
+    fn finding(code: Code, severity: Severity, place: &str) -> Finding {
+        Finding {
+            incident: None,
+            code,
+            severity,
+            message: place.to_owned(),
+            at: vec![windrow_model::findings::Location::line(place, 1)],
+        }
+    }
+
+    fn held(file: &str, why: &str) -> HeldFile {
+        serde_json::from_value(serde_json::json!({
+            "file": file, "since": "2026-11-21T20:15:00Z", "by": "windrow", "code": "waits-for-kind", "why": why, "blockers": [],
+        }))
+        .unwrap()
+    }
+
+    fn setting_up() -> Status {
         let mut status = sample("x");
         status.readiness = Readiness::SettingUp;
         status.phase = Phase::Api;
         status.pace = Some(Pace::Stalled);
+        status
+    }
+
+    #[test]
+    fn it_changes_with_the_phase_the_pace_and_a_finding_and_with_nothing_else() {
+        let status = setting_up();
         let text = annotation(&status);
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["phase"], "api");
         assert_eq!(value["pace"], "stalled");
         assert_eq!(value["findingCount"], status.findings.len());
-        // It is written again only when something else is true.
+        // Another sentence, another file, another number: the condition's message has them.
         let mut later = status.clone();
         later.generation += 1;
         later.headline = "Setting up (api, 20+ min, stalled)".to_owned();
+        later.reason.message = "2 of 7 pods are ready".to_owned();
+        later.staging.total = 9;
+        later.staging.held = vec![held("a.yaml", "waits for 2 of 7 pods")];
         assert_eq!(annotation(&later), text);
+
+        let changes: [fn(&mut Status); 3] = [
+            |status| status.phase = Phase::Manifests,
+            |status| status.pace = Some(Pace::Stuck),
+            |status| {
+                let new = finding(Code::RequiredCycle, Severity::Error, "a.yaml");
+                status.findings.push(new);
+            },
+        ];
+        for change in changes {
+            let mut changed = status.clone();
+            change(&mut changed);
+            assert_ne!(annotation(&changed), text);
+        }
+    }
+
+    #[test]
+    fn it_names_the_worst_findings_first_in_whichever_order_they_come() {
+        let mut status = setting_up();
+        let disk = finding(Code::DiskLow, Severity::Warning, "b.yaml");
+        let cycle = finding(Code::RequiredCycle, Severity::Error, "c.yaml");
+        let other = finding(Code::DiskLow, Severity::Warning, "a.yaml");
+        status.findings = vec![disk.clone(), cycle.clone(), other.clone()];
+        let text = annotation(&status);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let subject = |index: usize| value["findings"][index]["subject"].as_str().unwrap();
+        assert_eq!(
+            [subject(0), subject(1), subject(2)],
+            ["c.yaml:1", "a.yaml:1", "b.yaml:1"]
+        );
+        status.findings = vec![other, disk, cycle];
+        assert_eq!(annotation(&status), text);
     }
 
     #[test]
     fn it_is_small_whatever_a_node_has_found() {
-        let mut status = sample("x");
+        let mut status = setting_up();
         let long = "\u{20ac}\n".repeat(5_000);
-        let finding = Finding {
-            incident: None,
-            code: Code::RequiredCycle,
-            severity: Severity::Error,
-            message: long.clone(),
-            at: vec![windrow_model::findings::Location::line(&long, 1)],
-        };
-        status.findings = vec![finding; 1_000];
-        let held: HeldFile = serde_json::from_value(serde_json::json!({
-            "file": "a.yaml", "since": "2026-11-21T20:15:00Z", "by": "windrow", "code": "waits-for-kind", "why": long, "blockers": [],
-        }))
-        .unwrap();
-        status.staging.held = vec![held; 100];
+        status.phase_since = Some(status.since);
+        status.findings = vec![finding(Code::RequiredCycle, Severity::Error, &long); 1_000];
+        status.staging.held = vec![held("a.yaml", &long); 100];
         let text = annotation(&status);
         assert!(text.len() <= LARGEST, "{}", text.len());
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["findingCount"], 1_000);
-        assert_eq!(value["staging"]["held"], 100);
         assert!(!value["findings"].as_array().unwrap().is_empty());
         assert!(!text.contains("\\n"), "{text}");
     }

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use windrow_decide::{Pace, Readiness, Status};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
-use windrow_rack::{ANNOTATION, CONDITION, condition_message, condition_status, own_condition};
+use windrow_rack::{
+    ANNOTATION, CONDITION, FORMER_CONDITION, condition_message, condition_status, has_own_entries,
+    own_condition,
+};
 
 use super::annotation::{annotation, line};
 
@@ -27,7 +30,7 @@ pub(super) struct NodeCondition {
 impl NodeCondition {
     pub(super) fn from_status(status: &Status) -> Self {
         Self {
-            status: condition_status(status.readiness),
+            status: condition_status(status.readiness, status.platform, status.role),
             reason: camel(status.reason.code),
             message: line(
                 &condition_message(&status.headline, &status.reason.message),
@@ -57,17 +60,40 @@ impl NodeCondition {
             "message": self.message,
             "lastHeartbeatTime": seconds(heartbeat),
             "lastTransitionTime": seconds(transition),
-        }]}})
+        }, deletion(FORMER_CONDITION)]}})
     }
 
-    /// The patch that removes both.
+    /// The patch that removes all of it.
     pub(super) fn removal() -> Value {
-        json!({"metadata": {"annotations": {ANNOTATION: null}}, "status": {"conditions": [{"$patch": "delete", "type": CONDITION}]}})
+        let conditions = [deletion(CONDITION), deletion(FORMER_CONDITION)];
+        json!({"metadata": {"annotations": {ANNOTATION: null}}, "status": {"conditions": conditions}})
     }
 }
 
-/// The condition on a Node: its status, and since when.
-pub(super) fn condition_on_node(node: &Value) -> Option<(String, Timestamp)> {
+/// The entry of a patch that removes the condition of this type, if there is one.
+fn deletion(condition: &str) -> Value {
+    json!({"$patch": "delete", "type": condition})
+}
+
+/// What a Node has of Windrow.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct NodeEntries {
+    /// The condition's status, and since when.
+    pub(super) condition: Option<(String, Timestamp)>,
+    /// It has the condition, the former condition or the annotation.
+    pub(super) any: bool,
+}
+
+impl NodeEntries {
+    pub(super) fn read(node: &Value) -> Self {
+        Self {
+            condition: condition_on_node(node),
+            any: has_own_entries(node),
+        }
+    }
+}
+
+fn condition_on_node(node: &Value) -> Option<(String, Timestamp)> {
     let own = own_condition(node)?;
     let since = own["lastTransitionTime"].as_str()?.parse().ok()?;
     Some((own["status"].as_str()?.to_owned(), since))
@@ -192,8 +218,9 @@ fn seconds(at: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use windrow_decide::{FailedFile, PhaseStatus, StatusReason};
+    use windrow_decide::{FailedFile, NodeRole, PhaseStatus, StatusReason};
     use windrow_model::reasons::REASONS;
+    use windrow_plan::rules::Platform;
     use windrow_rack::{Heartbeat, read_node};
 
     use super::*;
@@ -228,36 +255,44 @@ mod tests {
     }
 
     #[test]
-    fn the_condition_is_true_where_the_node_works_and_a_rack_reads_from_it_what_was_meant() {
-        for (readiness, pace, expected) in [
-            (Readiness::Ready, None, "True"),
-            (Readiness::Degraded, None, "True"),
-            (Readiness::SettingUp, Some(Pace::Stalled), "False"),
-            (Readiness::Failed, None, "False"),
-            (Readiness::Failed, Some(Pace::Stuck), "False"),
-            (Readiness::Unknown, None, "Unknown"),
+    fn the_condition_is_true_while_something_is_wrong_and_a_rack_reads_the_readiness_back() {
+        for (readiness, pace, server, agent) in [
+            (Readiness::Ready, None, "False", "False"),
+            (Readiness::Degraded, None, "False", "False"),
+            (Readiness::SettingUp, Some(Pace::Stalled), "True", "Unknown"),
+            (Readiness::Failed, None, "True", "Unknown"),
+            (Readiness::Failed, Some(Pace::Stuck), "True", "Unknown"),
+            (Readiness::Unknown, None, "Unknown", "Unknown"),
         ] {
-            let mut status = status(readiness, Code::ProbeUnknown);
-            status.pace = pace;
-            status.phases = vec![PhaseStatus::current(status.phase)];
-            let now = status.since;
-            status.headline = windrow_decide::sentence::headline(&status, now);
-            let mut condition = NodeCondition::from_status(&status);
-            assert_eq!(condition.status, expected);
-            assert_eq!(condition.reason, "ProbeUnknown");
-            // The annotation says most of it once more.
-            condition.annotation = None;
-            let mut node = condition.patch(now, now);
-            node["metadata"]["name"] = json!("n1");
-            let state = read_node(&node, now, Heartbeat::ByItsClock).unwrap().state;
-            assert_eq!(state.readiness, readiness);
-            assert_eq!(state.headline, status.headline);
-            assert_eq!(state.message, status.reason.message);
-            let is_there = status.headline.contains('(');
-            let phase = if is_there { status.phase.as_str() } else { "" };
-            assert_eq!(state.phase, phase, "{}", status.headline);
+            for (role, expected) in [(NodeRole::FirstServer, server), (NodeRole::Agent, agent)] {
+                let mut status = status(readiness, Code::ProbeUnknown);
+                (status.role, status.platform) = (role, Some(Platform::Harvester));
+                status.pace = pace;
+                status.phases = vec![PhaseStatus::current(status.phase)];
+                let now = status.since;
+                status.headline = windrow_decide::sentence::headline(&status, now);
+                let mut condition = NodeCondition::from_status(&status);
+                assert_eq!(condition.status, expected);
+                assert_eq!(condition.reason, "ProbeUnknown");
+                // The annotation repeats a part of it.
+                condition.annotation = None;
+                let mut node = condition.patch(now, now);
+                node["metadata"]["name"] = json!("n1");
+                let state = read_node(&node, now, Heartbeat::ByItsClock).unwrap().state;
+                assert_eq!(state.readiness, readiness, "{role}");
+                assert_eq!(state.headline, status.headline);
+                assert_eq!(state.message, status.reason.message);
+                let is_there = status.headline.contains('(');
+                let phase = if is_there { status.phase.as_str() } else { "" };
+                assert_eq!(state.phase, phase, "{}", status.headline);
+            }
         }
-        assert_eq!(NodeCondition::stopped().status, "Unknown");
+        let stopped = NodeCondition::stopped();
+        assert_eq!(stopped.status, "Unknown");
+        let mut node = stopped.patch(Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
+        node["metadata"]["name"] = json!("n1");
+        let report = read_node(&node, Timestamp::UNIX_EPOCH, Heartbeat::ByItsClock).unwrap();
+        assert_eq!(report.state.readiness, Readiness::Unknown);
     }
 
     #[test]
@@ -349,11 +384,26 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_on_a_node_is_read_back() {
+    fn everything_that_windrow_writes_or_wrote_is_found_on_a_node() {
         let condition = NodeCondition::from_status(&status(Readiness::Ready, Code::NodeReady));
         let since: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
-        let node = condition.patch(since, since);
-        assert_eq!(condition_on_node(&node), Some(("True".to_owned(), since)));
-        assert_eq!(condition_on_node(&json!({"status": {}})), None);
+        let found = NodeEntries::read(&condition.patch(since, since));
+        assert_eq!(found.condition, Some(("False".to_owned(), since)));
+        assert!(found.any);
+        let former =
+            json!({"status": {"conditions": [{"type": "WindrowBootstrap", "status": "True"}]}});
+        let annotation = json!({"metadata": {"annotations": {ANNOTATION: "{}"}}});
+        for (node, any) in [
+            (former, true),
+            (annotation, true),
+            (
+                json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+                false,
+            ),
+            (json!({}), false),
+        ] {
+            let condition = None;
+            assert_eq!(NodeEntries::read(&node), NodeEntries { condition, any });
+        }
     }
 }

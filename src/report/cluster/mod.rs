@@ -1,4 +1,4 @@
-//! The cluster: condition `WindrowBootstrap` on the node's own Node, with an annotation that says more, and Events about it,
+//! The cluster: condition `windrow.dev/BootstrapIncomplete` on the node's own Node, with an annotation for the details, and Events,
 //! for `kubectl describe node`.
 //!
 //! [`NodeOutletPolicy`] decides what is written and when; here it is sent.
@@ -11,6 +11,8 @@
 mod annotation;
 mod content;
 mod policy;
+#[cfg(test)]
+mod promotion_tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use windrow_decide::{Readiness, Status};
 
 use super::NodeOutletSwitches;
-use super::content::{NodeCondition, Notice, condition_on_node, notices};
+use super::content::{NodeCondition, NodeEntries, Notice, notices};
 use crate::backoff::{spread, up_to};
 
 /// How often an unchanged condition is written.
@@ -45,7 +45,7 @@ pub struct OutletRequest(pub(super) Work);
 /// What it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Which condition has an earlier run of the daemon left?
+    /// What has an earlier run of the daemon left?
     ReadNode,
     WriteCondition {
         condition: NodeCondition,
@@ -112,7 +112,7 @@ pub struct NodeOutletPolicy {
     wanted: Option<NodeCondition>,
     written: Option<WrittenCondition>,
     /// What the Node had before the first write, once it was read.
-    standing: Option<Option<(String, Timestamp)>>,
+    standing: Option<NodeEntries>,
     waiting: VecDeque<(Notice, Timestamp)>,
     sent: VecDeque<SentEvent>,
     /// How many events may be written now, and when one more may.
@@ -199,7 +199,10 @@ impl NodeOutletPolicy {
 
     fn condition_due(&self, now: Instant) -> Option<Instant> {
         if !self.switches.condition {
-            return self.written.is_some().then_some(now);
+            // An earlier run, or an earlier version, may have left something.
+            let standing = self.standing.as_ref();
+            let is_clean = self.written.is_none() && standing.is_some_and(|found| !found.any);
+            return (!is_clean).then(|| now.max(self.first_write));
         }
         let wanted = self.wanted.as_ref()?;
         let Some(written) = &self.written else {
@@ -240,6 +243,7 @@ impl NodeOutletPolicy {
         }
         match &self.wanted {
             Some(wanted) if self.switches.condition => Some(self.write(wanted.clone(), time)),
+            _ if self.written.is_none() && self.standing.is_none() => Some(Work::ReadNode),
             _ => Some(Work::RemoveCondition),
         }
     }
@@ -248,9 +252,10 @@ impl NodeOutletPolicy {
     fn write(&self, condition: NodeCondition, time: Timestamp) -> Work {
         let standing = match (&self.written, &self.standing) {
             (Some(written), _) => Some((written.condition.status, written.transition)),
-            (None, Some(standing)) => standing
-                .as_ref()
-                .map(|(status, since)| (status.as_str(), *since)),
+            (None, Some(standing)) => {
+                let condition = standing.condition.as_ref();
+                condition.map(|(status, since)| (status.as_str(), *since))
+            }
             (None, None) => return Work::ReadNode,
         };
         let transition = match standing {
@@ -293,7 +298,7 @@ impl NodeOutletPolicy {
         now: Instant,
     ) {
         match (request.0, answer) {
-            (Work::ReadNode, Ok(node)) => self.standing = Some(condition_on_node(node)),
+            (Work::ReadNode, Ok(node)) => self.standing = Some(NodeEntries::read(node)),
             (
                 Work::WriteCondition {
                     condition,
@@ -309,7 +314,9 @@ impl NodeOutletPolicy {
                     at: now,
                 });
             }
-            (Work::RemoveCondition, Ok(_)) => (self.written, self.standing) = (None, None),
+            (Work::RemoveCondition, Ok(_)) => {
+                (self.written, self.standing) = (None, Some(NodeEntries::default()));
+            }
             (Work::CreateEvent { notice, suffix, .. }, Ok(_)) => {
                 self.sent.push_back(SentEvent {
                     notice,

@@ -277,6 +277,11 @@ fn a_refused_event_keeps_no_condition_from_being_written() {
     );
 }
 
+const OFF: NodeOutletSwitches = NodeOutletSwitches {
+    condition: false,
+    events: true,
+};
+
 #[test]
 fn what_stood_there_keeps_its_time_and_switched_off_it_is_taken_away_once() {
     let since: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
@@ -288,10 +293,7 @@ fn what_stood_there_keeps_its_time_and_switched_off_it_is_taken_away_once() {
         panic!("{:?}", node.sent);
     };
     assert_eq!(*transition, since);
-    node.policy.configured(NodeOutletSwitches {
-        condition: false,
-        events: true,
-    });
+    node.policy.configured(OFF);
     node.say(seconds(2), &ready(), seconds(7200));
     let removed = node
         .sent
@@ -304,6 +306,52 @@ fn what_stood_there_keeps_its_time_and_switched_off_it_is_taken_away_once() {
         None,
         "nothing is there to correct"
     );
+}
+
+#[test]
+fn a_daemon_that_starts_switched_off_removes_what_an_earlier_run_or_version_left() {
+    let former =
+        json!({"status": {"conditions": [{"type": "WindrowBootstrap", "status": "True"}]}});
+    let annotated = json!({"metadata": {"annotations": {"windrow.dev/bootstrap": "{}"}}});
+    let own =
+        NodeCondition::from_status(&ready()).patch(Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
+    for (found, removes) in [
+        (former, true),
+        (annotated, true),
+        (own, true),
+        (json!({}), false),
+    ] {
+        let mut node = Node::new();
+        node.policy.configured(OFF);
+        node.answer = Ok(found);
+        node.say(seconds(0), &ready(), seconds(7200));
+        let works: Vec<&Work> = node.sent.iter().map(|(_, request)| &request.0).collect();
+        if removes {
+            assert!(
+                matches!(works[..], [Work::ReadNode, Work::RemoveCondition]),
+                "{works:?}"
+            );
+        } else {
+            assert!(matches!(works[..], [Work::ReadNode]), "{works:?}");
+        }
+    }
+}
+
+#[test]
+fn every_write_removes_the_condition_of_earlier_versions() {
+    let condition = NodeCondition::from_status(&ready());
+    let since = Timestamp::UNIX_EPOCH;
+    for patch in [
+        condition.patch(since, since),
+        NodeCondition::stopped().patch(since, since),
+        NodeCondition::removal(),
+    ] {
+        let conditions = patch["status"]["conditions"].as_array().unwrap();
+        assert!(
+            conditions.contains(&json!({"$patch": "delete", "type": "WindrowBootstrap"})),
+            "{patch}"
+        );
+    }
 }
 
 #[test]

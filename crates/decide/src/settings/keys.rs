@@ -82,7 +82,7 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "outlets.nodeCondition",
-        "Condition WindrowBootstrap on the own Node.",
+        "Condition windrow.dev/BootstrapIncomplete on the own Node.",
         Flag(at!(outlets.node_condition)),
     ),
     key(

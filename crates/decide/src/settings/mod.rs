@@ -202,7 +202,7 @@ impl Default for Probes {
 /// Where the node's state is shown, besides the status document, the journal and D-Bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outlets {
-    /// Condition `WindrowBootstrap` on the own Node.
+    /// Condition `windrow.dev/BootstrapIncomplete` on the own Node.
     pub node_condition: bool,
     /// Events about the own Node.
     pub node_events: bool,

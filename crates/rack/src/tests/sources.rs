@@ -44,11 +44,11 @@ fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
         json!({"metadata": {"name": "n1", "labels": {"node-role.kubernetes.io/control-plane": "true"}}, "status": {
             "nodeInfo": {"bootID": "boot-1", "kubeletVersion": "v1.33.1+rke2r1"},
             "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "n1"}],
-            "conditions": [{"type": "Ready", "status": "True"}, {"type": "WindrowBootstrap", "status": status, "reason": "NodeReady",
+            "conditions": [{"type": "Ready", "status": "True"}, {"type": CONDITION, "status": status, "reason": "NodeReady",
                 "message": message, "lastHeartbeatTime": at(heartbeat).to_string(), "lastTransitionTime": at(90).to_string()}]}})
     };
     let ready = read_node(
-        &node("True", "Ready: every required probe passes", 1000),
+        &node("False", "Ready: every required probe passes", 1000),
         at(1000),
         Heartbeat::ByItsClock,
     )
@@ -64,7 +64,7 @@ fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
         ("0.1.0", "v1.33.1+rke2r1")
     );
     let hangs = read_node(
-        &node("False", "Setting up (api, 20+ min, stalled): refused", 1000),
+        &node("True", "Setting up (api, 20+ min, stalled): refused", 1000),
         at(1000),
         Heartbeat::ByItsClock,
     )
@@ -74,19 +74,19 @@ fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
         (Readiness::SettingUp, "api")
     );
     for headline in ["Failed (rke2-installed, 1 h)", "NotReady (api, 63 min)"] {
-        let lost = node("False", &format!("{headline}: it was Ready"), 1000);
+        let lost = node("True", &format!("{headline}: it was Ready"), 1000);
         let lost = read_node(&lost, at(1000), Heartbeat::ByItsClock).unwrap();
         assert_eq!(lost.state.readiness, Readiness::Failed, "{headline}");
     }
     let stale = read_node(
-        &node("True", "Ready: fine", 0),
+        &node("False", "Ready: fine", 0),
         at(901),
         Heartbeat::ByItsClock,
     )
     .unwrap();
     assert_eq!(stale.state.readiness, Readiness::Unknown);
     // A clock that is hours behind: it has been written before our eyes.
-    let behind = read_node(&node("True", "Ready: fine", 0), at(901), Heartbeat::Seen).unwrap();
+    let behind = read_node(&node("False", "Ready: fine", 0), at(901), Heartbeat::Seen).unwrap();
     assert_eq!(behind.state.readiness, Readiness::Ready);
     assert_eq!(
         read_node(
@@ -102,7 +102,7 @@ fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
 fn annotated(annotation: &str, heartbeat: i64) -> Value {
     json!({"metadata": {"name": "n1", "annotations": {ANNOTATION: annotation}}, "status": {
         "nodeInfo": {"bootID": "boot-1", "kubeletVersion": "v1.33.1+rke2r1"},
-        "conditions": [{"type": CONDITION, "status": "False", "reason": "ApiNotReady",
+        "conditions": [{"type": CONDITION, "status": "True", "reason": "ApiNotReady",
             "message": "Setting up (api, 20+ min, stalled): 127.0.0.1:6443 refuses connections",
             "lastHeartbeatTime": at(heartbeat).to_string(), "lastTransitionTime": at(10).to_string()}]}})
 }
@@ -110,9 +110,7 @@ fn annotated(annotation: &str, heartbeat: i64) -> Value {
 #[test]
 fn the_annotation_says_what_the_condition_has_no_room_for() {
     let annotation = json!({
-        "readiness": "SettingUp", "phase": "api", "phaseSince": at(40).to_string(), "since": at(40).to_string(), "pace": "stalled",
-        "firstBlocker": {"file": "vm.yaml", "why": "waits for kind VirtualMachine"},
-        "staging": {"total": 3, "held": 1, "applied": 2, "failed": 0},
+        "phase": "api", "phaseSince": at(40).to_string(), "since": at(40).to_string(), "pace": "stalled",
         "findingCount": 1, "findings": [{"code": "image-missing", "severity": "warning", "subject": "x.yaml"}],
         "version": "0.1.0", "later": {"more": [1]},
     });
@@ -127,9 +125,8 @@ fn the_annotation_says_what_the_condition_has_no_room_for() {
     );
     assert_eq!(row.attention, Attention::Stalled);
     assert_eq!((row.since, row.version.as_str()), (Some(at(40)), "0.1.0"));
-    assert_eq!(row.blocker, "vm.yaml: waits for kind VirtualMachine");
+    assert_eq!(row.blocker, "127.0.0.1:6443 refuses connections");
     assert_eq!(row.findings[0].code, "image-missing");
-    assert_eq!(row.files.unwrap().held, 1);
     // Once it is no longer written, nothing is known.
     assert_eq!(rack.view(at(1000 + 901)).nodes[0].word, RackWord::Silent);
 }
@@ -265,6 +262,6 @@ fn a_condition_that_says_unknown_counts_before_an_older_event() {
     assert_eq!(word(&condition("Unknown", -10), 910), RackWord::Ready);
     assert_eq!(word(&condition("Unknown", 915), 920), RackWord::Unknown);
     // Of one change it says less than the event, which comes within moments.
-    assert_eq!(word(&condition("False", 925), 930), RackWord::Ready);
-    assert_eq!(word(&condition("False", 961), 961), RackWord::SettingUp);
+    assert_eq!(word(&condition("True", 925), 930), RackWord::Ready);
+    assert_eq!(word(&condition("True", 961), 961), RackWord::SettingUp);
 }
