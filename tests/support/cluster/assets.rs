@@ -66,6 +66,14 @@ pub(crate) fn find_helm_controller(version: HelmVersion) -> Result<PathBuf, Stri
         .ok_or_else(|| format!("no helm-controller in the cache: run tests/cluster/build {module}"))
 }
 
+/// The path of the program with Harvester's controllers, or one line that says how to get it.
+pub(crate) fn find_harvester_controllers() -> Result<PathBuf, String> {
+    let program = built("harvester").join("controllers");
+    executable(&program).then_some(program).ok_or_else(|| {
+        "no controllers of Harvester in the cache: run tests/cluster/build harvester".to_owned()
+    })
+}
+
 /// The path of a program, or one line that says where it was looked for and how to get it.
 pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
     let kubernetes = built(&format!("k8s-{}", minor.text()));

@@ -1,0 +1,3 @@
+module kubevirt.io/containerized-data-importer
+
+go 1.26.0

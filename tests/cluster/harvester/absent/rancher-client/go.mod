@@ -1,0 +1,3 @@
+module github.com/rancher/rancher/pkg/client
+
+go 1.26.0

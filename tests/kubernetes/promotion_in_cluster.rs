@@ -1,0 +1,195 @@
+//! Level 4: Harvester's own promotion of agents to servers, on Nodes with the condition that Windrow writes.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use support::objects::{JOB, NAMESPACE, NODE, api, make, status};
+use windrow_decide::{NodeRole, Readiness};
+use windrow_model::reasons::Code;
+use windrow_rack::{CONDITION, FORMER_CONDITION};
+
+use crate::node_outlet_in_cluster::Open;
+use crate::support;
+
+const HARVESTER: &str = "harvester-system";
+const NODES: [&str; 3] = ["n1", "n2", "n3"];
+const SERVER: &str = "node-role.kubernetes.io/control-plane";
+const PROMOTION: &str = "harvesterhci.io/promote-status";
+
+/// What the controller reads: Harvester's release, which names the image of its Jobs.
+async fn install_harvester(client: &Client) {
+    make(
+        client,
+        NAMESPACE,
+        "",
+        json!({"metadata": {"name": HARVESTER}}),
+    )
+    .await;
+    let release = json!({
+        "name": "harvester", "namespace": HARVESTER, "version": 1, "info": {"status": "deployed"},
+        "chart": {"metadata": {"name": "harvester", "version": "1.8.2", "apiVersion": "v2"}, "values": {}},
+        "config": {"generalJob": {"image": {"repository": "rancher/harvester", "tag": "v1.8.2"}}},
+    });
+    let secret = json!({
+        "metadata": {"name": "sh.helm.release.v1.harvester.v1",
+            "labels": {"owner": "helm", "name": "harvester", "status": "deployed", "version": "1"}},
+        "type": "helm.sh/release.v1",
+        "stringData": {"release": BASE64.encode(release.to_string())},
+    });
+    make(client, ("", "v1", "Secret"), HARVESTER, secret).await;
+}
+
+/// Changes a Node, and returns its version.
+async fn label(nodes: &Api<DynamicObject>, node: &str, name: &str) -> String {
+    let patch = Patch::Merge(json!({"metadata": {"labels": {name: "true"}}}));
+    let node = nodes
+        .patch(node, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    node.metadata.resource_version.unwrap()
+}
+
+async fn promotion(nodes: &Api<DynamicObject>, node: &str) -> Option<String> {
+    let node = nodes.get(node).await.unwrap();
+    node.metadata
+        .annotations
+        .and_then(|mut all| all.remove(PROMOTION))
+}
+
+/// Waits for a status of the promotion on one of these Nodes, and returns the Node.
+async fn promoted<'n>(nodes: &Api<DynamicObject>, of: &[&'n str], expected: &str) -> &'n str {
+    eventually(
+        &format!("one of {of:?} is {expected}"),
+        DEADLINE,
+        async || {
+            for node in of {
+                if promotion(nodes, node).await.as_deref() == Some(expected) {
+                    return Some(*node);
+                }
+            }
+            None
+        },
+    )
+    .await
+}
+
+/// Waits until a Node has Windrow's condition with this status, and no former one.
+async fn has_condition(nodes: &Api<DynamicObject>, node: &str, expected: &str) {
+    eventually(&format!("{node} is {expected}"), DEADLINE, async || {
+        let node = nodes.get(node).await.unwrap();
+        let conditions = node.data["status"]["conditions"].as_array()?.clone();
+        let status = |name: &str| {
+            let found = conditions
+                .iter()
+                .find(|condition| condition["type"] == name);
+            found.and_then(|condition| condition["status"].as_str())
+        };
+        (status(CONDITION) == Some(expected) && status(FORMER_CONDITION).is_none()).then_some(())
+    })
+    .await;
+}
+
+/// The script of the promotion has ended on the node, and RKE2 gives it its role.
+async fn finish_promotion(client: &Client, nodes: &Api<DynamicObject>, node: &str) {
+    let jobs = api(client, JOB, HARVESTER);
+    let job = format!("harvester-promote-{node}");
+    eventually(&format!("there is Job {job}"), DEADLINE, async || {
+        jobs.get_opt(&job).await.unwrap()
+    })
+    .await;
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let condition = |name: &str| {
+        json!({"type": name, "status": "True", "reason": "CompletionsReached", "message": "x",
+            "lastProbeTime": now, "lastTransitionTime": now})
+    };
+    let done = json!({"startTime": now, "completionTime": now, "succeeded": 1,
+        "conditions": [condition("SuccessCriteriaMet"), condition("Complete")]});
+    status(&jobs, &job, done).await;
+    promoted(nodes, &[node], "complete").await;
+    label(nodes, node, SERVER).await;
+}
+
+fn is_cordoned(node: &DynamicObject) -> bool {
+    node.data["spec"]["unschedulable"] == Value::Bool(true)
+}
+
+#[tokio::test]
+async fn harvester_promotes_agents_whatever_windrow_reports_and_none_with_the_former_condition() {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    install_harvester(&client).await;
+    let nodes = api(&client, NODE, "");
+    let entry = |name: &str, status: &str| {
+        json!({"type": name, "status": status, "lastHeartbeatTime": "2026-11-21T20:00:00Z",
+            "lastTransitionTime": "2026-11-21T20:00:00Z"})
+    };
+    for name in NODES {
+        let node = json!({"metadata": {"name": name, "labels": {"harvesterhci.io/managed": "true"},
+            "annotations": {"node.alpha.kubernetes.io/ttl": "0"}}});
+        make(&client, NODE, "", node).await;
+        // As an earlier version of Windrow left it.
+        let conditions = [
+            entry("MemoryPressure", "False"),
+            entry("Ready", "True"),
+            entry(FORMER_CONDITION, "True"),
+        ];
+        status(&nodes, name, json!({"conditions": conditions})).await;
+    }
+    label(&nodes, "n1", SERVER).await;
+    let Some(harvester) = cluster.harvester_controllers(&["promote"]) else {
+        return;
+    };
+    // It promotes no Node before a change of it, so each changes after the first list.
+    for round in ["first", "second"] {
+        for name in NODES {
+            let version = match round {
+                "first" => nodes
+                    .get(name)
+                    .await
+                    .unwrap()
+                    .metadata
+                    .resource_version
+                    .unwrap(),
+                _ => label(&nodes, name, "example.com/changed").await,
+            };
+            harvester.handled(name, &version).await;
+        }
+    }
+    for name in NODES {
+        assert_eq!(promotion(&nodes, name).await, None, "{name}");
+    }
+
+    let windrow = NODES.map(|name| Open::new(cluster.kubeconfig(Who::Admin), name));
+    let report = |name: &str, role, readiness| {
+        let index = NODES.iter().position(|node| *node == name).unwrap();
+        windrow[index].publish_as(role, readiness, Code::ProbeUnknown, "x");
+    };
+    report("n1", NodeRole::FirstServer, Readiness::Failed);
+    report("n2", NodeRole::Agent, Readiness::SettingUp);
+    report("n3", NodeRole::Agent, Readiness::Failed);
+    for (name, expected) in NODES.iter().zip(["True", "Unknown", "Unknown"]) {
+        has_condition(&nodes, name, expected).await;
+    }
+    let first = promoted(&nodes, &["n2", "n3"], "running").await;
+    assert!(is_cordoned(&nodes.get(first).await.unwrap()));
+    finish_promotion(&client, &nodes, first).await;
+    assert!(!is_cordoned(&nodes.get(first).await.unwrap()));
+
+    // As a server it may say that its bootstrap is incomplete.
+    report(first, NodeRole::JoinedServer, Readiness::SettingUp);
+    has_condition(&nodes, first, "True").await;
+    let second = if first == "n2" { "n3" } else { "n2" };
+    promoted(&nodes, &[second], "running").await;
+    finish_promotion(&client, &nodes, second).await;
+    for outlet in windrow {
+        outlet.stop().await;
+    }
+}
