@@ -15,13 +15,9 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::apiserver::{RequestFailure, within};
 
-/// Their namespace.
-const NAMESPACE: &str = "kube-system";
 /// The annotation in which the holders leave notes for each other.
 const NOTE: &str = "windrow.dev/note";
 
-/// How long a request may take.
-const ANSWER: Duration = Duration::from_secs(10);
 /// A lease is taken over only after it was unchanged for as long as it counts, and for at least this long. Only our own
 /// monotonic clock measures that: the clocks of nodes differ, and a holder that restarts kube-apiserver cannot renew.
 const UNMOVED: Duration = Duration::from_secs(60);
@@ -53,6 +49,12 @@ pub enum LeaseHolder {
 }
 
 impl ClusterLease {
+    /// All of them.
+    pub const NAMES: [&'static str; 3] = [Self::GATES, Self::REPAIRS, Self::DIAGNOSIS];
+    /// Their namespace.
+    pub const NAMESPACE: &'static str = "kube-system";
+    /// How long a request may take.
+    pub const ANSWER: Duration = Duration::from_secs(10);
     /// The lease on changes of feature gates.
     pub const GATES: &'static str = "windrow-gates";
     /// The lease on repairs.
@@ -95,18 +97,18 @@ impl ClusterLease {
     ///
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn take(&mut self, client: &Client, now: Timestamp) -> Result<LeaseHolder, String> {
-        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
         let began = since_boot();
         let Some(mut found) = self.read(&api).await? else {
             let lease = Lease {
                 metadata: ObjectMeta {
                     name: Some(self.name.to_owned()),
-                    namespace: Some(NAMESPACE.to_owned()),
+                    namespace: Some(Self::NAMESPACE.to_owned()),
                     ..ObjectMeta::default()
                 },
                 spec: Some(self.spec(None, now)),
             };
-            let made = within(ANSWER, api.create(&PostParams::default(), &lease)).await;
+            let made = within(Self::ANSWER, api.create(&PostParams::default(), &lease)).await;
             return self.won(began, made);
         };
         let version = found.metadata.resource_version.clone().unwrap_or_default();
@@ -123,7 +125,7 @@ impl ClusterLease {
         }
         found.spec = Some(self.spec(Some(&spec), now));
         let written = within(
-            ANSWER,
+            Self::ANSWER,
             api.replace(self.name, &PostParams::default(), &found),
         )
         .await;
@@ -136,7 +138,7 @@ impl ClusterLease {
     ///
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn release(&self, client: &Client) -> Result<(), String> {
-        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
         let Some(mut found) = self.read(&api).await? else {
             return Ok(());
         };
@@ -148,7 +150,7 @@ impl ClusterLease {
             _ => return Ok(()),
         }
         match within(
-            ANSWER,
+            Self::ANSWER,
             api.replace(self.name, &PostParams::default(), &found),
         )
         .await
@@ -166,7 +168,7 @@ impl ClusterLease {
     ///
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn note(&self, client: &Client) -> Result<Option<String>, String> {
-        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
         let found = self.read(&api).await?;
         let annotations = found.and_then(|found| found.metadata.annotations);
         Ok(annotations.and_then(|mut all| all.remove(NOTE)))
@@ -185,7 +187,7 @@ impl ClusterLease {
         before: Option<&str>,
         note: String,
     ) -> Result<(), String> {
-        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
         let Some(mut found) = self.read(&api).await? else {
             return Err("the lease is gone".to_owned());
         };
@@ -200,7 +202,7 @@ impl ClusterLease {
             return Err("somebody else has written a note".to_owned());
         }
         let written = within(
-            ANSWER,
+            Self::ANSWER,
             api.replace(self.name, &PostParams::default(), &found),
         )
         .await;
@@ -208,7 +210,7 @@ impl ClusterLease {
     }
 
     async fn read(&self, api: &Api<Lease>) -> Result<Option<Lease>, String> {
-        let found = within(ANSWER, api.get_opt(self.name)).await;
+        let found = within(Self::ANSWER, api.get_opt(self.name)).await;
         found.map_err(|failure| failure.to_string())
     }
 

@@ -1,18 +1,21 @@
 //! `windrow cleanup`: removes what Windrow put on a node, before Windrow itself is removed.
 
+mod cluster;
+
 use windrow_decide::Manual;
 
 use super::release::Lift;
 use super::{Context, Exit};
 use crate::act::put_drop_in;
-use crate::apiserver::ApiServer;
-use crate::kubeconfig;
 use crate::lock::Lock;
-use crate::report::cluster::{NodeWriter, remove_condition};
-use crate::report::login;
+use crate::report::{flight, login};
 
-/// Remove what Windrow put on this node: its holds, its feature gates, and its condition on the Node. Holds made by a
-/// person (`windrow hold`) stay and are named. For the removal of Windrow; the packages do it by themselves
+/// The script that also removes the unit for a boot without Windrow.
+const FAILSAFE: &str = "/usr/lib/windrow/failsafe";
+
+/// Remove what Windrow put on this node and into the cluster: its holds, its feature gates, its condition and annotation on the
+/// Node, and its Leases if no other node uses them. Holds that you made (`windrow hold`) stay. For the removal of Windrow; the
+/// packages run it automatically
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 
@@ -44,35 +47,65 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
         }
     }
     login::remove(&context.layout);
-    condition(context)?;
+    if !remove_copy_of_boot_log(context) {
+        exit = Exit::Failure;
+    }
+    cluster::clean_up(context)?;
+    name_the_rest(context);
     Ok(exit)
 }
 
-/// If the condition cannot be removed, it stays as Unknown, which is true: no failure.
-fn condition(context: &Context) -> anyhow::Result<()> {
-    let data_dir = context.settings().settings.data_dir;
-    let layout = context.layout.clone().with_data_dir(&data_dir);
-    let own = layout.kubelet_kubeconfig();
-    // Without a kubelet there was never a Node.
-    let Some(node) = kubeconfig::node_name(&own) else {
-        return Ok(());
+fn remove_copy_of_boot_log(context: &Context) -> bool {
+    let wanted = context.settings().settings.flight.copy_to;
+    let Some(directory) = flight::copy_directory(&context.layout, &wanted) else {
+        return true;
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let subject = NodeWriter {
-        kubeconfig: own,
-        node,
-    };
-    match runtime.block_on(remove_condition(&ApiServer::on(&layout), &subject)) {
-        Ok(()) => println!(
-            "took the condition WindrowBootstrap from Node {}",
-            subject.node
-        ),
-        Err(why) => eprintln!(
-            "windrow: the condition WindrowBootstrap of Node {} stays, as Unknown: {why}",
-            subject.node
-        ),
+    match flight::remove_copy(&directory) {
+        Ok(Some(copy)) => println!("removed {}", copy.display()),
+        Ok(None) => {}
+        Err(error) => {
+            eprintln!(
+                "windrow: the copy of the boot log in {} stays: {error}",
+                directory.display()
+            );
+            return false;
+        }
     }
-    Ok(())
+    true
+}
+
+/// Prints what stays on purpose, and how to remove it.
+fn name_the_rest(context: &Context) {
+    let layout = &context.layout;
+    let textfile = context.settings().settings.metrics.textfile;
+    let rest = [
+        (
+            Some(layout.state_dir()),
+            "a later installation does not hold again what was released",
+        ),
+        (Some(layout.path("/etc/windrow")), "your configuration"),
+        (
+            Some(layout.path("/etc/rancher/windrow")),
+            "your configuration",
+        ),
+        (
+            textfile.map(|path| layout.path(&path)),
+            "the metrics of a daemon that did not end properly",
+        ),
+    ];
+    for (path, why) in rest {
+        if let Some(path) = path.filter(|path| path.exists()) {
+            let remove = if path.is_dir() { "rm -r" } else { "rm" };
+            let path = path.display();
+            println!("left {path}: {why}. To remove it: {remove} {path}");
+        }
+    }
+    let unit = layout.path("/etc/systemd/system/windrow-orphans.service");
+    if unit.is_file() {
+        println!(
+            "left {}: it lifts holds at a boot without Windrow, and the removal of the package removes it. \
+             By hand: {FAILSAFE} cleanup",
+            unit.display()
+        );
+    }
 }

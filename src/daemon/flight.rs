@@ -11,7 +11,7 @@ use windrow_decide::flight::{
     ConfigurationSource, FlightLine, RecordedConfiguration, RecordedMachine, RecordedRepair,
     RecordedRulePack, Tap,
 };
-use windrow_decide::settings::{self, CopyTo, Loaded, SiteNames};
+use windrow_decide::settings::{self, Loaded, SiteNames};
 use windrow_decide::{Action, Decision, Directory, Event, Ledger, Observation};
 use windrow_model::manifest::{FileContent, ManifestPath, sha256_hex};
 use windrow_model::reasons::Code;
@@ -21,13 +21,11 @@ use windrow_plan::rules::Platform;
 use super::full_disks::FullDisks;
 use crate::files::is_no_space;
 use crate::layout::Layout;
-use crate::report::flight::{FlightDestination, FlightItem, FlightWriter};
+use crate::report::flight::{FlightDestination, FlightItem, FlightWriter, copy_directory};
 use crate::report::journal;
 
 /// A larger file is recorded by its name alone: its objects would not fit.
 const LARGEST: usize = 2 << 20;
-/// Harvester's partition for configuration, which survives the loss of the other one.
-const OEM: &str = "/oem";
 
 /// The recorder, if there is one.
 pub(super) struct FlightRecorder {
@@ -70,11 +68,7 @@ impl FlightRecorder {
         let destination = wanted.enabled.then(|| FlightDestination {
             path: layout.flight(),
             bound: wanted.file_bytes,
-            copy_to: match &wanted.copy_to {
-                CopyTo::Auto => Some(layout.path(OEM)).filter(|oem| oem.is_dir()),
-                CopyTo::None => None,
-                CopyTo::Directory(path) => Some(layout.path(path)),
-            },
+            copy_to: copy_directory(layout, &wanted.copy_to),
             boot: boot(layout),
         });
         if destination != self.destination {

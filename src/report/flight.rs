@@ -26,8 +26,8 @@ use windrow_decide::{Ledger, Readiness};
 use windrow_model::manifest::{self, FileContent, ManifestPath, Problem, ReadLimits};
 use windrow_model::reasons::Code;
 
-pub use self::file::FlightDestination;
 use self::file::FlightFile;
+pub use self::file::{FlightDestination, copy_directory, remove_copy};
 
 /// Most memory for the values of one file while it is recorded: the daemon reads it at the same time.
 const LARGEST_VALUES: usize = 4 << 20;

@@ -252,7 +252,7 @@ async fn a_node_writes_its_own_condition_and_events_and_nothing_of_it_is_refused
         .await
         .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-    assert!(said.contains("took the condition"), "{ran:?}");
+    assert!(said.contains("removed the condition"), "{ran:?}");
     assert!(condition(&nodes.get("node1").await.unwrap()).is_none());
     assert_eq!(refused(&log), []);
 }

@@ -6,8 +6,10 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
+use windrow_decide::settings::CopyTo;
 
 use crate::files::{Durability, make_private, replace};
+use crate::layout::Layout;
 
 /// Where the flight is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,31 @@ pub struct FlightDestination {
 
 /// The copy's name.
 pub(super) const COPY: &str = "windrow-flight.jsonl";
+/// Harvester's partition for configuration, which survives the loss of the other one.
+const OEM: &str = "/oem";
+
+/// The directory of the copy, by the setting `flight.copyTo`.
+pub fn copy_directory(layout: &Layout, wanted: &CopyTo) -> Option<PathBuf> {
+    match wanted {
+        CopyTo::Auto => Some(layout.path(OEM)).filter(|oem| oem.is_dir()),
+        CopyTo::None => None,
+        CopyTo::Directory(path) => Some(layout.path(path)),
+    }
+}
+
+/// Removes the copy from its directory, and returns the path if there was one.
+///
+/// # Errors
+///
+/// If the file cannot be removed.
+pub fn remove_copy(directory: &Path) -> io::Result<Option<PathBuf>> {
+    let copy = directory.join(COPY);
+    match fs::remove_file(&copy) {
+        Ok(()) => Ok(Some(copy)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 /// The file before this one.
 fn older(path: &Path) -> PathBuf {

@@ -1,0 +1,192 @@
+//! What Windrow has left in the cluster: the condition and the annotation of the own Node, and the Leases of all servers.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::Client;
+use kube::api::{Api, DeleteParams, ListParams, Preconditions};
+use serde_json::Value;
+use windrow_rack::{ANNOTATION, CONDITION, FORMER_CONDITION, has_own_entries};
+
+use super::super::Context;
+use crate::act::ClusterLease;
+use crate::apiserver::{ApiServer, within};
+use crate::kubeconfig;
+use crate::layout::Layout;
+use crate::observe::management::lease_holder;
+use crate::observe::rke2::admin_kubeconfig;
+use crate::report::cluster::{NodeWriter, remove_condition};
+
+/// Removes both, and prints what stays with the command that removes it. What stays does no harm, so this is no failure.
+pub(super) fn clean_up(context: &Context) -> anyhow::Result<()> {
+    let data_dir = context.settings().settings.data_dir;
+    let layout = context.layout.clone().with_data_dir(&data_dir);
+    let own = layout.kubelet_kubeconfig();
+    // Without a kubelet there was never a Node.
+    let Some(node) = kubeconfig::node_name(&own) else {
+        return Ok(());
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let writer = NodeWriter {
+        kubeconfig: own,
+        node,
+    };
+    let api = ApiServer::on(&layout);
+    runtime.block_on(async {
+        clean_up_node(&api, &writer).await;
+        clean_up_leases(&api, &layout, &writer.node).await;
+    });
+    Ok(())
+}
+
+async fn clean_up_node(api: &ApiServer, writer: &NodeWriter) {
+    let node = &writer.node;
+    match remove_condition(api, writer).await {
+        Ok(()) => {
+            println!(
+                "removed the condition {CONDITION} and the annotation {ANNOTATION} from Node {node}"
+            );
+        }
+        Err(why) => {
+            let deletion =
+                |condition| format!("{{\"$patch\": \"delete\", \"type\": \"{condition}\"}}");
+            let conditions = [deletion(CONDITION), deletion(FORMER_CONDITION)].join(", ");
+            eprintln!(
+                "windrow: Node {node} keeps the condition {CONDITION}: {why}. To remove it: kubectl patch node {node} \
+                 --subresource=status --type=strategic -p '{{\"status\": {{\"conditions\": [{conditions}]}}}}'; \
+                 kubectl annotate node {node} {ANNOTATION}-"
+            );
+        }
+    }
+}
+
+async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) {
+    let kubeconfig = admin_kubeconfig(layout);
+    let removed = if kubeconfig.is_file() {
+        match api.client(&kubeconfig).await {
+            Ok(client) => remove_leases(&client, node, &lease_holder(layout)).await,
+            Err(why) => Err(why),
+        }
+    } else {
+        Err("only a server may delete them".to_owned())
+    };
+    match removed {
+        Ok(names) => {
+            for name in names {
+                println!("removed the Lease {name} from {}", ClusterLease::NAMESPACE);
+            }
+        }
+        Err(why) => println!(
+            "left Windrow's Leases in the cluster: {why}. After you have removed Windrow from the last node: \
+             kubectl delete lease -n {} --ignore-not-found {}",
+            ClusterLease::NAMESPACE,
+            ClusterLease::NAMES.join(" ")
+        ),
+    }
+}
+
+/// Deletes the Leases unless another node uses Windrow, and returns the names of those that were there.
+async fn remove_leases(
+    client: &Client,
+    node: &str,
+    holder: &str,
+) -> Result<Vec<&'static str>, String> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), ClusterLease::NAMESPACE);
+    let mut found = Vec::new();
+    for name in ClusterLease::NAMES {
+        let lease = within(ClusterLease::ANSWER, leases.get_opt(name)).await;
+        if let Some(lease) = lease.map_err(|failure| failure.to_string())? {
+            found.push((name, lease));
+        }
+    }
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let nodes: Api<Node> = Api::all(client.clone());
+    let all = ListParams::default();
+    let nodes = within(ClusterLease::ANSWER, nodes.list(&all)).await;
+    let nodes = nodes.map_err(|failure| failure.to_string())?.items;
+    let nodes: Vec<Value> = nodes
+        .into_iter()
+        .filter_map(|node| serde_json::to_value(node).ok())
+        .collect();
+    let holders = found
+        .iter()
+        .filter_map(|(_, lease)| lease.spec.as_ref()?.holder_identity.as_deref());
+    if let Some(user) = other_user(&nodes, node, holders, holder) {
+        return Err(format!("{user} still uses them"));
+    }
+    let mut removed = Vec::new();
+    for (name, lease) in found {
+        // A server that takes the Lease meanwhile has changed its version.
+        let parameters = DeleteParams {
+            preconditions: Some(Preconditions {
+                resource_version: lease.metadata.resource_version,
+                uid: lease.metadata.uid,
+            }),
+            ..DeleteParams::default()
+        };
+        match within(ClusterLease::ANSWER, leases.delete(name, &parameters)).await {
+            Ok(_) => removed.push(name),
+            Err(failure) if failure.is_conflict() => {
+                return Err("another node has just taken one".to_owned());
+            }
+            Err(failure) => return Err(failure.to_string()),
+        }
+    }
+    Ok(removed)
+}
+
+/// Another node on which Windrow seems to be installed: its Node has Windrow's condition or annotation, or it holds a Lease.
+fn other_user<'a>(
+    nodes: &'a [Value],
+    own_node: &str,
+    mut holders: impl Iterator<Item = &'a str>,
+    own_holder: &str,
+) -> Option<&'a str> {
+    let names = nodes.iter().filter(|node| has_own_entries(node));
+    let mut names = names.filter_map(|node| node["metadata"]["name"].as_str());
+    let holder = holders.find(|holder| !holder.is_empty() && *holder != own_holder);
+    names.find(|name| *name != own_node).or(holder)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn leases_stay_while_another_node_has_the_condition_or_the_annotation_or_holds_one() {
+        let node = |name: &str, condition: Option<&str>| {
+            let conditions: Vec<Value> = condition
+                .iter()
+                .map(|name| json!({"type": name, "status": "Unknown"}))
+                .collect();
+            json!({"metadata": {"name": name}, "status": {"conditions": conditions}})
+        };
+        let annotated = json!({"metadata": {"name": "n4", "annotations": {ANNOTATION: "{}"}}});
+        let own = node("n1", Some(CONDITION));
+        for (others, holders, expected) in [
+            (vec![], vec![], None),
+            (vec![node("n2", Some("Ready"))], vec!["n1-abc", ""], None),
+            (vec![node("n2", Some(CONDITION))], vec![], Some("n2")),
+            (
+                vec![node("n3", Some(FORMER_CONDITION))],
+                vec!["n1-abc"],
+                Some("n3"),
+            ),
+            (vec![annotated], vec![], Some("n4")),
+            (
+                vec![node("n2", None)],
+                vec!["n1-abc", "n2-def"],
+                Some("n2-def"),
+            ),
+        ] {
+            let nodes = [vec![own.clone()], others].concat();
+            let user = other_user(&nodes, "n1", holders.into_iter(), "n1-abc");
+            assert_eq!(user, expected);
+        }
+    }
+}
