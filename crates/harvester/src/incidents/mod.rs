@@ -97,6 +97,10 @@ const INCIDENTS: &[Detector] = &[
     Detector::new("platform pods that do not end", platform::terminating::find),
     Detector::new("platform pods that no node takes", platform::pending::find),
     Detector::new("nodes of different versions", platform::versions::find),
+    Detector::new(
+        "agents that Harvester does not promote",
+        platform::promotion::find,
+    ),
 ];
 
 /// Every detector.

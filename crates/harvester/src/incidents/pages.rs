@@ -31,7 +31,8 @@ pub fn page(code: Code) -> Option<&'static str> {
         | Code::PlatformPodTerminating
         | Code::KubevirtNotReady
         | Code::ReleaseHalfWay
-        | Code::MixedVersions => "incidents/platform.md",
+        | Code::MixedVersions
+        | Code::NotPromoted => "incidents/platform.md",
         Code::RancherWebhookPanics | Code::Rke2BootstrapLoop => "incidents/bootstrap.md",
         Code::StorageNetworkWaits => "incidents/storage-network.md",
         Code::ChartRetries => "incidents/chart.md",

@@ -903,6 +903,10 @@ reasons! {
             "{subject} of one cluster run different versions: {why}"
             "Finish the upgrade, or bring the nodes that are behind to the version of the others; servers first."
             "11f00cbafe7346539b7115f32f3e22d7";
+        NotPromoted "not-promoted" Warning
+            "Harvester promotes no agent of {subject} to a server: {why}"
+            "The evidence shows what is in the way on each Node. Remove it, and Harvester promotes the oldest agent at the next change of a Node."
+            "d311352343394d35b2c8183ca06d0160";
         RancherWebhookPanics "rancher-webhook-panics" Error
             "rancherd is blocked; rancher-webhook panics at its Cluster: {why}"
             "Install a Harvester whose Rancher has it mended, v1.6.1 or newer; see the page for what else was tried."

@@ -1,6 +1,7 @@
 //! What is recognised of the platform's parts.
 
 mod pods;
+mod promotion;
 
 use windrow_model::reasons::{Code, Severity};
 
