@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
 use http::{Method, Request};
 use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
@@ -182,6 +182,8 @@ impl Ask<'_> {
         match self {
             Ask::First(_) => request.header(ACCEPT, METADATA_LIST).body(Body::empty()),
             Ask::Bundles => request.header(ACCEPT, TABLE).body(Body::empty()),
+            // A connection that lasts does not show that kube-apiserver has another certificate, which new clients refuse.
+            Ask::Readyz => request.header(CONNECTION, "close").body(Body::empty()),
             Ask::Unchanged(_) => request
                 .header(ACCEPT, METADATA)
                 .header(CONTENT_TYPE, "application/merge-patch+json")

@@ -170,7 +170,11 @@ impl Wordings {
             [text, half]
         };
         let placed = |text: &String| place.map(|place| format!("{place}: {text}"));
-        let particular = particular.filter(|text| stands_alone(text)).map(halves);
+        let particular = particular.filter(|text| stands_alone(text));
+        let particular = particular.map(|text| match named_port(general, text) {
+            Some(named) => halves(&named),
+            None => halves(text),
+        });
         let particular = particular.into_iter().flatten();
         let general = halves(general);
         Self {
@@ -185,6 +189,19 @@ impl Wordings {
                 .collect(),
         }
     }
+}
+
+/// `kube-apiserver (:6443) refuses connections` for `127.0.0.1:6443 refuses connections`: few people know this node's own ports. The name
+/// is the subject of the general part.
+fn named_port(general: &str, particular: &str) -> Option<String> {
+    let (address, rest) = particular.split_once(' ')?;
+    let (host, port) = address.rsplit_once(':')?;
+    let is_own = host.starts_with("127.") || host == "[::1]";
+    let words: Vec<&str> = general
+        .split_whitespace()
+        .take_while(|word| !VERBS.contains(word))
+        .collect();
+    (is_own && !words.is_empty()).then(|| format!("{} (:{port}) {rest}", words.join(" ")))
 }
 
 /// Is it a sentence with a subject of its own?

@@ -329,6 +329,11 @@ async fn readyz_names_what_failed_and_needs_a_credential_that_is_there() {
     place.admin(&server);
     let outcome = cluster::apiserver(&context, NodeRole::FirstServer, "n1").await;
     assert_eq!(failed(&outcome), "etcd failed");
+    let head = server.asked().pop().unwrap().to_lowercase();
+    assert!(
+        head.contains("connection: close"),
+        "the next look verifies the certificate again: {head}"
+    );
     // Somebody in between may repeat what it was said.
     let server =
         TestServer::http(|_| ServerReply::Http(503, "[-]etcd failed: x\n".to_owned())).await;

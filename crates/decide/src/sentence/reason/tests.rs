@@ -84,12 +84,23 @@ fn the_particular_stands_alone_where_both_do_not_fit_and_it_is_a_sentence() {
         (
             "NotReady (api)",
             "kube-apiserver is not ready: 127.0.0.1:6443 refuses connections",
-            "NotReady (api): 127.0.0.1:6443 refuses connections",
+            "NotReady (api): kube-apiserver (:6443) refuses connections",
         ),
         (
             "Setting up (api, 23 min, stalled)",
             "kube-apiserver is not ready: 127.0.0.1:6443 refuses connections",
-            "Setting up: 127.0.0.1:6443 refuses connections",
+            "Setting up: kube-apiserver (:6443) refuses connections",
+        ),
+        (
+            "Setting up (api, 3 min)",
+            "RKE2's supervisor does not answer: 127.0.0.1:9345 refuses connections",
+            "Setting up: RKE2's supervisor (:9345) refuses connections",
+        ),
+        // Another node's address says where to look.
+        (
+            "Setting up (api, 3 min)",
+            "the VIP does not answer on its ports: 192.0.2.222:9345 refuses connections",
+            "Setting up (api, 3 min): 192.0.2.222:9345 refuses connections",
         ),
         (
             "Unknown (refused, node, 4 min)",
