@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -21,6 +21,7 @@ use windrow_plan::rules::Platform;
 use super::full_disks::FullDisks;
 use crate::files::is_no_space;
 use crate::layout::Layout;
+use crate::observe::platform::boot_id;
 use crate::report::flight::{FlightDestination, FlightItem, FlightWriter, copy_directory};
 use crate::report::journal;
 
@@ -69,7 +70,7 @@ impl FlightRecorder {
             path: layout.flight(),
             bound: wanted.file_bytes,
             copy_to: copy_directory(layout, &wanted.copy_to),
-            boot: boot(layout),
+            boot: boot_id(layout),
         });
         if destination != self.destination {
             self.stop();
@@ -272,10 +273,4 @@ fn complain(why: String) {
         file: None,
         message: Code::FlightNotRecorded.say(&[("why", &why)]),
     });
-}
-
-fn boot(layout: &Layout) -> Option<String> {
-    let path: PathBuf = layout.path("/proc/sys/kernel/random/boot_id");
-    let text = std::fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned())
 }

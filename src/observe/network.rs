@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
-use std::path::Path;
 
 use nix::ifaddrs::InterfaceAddress;
 use nix::net::if_::InterfaceFlags;
@@ -13,6 +12,7 @@ use windrow_harvester::network::{MacAddress, NetworkLink, OwnNetwork, neighbours
 use crate::addresses::interface_addresses;
 use crate::files::is_missing;
 use crate::layout::Layout;
+use crate::observe::platform::boot_id;
 
 /// The links and neighbours of this node. What cannot be asked is absent: the links of a sandbox, or of another machine's disk.
 pub fn own_network(layout: &Layout) -> OwnNetwork {
@@ -31,10 +31,8 @@ pub fn own_network(layout: &Layout) -> OwnNetwork {
 
 /// Are the links that the kernel lists those of the node? Not of every root: only of this machine's, which may be mounted elsewhere.
 pub fn has_our_links(layout: &Layout) -> bool {
-    const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-    let boot = |path: &Path| fs::read_to_string(path).ok();
     layout.is_this_machine()
-        || boot(Path::new(BOOT)).is_some_and(|ours| boot(&layout.path(BOOT)) == Some(ours))
+        || boot_id(&Layout::new("/")).is_some_and(|ours| boot_id(layout) == Some(ours))
 }
 
 /// The Ethernet links, and how a packet socket names each.

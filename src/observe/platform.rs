@@ -89,6 +89,13 @@ fn oem_names_harvester(layout: &Layout) -> io::Result<bool> {
     Ok(false)
 }
 
+/// The kernel's ID of the node's present boot; `None` if nothing below the root says it.
+pub fn boot_id(layout: &Layout) -> Option<String> {
+    let text = fs::read_to_string(layout.path("/proc/sys/kernel/random/boot_id")).ok()?;
+    let id = text.trim();
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
 /// Which cluster the node's RKE2 belongs to: SHA-256 of its server CA; `None` until RKE2 has started for the first
 /// time, and after it was removed.
 pub fn cluster(layout: &Layout) -> Option<String> {

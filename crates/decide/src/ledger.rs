@@ -30,6 +30,9 @@ pub struct Ledger {
     /// Was the datastore removed, with no new one yet? Until kube-apiserver stops, it may still answer from the removed one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub datastore_removed: bool,
+    /// What restarts of the daemon do not begin again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootTimes>,
     /// By path. A ledger that differs in a few files shares the rest.
     pub files: BTreeMap<ManifestPath, Arc<LedgerEntry>>,
     /// What has to be known of the node.
@@ -58,6 +61,7 @@ impl Ledger {
             cluster: parts.cluster,
             datastore: parts.datastore,
             datastore_removed: parts.datastore_removed,
+            boot: parts.boot,
             ..Self::default()
         };
         for (name, entry) in parts.files {
@@ -119,6 +123,9 @@ impl ClusterIdentity {
         ledger.datastore_removed = had_datastore && self.datastore.is_none();
         (ledger.cluster, ledger.datastore) = (self.ca, self.datastore);
         if is_other {
+            if let Some(boot) = &mut ledger.boot {
+                boot.reachable = None;
+            }
             ledger.node.joined &= may_rejoin;
             ledger.files.retain(|path, entry| {
                 if entry.manual.as_ref().is_some_and(|manual| manual.hold) {
@@ -135,6 +142,35 @@ impl ClusterIdentity {
     }
 }
 
+/// The times of one boot from which deadlines count, whichever process of the daemon saw them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BootTimes {
+    /// The kernel's ID of the boot.
+    pub id: String,
+    /// When the daemon first started in it.
+    pub started: Timestamp,
+    /// When kube-apiserver first answered in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reachable: Option<Timestamp>,
+    /// How often the daemon has started in it.
+    pub starts: u32,
+}
+
+impl BootTimes {
+    /// Visits every time in it.
+    pub(super) fn visit_times(&mut self, visit: &mut dyn FnMut(&mut Timestamp)) {
+        let Self {
+            id: _,
+            started,
+            reachable,
+            starts: _,
+        } = self;
+        visit(started);
+        reachable.iter_mut().for_each(visit);
+    }
+}
+
 /// A ledger whose entries were not read yet.
 #[derive(Deserialize)]
 struct LedgerParts {
@@ -145,6 +181,8 @@ struct LedgerParts {
     datastore: Option<String>,
     #[serde(default)]
     datastore_removed: bool,
+    #[serde(default)]
+    boot: Option<BootTimes>,
     files: BTreeMap<String, Value>,
     #[serde(default)]
     node: Option<Value>,
@@ -157,6 +195,7 @@ impl Default for Ledger {
             cluster: None,
             datastore: None,
             datastore_removed: false,
+            boot: None,
             files: BTreeMap::new(),
             node: NodeMemory::default(),
         }

@@ -49,7 +49,9 @@ mod waiting;
 pub use action::{Action, Event};
 pub use decision::{Decision, decide};
 pub use interests::interests;
-pub use ledger::{AlreadyReported, Cause, ClusterIdentity, FileStage, Ledger, LedgerEntry, Manual};
+pub use ledger::{
+    AlreadyReported, BootTimes, Cause, ClusterIdentity, FileStage, Ledger, LedgerEntry, Manual,
+};
 pub use mark::{Mark, OnFailure};
 pub use observation::{
     Addon, Api, ApplyFailure, ClusterEvent, Detail, Directory, FileChange, Interests, Marker,

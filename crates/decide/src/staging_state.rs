@@ -24,7 +24,7 @@ use self::unread::UnreadPath;
 use super::action::Action;
 use super::decision::{Decision, decide};
 use super::interests::interests;
-use super::ledger::{Ledger, LedgerEntry};
+use super::ledger::{BootTimes, Ledger, LedgerEntry};
 use super::mark::Mark;
 use super::observation::{
     ClusterEvent, Directory, FileChange, Forgotten, Interests, Marker, MarkerTrouble, Observation,
@@ -142,11 +142,33 @@ impl StagingState {
                 files.insert(path.clone(), Arc::clone(entry));
             }
         }
+        let boot = self.ledger.boot.as_ref().map(|boot| boot.id.clone());
         self.ledger = ledger;
         self.ledger_is_unsaved = true;
+        if let Some(boot) = boot {
+            self.set_boot(&boot);
+        }
         if self.ledger.datastore_removed {
             self.session_from = Some(u64::MAX);
         }
+    }
+
+    /// Sets which boot this is. Within a boot, deadlines go on where an earlier process of the daemon was.
+    pub fn set_boot(&mut self, id: &str) {
+        let started = self.observation.started;
+        let boot = &mut Arc::make_mut(&mut self.ledger).boot;
+        match boot {
+            Some(boot) if boot.id == id => boot.starts = boot.starts.saturating_add(1),
+            _ => {
+                *boot = Some(BootTimes {
+                    id: id.to_owned(),
+                    started,
+                    reachable: self.observation.api.first_reachable,
+                    starts: 1,
+                });
+            }
+        }
+        self.ledger_is_unsaved = true;
     }
 
     /// Takes in a look at the directory: examines the files that changed, and plans again when any did.
@@ -228,6 +250,16 @@ impl StagingState {
         if self.is_of_former_cluster(&event) {
             return;
         }
+        let boot = self.ledger.boot.as_ref();
+        if event == ClusterEvent::ApiReachable && boot.is_some_and(|boot| boot.reachable.is_none())
+        {
+            let ledger = Arc::make_mut(&mut self.ledger);
+            ledger
+                .boot
+                .iter_mut()
+                .for_each(|boot| boot.reachable = Some(now));
+            self.ledger_is_unsaved = true;
+        }
         let event = match event {
             ClusterEvent::Object(object, ObjectSeen::Absent) => {
                 let seen = self.absent_or_done(&object);
@@ -292,6 +324,9 @@ impl StagingState {
         }
         let ledger = Arc::make_mut(&mut self.ledger);
         ledger.node.clock_jumped(by);
+        if let Some(boot) = &mut ledger.boot {
+            boot.visit_times(&mut shift);
+        }
         for entry in ledger.files.values_mut() {
             Arc::make_mut(entry).visit_times(&mut shift);
         }
@@ -430,6 +465,13 @@ fn begun_by(mut ledger: Arc<Ledger>, now: Timestamp) -> Arc<Ledger> {
         let entries = Arc::make_mut(&mut ledger).files.values_mut();
         for entry in entries.filter(|entry| is_later(entry)) {
             Arc::make_mut(entry).visit_times(&mut |at| *at = now.min(*at));
+        }
+    }
+    if let Some(boot) = &ledger.boot {
+        let mut clamped = boot.clone();
+        clamped.visit_times(&mut |at| *at = now.min(*at));
+        if clamped != *boot {
+            Arc::make_mut(&mut ledger).boot = Some(clamped);
         }
     }
     ledger

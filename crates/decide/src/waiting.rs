@@ -17,6 +17,12 @@ use super::status::Blocker;
 /// guess.
 const FEWEST_BOOTS: u32 = 5;
 
+/// How long a process of the daemon looks before a deadline that ran out without it counts.
+const FIRST_LOOK: Duration = Duration::from_secs(30);
+/// The first starts in a boot have that time, however long the deadline is over. Later ones have it only as long as the wait is not twice as
+/// long as it should be.
+const MOST_STARTS: u32 = 3;
+
 /// How long a requirement may hold its file, and what then.
 struct Patience {
     from: Timestamp,
@@ -291,8 +297,10 @@ impl DecisionContext<'_> {
             // RKE2 may reach kube-apiserver although Windrow does not.
             (Tier::Required, true) if outlook == Outlook::Unknown => {
                 let unknown_since = self.unknown_since(requirement);
+                // Whether an earlier process knew it is not recorded.
+                let since = unknown_since.unwrap_or(self.observation.started);
                 return Patience {
-                    from: unknown_since.map_or(began, |since| since.max(began)),
+                    from: since.max(began),
                     after: staging.blind_deadline,
                     then: OnDeadline::Release,
                 };
@@ -368,15 +376,25 @@ impl DecisionContext<'_> {
 
     /// When a wait that began at `began` has lasted `after`. Counted from the API's first answer:
     /// before it RKE2 applies nothing, so nothing is lost by holding. Should the API never answer
-    /// here though RKE2 reaches it, the blind deadline ends the wait.
+    /// here though RKE2 reaches it, the blind deadline ends the wait. Within a boot, a restart of the daemon begins nothing again.
     pub(super) fn deadline(&self, began: Timestamp, after: Duration) -> Option<Timestamp> {
-        let began = began.max(self.observation.started);
-        match self.observation.api.first_reachable {
-            Some(reachable) => began.max(reachable).checked_add(after).ok(),
-            None => began
-                .checked_add(self.staging.blind_deadline.max(after))
-                .ok(),
+        let started = self.observation.started;
+        let boot = self.ledger.boot.as_ref();
+        let reachable = boot.and_then(|boot| boot.reachable);
+        let reachable = reachable.or(self.observation.api.first_reachable);
+        let from = began.max(boot.map_or(started, |boot| boot.started));
+        let (from, after) = match reachable {
+            Some(reachable) => (from.max(reachable), after),
+            None => (from, self.staging.blind_deadline.max(after)),
+        };
+        let deadline = from.checked_add(after).ok()?;
+        if began >= started {
+            return Some(deadline);
         }
+        let looked = started.checked_add(FIRST_LOOK).ok()?;
+        let is_often = boot.is_some_and(|boot| boot.starts > MOST_STARTS);
+        let latest = deadline.checked_add(after).ok().filter(|_| is_often);
+        Some(deadline.max(latest.map_or(looked, |latest| looked.min(latest))))
     }
 
     fn explain(&self, requirement: &Requirement) -> (Code, String) {

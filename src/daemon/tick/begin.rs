@@ -80,6 +80,9 @@ impl Daemon {
             steady.now(),
         );
         state.set_node(node);
+        if let Some(boot) = platform::boot_id(&layout) {
+            state.set_boot(&boot);
+        }
         state.set_findings("configuration", &configuration_findings(loaded));
         let (to_loop, files) = mpsc::channel(MOST_WAITING);
         let counters = DaemonCounters::default();

@@ -11,6 +11,7 @@ use super::kubernetes::Kubernetes;
 use super::role::LastRole;
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
+use crate::observe::platform::boot_id;
 
 const RANCHERD: &str = "/etc/rancher/rancherd/config.yaml";
 
@@ -112,9 +113,7 @@ impl ProbeContext {
 
     /// Which boot this is.
     pub(super) fn boot(&self) -> String {
-        std::fs::read_to_string(self.layout().path("/proc/sys/kernel/random/boot_id"))
-            .map(|text| text.trim().to_owned())
-            .unwrap_or_default()
+        boot_id(&self.layout()).unwrap_or_default()
     }
 }
 

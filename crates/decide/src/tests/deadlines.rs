@@ -323,3 +323,96 @@ fn a_clock_that_was_set_back_before_a_restart_makes_no_wait_longer() {
         assert_eq!(node.held(), ["b.yaml"], "{ledger_is_lost}");
     }
 }
+
+/// A node on which the daemon is restarted within the same boot, and kube-apiserver answers at once.
+fn restart_in_boot(node: &mut Node, boot: &str) {
+    node.restart();
+    node.state.set_boot(boot);
+    node.api();
+}
+
+/// A file that RKE2 can apply in part, so that it is released after `advisoryDeadline` (2 min).
+fn partly_free() -> Node {
+    let both = format!("{WIDGET}---\n{}", free("c"));
+    let mut node = Node::new(&[("a.yaml", &both)]);
+    node.state.set_boot("boot-1");
+    node.api();
+    node.observe(ClusterEvent::Kind(
+        GroupKind::new("example.com", "Widget"),
+        KindSeen::NotServed,
+    ));
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    node
+}
+
+/// After how many seconds the file is released if the daemon is restarted every `seconds`.
+fn released_after(seconds: i64) -> i64 {
+    let mut node = partly_free();
+    let began = node.now;
+    while !node.held().is_empty() {
+        node.now += SignedDuration::from_secs(seconds);
+        let waited = node.now.duration_since(began).as_secs();
+        assert!(waited < 3600, "it is never released");
+        // The last moment of the earlier process.
+        node.tick();
+        restart_in_boot(&mut node, "boot-1");
+        node.tick();
+    }
+    node.now.duration_since(began).as_secs()
+}
+
+#[test]
+fn a_restart_of_the_daemon_begins_no_deadline_again() {
+    assert_eq!(released_after(50), 150);
+    // A daemon that never finishes its first look: twice the deadline.
+    assert_eq!(released_after(25), 250);
+    assert_eq!(released_after(5), 240);
+}
+
+#[test]
+fn a_deadline_that_ran_out_while_the_daemon_was_stopped_counts_after_a_first_look() {
+    let mut node = partly_free();
+    node.later(120);
+    restart_in_boot(&mut node, "boot-1");
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"], "nothing was looked at yet");
+    node.later(1);
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn another_boot_begins_the_deadlines_again() {
+    let mut node = partly_free();
+    node.later(1);
+    restart_in_boot(&mut node, "boot-2");
+    node.tick();
+    node.later(1);
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    node.later(1);
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn a_restart_lets_nothing_go_that_nothing_can_apply() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    node.state.set_boot("boot-1");
+    let kind = || ClusterEvent::Kind(GroupKind::new("example.com", "Widget"), KindSeen::NotServed);
+    node.api();
+    node.observe(kind());
+    node.tick();
+    node.later(300);
+    for _ in 0..20 {
+        restart_in_boot(&mut node, "boot-1");
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"]);
+        node.later(2);
+        node.tick();
+        node.observe(kind());
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"]);
+    }
+}
