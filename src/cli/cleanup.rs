@@ -7,6 +7,7 @@ use windrow_decide::Manual;
 use super::release::Lift;
 use super::{Context, Exit};
 use crate::act::put_drop_in;
+use crate::causes::plain;
 use crate::lock::Lock;
 use crate::report::{flight, login};
 
@@ -65,8 +66,9 @@ fn remove_copy_of_boot_log(context: &Context) -> bool {
         Ok(None) => {}
         Err(error) => {
             eprintln!(
-                "windrow: the copy of the boot log in {} stays: {error}",
-                directory.display()
+                "windrow: the copy of the boot log in {} stays: {}",
+                directory.display(),
+                plain(&error.to_string())
             );
             return false;
         }

@@ -12,7 +12,7 @@ use crate::report::{MOST_ADDRESSES, NodeReport, NodeState, ReportSource};
 use crate::text::{MESSAGE, NAME, WORD, clean};
 
 /// Largest annotation that is read: twice what Windrow writes.
-const LARGEST: usize = 4096;
+const LARGEST: usize = 1024;
 /// A condition is written again every ten minutes. One that is older is no longer kept true.
 const STALE: i64 = 15 * 60;
 /// What is said of such a one.

@@ -4,7 +4,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Preconditions};
-use serde_json::Value;
+use serde_json::{Value, json};
 use windrow_rack::{ANNOTATION, CONDITION, FORMER_CONDITION, has_own_entries};
 
 use super::super::Context;
@@ -49,14 +49,14 @@ async fn clean_up_node(api: &ApiServer, writer: &NodeWriter) {
             );
         }
         Err(why) => {
-            let deletion =
-                |condition| format!("{{\"$patch\": \"delete\", \"type\": \"{condition}\"}}");
-            let conditions = [deletion(CONDITION), deletion(FORMER_CONDITION)].join(", ");
+            let conditions =
+                [CONDITION, FORMER_CONDITION].map(|name| json!({"$patch": "delete", "type": name}));
+            let patch = json!({"status": {"conditions": conditions}});
+            eprintln!("windrow: Node {node} keeps the condition {CONDITION}: {why}. To remove it:");
             eprintln!(
-                "windrow: Node {node} keeps the condition {CONDITION}: {why}. To remove it: kubectl patch node {node} \
-                 --subresource=status --type=strategic -p '{{\"status\": {{\"conditions\": [{conditions}]}}}}'; \
-                 kubectl annotate node {node} {ANNOTATION}-"
+                "  kubectl patch node {node} --subresource=status --type=strategic -p '{patch}'"
             );
+            eprintln!("  kubectl annotate node {node} {ANNOTATION}-");
         }
     }
 }
@@ -153,8 +153,6 @@ fn other_user<'a>(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
