@@ -322,6 +322,8 @@ impl StagingState {
         if let Some(node) = &mut self.observation.node {
             node.clock_jumped(by);
         }
+        // A new process would take the old times for those of the new clock.
+        self.ledger_is_unsaved = true;
         let ledger = Arc::make_mut(&mut self.ledger);
         ledger.node.clock_jumped(by);
         if let Some(boot) = &mut ledger.boot {

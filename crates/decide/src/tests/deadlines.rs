@@ -193,6 +193,23 @@ fn a_clock_that_is_set_moves_no_grace_of_a_file_that_is_gone() {
 }
 
 #[test]
+fn a_clock_that_is_set_forward_shortens_no_grace_of_a_file_that_is_gone_after_a_restart() {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
+    node.tick();
+    node.files.clear();
+    node.scan();
+    node.tick();
+    let day = SignedDuration::from_hours(24);
+    node.now += day;
+    node.state.shift_clock(day);
+    node.tick();
+    node.restart();
+    node.tick();
+    assert_eq!(node.held(), ["vm.yaml"]);
+}
+
+#[test]
 fn a_mark_for_a_file_to_come_that_is_of_a_day_to_come_does_not_stay() {
     let mut node = Node::new(&[]);
     let tomorrow = node.now + SignedDuration::from_hours(24);
