@@ -242,8 +242,7 @@ impl FileDescription<'_> {
 
     /// RKE2's failure to apply the file, when it came after the release of what is there now.
     fn failure(&self) -> Option<FailedFile> {
-        let failures = &self.context.observation.failures;
-        let failure = failures.get(&self.file.addon)?;
+        let failure = self.context.failure_of(self.file)?;
         (failure.at >= self.since).then(|| FailedFile {
             file: self.file.path.clone(),
             since: self.failed_since.unwrap_or(failure.at).max(self.since),

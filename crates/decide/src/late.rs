@@ -32,7 +32,7 @@ impl DecisionContext<'_> {
         let is_late = self.late_from(released)? <= self.now && !self.is_overtaken(&file.path);
         is_late.then(|| {
             let (observation, addon) = (self.observation, &file.addon);
-            if let Some(failure) = observation.failures.get(addon) {
+            if let Some(failure) = self.failure_of(file) {
                 let why = failure.in_words();
                 return format!("before its release RKE2 failed with it: {why}");
             }

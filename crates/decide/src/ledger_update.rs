@@ -314,8 +314,10 @@ impl EntryChange<'_> {
     }
 
     fn report_failure(&mut self, reported: &mut AlreadyReported) {
-        let failure = self.context.observation.failures.get(&self.file.addon);
-        let Some(failure) = failure else { return };
+        let context = self.context;
+        let Some(failure) = context.failure_of(self.file) else {
+            return;
+        };
         let message = format!("{}: {}", failure.reason, failure.message);
         if reported.failure.as_ref() != Some(&message) {
             let path = &self.file.path;

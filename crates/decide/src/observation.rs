@@ -151,12 +151,7 @@ impl ApplyFailure {
     /// ADDON: REFUSAL` (wrangler `pkg/apply`) is the refusal, with the object where that does not begin with its kind.
     pub fn in_words(&self) -> String {
         let said = self.message.as_str();
-        let behind_path = || {
-            said.split_once(" manifest at \"")?
-                .1
-                .split_once("\" failed: ")
-        };
-        let said = behind_path().map_or(said, |(_, said)| said);
+        let said = self.path_and_words().map_or(said, |(_, said)| said);
         let refusal = || {
             let (object, rest) = said.strip_prefix("failed to ")?.split_once(", Kind=")?;
             let name = object.split(' ').nth(1)?;
@@ -168,6 +163,20 @@ impl ApplyFailure {
             })
         };
         refusal().unwrap_or_else(|| said.to_owned())
+    }
+
+    /// The path of the file as RKE2 names it, and what it says of it.
+    fn path_and_words(&self) -> Option<(&str, &str)> {
+        let (_, said) = self.message.split_once(" manifest at \"")?;
+        said.split_once("\" failed: ")
+    }
+
+    /// Does RKE2 name this file of the manifests directory, or one with a longer path that ends like it?
+    pub(super) fn may_be_of(&self, file: &ManifestPath) -> bool {
+        let named = self.path_and_words().map(|(path, _)| path);
+        named
+            .and_then(|path| path.strip_suffix(file.as_str()))
+            .is_some_and(|directory| directory.ends_with('/'))
     }
 }
 

@@ -26,7 +26,7 @@ use windrow_plan::{
 
 use super::ledger::{Cause, FileStage, Ledger, LedgerEntry, Manual};
 use super::mark::OnFailure;
-use super::observation::{Addon, MarkerTrouble, Observation};
+use super::observation::{Addon, ApplyFailure, MarkerTrouble, Observation};
 use crate::settings::Staging;
 
 /// RKE2 looks at the directories of the manifests one after the other. That takes milliseconds, and longer only where it stands still.
@@ -194,8 +194,19 @@ impl DecisionContext<'_> {
     fn has_failed_again(&self, file: &PlanFile, entry: &LedgerEntry) -> bool {
         let up = self.observation.api.first_reachable;
         let began = up.map_or(entry.first_seen, |up| up.max(entry.first_seen));
-        let failure = self.observation.failures.get(&file.addon);
+        let failure = self.failure_of(file);
         failure.is_some_and(|failure| failure.at.duration_since(began) > SECOND_TRY)
+    }
+
+    /// RKE2's last failure with a file. Files of one Addon share its events, which name the file.
+    pub(super) fn failure_of(&self, file: &PlanFile) -> Option<&ApplyFailure> {
+        let failure = self.observation.failures.get(&file.addon)?;
+        let files = self.plan.files.iter();
+        let named = files
+            .filter(|other| other.addon == file.addon && failure.may_be_of(&other.path))
+            .max_by_key(|other| other.path.len());
+        let is_of = named.is_none_or(|named| named.path == file.path);
+        is_of.then_some(failure)
     }
 
     /// Was this content let through a moment ago, in an earlier decision? Its marker may have gone then.

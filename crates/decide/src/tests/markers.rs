@@ -442,6 +442,27 @@ fn a_marker_that_could_not_be_made_was_not_lost() {
 }
 
 #[test]
+fn a_failure_of_one_file_of_an_addon_is_none_of_the_other() {
+    let mut node = Node::new(&[("app.yaml", &free("a")), ("sub/app.yaml", &free("b"))]);
+    node.api();
+    node.tick();
+    let failure = "Applying manifest at \"/var/lib/rancher/rke2/server/manifests/sub/app.yaml\" failed: quota exceeded";
+    node.fails("sub/app.yaml", failure);
+    let failed = |node: &mut Node| {
+        let failed = node.tick().status.staging.failed;
+        let files = failed.into_iter().map(|file| file.file.to_string());
+        files.collect::<Vec<_>>()
+    };
+    assert_eq!(failed(&mut node), ["sub/app.yaml"]);
+    let failure = failure.replace("sub/", "");
+    node.fails("app.yaml", &failure);
+    assert_eq!(failed(&mut node), ["app.yaml"]);
+    // RKE2 takes both, and an Addon names the last one alone.
+    node.applied("app.yaml");
+    assert!(node.tick().status.staging.settled);
+}
+
+#[test]
 fn of_files_of_one_addon_the_node_waits_for_one_and_it_does_not_matter_which_was_seen() {
     let new = || {
         let mut node = Node::new(&[
