@@ -50,6 +50,16 @@ pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -
     Ok(())
 }
 
+/// Removes a file, so that it is gone after a power cut too.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub(crate) fn remove_durably(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    fs::File::open(directory_of(path)?)?.sync_all()
+}
+
 fn directory_of(path: &Path) -> io::Result<&Path> {
     path.parent()
         .ok_or_else(|| io::Error::other("a file needs a directory"))

@@ -266,7 +266,7 @@ impl ClusterLease {
 }
 
 /// How long the machine has been up. It goes on while the machine is suspended, or a process stands still.
-pub(super) fn since_boot() -> Duration {
+pub(crate) fn since_boot() -> Duration {
     // Without a clock nothing is certain to last.
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::MAX, Duration::from)
 }

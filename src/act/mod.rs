@@ -27,6 +27,7 @@ pub use gates::{
     StateFile, TakenOut, put_drop_in, read_drop_in, remember_refused, take_out_of_drop_in,
 };
 pub use inventory::save_inventory;
+pub(crate) use lease::since_boot;
 pub use lease::{ClusterLease, LeaseHolder};
 pub use ledger::{LedgerRead, give_up_ledger, read_ledger, save_ledger};
 pub use markers::{MarkerError, MarkerOutcome, Markers};

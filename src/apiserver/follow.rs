@@ -50,6 +50,8 @@ pub(crate) struct Followed {
     pub(crate) detail: Detail,
     /// Field selector.
     pub(crate) fields: Option<String>,
+    /// Which objects of a list are kept; all without.
+    pub(crate) wants: Option<Box<dyn Fn(&Value) -> bool + Send + Sync>>,
 }
 
 impl Followed {
@@ -107,7 +109,8 @@ impl Followed {
             let Some(page) = pages.next::<DynamicObject>(connection.client()).await? else {
                 return Ok((objects, version));
             };
-            objects.extend(page.items.iter().filter_map(slim));
+            let wants = |value: &Value| self.wants.as_ref().is_none_or(|wants| wants(value));
+            objects.extend(page.items.iter().filter_map(slim).filter(wants));
             version = page.version;
         }
     }

@@ -65,6 +65,7 @@ async fn seen(status: u16, body: &str) -> Vec<String> {
         api: Api::all_with(client.clone(), &resource),
         detail: Detail::Metadata,
         fields: None,
+        wants: None,
     };
     let mut sink = InWords {
         watches,

@@ -44,11 +44,11 @@ impl SpooledRequests {
         }
     }
 
-    /// Hands every new request over.
+    /// Hands every new request over. Those about files stay while the directory is missing or cannot be read: nothing is known of the files.
     pub(super) fn take_spooled(
         &mut self,
         state: &mut StagingState,
-        manifests: &Path,
+        (manifests, are_files_known): (&Path, bool),
         now: Timestamp,
     ) -> TakenRequests {
         let mut spooled = Vec::new();
@@ -62,6 +62,12 @@ impl SpooledRequests {
                 }
             }
         }
+        spooled.retain(|(_, request)| {
+            let is_about_file = |request: &SpooledRequest| {
+                matches!(request.action, RequestAction::Hold | RequestAction::Release)
+            };
+            are_files_known || !request.as_ref().is_ok_and(is_about_file)
+        });
         let mut taken = self.take_read(spooled, state, manifests, now);
         taken.events.splice(0..0, events);
         taken
@@ -92,6 +98,7 @@ impl SpooledRequests {
                     taken.repairs.push(request);
                 }
                 Ok(request) => {
+                    let was_taken = requests::is_taken(&path);
                     let Some(ours) = requests::take(path) else {
                         continue;
                     };
@@ -106,6 +113,11 @@ impl SpooledRequests {
                         .and_then(Path::to_str)
                         .unwrap_or(&request.file);
                     let file = &ManifestPath::from(file);
+                    // An earlier process did not finish it, and a version that did not know of it may have run since.
+                    if was_taken && state.has_later_order(file, request.at) {
+                        self.taken.insert(path);
+                        continue;
+                    }
                     let namesakes = request.namesakes.iter();
                     let released = namesakes
                         .map(|(path, digest)| (ManifestPath::from(path.as_str()), digest.clone()))
@@ -217,7 +229,7 @@ mod tests {
             requests.finish();
             assert!(path.exists() && is_held(&mut state));
         }
-        let taken = requests.take_spooled(&mut state, manifests, now);
+        let taken = requests.take_spooled(&mut state, (manifests, true), now);
         assert_eq!(taken.events, []);
         assert!(!is_held(&mut state));
         requests.finish();
@@ -234,17 +246,24 @@ mod tests {
         let (manifests, now) = (Path::new("/nowhere"), Timestamp::UNIX_EPOCH);
         let mut before = self::state(WIDGET);
         assert_eq!(
-            requests.take_spooled(&mut before, manifests, now).events,
+            requests
+                .take_spooled(&mut before, (manifests, true), now)
+                .events,
             []
         );
         assert!(!is_held(&mut before));
         // The ledger was lost, so the next daemon reads the request again, with the same content or a changed one.
         let again = || SpooledRequests::new(requests.spools.clone());
         let mut same = state(&format!("# written again\n{WIDGET}"));
-        assert_eq!(again().take_spooled(&mut same, manifests, now).events, []);
+        assert_eq!(
+            again()
+                .take_spooled(&mut same, (manifests, true), now)
+                .events,
+            []
+        );
         assert!(!is_held(&mut same));
         let mut other = state(&WIDGET.replace("name: a", "name: b"));
-        let taken = again().take_spooled(&mut other, manifests, now);
+        let taken = again().take_spooled(&mut other, (manifests, true), now);
         assert!(
             taken.events[0].message.contains("has changed since"),
             "{taken:?}"
@@ -269,7 +288,7 @@ mod tests {
             markers: Vec::new(),
         });
         let now = Timestamp::UNIX_EPOCH;
-        let taken = requests.take_spooled(&mut state, Path::new("/nowhere"), now);
+        let taken = requests.take_spooled(&mut state, (Path::new("/nowhere"), true), now);
         let said = &taken.events[0].message;
         assert!(said.contains("sub/a.yaml has changed since"), "{said}");
         assert!(is_held(&mut state));
@@ -288,13 +307,43 @@ mod tests {
     }
 
     #[test]
+    fn an_order_stays_while_the_directory_cannot_be_read() {
+        let (_place, mut requests, path) = spooled(RELEASE);
+        let mut state = self::state(WIDGET);
+        let (manifests, now) = (Path::new("/nowhere"), Timestamp::UNIX_EPOCH);
+        let taken = requests.take_spooled(&mut state, (manifests, false), now);
+        requests.finish();
+        assert_eq!(taken.events, []);
+        assert!(path.exists() && is_held(&mut state));
+        requests.take_spooled(&mut state, (manifests, true), now);
+        requests.finish();
+        assert!(!path.exists() && !is_held(&mut state));
+    }
+
+    #[test]
+    fn an_unfinished_order_of_an_earlier_process_overrides_no_later_one() {
+        let (_place, mut requests, path) = spooled(&RELEASE.replace("release", "hold"));
+        let (manifests, now) = (Path::new("/nowhere"), Timestamp::UNIX_EPOCH);
+        let unfinished = path.with_extension("taken");
+        fs::rename(&path, &unfinished).unwrap();
+        let mut state = self::state(WIDGET);
+        let later = SpooledRequest::new(RequestAction::Release, "bob", Timestamp::MAX).manual();
+        state
+            .hold_or_release(&"a.yaml".into(), &[].into(), later, now)
+            .unwrap();
+        requests.take_spooled(&mut state, (manifests, true), now);
+        requests.finish();
+        assert!(!is_held(&mut state) && !unfinished.exists());
+    }
+
+    #[test]
     fn what_no_marker_hides_is_not_held_by_hand() {
         let (_place, mut requests, _) = spooled(&RELEASE.replace("release", "hold"));
         let mut state = self::state(WIDGET);
         let target = "nowhere".to_owned();
         scanned(&mut state, FileContent::DanglingSymlink { target });
         let now = Timestamp::UNIX_EPOCH;
-        let taken = requests.take_spooled(&mut state, Path::new("/nowhere"), now);
+        let taken = requests.take_spooled(&mut state, (Path::new("/nowhere"), true), now);
         let said = &taken.events[0].message;
         assert!(said.contains("leads nowhere"), "{said}");
         assert_eq!(

@@ -149,6 +149,11 @@ pub fn take(path: PathBuf) -> Option<PathBuf> {
     }
 }
 
+/// Did an earlier process of the daemon take it?
+pub fn is_taken(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == TAKEN)
+}
+
 /// Reads the spool, in the order of the file names. A missing spool is empty.
 ///
 /// # Errors

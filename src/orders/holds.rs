@@ -288,7 +288,19 @@ fn release_file(
         .filter_map(|path| Some((path.clone(), digest(&manifests, &path, limits)?)))
         .collect();
     let request = publish_file_request(order, RequestAction::Release, file, digests);
-    match (remove(markers, &ours, foreign), request) {
+    // The daemon may be quicker, so the look before it says whether the file was held.
+    let was_held = found
+        .markers
+        .iter()
+        .any(|marker| marker.path.hides() == name);
+    let removed = remove(markers, &ours, foreign).map(|done| {
+        if was_held {
+            ManualChange::Released
+        } else {
+            done
+        }
+    });
+    match (removed, request) {
         (Ok(done), Ok(_)) => Ok(done),
         (Err(error), Ok(request)) => Err(error + &withdraw(request)),
         (Err(error), Err(_)) => Err(error),

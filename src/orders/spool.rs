@@ -39,7 +39,7 @@ impl PublishedRequest {
     ///
     /// Those of the file system. The request is still there.
     pub fn withdraw(self) -> anyhow::Result<bool> {
-        match fs::remove_file(&self.path) {
+        match files::remove_durably(&self.path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(anyhow::anyhow!(

@@ -63,6 +63,7 @@ fn all(connection: &Connection) -> Followed {
         api: Api::<DynamicObject>::all_with(connection.client().clone(), &kind),
         detail: Detail::Full,
         fields: None,
+        wants: None,
     }
 }
 

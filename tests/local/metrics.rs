@@ -282,7 +282,9 @@ async fn a_real_prometheus_scrapes_a_daemon_and_fires_the_alert_of_its_boot_that
     };
     let token = secret("status-token", "0123456789abcdef0123456789abcdef");
     let scrape = secret("metrics-token", "fedcba9876543210fedcba9876543210");
-    let node = Node::with(&[("a.yaml", WIDGET)]);
+    // The daemon's clock is fast, so a hold with a deadline would end while Prometheus starts.
+    let held = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default, annotations: {windrow.dev/hold: not yet}}\n";
+    let node = Node::with(&[("a.yaml", held)]);
     let (source, running) = hanging_daemon(&Layout::new(node.root.path())).await;
 
     // Before RKE2 has made a certificate: the server has its own.

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +40,9 @@ pub struct Ledger {
     #[serde(default, skip_serializing_if = "NodeMemory::is_empty")]
     pub node: NodeMemory,
 }
+
+/// The clock was set if the time of the boot differs by more than this: it is corrected in small steps all the time.
+const LEAST_STEP: Duration = Duration::from_secs(5);
 
 impl Ledger {
     /// The format that this program writes. Another one is for what this program would misread: a field more is none.
@@ -80,6 +84,38 @@ impl Ledger {
             }
         }
         Ok((ledger, lost))
+    }
+
+    /// Enters in which boot the daemon starts, and when that began. In the same boot, deadlines go on, and if the clock was set while no
+    /// daemon ran, all times move along.
+    pub fn enter_boot(&mut self, id: &str, booted: Timestamp, now: Timestamp) {
+        let Some(boot) = self.boot.as_mut().filter(|boot| boot.id == id) else {
+            self.boot = Some(BootTimes {
+                id: id.to_owned(),
+                booted,
+                started: now,
+                reachable: None,
+                starts: 1,
+            });
+            return;
+        };
+        boot.starts = boot.starts.saturating_add(1);
+        let by = booted.duration_since(boot.booted);
+        if by.unsigned_abs() > LEAST_STEP {
+            self.shift_clock(by);
+        }
+    }
+
+    /// Moves all times along with the wall clock, which was set.
+    pub(super) fn shift_clock(&mut self, by: SignedDuration) {
+        let mut shift = |at: &mut Timestamp| *at = at.saturating_add(by).unwrap_or(*at);
+        self.node.clock_jumped(by);
+        if let Some(boot) = &mut self.boot {
+            boot.visit_times(&mut shift);
+        }
+        for entry in self.files.values_mut() {
+            Arc::make_mut(entry).visit_times(&mut shift);
+        }
     }
 
     /// The names that a person holds, and what was said. A hold is meant for the name, whichever files have it.
@@ -148,6 +184,8 @@ impl ClusterIdentity {
 pub struct BootTimes {
     /// The kernel's ID of the boot.
     pub id: String,
+    /// When it began, by the clock with which the ledger's times were written: if a later process sees another time, the clock was set.
+    pub booted: Timestamp,
     /// When the daemon first started in it.
     pub started: Timestamp,
     /// When kube-apiserver first answered in it.
@@ -162,10 +200,12 @@ impl BootTimes {
     pub(super) fn visit_times(&mut self, visit: &mut dyn FnMut(&mut Timestamp)) {
         let Self {
             id: _,
+            booted,
             started,
             reachable,
             starts: _,
         } = self;
+        visit(booted);
         visit(started);
         reachable.iter_mut().for_each(visit);
     }

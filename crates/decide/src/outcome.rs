@@ -113,6 +113,12 @@ impl DecisionContext<'_> {
     pub(super) fn decide_files(&self) -> Vec<FileOutcome> {
         self.plan.play_pass(|whole| {
             let mut pass = NextPass::new(self.plan, whole);
+            for (id, file) in self.plan.files.iter().enumerate() {
+                let entry = self.ledger.files.get(&file.path).map(Arc::as_ref);
+                if let Some(FileOutcome::Applied(_)) = self.settled(file, entry) {
+                    pass.note_applied(id);
+                }
+            }
             let mut taken_files = TakenFiles::new();
             let mut outcomes = Vec::with_capacity(self.plan.files.len());
             for (id, file) in self.plan.files.iter().enumerate() {

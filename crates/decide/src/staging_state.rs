@@ -24,7 +24,7 @@ use self::unread::UnreadPath;
 use super::action::Action;
 use super::decision::{Decision, decide};
 use super::interests::interests;
-use super::ledger::{BootTimes, Ledger, LedgerEntry};
+use super::ledger::{Ledger, LedgerEntry};
 use super::mark::Mark;
 use super::observation::{
     ClusterEvent, Directory, FileChange, Forgotten, Interests, Marker, MarkerTrouble, Observation,
@@ -142,32 +142,15 @@ impl StagingState {
                 files.insert(path.clone(), Arc::clone(entry));
             }
         }
-        let boot = self.ledger.boot.as_ref().map(|boot| boot.id.clone());
         self.ledger = ledger;
         self.ledger_is_unsaved = true;
-        if let Some(boot) = boot {
-            self.set_boot(&boot);
-        }
         if self.ledger.datastore_removed {
             self.session_from = Some(u64::MAX);
         }
     }
 
-    /// Sets which boot this is. Within a boot, deadlines go on where an earlier process of the daemon was.
-    pub fn set_boot(&mut self, id: &str) {
-        let started = self.observation.started;
-        let boot = &mut Arc::make_mut(&mut self.ledger).boot;
-        match boot {
-            Some(boot) if boot.id == id => boot.starts = boot.starts.saturating_add(1),
-            _ => {
-                *boot = Some(BootTimes {
-                    id: id.to_owned(),
-                    started,
-                    reachable: self.observation.api.first_reachable,
-                    starts: 1,
-                });
-            }
-        }
+    /// Has the ledger written with the next decision: it was changed before it came here.
+    pub fn save_ledger(&mut self) {
         self.ledger_is_unsaved = true;
     }
 
@@ -324,14 +307,7 @@ impl StagingState {
         }
         // A new process would take the old times for those of the new clock.
         self.ledger_is_unsaved = true;
-        let ledger = Arc::make_mut(&mut self.ledger);
-        ledger.node.clock_jumped(by);
-        if let Some(boot) = &mut ledger.boot {
-            boot.visit_times(&mut shift);
-        }
-        for entry in ledger.files.values_mut() {
-            Arc::make_mut(entry).visit_times(&mut shift);
-        }
+        Arc::make_mut(&mut self.ledger).shift_clock(by);
     }
 
     /// Takes new settings and rules (SIGHUP). The next scan has to carry the content of every file.

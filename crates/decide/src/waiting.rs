@@ -17,7 +17,7 @@ use super::status::Blocker;
 /// guess.
 const FEWEST_BOOTS: u32 = 5;
 
-/// How long a process of the daemon looks before a deadline that ran out without it counts.
+/// How long a process of the daemon looks at the cluster before a deadline that ran out without it counts.
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 /// The first starts in a boot have that time, however long the deadline is over. Later ones have it only as long as the wait is not twice as
 /// long as it should be.
@@ -297,8 +297,12 @@ impl DecisionContext<'_> {
             // RKE2 may reach kube-apiserver although Windrow does not.
             (Tier::Required, true) if outlook == Outlook::Unknown => {
                 let unknown_since = self.unknown_since(requirement);
-                // Whether an earlier process knew it is not recorded.
-                let since = unknown_since.unwrap_or(self.observation.started);
+                let boot = self.ledger.boot.as_ref();
+                let was_never_known = boot.is_some_and(|boot| boot.reachable.is_none());
+                // Otherwise it is not recorded whether an earlier process knew it.
+                let started = self.observation.started;
+                let unknown_from = if was_never_known { began } else { started };
+                let since = unknown_since.unwrap_or(unknown_from);
                 return Patience {
                     from: since.max(began),
                     after: staging.blind_deadline,
@@ -391,7 +395,12 @@ impl DecisionContext<'_> {
         if began >= started {
             return Some(deadline);
         }
-        let looked = started.checked_add(FIRST_LOOK).ok()?;
+        let looked = match self.observation.api.first_reachable {
+            Some(reachable) => reachable.max(started).checked_add(FIRST_LOOK),
+            // RKE2 may not run yet either.
+            None => started.checked_add(self.staging.blind_deadline),
+        };
+        let looked = looked.ok()?;
         let is_often = boot.is_some_and(|boot| boot.starts > MOST_STARTS);
         let latest = deadline.checked_add(after).ok().filter(|_| is_often);
         Some(deadline.max(latest.map_or(looked, |latest| looked.min(latest))))

@@ -105,15 +105,17 @@ impl<'p> NextPass<'p> {
         }
     }
 
+    /// Enters a file that RKE2 applied before, wherever it sorts. A webhook of it may not answer yet.
+    pub fn note_applied(&mut self, id: FileId) {
+        self.add_asked_groups(&self.plan.files[id]);
+    }
+
     /// Enters a file that the pass takes up. Everything that sorts before it was entered already.
     pub fn take_up(&mut self, id: FileId, taken: TakenUp) {
         let file = &self.plan.files[id];
         let is_sure = is_reliable(file) && !(taken.is_new && self.is_disturbed(file));
         if taken.is_new {
             self.add_effects(file, taken.writes_all);
-        } else {
-            // A webhook that RKE2 applied before may not answer yet.
-            self.add_asked_groups(file);
         }
         if is_sure {
             self.files.insert(id, taken);

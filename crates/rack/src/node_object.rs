@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windrow_harvester::objects;
 use windrow_plan::readiness::node::Readiness;
 
 use crate::event;
 use crate::fields::Fields;
 use crate::identity::NodeIdentity;
-use crate::node_condition::{ANNOTATION, own_condition, parts, phase, readiness};
+use crate::node_condition::{ANNOTATION, FORMER_CONDITION, own_condition, parts, phase, readiness};
 use crate::report::{MOST_ADDRESSES, NodeReport, NodeState, ReportSource};
 use crate::text::{MESSAGE, NAME, WORD, clean};
 
@@ -30,7 +31,7 @@ pub enum Heartbeat {
 /// Reads a Node that came at this time; `None` where it has no name or no condition of Windrow.
 pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Option<NodeReport> {
     let name = node["metadata"]["name"].as_str()?;
-    let own = own_condition(node)?;
+    let (own, status) = condition(node)?;
     let time = |key: &str| own[key].as_str()?.parse::<Timestamp>().ok();
     let text = |value: &Value, longest| clean(value.as_str().unwrap_or_default(), longest);
     // A clock that is ahead makes no condition stale.
@@ -41,7 +42,7 @@ pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Opt
     let (headline, blocker) = parts(&message);
     let readiness = match is_stale {
         true => Readiness::Unknown,
-        false => readiness(own["status"].as_str(), headline),
+        false => readiness(status, headline),
     };
     let info = &node["status"]["nodeInfo"];
     let labels = &node["metadata"]["labels"];
@@ -92,6 +93,20 @@ pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Opt
         sent: None,
         state,
     })
+}
+
+/// Windrow's condition and its status, in today's polarity: versions before 0.1.0 write another one, whose `True` is good.
+fn condition(node: &Value) -> Option<(&Value, Option<&str>)> {
+    if let Some(own) = own_condition(node) {
+        return Some((own, own["status"].as_str()));
+    }
+    let former = objects::condition(node, FORMER_CONDITION)?;
+    let status = former["status"].as_str().map(|status| match status {
+        "True" => "False",
+        "False" => "True",
+        other => other,
+    });
+    Some((former, status))
 }
 
 /// What the annotation says; `None` where there is none that can be read.

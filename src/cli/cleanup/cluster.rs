@@ -115,7 +115,7 @@ async fn remove_leases(
         .iter()
         .filter_map(|(_, lease)| lease.spec.as_ref()?.holder_identity.as_deref());
     if let Some(user) = other_user(&nodes, node, holders, holder) {
-        return Err(format!("{user} still uses them"));
+        return Err(format!("{user} may still use them"));
     }
     let mut removed = Vec::new();
     for (name, lease) in found {
@@ -138,14 +138,24 @@ async fn remove_leases(
     Ok(removed)
 }
 
-/// Another node on which Windrow seems to be installed: its Node has Windrow's condition or annotation, or it holds a Lease.
+/// Another node on which Windrow may be installed: a server, a Node that has Windrow's condition or annotation, or the holder of a Lease. A
+/// server whose outlets are off has neither, and relies on what the Leases say of earlier repairs.
 fn other_user<'a>(
     nodes: &'a [Value],
     own_node: &str,
     mut holders: impl Iterator<Item = &'a str>,
     own_holder: &str,
 ) -> Option<&'a str> {
-    let names = nodes.iter().filter(|node| has_own_entries(node));
+    let is_server = |node: &Value| {
+        let labels = &node["metadata"]["labels"];
+        ["control-plane", "etcd"].iter().any(|role| {
+            labels
+                .get(format!("node-role.kubernetes.io/{role}"))
+                .is_some()
+        })
+    };
+    let names = nodes.iter();
+    let names = names.filter(|node| has_own_entries(node) || is_server(node));
     let mut names = names.filter_map(|node| node["metadata"]["name"].as_str());
     let holder = holders.find(|holder| !holder.is_empty() && *holder != own_holder);
     names.find(|name| *name != own_node).or(holder)
@@ -165,6 +175,8 @@ mod tests {
             json!({"metadata": {"name": name}, "status": {"conditions": conditions}})
         };
         let annotated = json!({"metadata": {"name": "n4", "annotations": {ANNOTATION: "{}"}}});
+        let server =
+            json!({"metadata": {"name": "n5", "labels": {"node-role.kubernetes.io/etcd": "true"}}});
         let own = node("n1", Some(CONDITION));
         for (others, holders, expected) in [
             (vec![], vec![], None),
@@ -176,6 +188,7 @@ mod tests {
                 Some("n3"),
             ),
             (vec![annotated], vec![], Some("n4")),
+            (vec![server], vec![], Some("n5")),
             (
                 vec![node("n2", None)],
                 vec!["n1-abc", "n2-def"],

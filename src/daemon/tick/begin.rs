@@ -10,6 +10,7 @@ use windrow_decide::{Event, Ledger, StagingState};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 
+use super::ledger::enter_boot;
 use super::{Daemon, Link, configure};
 use crate::act::{Arrivals, Executor, read_ledger};
 use crate::configuration::Configuration;
@@ -63,6 +64,7 @@ impl Daemon {
                 (Ledger::default(), Some(Instant::now()))
             }
         };
+        let ledger = enter_boot(ledger, &layout, steady.now());
         let kind = loaded
             .settings
             .platform
@@ -80,9 +82,8 @@ impl Daemon {
             steady.now(),
         );
         state.set_node(node);
-        if let Some(boot) = platform::boot_id(&layout) {
-            state.set_boot(&boot);
-        }
+        // The boot is news to the disk.
+        state.save_ledger();
         state.set_findings("configuration", &configuration_findings(loaded));
         let (to_loop, files) = mpsc::channel(MOST_WAITING);
         let counters = DaemonCounters::default();

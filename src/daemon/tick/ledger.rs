@@ -2,16 +2,31 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 use windrow_model::reasons::Code;
 
+use windrow_decide::Ledger;
+
 use super::Daemon;
-use crate::act::{give_up_ledger, read_ledger};
+use crate::act::{give_up_ledger, read_ledger, since_boot};
+use crate::layout::Layout;
+use crate::observe::platform::boot_id;
 
 /// The pause between two tries.
 const AGAIN: Duration = Duration::from_secs(5);
 /// After so long, a new ledger begins.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
+
+/// The ledger of an earlier process in the present boot. If the boot is not known, deadlines begin again.
+pub(super) fn enter_boot(mut ledger: Ledger, layout: &Layout, now: Timestamp) -> Ledger {
+    let booted = now.checked_sub(since_boot());
+    match (boot_id(layout), booted) {
+        (Some(id), Ok(booted)) => ledger.enter_boot(&id, booted, now),
+        _ => ledger.boot = None,
+    }
+    ledger
+}
 
 impl Daemon {
     /// Reads the ledger again, if it could not be read at the start.
@@ -22,7 +37,9 @@ impl Daemon {
         let path = self.layout.ledger();
         let rebuilt = match read_ledger(&path) {
             Ok(read) => {
-                self.state.recover_ledger(read.ledger, self.clock.now());
+                let now = self.clock.now();
+                let ledger = enter_boot(read.ledger, &self.layout, now);
+                self.state.recover_ledger(ledger, now);
                 read.rebuilt
             }
             Err(error) if since.elapsed() > PATIENCE => {

@@ -33,9 +33,13 @@ impl Daemon {
             self.feed_watchdog();
         }
         self.tell_of_watch(&path);
-        let taken =
-            self.requests
-                .take_spooled(&mut self.state, &self.layout.manifests(), self.clock.now());
+        let manifests = self.layout.manifests();
+        let are_files_known = self.is_directory_read();
+        let taken = self.requests.take_spooled(
+            &mut self.state,
+            (&manifests, are_files_known),
+            self.clock.now(),
+        );
         for event in taken.events {
             journal::write_event(&event);
         }
@@ -88,7 +92,7 @@ impl Daemon {
     /// Looks which cluster the node belongs to. Nothing changes if that cannot be read, or if the directory is not there: RKE2's
     /// data may be on a disk that is not mounted.
     pub(super) fn look_at_cluster(&mut self) {
-        if self.told.contains("the directory") {
+        if !self.is_directory_read() {
             return;
         }
         let identity = platform::identity(&self.layout).ok();
@@ -104,6 +108,11 @@ impl Daemon {
         has_datastore && self.state.observation().api.unreachable.is_some()
     }
 
+    fn is_directory_read(&self) -> bool {
+        let states = ["the directory", "the missing directory"];
+        !states.iter().any(|state| self.told.contains(*state))
+    }
+
     fn scan_part(&mut self, limits: &manifest::ReadLimits, rescan: Duration, path: &str) {
         match self.scanner.scan(limits, rescan, self.clock.now()) {
             ScanOutcome::Directory(directory) => {
@@ -112,18 +121,21 @@ impl Daemon {
                 self.state.take_kept(directory);
                 self.publish_plan();
                 self.untell("the directory");
+                self.untell("the missing directory");
                 self.look_at_cluster();
             }
             ScanOutcome::Missing => {
                 self.flight.scanned(&Directory::default(), self.clock.now());
-                self.state.take_directory(Directory::default());
+                self.state.take_missing();
                 let line = Code::DirectoryMissing.say(&[("path", path)]);
-                self.tell_once("the directory", Code::DirectoryMissing, line);
+                self.untell("the directory");
+                self.tell_once("the missing directory", Code::DirectoryMissing, line);
             }
             ScanOutcome::Unreadable(error) => {
                 let code = Code::ManifestsUnreadable;
                 let line = code.say(&[("path", path), ("error", &error)]);
                 self.state.keep_directory(path, &error, self.clock.now());
+                self.untell("the missing directory");
                 self.tell_once("the directory", code, line);
             }
         }

@@ -146,6 +146,7 @@ fn watch_definitions<K: Resource<DynamicType = ()>>(
             api: Api::<DynamicObject>::all_with(watched.client(), &resource),
             detail: Detail::Metadata,
             fields: None,
+            wants: None,
         };
         watched
             .follow(&definitions, |_| {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event as KubernetesEvent;
@@ -13,10 +14,12 @@ use windrow_model::manifest::AddonName;
 use windrow_model::redact;
 
 use super::discovery::{Kinds, discover};
-use super::objects::{MOST_WATCHES, WatchedObjects, share_watches, watch_objects};
+use super::objects::{MOST_WATCHES, WatchScope, WatchedObjects, share_watches, watch_objects};
 use super::session::{ApiSession, SessionTask};
 use crate::apiserver::{Followed, WatchChange, name_of};
 
+/// How long further objects are waited for before a shared watch begins again.
+const GATHERING: Duration = Duration::from_secs(1);
 /// Where RKE2 keeps its Addons (k3s `pkg/deploy/controller.go`).
 const ADDONS_NAMESPACE: &str = "kube-system";
 /// The reasons of events in which RKE2 reports that it could not apply a file.
@@ -41,14 +44,30 @@ pub(super) async fn watch_interests(
         SessionTask::start(session, watch_addons(session.clone())),
         SessionTask::start(session, watch_failures(session.clone())),
     ];
-    let mut watches: BTreeMap<WatchedObjects, SessionTask> = BTreeMap::new();
+    let mut watches: BTreeMap<WatchScope, (WatchedObjects, SessionTask)> = BTreeMap::new();
+    let mut gathered = false;
     loop {
         let wanted = share_watches(&interests.borrow_and_update().objects, MOST_WATCHES);
-        watches.retain(|watched, _| wanted.contains(watched));
-        for watched in wanted {
-            watches.entry(watched).or_insert_with_key(|watched| {
+        // A watch goes on while its objects become fewer. If there are more, it begins again, with a list.
+        let grows = wanted.iter().any(|(scope, objects)| {
+            let known = watches.get(scope);
+            known.is_some_and(|(watched, _)| !watched.covers(objects))
+        });
+        if grows && !gathered {
+            gathered = true;
+            tokio::time::sleep(GATHERING).await;
+            continue;
+        }
+        gathered = false;
+        watches.retain(|scope, (watched, _)| {
+            let objects = wanted.get(scope);
+            objects.is_some_and(|objects| watched.covers(objects))
+        });
+        for (scope, objects) in wanted {
+            watches.entry(scope).or_insert_with_key(|scope| {
+                let watched = WatchedObjects::new(scope, objects);
                 let work = watch_objects(session.clone(), kinds.clone(), watched.clone());
-                SessionTask::start(session, work)
+                (watched, SessionTask::start(session, work))
             });
         }
         if interests.changed().await.is_err() {
@@ -70,6 +89,7 @@ async fn watch_addons(session: Arc<ApiSession>) {
         api: Api::<DynamicObject>::namespaced_with(session.client(), ADDONS_NAMESPACE, &resource),
         detail: Detail::Full,
         fields: None,
+        wants: None,
     };
     session
         .follow(&followed, |change| {
@@ -110,6 +130,7 @@ async fn watch_failures(session: Arc<ApiSession>) {
         api: Api::<DynamicObject>::namespaced_with(session.client(), ADDONS_NAMESPACE, &resource),
         detail: Detail::Full,
         fields: Some("involvedObject.kind=Addon,type=Warning".to_owned()),
+        wants: None,
     };
     session
         .follow(&followed, |change| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kube::api::{Api, ApiResource, DynamicObject};
 use serde_json::Value;
+use smol_str::SmolStr;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use windrow_decide::{ClusterEvent, Detail};
@@ -19,52 +20,98 @@ use crate::backoff::Backoff;
 /// Most objects that have a watch of their own. Each watch is a request of kube-apiserver's and a connection.
 pub(super) const MOST_WATCHES: usize = 128;
 
-/// Objects of one kind that share a watch.
+/// What a watch is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct WatchedObjects {
+pub(super) struct WatchScope {
     kind: GroupKind,
     detail: Detail,
-    objects: BTreeSet<ObjectRef>,
+    part: KindPart,
 }
 
-/// Which objects share a watch: none up to `most` objects, then those of a kind and namespace, and then all of a kind. So the number of
-/// watches is at most `most`, or the number of kinds.
+/// Which objects of a kind share a watch.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum KindPart {
+    Object(ObjectRef),
+    Namespace(Option<SmolStr>),
+    All,
+}
+
+impl KindPart {
+    fn object(object: &ObjectRef) -> Self {
+        Self::Object(object.clone())
+    }
+
+    fn namespace(object: &ObjectRef) -> Self {
+        Self::Namespace(object.namespace.clone())
+    }
+
+    fn all(_: &ObjectRef) -> Self {
+        Self::All
+    }
+}
+
+type PartOf = fn(&ObjectRef) -> KindPart;
+
+/// Ways to share watches, for objects whose existence matters and for those whose content does. A shared watch costs a list of everything in
+/// its scope, and contents are large, so they are shared last.
+const SHARING: [(PartOf, PartOf); 5] = [
+    (KindPart::object, KindPart::object),
+    (KindPart::namespace, KindPart::object),
+    (KindPart::all, KindPart::object),
+    (KindPart::namespace, KindPart::namespace),
+    (KindPart::all, KindPart::all),
+];
+
+/// Which objects share a watch, in the first way that needs at most `most` watches. The last way needs two for each kind.
 pub(super) fn share_watches(
     objects: &BTreeMap<ObjectRef, Detail>,
     most: usize,
-) -> BTreeSet<WatchedObjects> {
-    let single = group_by(objects, |object| Some(object.clone()));
-    if single.len() <= most {
-        return single;
+) -> BTreeMap<WatchScope, BTreeSet<ObjectRef>> {
+    let mut watches = BTreeMap::new();
+    for (of_metadata, of_content) in SHARING {
+        watches = BTreeMap::new();
+        for (object, detail) in objects {
+            let part = match detail {
+                Detail::Metadata => of_metadata(object),
+                Detail::Full => of_content(object),
+            };
+            let scope = WatchScope {
+                kind: object.group_kind(),
+                detail: *detail,
+                part,
+            };
+            let of_scope: &mut BTreeSet<ObjectRef> = watches.entry(scope).or_default();
+            of_scope.insert(object.clone());
+        }
+        if watches.len() <= most {
+            break;
+        }
     }
-    let in_namespaces = group_by(objects, |object| object.namespace.clone());
-    if in_namespaces.len() <= most {
-        return in_namespaces;
-    }
-    group_by(objects, |_| ())
+    watches
 }
 
-/// One watch for all objects of a kind with the same `part`.
-fn group_by<K: Ord>(
-    objects: &BTreeMap<ObjectRef, Detail>,
-    part: impl Fn(&ObjectRef) -> K,
-) -> BTreeSet<WatchedObjects> {
-    let mut watches: BTreeMap<(GroupKind, K), WatchedObjects> = BTreeMap::new();
-    for (object, detail) in objects {
-        let kind = object.group_kind();
-        let key = (kind.clone(), part(object));
-        let watched = watches.entry(key).or_insert_with(|| WatchedObjects {
-            kind,
-            detail: *detail,
-            objects: BTreeSet::new(),
-        });
-        watched.detail = watched.detail.max(*detail);
-        watched.objects.insert(object.clone());
-    }
-    watches.into_values().collect()
+/// Objects of one kind that share a watch.
+#[derive(Debug, Clone)]
+pub(super) struct WatchedObjects {
+    kind: GroupKind,
+    detail: Detail,
+    objects: Arc<BTreeSet<ObjectRef>>,
 }
 
 impl WatchedObjects {
+    pub(super) fn new(scope: &WatchScope, objects: BTreeSet<ObjectRef>) -> Self {
+        Self {
+            kind: scope.kind.clone(),
+            detail: scope.detail,
+            objects: Arc::new(objects),
+        }
+    }
+
+    /// Are these watched too?
+    pub(super) fn covers(&self, objects: &BTreeSet<ObjectRef>) -> bool {
+        objects.is_subset(&self.objects)
+    }
+
     /// What to list and watch, given how the kind is served.
     fn followed(&self, session: &ApiSession, resource: &ApiResource, namespaced: bool) -> Followed {
         let client = session.client();
@@ -78,21 +125,35 @@ impl WatchedObjects {
         };
         let mut objects = self.objects.iter();
         let only = objects.next().filter(|_| objects.next().is_none());
+        let watched = self.clone();
         Followed {
             api,
             detail: self.detail,
             fields: only.map(|object| format!("metadata.name={}", object.name)),
+            // A list of everything in a namespace may be large.
+            wants: Some(Box::new(move |value| {
+                watched.find(value, namespaced).next().is_some()
+            })),
         }
     }
 
-    /// The wanted object that this is. A selector may not be obeyed, and a shared watch also has others.
-    fn find(&self, value: &Value, namespaced: bool) -> Option<&ObjectRef> {
+    /// The wanted objects that this is: two references may mean one object, with and without its namespace. A selector may not be obeyed, and a
+    /// shared watch also has others.
+    fn find(&self, value: &Value, namespaced: bool) -> impl Iterator<Item = &ObjectRef> {
         let namespace = value["metadata"]["namespace"].as_str();
-        self.objects.iter().find(|object| {
+        self.objects.iter().filter(move |object| {
             let is_there =
                 !namespaced || namespace.is_none_or(|there| there == namespace_of(object));
             is_there && name_of(value) == object.name
         })
+    }
+
+    /// An event about each of the wanted objects that this is.
+    fn events(&self, value: &Value, namespaced: bool, seen: &ObjectSeen) -> Vec<ClusterEvent> {
+        let found = self.find(value, namespaced);
+        found
+            .map(|object| ClusterEvent::Object(object.clone(), seen.clone()))
+            .collect()
     }
 
     /// The same event about each object.
@@ -188,46 +249,41 @@ async fn until_gone(
     let is_of_other_scope =
         |value: &Value| !namespaced && value["metadata"]["namespace"].is_string();
     let follow = session.follow(&followed, |change| {
-        let (seen, object) = match change {
+        match change {
             WatchChange::Listed(values) => {
                 let mut found = BTreeMap::new();
                 for value in values {
-                    let Some(object) = watched.find(&value, namespaced) else {
-                        continue;
-                    };
-                    if is_of_other_scope(&value) {
+                    let objects: Vec<&ObjectRef> = watched.find(&value, namespaced).collect();
+                    if !objects.is_empty() && is_of_other_scope(&value) {
                         is_gone.notify_one();
                         return Vec::new();
                     }
-                    found.insert(object, present(value));
+                    let seen = present(value);
+                    found.extend(objects.into_iter().map(|object| (object, seen.clone())));
                 }
                 let objects = watched.objects.iter();
-                return objects
+                objects
                     .map(|object| {
                         let seen = found.remove(object).unwrap_or(ObjectSeen::Absent);
                         ClusterEvent::Object(object.clone(), seen)
                     })
-                    .collect();
+                    .collect()
             }
             WatchChange::Applied(value) => {
-                let object = watched.find(&value, namespaced);
-                (present(value), object)
+                let seen = present(value.clone());
+                watched.events(&value, namespaced, &seen)
             }
-            WatchChange::Gone(value) => (ObjectSeen::Absent, watched.find(&value, namespaced)),
+            WatchChange::Gone(value) => watched.events(&value, namespaced, &ObjectSeen::Absent),
             // A list of a resource that is served never ends so, whether its objects or their namespace exist or not.
             WatchChange::Failed(failure) if failure.is_not_found() => {
                 is_gone.notify_one();
-                return Vec::new();
+                Vec::new()
             }
             WatchChange::Failed(failure) => {
                 let why = failure.to_string();
-                return watched.each(&ObjectSeen::Unknown { why });
+                watched.each(&ObjectSeen::Unknown { why })
             }
-        };
-        let object = object.into_iter();
-        object
-            .map(|object| ClusterEvent::Object(object.clone(), seen.clone()))
-            .collect()
+        }
     });
     tokio::select! {
         () = is_gone.notified() => true,
@@ -264,7 +320,8 @@ mod tests {
     /// The watch of one object.
     fn only(object: &ObjectRef) -> WatchedObjects {
         let objects = BTreeMap::from([(object.clone(), Detail::Metadata)]);
-        share_watches(&objects, 1).pop_first().unwrap()
+        let (scope, objects) = share_watches(&objects, 1).pop_first().unwrap();
+        WatchedObjects::new(&scope, objects)
     }
 
     #[test]
@@ -274,32 +331,25 @@ mod tests {
             let (name, namespace) = (format!("o{index}"), format!("n{}", index % 10));
             let kind = ["Secret", "ConfigMap"][index % 2];
             let object = ObjectRef::namespaced("", kind, &namespace, &name);
-            let detail = if index == 7 {
-                Detail::Full
-            } else {
-                Detail::Metadata
-            };
-            objects.insert(object, detail);
+            objects.insert(object, Detail::Metadata);
         }
         objects.insert(
             ObjectRef::cluster("", "Namespace", "shop"),
             Detail::Metadata,
         );
-        // 1001 objects; five namespaces for each of two kinds and the Namespace; three kinds.
-        for (most, watches) in [(1001, 1001), (1000, 11), (11, 11), (10, 3), (0, 3)] {
+        for name in ["a", "b"] {
+            let object = ObjectRef::namespaced("apps", "Deployment", "shop", name);
+            objects.insert(object, Detail::Full);
+        }
+        // 1003 objects; five namespaces for each of two kinds, the Namespace and two contents; three kinds and two contents; these two together.
+        for (most, watches) in [(1003, 1003), (1002, 13), (13, 13), (12, 5), (4, 4), (0, 4)] {
             let shared = share_watches(&objects, most);
             assert_eq!(shared.len(), watches, "{most}");
-            let watched: Vec<&ObjectRef> =
-                shared.iter().flat_map(|watched| &watched.objects).collect();
+            let watched: Vec<&ObjectRef> = shared.values().flatten().collect();
             assert_eq!(watched.len(), objects.len(), "{most}");
-            let all: BTreeSet<&ObjectRef> = watched.into_iter().collect();
-            assert_eq!(all, objects.keys().collect(), "{most}");
             for (object, detail) in &objects {
-                let of = shared
-                    .iter()
-                    .find(|watched| watched.objects.contains(object));
-                let of = of.unwrap();
-                assert!(of.detail >= *detail && of.kind == object.group_kind());
+                let (scope, _) = shared.iter().find(|(_, of)| of.contains(object)).unwrap();
+                assert_eq!((scope.detail, &scope.kind), (*detail, &object.group_kind()));
             }
         }
     }
@@ -308,11 +358,30 @@ mod tests {
     fn a_shared_watch_tells_objects_of_one_name_in_two_namespaces_apart() {
         let object = |namespace: &str| ObjectRef::namespaced("", "Secret", namespace, "token");
         let objects = ["a", "b"].map(|namespace| (object(namespace), Detail::Metadata));
-        let watched = share_watches(&objects.into(), 0).pop_first().unwrap();
+        let (scope, objects) = share_watches(&objects.into(), 0).pop_first().unwrap();
+        let watched = WatchedObjects::new(&scope, objects);
+        assert!(watched.covers(&BTreeSet::from([object("a")])));
+        assert!(!watched.covers(&BTreeSet::from([object("c")])));
         let value = |namespace: &str, name: &str| json!({"metadata": {"namespace": namespace, "name": name}});
-        assert_eq!(watched.find(&value("b", "token"), true), Some(&object("b")));
-        assert_eq!(watched.find(&value("c", "token"), true), None);
-        assert_eq!(watched.find(&value("a", "other"), true), None);
+        let find = |namespace: &str, name: &str| {
+            let value = value(namespace, name);
+            watched.find(&value, true).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(find("b", "token"), [object("b")]);
+        assert_eq!(find("c", "token"), []);
+        assert_eq!(find("a", "other"), []);
+    }
+
+    #[test]
+    fn every_reference_to_an_object_is_found_with_its_namespace_and_without() {
+        let with = ObjectRef::namespaced("example.com", "Widget", "default", "web");
+        let mut without = with.clone();
+        without.namespace = None;
+        let objects = [with, without].map(|object| (object, Detail::Metadata));
+        let (scope, objects) = share_watches(&objects.into(), 0).pop_first().unwrap();
+        let watched = WatchedObjects::new(&scope, objects);
+        let value = json!({"metadata": {"namespace": "default", "name": "web"}});
+        assert_eq!(watched.events(&value, true, &ObjectSeen::Absent).len(), 2);
     }
 
     /// Nothing is there at first. Then the object comes and goes, and another one too, as a server sends it that ignores selectors.

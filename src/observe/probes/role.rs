@@ -1,6 +1,6 @@
 //! The node's role in its cluster. It is read again and again, because a node can be promoted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use windrow_model::manifest::{Node, NodeValue, yaml};
@@ -41,35 +41,77 @@ pub async fn role_and_name(context: &ProbeContext) -> (NodeRole, String) {
     (role, certified.unwrap_or(config.name))
 }
 
-/// The name under which RKE2 registers the node when it starts again, if it is another one than `current`.
+/// The name under which RKE2 registers the node when it starts again, if it is another one than `current`. `None` if anything else than RKE2's
+/// configuration and the host name may name the node.
 pub fn next_node_name(layout: &Layout, current: &str) -> Option<String> {
     let config = Config::read(layout);
-    let is_known = config.is_whole && !config.name.is_empty() && !is_named_by_units(layout);
+    let is_known = config.is_whole
+        && !config.name.is_empty()
+        && !config.name.starts_with("localhost")
+        && !config.name_from_cloud
+        && !is_named_elsewhere(layout);
     (is_known && config.name != current).then_some(config.name)
 }
 
-/// Does a unit of RKE2, a drop-in of one, or an agent's environment say how the node is called? Then the configuration does not tell.
-fn is_named_by_units(layout: &Layout) -> bool {
-    let mut texts: Vec<PathBuf> = Vec::new();
-    for unit in ["rke2-server", "rke2-agent"] {
-        for place in [
-            "/etc/systemd/system",
-            "/run/systemd/system",
-            "/usr/local/lib/systemd/system",
-            "/usr/lib/systemd/system",
-        ] {
-            texts.push(layout.path(&format!("{place}/{unit}.service")));
-            let drop_ins = layout.path(&format!("{place}/{unit}.service.d"));
-            let entries = std::fs::read_dir(drop_ins).into_iter().flatten();
-            texts.extend(entries.flatten().map(|entry| entry.path()));
+/// What in a unit, or in the environment of one, shows that the node may be named there.
+const NAMING: [&str; 7] = [
+    "node-name",
+    "node-id",
+    "RKE2_NODE_NAME",
+    "RKE2_CONFIG_FILE",
+    "--config",
+    "EnvironmentFile=",
+    "DefaultEnvironment=",
+];
+
+/// May a unit of RKE2, a drop-in of one, the environment of one, or rancherd say how the node is called?
+fn is_named_elsewhere(layout: &Layout) -> bool {
+    const UNITS: [&str; 4] = [
+        "/etc/systemd/system",
+        "/run/systemd/system",
+        "/usr/local/lib/systemd/system",
+        "/usr/lib/systemd/system",
+    ];
+    const DROP_INS: [&str; 4] = [
+        "rke2-server.service.d",
+        "rke2-agent.service.d",
+        "rke2-.service.d",
+        "service.d",
+    ];
+    let mut units = vec![layout.path("/etc/systemd/system.conf")];
+    units.extend(files_in(&layout.path("/etc/systemd/system.conf.d")));
+    for place in UNITS {
+        for unit in ["rke2-server.service", "rke2-agent.service"] {
+            units.push(layout.path(&format!("{place}/{unit}")));
+        }
+        for directory in DROP_INS {
+            units.extend(files_in(&layout.path(&format!("{place}/{directory}"))));
         }
     }
-    let agents = ENVIRONMENTS.map(|path| layout.path(&path.replace("server", "agent")));
-    texts.extend(agents);
-    texts.iter().any(|path| {
+    // RKE2's own units read the files of their environment by `%N`.
+    let is_naming = |line: &str| {
+        let line = line.trim();
+        let is_usual =
+            line.starts_with('#') || line.starts_with("EnvironmentFile=") && line.contains("%N");
+        !is_usual && NAMING.iter().any(|naming| line.contains(naming))
+    };
+    let contains = |path: &Path, is_it: &dyn Fn(&str) -> bool| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        text.contains("node-name") || text.contains("RKE2_NODE_NAME")
-    })
+        text.lines().any(is_it)
+    };
+    let is_config = |line: &str| line.contains("RKE2_CONFIG_FILE");
+    let names = |line: &str| is_config(line) || line.contains("RKE2_NODE_NAME");
+    rancherd(layout).is_some_and(|config| config.get("nodeName").is_some())
+        || units.iter().any(|path| contains(path, &is_naming))
+        || ENVIRONMENTS.iter().any(|path| {
+            let agent = layout.path(&path.replace("server", "agent"));
+            contains(&layout.path(path), &is_config) || contains(&agent, &names)
+        })
+}
+
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path()).collect()
 }
 
 /// The role that the node last had in this boot.
@@ -138,6 +180,8 @@ struct Config {
     witness: bool,
     /// The node's own name as a Node.
     name: String,
+    /// Does RKE2 ask the cloud for that name?
+    name_from_cloud: bool,
     /// Could all of its files be read?
     is_whole: bool,
 }
@@ -171,6 +215,8 @@ impl Config {
         Self {
             joins: joined_by || configured("server", "RKE2_URL").is_some(),
             witness: last("disable-apiserver").is_some_and(is_true),
+            name_from_cloud: last("cloud-provider-metadata-hostname").is_some_and(is_true)
+                || last("cloud-provider-name").is_some(),
             name: node_name(
                 layout,
                 configured("node-name", "RKE2_NODE_NAME"),
@@ -285,6 +331,7 @@ mod tests {
             joins,
             witness,
             name: String::new(),
+            name_from_cloud: false,
             is_whole: true,
         };
         assert_eq!(

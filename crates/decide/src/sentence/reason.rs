@@ -171,9 +171,11 @@ impl Wordings {
         };
         let placed = |text: &String| place.map(|place| format!("{place}: {text}"));
         let particular = particular.filter(|text| stands_alone(text));
-        let particular = particular.map(|text| match named_port(general, text) {
-            Some(named) => halves(&named),
-            None => halves(text),
+        // A port with its name is longer, and the first choice.
+        let particular = particular.map(|text| {
+            let named = named_port(general, text);
+            let named = named.iter().flat_map(|named| halves(named));
+            named.chain(halves(text)).collect::<Vec<_>>()
         });
         let particular = particular.into_iter().flatten();
         let general = halves(general);

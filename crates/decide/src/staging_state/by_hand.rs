@@ -81,6 +81,13 @@ impl StagingState {
         Ok(())
     }
 
+    /// Did a person order something for this file after `at`?
+    pub fn has_later_order(&self, path: &ManifestPath, at: Timestamp) -> bool {
+        let entry = self.ledger.files.get(path);
+        let manual = entry.and_then(|entry| entry.manual.as_ref());
+        manual.is_some_and(|manual| manual.at > at)
+    }
+
     /// A file of this name that is gone for the moment was held together with the others, and is let go with them.
     fn forget_holds_of_absent(&mut self, name: &BaseName) {
         let plan = Arc::clone(&self.plan);

@@ -105,6 +105,12 @@ impl StagingState {
         self.set_findings(DIRECTORY, &[finding]);
     }
 
+    /// Enters that there is no directory. Should it come and not be readable, nothing is known of it.
+    pub fn take_missing(&mut self) {
+        self.take_directory(Directory::default());
+        self.directory_is_known = false;
+    }
+
     pub(super) fn note_directory_read(&mut self) {
         self.directory_is_known = true;
         self.directory_unread_since = None;

@@ -341,10 +341,18 @@ fn a_clock_that_was_set_back_before_a_restart_makes_no_wait_longer() {
     }
 }
 
-/// A node on which the daemon is restarted within the same boot, and kube-apiserver answers at once.
+/// A new process of the daemon in a boot that began at the node's start.
+fn begin_in_boot(node: &mut Node, boot: &str) {
+    let mut ledger = node.ledger_on_disk.clone();
+    ledger.enter_boot(boot, start(), node.now);
+    node.state = new_state(ledger, node.state.plan().platform, node.now);
+    node.state.save_ledger();
+    node.scan();
+}
+
+/// The same, and kube-apiserver answers at once.
 fn restart_in_boot(node: &mut Node, boot: &str) {
-    node.restart();
-    node.state.set_boot(boot);
+    begin_in_boot(node, boot);
     node.api();
 }
 
@@ -352,8 +360,7 @@ fn restart_in_boot(node: &mut Node, boot: &str) {
 fn partly_free() -> Node {
     let both = format!("{WIDGET}---\n{}", free("c"));
     let mut node = Node::new(&[("a.yaml", &both)]);
-    node.state.set_boot("boot-1");
-    node.api();
+    restart_in_boot(&mut node, "boot-1");
     node.observe(ClusterEvent::Kind(
         GroupKind::new("example.com", "Widget"),
         KindSeen::NotServed,
@@ -416,9 +423,8 @@ fn another_boot_begins_the_deadlines_again() {
 #[test]
 fn a_restart_lets_nothing_go_that_nothing_can_apply() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
-    node.state.set_boot("boot-1");
     let kind = || ClusterEvent::Kind(GroupKind::new("example.com", "Widget"), KindSeen::NotServed);
-    node.api();
+    restart_in_boot(&mut node, "boot-1");
     node.observe(kind());
     node.tick();
     node.later(300);
@@ -431,5 +437,62 @@ fn a_restart_lets_nothing_go_that_nothing_can_apply() {
         node.observe(kind());
         node.tick();
         assert_eq!(node.held(), ["a.yaml"]);
+    }
+}
+
+#[test]
+fn restarts_without_an_answer_from_kube_apiserver_double_the_blind_deadline_at_most() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    begin_in_boot(&mut node, "boot-1");
+    node.tick();
+    let began = node.now;
+    while !node.held().is_empty() {
+        node.later(20);
+        node.tick();
+        begin_in_boot(&mut node, "boot-1");
+        node.tick();
+        assert!(node.now.duration_since(began).as_mins() <= 60, "still held");
+    }
+}
+
+#[test]
+fn a_deadline_that_is_over_at_a_start_waits_for_kube_apiserver() {
+    let mut node = partly_free();
+    node.later(120);
+    begin_in_boot(&mut node, "boot-1");
+    for _ in 0..10 {
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"], "RKE2 may not run yet either");
+        node.later(2);
+    }
+    node.api();
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"], "nothing was looked at yet");
+    node.later(1);
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
+fn a_clock_that_is_set_while_no_daemon_runs_moves_no_deadline() {
+    for by in [
+        SignedDuration::from_hours(2),
+        SignedDuration::from_hours(-2),
+    ] {
+        let mut node = partly_free();
+        // The clock of the first process was off.
+        let mut ledger = node.ledger_on_disk.clone();
+        node.later(1);
+        ledger.enter_boot("boot-1", start() + by, node.now + by);
+        node.ledger_on_disk = ledger;
+        node.now += by;
+        node.state = new_state(node.ledger_on_disk.clone(), Some(Platform::Rke2), node.now);
+        node.scan();
+        node.api();
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"], "{by}");
+        node.later(1);
+        node.tick();
+        assert_eq!(node.held(), [""; 0], "{by}");
     }
 }

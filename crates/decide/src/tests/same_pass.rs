@@ -441,10 +441,10 @@ fn a_webhook_that_rke2_applied_before_may_not_answer_yet() {
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: w}}\nwebhooks: [{{name: w.example.com, failurePolicy: {policy}, clientConfig: {{url: 'https://192.0.2.1/'}}, rules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}}]}}]\n"
         )
     };
-    let held_behind = |hook: &str| {
-        let mut node = Node::new(&[("a.yaml", hook)]);
+    let held_behind = |file: &str, hook: &str| {
+        let mut node = Node::new(&[(file, hook)]);
         node.api();
-        node.applied("a.yaml");
+        node.applied(file);
         node.tick();
         node.files.insert("b.yaml".to_owned(), space("t"));
         node.files.insert("c.yaml".to_owned(), object("o", "t"));
@@ -452,8 +452,10 @@ fn a_webhook_that_rke2_applied_before_may_not_answer_yet() {
         node.tick();
         node.held().join(" ")
     };
-    assert_eq!(held_behind(&hook("Ignore")), "");
-    assert_eq!(held_behind(&hook("Fail")), "c.yaml");
+    for file in ["a.yaml", "z.yaml"] {
+        assert_eq!(held_behind(file, &hook("Ignore")), "");
+        assert_eq!(held_behind(file, &hook("Fail")), "c.yaml");
+    }
 }
 
 const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec: {group: example.com, names: {kind: Widget, plural: widgets}, scope: Namespaced}\n";

@@ -285,6 +285,12 @@ fn a_directory_that_was_never_read_is_unknown_and_no_file_counts_as_gone() {
     node.state.take_directory(Directory::default());
     let status = node.tick().status;
     assert!(status.staging.settled && status.findings.is_empty());
+    // A directory that was missing, and cannot be read when it comes, was never read.
+    node.state.take_missing();
+    node.state
+        .keep_directory("/m", "Input/output error", node.now);
+    let reason = node.tick().status.reason;
+    assert_eq!(reason.code, Code::ManifestsUnreadable);
 }
 
 #[test]

@@ -70,6 +70,11 @@ fn another_name_at_the_next_start_is_known_unless_something_else_names_the_node(
     let place = renamed();
     assert_eq!(next(&place).as_deref(), Some("rack7"));
     assert_eq!(next_node_name(&place.layout(), "rack7"), None);
+    place.write(
+        "/usr/local/lib/systemd/system/rke2-server.service",
+        "[Service]\nEnvironmentFile=-/etc/default/%N\nExecStart=/usr/local/bin/rke2 server\n",
+    );
+    assert_eq!(next(&place).as_deref(), Some("rack7"), "RKE2's own unit");
     for (path, text) in [
         (CONFIG, "node-name: node1"),
         (CONFIG, "node-name: ["),
@@ -86,6 +91,26 @@ fn another_name_at_the_next_start_is_known_unless_something_else_names_the_node(
             "/etc/systemd/system/rke2-agent.service",
             "[Service]\nExecStart=/usr/local/bin/rke2 agent --node-name node1\n",
         ),
+        (
+            "/etc/systemd/system/rke2-server.service.d/site.conf",
+            "[Service]\nEnvironmentFile=/etc/site/rke2.env\n",
+        ),
+        (
+            "/etc/default/rke2-server",
+            "RKE2_CONFIG_FILE=/etc/site/rke2.yaml",
+        ),
+        (
+            "/usr/lib/systemd/system/rke2-.service.d/a.conf",
+            "Environment=RKE2_NODE_NAME=node1",
+        ),
+        (
+            "/etc/systemd/system.conf.d/a.conf",
+            "DefaultEnvironment=RKE2_NODE_NAME=node1",
+        ),
+        (CONFIG, "cloud-provider-name: aws"),
+        (CONFIG, "cloud-provider-metadata-hostname: true"),
+        ("/etc/rancher/rancherd/config.yaml", "nodeName: node1"),
+        ("/proc/sys/kernel/hostname", "localhost"),
     ] {
         let place = renamed();
         place.write(path, text);
