@@ -75,6 +75,7 @@ impl Controllers {
         match stage {
             ControllerStage::Seen => {
                 let all_said = is_all_said(&id, object);
+                cluster.set_done(&id, false);
                 seen(cluster, &id);
                 cluster.begins(&id);
                 if all_said {
@@ -86,6 +87,7 @@ impl Controllers {
                 }
             }
             ControllerStage::Done => {
+                cluster.set_done(&id, true);
                 done(cluster, &id);
                 installed(cluster, &id);
             }
@@ -149,6 +151,26 @@ fn last_word(id: &ObjectRef) -> Range {
         ("harvesterhci.io", "VirtualMachineImage") => times::IMAGE,
         ("helm.cattle.io", _) => times::HELM_JOB,
         _ => times::CUSTOM,
+    }
+}
+
+/// Is an object ready, by what its controller has done? `None` if no controller of the simulation makes it ready, or not it alone.
+pub(super) fn is_ready(cluster: &SimulatedCluster, id: &ObjectRef) -> Option<bool> {
+    let object = cluster.stored(id)?;
+    if !object.is_of_a_manifest() {
+        return None;
+    }
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("apps", "DaemonSet" | "Deployment" | "StatefulSet")
+        | ("batch", "Job")
+        | ("", "Pod")
+        | ("kubevirt.io", "KubeVirt") => Some(object.is_done()),
+        ("helm.cattle.io", "HelmChart") => {
+            let job = helm_job_of(cluster, id);
+            Some(object.is_done() && job.is_some_and(Stored::is_done))
+        }
+        ("kubevirt.io", "VirtualMachine") if starts(object.spec()) => Some(object.is_done()),
+        _ => None,
     }
 }
 

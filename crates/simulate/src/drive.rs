@@ -15,6 +15,7 @@ mod person;
 mod present;
 mod probing;
 mod reads;
+mod reports;
 #[cfg(test)]
 mod tests;
 mod truth;
@@ -360,7 +361,7 @@ impl<'a> Drive<'a> {
             return;
         };
         let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who], now);
-        oracle.judge_status(&truth, &server, &status);
+        oracle.judge_status(&truth, &server, &status, now);
         oracle.judge_long_waits(&truth, &server, &status, now);
         let is_heard = server.is_current && truth.cluster.is_up_on(who);
         let SimulatedDaemon {
@@ -478,6 +479,7 @@ impl<'a> Drive<'a> {
             .map(|wake| wake.saturating_sub(daemon.skew).unwrap_or(wake).max(now));
         let (oracle, truth, server) = daemon.judged(who, &self.node, &self.disks[who], now);
         oracle.judge_decision(&truth, &server, &decision.actions, now);
+        oracle.judge_events(&server, &decision.events, &decision.status.staging, now);
         if let Some(probing) = &mut daemon.probing {
             probing.decided(decision.status.readiness);
         }
@@ -518,6 +520,10 @@ impl<'a> Drive<'a> {
         let daemon = &mut self.daemons[who];
         let at = daemon.wall(now);
         daemon.oracle.restart(now);
+        // What was not saved is decided and reported once more.
+        if daemon.saved != *daemon.state.ledger() {
+            daemon.oracle.reports.forget();
+        }
         let is_unread = self.more.throw(self.faults.ledger_unread);
         if is_unread {
             self.record_fault(who, "the ledger cannot be read at first");

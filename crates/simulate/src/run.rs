@@ -86,6 +86,8 @@ pub struct FileRelease {
     pub cause: Option<Cause>,
     /// What it required, was not so in the cluster, and is not excused by the cause.
     pub unmet: Vec<String>,
+    /// Does RKE2 fail with it at first in any order? It is part of a cycle, or defines the kind of one of its own objects.
+    pub fails_first: bool,
 }
 
 /// One bootstrap, from power-on until nothing can change any more.

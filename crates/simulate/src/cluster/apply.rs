@@ -62,6 +62,7 @@ impl SimulatedCluster {
             spec: Some(declared.specs.1),
             // What a controller said stays.
             status: known.as_ref().and_then(Stored::reported_status),
+            done: known.as_ref().and_then(|known| known.done),
             declared: Some(Arc::clone(&declared.json)),
             owner: Some(owner.into()),
             revision,

@@ -105,6 +105,7 @@ impl SimulatedCluster {
             body: json.into(),
             spec: None,
             status: None,
+            done: None,
             declared,
             owner,
             revision,
@@ -112,6 +113,13 @@ impl SimulatedCluster {
         };
         self.objects.insert(id.clone(), stored);
         self.journal.push(id);
+    }
+
+    /// A controller is done with an object, or begins with it once more.
+    pub(crate) fn set_done(&mut self, id: &ObjectRef, is_done: bool) {
+        if let Some(stored) = self.objects.get_mut(id) {
+            stored.done = is_done.then_some(stored.generation);
+        }
     }
 
     /// A controller sets an object's status.

@@ -19,6 +19,8 @@ pub(crate) struct Stored {
     pub(super) spec: Option<SpecDigest>,
     /// `status`, where a controller has set it since.
     pub(super) status: Option<Arc<Value>>,
+    /// The generation that its controller is done with.
+    pub(super) done: Option<u64>,
     /// As its manifest last declared it.
     pub(super) declared: Option<Arc<Value>>,
     /// The Addon that applied it last.
@@ -43,6 +45,11 @@ impl Stored {
     /// `status` as it is now; null where there is none.
     pub(crate) fn status(&self) -> &Value {
         self.status.as_deref().unwrap_or(&self.body["status"])
+    }
+
+    /// Is its controller done with it as it is?
+    pub(crate) fn is_done(&self) -> bool {
+        self.done == Some(self.generation)
     }
 
     /// Is its `spec` the one that a manifest declares?

@@ -263,6 +263,7 @@ impl SimulatedDaemon {
             plan: &self.true_plan,
             is_told: self.is_told(),
             reads_fail: self.reads.fail(now) || self.reads.look_at.is_some(),
+            has_looked: self.reads.has_looked,
             unread: &self.reads.unread,
             is_deaf_since: self.mute.filter(|from| *from <= now),
             is_current: self.relist.or(self.deaf).is_none()

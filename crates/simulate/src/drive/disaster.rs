@@ -24,6 +24,7 @@ impl Drive<'_> {
     /// Windrow dies and is started again.
     pub(super) fn crash(&mut self, who: usize, now: Timestamp) {
         self.record_fault(who, "Windrow dies");
+        self.daemons[who].oracle.reports.die();
         if self.dice.throw(self.faults.ledger_lost) {
             self.record_fault(who, "the ledger is destroyed");
             let daemon = &mut self.daemons[who];
@@ -164,6 +165,7 @@ impl Drive<'_> {
         *saved = serde_json::from_slice::<Ledger>(&text)
             .unwrap_or_default()
             .into();
+        self.daemons[who].oracle.reports.forget();
         // It reads every file for itself.
         self.daemons[who].state = self.known.states[who].clone();
         self.restart_daemon(who, now);

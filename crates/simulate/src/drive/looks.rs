@@ -23,11 +23,16 @@ impl Oracle {
         now: Timestamp,
     ) {
         for file in shown {
-            let is_new = server
-                .disk
-                .get(&file.path)
-                .is_none_or(|entry| now.duration_since(entry.mtime).unsigned_abs() < SOON);
+            let is_recent = |at: Timestamp| now.duration_since(at).unsigned_abs() < SOON;
+            let entry = server.disk.get(&file.path);
+            let is_new = entry.is_none_or(|entry| {
+                is_recent(entry.mtime) || entry.reading(&file.path).sha256 != file.sha256
+            });
+            // Before Windrow could read it, it was RKE2's.
+            let content = (file.path.clone(), file.digest.clone());
+            let read_at = self.read_at.get(&content).copied();
             if is_new
+                || read_at.is_none_or(is_recent)
                 || file.owner.is_some()
                 || server.troubles.contains_key(&file.name)
                 || truth.has_applied(file)

@@ -108,8 +108,12 @@ impl Drive<'_> {
     pub(super) fn lose_datastore(&mut self, who: usize, now: Timestamp) {
         let membership = &self.daemons[who].membership;
         let is_heard = self.daemons[who].deaf.is_none() && self.daemons[who].reconnects.is_none();
-        let is_settled =
-            is_heard && membership.identity.datastore.is_some() && !membership.is_losing();
+        // Nobody removes a datastore in the moment in which it answers for the first time.
+        let is_known = self.daemons[who].saved.datastore == membership.identity.datastore;
+        let is_settled = is_heard
+            && is_known
+            && membership.identity.datastore.is_some()
+            && !membership.is_losing();
         if !self.node.cluster().is_up_on(who) || !is_settled {
             return;
         }

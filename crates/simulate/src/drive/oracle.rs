@@ -14,7 +14,8 @@ use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
 use windrow_plan::{Plan, PlanFile, Requirement, SatisfiedBy, rke2};
 
-use super::truth::{DirectoryView, Truth};
+use super::reports::Reports;
+use super::truth::{DirectoryView, Truth, brings_own_kind};
 use super::waits::Waits;
 use crate::files::{SimulatedDirectory, base_name};
 use crate::run::FileRelease;
@@ -55,6 +56,10 @@ pub(super) struct Oracle {
     pub(super) passes: u64,
     /// The cluster is another one, and Windrow does not know yet: what was let through before does not count.
     pub(super) is_lost: bool,
+    /// What was reported of each file.
+    pub(super) reports: Reports,
+    /// When Windrow first read each content of a file.
+    pub(super) read_at: BTreeMap<(ManifestPath, SmolStr), Timestamp>,
     /// Since when files are gone.
     pub(super) gone_since: BTreeMap<ManifestPath, Timestamp>,
 }
@@ -69,6 +74,8 @@ pub(super) struct JudgedServer<'a> {
     pub(super) is_told: bool,
     /// Do its reads fail now, and was nothing read since?
     pub(super) reads_fail: bool,
+    /// Has this process read its directory?
+    pub(super) has_looked: bool,
     /// Files whose content it could not read.
     pub(super) unread: &'a BTreeSet<ManifestPath>,
     /// Since when it has no answer any more, if it has none.
@@ -143,12 +150,19 @@ impl Oracle {
             if truth.has_applied(file) && !self.taken.contains(&seen) {
                 self.taken.insert(seen.clone());
             }
+            if server.has_looked && !server.unread.contains(&file.path) {
+                self.read_at.entry(seen.clone()).or_insert(now);
+            }
             self.first_seen.entry(seen).or_insert(now);
             // Held with another file of its name, it is decided again when that one is.
             let entry = ledger.files.get(&file.path);
             let state = entry.map(|entry| &entry.state);
             if matches!(state, Some(FileStage::Held { code, .. }) if *code == Code::SameBaseName) {
                 self.for_good.remove(&file.path);
+            }
+            // What is held once more is judged once more when it is released.
+            if server.has_ledger && matches!(state, Some(FileStage::Held { .. })) {
+                self.granted.remove(&file.path);
             }
         }
         self.note_gone(server, now);
@@ -315,6 +329,12 @@ impl Oracle {
         }
     }
 
+    /// Has Windrow ever read what is in the file now?
+    pub(super) fn has_read(&self, file: &PlanFile) -> bool {
+        let content = (file.path.clone(), file.digest.clone());
+        self.read_at.contains_key(&content)
+    }
+
     fn is_let_go(&self, file: &PlanFile) -> bool {
         self.let_go.get(&file.path) == Some(&file.digest)
     }
@@ -379,7 +399,8 @@ impl Oracle {
                 continue;
             }
             // It is new and could not be read: it is RKE2's until it is.
-            if server.unread.contains(&file.path)
+            let is_unread = !self.has_read(file) || server.unread.contains(&file.path);
+            if is_unread
                 && self.let_through.get(&file.path) != Some(&file.digest)
                 && entry.is_none_or(|entry| entry.digest != file.digest)
             {
@@ -446,6 +467,8 @@ impl Oracle {
                 file: file.path.clone(),
                 cause,
                 unmet,
+                fails_first: file.requirements().any(|one| one.yields)
+                    || brings_own_kind(disk, &file.path),
             });
         }
     }

@@ -48,6 +48,8 @@ impl Oracle {
             known.clear();
         }
         self.taken.clear();
+        // All is decided once more, and reported.
+        self.reports.forget();
         for seen in self.first_seen.values_mut() {
             *seen = now;
         }

@@ -32,6 +32,8 @@ enum Unreadable {
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     fails: Option<(Unreadable, &'static str, Timestamp)>,
+    /// Has this process read its directory?
+    pub(super) has_looked: bool,
     /// When it looks at its directory though nothing happened in it.
     pub(super) look_at: Option<Timestamp>,
     /// Files whose content was not read as it is now.
@@ -57,6 +59,7 @@ impl Reads {
     pub(super) fn restart(&mut self) {
         self.unread.clear();
         self.again.clear();
+        self.has_looked = false;
         self.look_at = None;
     }
 
@@ -84,6 +87,7 @@ impl Reads {
                 self.unread.remove(&path);
                 self.again.remove(&path);
             }
+            self.has_looked = true;
             return Some(directory);
         };
         // What cannot be read is tried again soon.
@@ -117,6 +121,7 @@ impl Reads {
                 }));
             }
         }
+        self.has_looked = true;
         for file in &directory.files {
             let spoilt = matches!(
                 file.content.as_deref(),
@@ -156,6 +161,7 @@ impl Drive<'_> {
         if daemon.ledger_unread.take_if(|at| *at <= now).is_some() {
             let (saved, at) = (Arc::clone(&daemon.saved), daemon.wall(now));
             daemon.state.recover_ledger(saved, at);
+            daemon.oracle.reports.forget();
             daemon.reads.look_at = Some(now);
             daemon.wake = Some(now);
         }

@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use windrow_decide::{Cause, Detail, FileStage, Observation, StagingState};
 use windrow_model::manifest::{AddonName, GroupKind, ManifestPath, ObjectRef};
 use windrow_plan::readiness::{self, KindSeen, NeedState, ObjectSeen};
-use windrow_plan::rules::{NeedTarget, OnDeadline, RuleSet, Tier};
+use windrow_plan::rules::{NeedCondition, NeedTarget, OnDeadline, RuleSet, Tier};
 use windrow_plan::{Need, Plan, PlanFile, Requirement, SatisfiedBy};
 
 use crate::cluster::SimulatedCluster;
+use crate::controllers;
 use crate::files::SimulatedDirectory;
 use crate::reading::FileReading;
 
@@ -213,6 +214,12 @@ impl<'a> Truth<'a> {
     }
 
     fn is_met(&self, need: &Need) -> bool {
+        // Whether an object works is what its controller has done, not what Windrow makes of its status.
+        if let (NeedTarget::Object(object), NeedCondition::Ready) = (&need.target, &need.condition)
+            && let Some(is_ready) = controllers::is_ready(self.cluster, object)
+        {
+            return is_ready;
+        }
         let observation = self.observation_for(&need.target);
         let state = readiness::holds(&need.target, &need.condition, self.rules, &observation);
         state == NeedState::Met
@@ -277,6 +284,15 @@ pub(super) fn is_brought_before(
         }
     }
     last.into_values().any(|brings| brings)
+}
+
+/// Does a file define the kind of one of its own objects?
+pub(super) fn brings_own_kind(disk: &SimulatedDirectory, file: &ManifestPath) -> bool {
+    let Some(reading) = disk.get(file).map(|entry| entry.reading(file)) else {
+        return false;
+    };
+    let mut kinds = reading.objects.iter().map(|object| object.id.group_kind());
+    kinds.any(|kind| brings(reading, &NeedTarget::Kind(kind)))
 }
 
 fn brings(reading: &FileReading, target: &NeedTarget) -> bool {

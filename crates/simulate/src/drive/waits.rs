@@ -16,17 +16,17 @@ use super::oracle::{JudgedServer, Oracle};
 use super::truth::{DirectoryView, Truth};
 
 /// What a request that is refused or lost may delay: it is asked again after five seconds.
-const SLACK: Duration = Duration::from_secs(60);
+pub(super) const SLACK: Duration = Duration::from_secs(60);
 
 /// Since when what waits has waited, as far as this process of Windrow knows.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// When each content began to be there without a break.
-    there: BTreeMap<ManifestPath, (SmolStr, Timestamp)>,
+    pub(super) there: BTreeMap<ManifestPath, (SmolStr, Timestamp)>,
     /// When the process began: deadlines count from then at the earliest.
-    began: Option<Timestamp>,
+    pub(super) began: Option<Timestamp>,
     /// When kube-apiserver first answered it.
-    up_since: Option<Timestamp>,
+    pub(super) up_since: Option<Timestamp>,
 }
 
 impl Waits {
@@ -66,13 +66,13 @@ impl Waits {
 }
 
 /// Between which times a file may be held for one thing that it lacks; there is no end to what is kept.
-struct Bounds {
-    least: Duration,
-    most: Option<Duration>,
+pub(super) struct Bounds {
+    pub(super) least: Duration,
+    pub(super) most: Option<Duration>,
 }
 
 impl Bounds {
-    fn exactly(time: Duration) -> Self {
+    pub(super) fn exactly(time: Duration) -> Self {
         Self {
             least: time,
             most: Some(time),
@@ -80,7 +80,11 @@ impl Bounds {
     }
 
     /// Of a requirement that is not met. `is_hopeless`: RKE2 could apply nothing of the file.
-    fn of(requirement: &Requirement, view: DirectoryView<'_>, is_hopeless: bool) -> Self {
+    pub(super) fn of(
+        requirement: &Requirement,
+        view: DirectoryView<'_>,
+        is_hopeless: bool,
+    ) -> Self {
         let staging = &view.state.settings().staging;
         let or = |usual: Duration| requirement.deadline.unwrap_or(usual);
         match (requirement.tier, requirement.inferred) {
@@ -149,6 +153,8 @@ impl Oracle {
         let waited = now.duration_since(seen.max(self.up_since.unwrap_or(now)));
         let least = match &file.refused {
             Some(_) => staging.refused_deadline,
+            // A file that Windrow could not read may bring what the file requires: it cannot know.
+            None if !server.unread.is_empty() => staging.advisory_deadline,
             // What Windrow has not heard of, it may take for missing or for there: any of its requirements may be the last.
             None if !(server.is_current && server.is_up) => {
                 let view = server.view();

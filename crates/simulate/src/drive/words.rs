@@ -29,6 +29,7 @@ impl Oracle {
         truth: &Truth<'_>,
         server: &JudgedServer<'_>,
         status: &Status,
+        now: Timestamp,
     ) {
         // What is in the directory is not known then.
         if server.reads_fail {
@@ -42,6 +43,7 @@ impl Oracle {
         }
         self.judge_addons(truth, server, staging, knows);
         self.judge_settled(truth, server, staging, knows);
+        self.judge_times(truth, server, staging, now);
         if knows && !server.is_probed {
             self.judge_step(truth, server, status);
         }

@@ -419,6 +419,7 @@ fn whatever_fails_around_windrow_no_rule_is_broken() {
         ("another cluster", Faults::CLUSTERS),
         ("the fail-safe", Faults::FAILSAFE),
         ("clocks", Faults::CLOCKS),
+        ("failed reads", Faults::READS),
     ];
     let rules = RuleSet::shipped();
     for_all_seeds(|seed| {

@@ -365,7 +365,7 @@ pub(crate) fn draw_moves(drawn: &mut Drawn, chance: &mut Chance) {
             "waits-moved",
             "depends-on: example.com/namespaces/default/Moved/never (exists)",
         );
-        put(setup, WAITS_MOVED, waits, chance);
+        setup.files.write(WAITS_MOVED, waits, setup.scenario.start);
         drawn.kept.push(WAITS_MOVED.to_owned());
     }
     setup.scenario.arrivals.extend(arrivals);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windrow_decide::{FileStage, Mark};
+use windrow_decide::{Cause, FileStage, Mark};
 use windrow_model::manifest::FileContent;
 use windrow_simulate::{BootstrapVerdict, Faults, Happening, HappeningKind, Run, Setup};
 
@@ -21,6 +21,7 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
         return Err(format!("not complete: {:?}", run.outcome));
     }
     check_delay(setup, run)?;
+    check_failures(setup, run)?;
     if run.restless != 0 {
         return Err("goes on acting though nothing happens".to_owned());
     }
@@ -50,7 +51,8 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
         }
     }
     // What a person let go is held again where the ledger was lost since.
-    for path in kept.iter().filter(|path| !is_released_by_hand(run, path)) {
+    let may_go = |path: &str| is_released_by_hand(run, path) || was_let_go_blindly(run, path);
+    for path in kept.iter().filter(|path| !may_go(path)) {
         if !run.files.is_hidden(path) {
             return Err(format!("{path} is no longer held"));
         }
@@ -96,6 +98,13 @@ fn was_held_by_hand(run: &Run, path: &str) -> bool {
     position(run, is_said).is_some()
 }
 
+/// Was it released by the blind deadline, which ends a hold that does no harm? The oracle has judged that.
+fn was_let_go_blindly(run: &Run, path: &str) -> bool {
+    let mut releases = run.releases.iter();
+    path == oddities::HOPELESS
+        && releases.any(|release| release.file == path && release.cause == Some(Cause::Yielded))
+}
+
 /// Did a person or the fail-safe let it go that was to stay held?
 fn is_released_by_hand(run: &Run, path: &str) -> bool {
     let said = format!("somebody releases {path}");
@@ -116,6 +125,41 @@ fn is_lost(path: &str) -> bool {
     ];
     let path = path.trim_start_matches("sub/");
     lost.iter().any(|lost| path.starts_with(lost))
+}
+
+/// RKE2 itself says whether a file was let through too early: it fails with none that Windrow says lacks nothing. While other things go
+/// wrong it may.
+fn check_failures(setup: &Setup, run: &Run) -> Result<(), String> {
+    let start = setup.scenario.start;
+    let is_fault = |one: &Happening| matches!(one.what, HappeningKind::Fault { .. });
+    let from = match run.log.iter().any(is_fault) {
+        true => start + Faults::ALL.until,
+        false => start,
+    };
+    let joined = run.joined.iter().map(|node| &node.releases);
+    let releases: Vec<_> = std::iter::once(&run.releases).chain(joined).collect();
+    for one in run.log.iter().filter(|one| one.at >= from) {
+        let HappeningKind::ApplyFailed { file, message, .. } = &one.what else {
+            continue;
+        };
+        let of_server = releases.get(one.server).into_iter().copied().flatten();
+        let before = of_server.filter(|release| release.file == *file && release.at <= one.at);
+        let lacks_nothing =
+            |cause| matches!(cause, Some(Cause::Free | Cause::Met | Cause::SamePass));
+        if let Some(release) = before.last()
+            && release.at >= from
+            && lacks_nothing(release.cause)
+            && !release.fails_first
+            && !is_lost(file)
+        {
+            let cause = release.cause;
+            return Err(format!(
+                "{file} was let through at {} ({cause:?}), and RKE2 failed with it at {}: {message}",
+                release.at, one.at
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The longest of Windrow's deadlines, a poll of RKE2's, and what RKE2 takes.
@@ -173,7 +217,8 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
             || run.files.is_hidden(oddities::HOPELESS)
             || run.files.is_hidden(oddities::WAITS_MOVED)
             || left.any(|file| file == oddities::AFTER_PAIR);
-        let is_settled = staging.settled != (waits || !fails.is_empty());
+        let fails_still = !fails.is_empty() || !staging.failed.is_empty();
+        let is_settled = staging.settled != (waits || fails_still);
         let may_stay = |file: &str| is_kept(file) || file == oddities::AFTER_PAIR;
         // What a person let go that was to stay held fails as it would have.
         let failed = staging.failed.iter().map(|one| one.file.as_str());
