@@ -1,13 +1,16 @@
 //! No later than RKE2 alone: what RKE2 applies in one pass by the order of the names, Windrow lets it apply in one pass.
 
+use std::collections::BTreeSet;
+
+use windrow_model::manifest::ObjectRef;
 use windrow_simulate::{
-    BootstrapVerdict, Chance, DirectoryChange, Faults, HappeningKind, Run, Setup, with_windrow,
-    without_windrow, without_windrow_but_faults,
+    BootstrapVerdict, Chance, DirectoryChange, Faults, HappeningKind, Run, Setup, WebhookGate,
+    with_windrow, without_windrow, without_windrow_but_faults,
 };
 
 use super::bootstraps::{config_maps, custom, definition, rke2, timeline};
 use super::rules::check;
-use super::seeds::{for_all_seeds, seeds, try_seed};
+use super::seeds::{for_all_seeds, judge_with, seeds, try_seed};
 
 fn namespace(name: &str) -> String {
     format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
@@ -261,4 +264,106 @@ fn what_was_relied_on_and_is_gone_is_waited_for() {
             });
         }
     }
+}
+
+/// A webhook that fails closed and whose Deployment is ready later, a quota, a policy, a bare Pod behind its PriorityClass, and a definition that
+/// converts by the webhook: files that a pass refuses for a while, with files that rely on them.
+fn drawn_with_refusals(seed: u64) -> Setup {
+    let mut chance = Chance::new(seed ^ 0xADD);
+    let hook = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: hook, namespace: space-0}\nspec:\n  selector: {matchLabels: {app: hook}}\n  template:\n    metadata: {labels: {app: hook}}\n    spec: {containers: [{name: hook, image: hook}]}\n";
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: hook, namespace: space-0}\nspec: {selector: {app: hook}, ports: [{port: 443}]}\n";
+    let of_namespaces = chance.one_in(2);
+    let (group, version, resources) = match of_namespaces {
+        true => ("\"\"", "v1", "namespaces"),
+        false => ("apps", "v1", "deployments"),
+    };
+    let configuration = format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: hook}}\nwebhooks:\n- name: hook.example.com\n  admissionReviewVersions: [v1]\n  sideEffects: None\n  failurePolicy: Fail\n  clientConfig: {{service: {{name: hook, namespace: space-0}}}}\n  namespaceSelector:\n    matchExpressions:\n    - {{key: kubernetes.io/metadata.name, operator: NotIn, values: [space-0]}}\n  rules:\n  - {{apiGroups: [{group}], apiVersions: [{version}], operations: [CREATE], resources: [{resources}]}}\n"
+    );
+    let web = hook.replace("hook", "web").replace("space-0", "space-1");
+    let converted = definition("Turned").replace(
+        "  scope:",
+        "  conversion:\n    strategy: Webhook\n    webhook:\n      conversionReviewVersions: [v1]\n      clientConfig: {service: {name: hook, namespace: space-0}}\n  scope:",
+    );
+    // In a namespace that is there: in a new one, kube-apiserver refuses a Pod until the account `default` is there, which is not simulated.
+    let pod = |name: &str, more: &str| {
+        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default}}\nspec:\n  containers:\n  - name: main\n    image: main\n{more}")
+    };
+    let mut texts = vec![
+        namespace("space-0"),
+        namespace("space-1"),
+        format!("{hook}---\n{service}"),
+        configuration,
+        web,
+        converted,
+        custom("Turned", "turned").replace("  name:", "  namespace: space-1\n  name:"),
+        "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 1000\n".to_owned(),
+        pod("important", "    resources: {requests: {cpu: 1m}}\n  priorityClassName: high\n"),
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: most, namespace: default}\nspec: {hard: {requests.cpu: 4}}\n".to_owned(),
+        "apiVersion: v1\nkind: LimitRange\nmetadata: {name: usual, namespace: default}\nspec: {limits: [{type: Container, defaultRequest: {cpu: 100m}}]}\n".to_owned(),
+        pod("small", ""),
+    ];
+    for number in 0..chance.below(5) {
+        texts.push(secret(&format!("s{number}"), "space-1"));
+    }
+    let named: Vec<(String, String)> = texts
+        .into_iter()
+        .enumerate()
+        .map(|(number, text)| (format!("{:03}-{number}.yaml", chance.below(1000)), text))
+        .collect();
+    let named: Vec<(&str, &str)> = named
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    let mut setup = files(&named);
+    let backend = ObjectRef::namespaced("apps", "Deployment", "space-0", "hook");
+    let gate = |group: &str, kind: &str, name: &str| WebhookGate {
+        webhook: ObjectRef::cluster(group, kind, name),
+        backend: backend.clone(),
+        refusal: "failed calling webhook \"hook.example.com\": connection refused".to_owned(),
+    };
+    let group = "admissionregistration.k8s.io";
+    let asks = gate(group, "ValidatingWebhookConfiguration", "hook");
+    let asked = match of_namespaces {
+        true => ObjectRef::cluster("", "Namespace", "space-1"),
+        false => ObjectRef::namespaced("apps", "Deployment", "space-1", "web"),
+    };
+    let turned = ObjectRef::namespaced("example.com", "Turned", "space-1", "turned");
+    let converts = gate(
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        "turneds.example.com",
+    );
+    setup.scenario.asked = [(asked, asks), (turned, converts)].into();
+    setup
+}
+
+/// The files with which RKE2 failed.
+fn failing(run: &Run) -> BTreeSet<String> {
+    let failed = run.log.iter().filter_map(|one| match &one.what {
+        HappeningKind::ApplyFailed { file, .. } => Some(file.to_string()),
+        _ => None,
+    });
+    failed.collect()
+}
+
+#[test]
+fn where_webhooks_and_quotas_refuse_for_a_while_no_file_fails_that_would_not_fail_under_rke2_alone() {
+    let mut refused = 0;
+    for_all_seeds(|seed| {
+        let setup = drawn_with_refusals(seed);
+        let run = with_windrow(&setup, &Faults::NONE, seed);
+        let alone = without_windrow(&setup, seed);
+        let more: Vec<String> = failing(&run).difference(&failing(&alone)).cloned().collect();
+        refused += failing(&alone).len();
+        let is_complete = run.outcome.verdict == BootstrapVerdict::Complete;
+        let may_stay = alone.outcome.verdict != BootstrapVerdict::Complete;
+        let problem = match () {
+            () if !more.is_empty() => Some(format!("only with Windrow RKE2 fails with {more:?}")),
+            () if !is_complete && !may_stay => Some(format!("not complete: {:?}", run.outcome)),
+            () => None,
+        };
+        judge_with("refusals", run, problem)
+    });
+    assert!(refused > 0, "nothing was refused");
 }

@@ -55,6 +55,17 @@ pub(crate) fn judge_oracle(name: &str, run: Run) -> Result<(), BrokenRule> {
     check_oracle(&run).map_err(broken)
 }
 
+/// The same, and a problem that the test itself has seen.
+pub(crate) fn judge_with(name: &str, run: Run, problem: Option<String>) -> Result<(), BrokenRule> {
+    match problem {
+        Some(problem) => Err(BrokenRule {
+            problem: format!("{name}, seed {}: {problem}", run.seed),
+            timeline: timeline(&run),
+        }),
+        None => judge_oracle(name, run),
+    }
+}
+
 /// What a run broke, and how it came to that.
 pub(crate) struct BrokenRule {
     problem: String,
