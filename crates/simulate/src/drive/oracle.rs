@@ -56,7 +56,7 @@ pub(super) struct Oracle {
     pub(super) passes: u64,
     /// The cluster is another one, and Windrow does not know yet: what was let through before does not count.
     pub(super) is_lost: bool,
-    /// What was reported of each file.
+    /// The events of all files.
     pub(super) reports: Reports,
     /// When Windrow first read each content of a file.
     pub(super) read_at: BTreeMap<(ManifestPath, SmolStr), Timestamp>,

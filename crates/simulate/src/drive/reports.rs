@@ -1,7 +1,7 @@
 //! The oracle: is each event reported exactly once, and does the status announce what then happens?
 //!
-//! Events are held to the lists of the status, and deadlines to what the files lack in the cluster. The ledger, by which Windrow itself
-//! avoids repeated events and counts its times, does not count.
+//! Events must match the lists of the status, and deadlines the unmet requirements in the cluster. Windrow itself uses the ledger for both:
+//! the oracle does not read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::waits::{Bounds, SLACK};
 /// A released file is late when RKE2 has not applied it after this time.
 const LATE: Duration = Duration::from_secs(5 * 60);
 
-/// Where the status lists a file.
+/// The list of the status that has a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listed {
     Held,
@@ -29,7 +29,7 @@ enum Listed {
     Applied,
 }
 
-/// What was reported of a file since it came into its list.
+/// The events of a file since it entered its list.
 #[derive(Debug, Clone)]
 struct Reported {
     digest: SmolStr,
@@ -39,7 +39,7 @@ struct Reported {
     is_gone: bool,
 }
 
-/// What was reported of each file.
+/// The events of all files.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     files: BTreeMap<ManifestPath, Reported>,
@@ -48,7 +48,7 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// The daemon has lost what it reported, or does not know its files: what comes next may be reported again.
+    /// The daemon has lost its ledger, or does not know its files: it may report everything again.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -59,7 +59,7 @@ impl Reports {
     }
 }
 
-/// In which list of the status each file is. A marker that the disk kept, or that is not Windrow's, says nothing of what was decided.
+/// The list of each file. A marker that the disk kept, or a foreign marker, hides the decision.
 fn lists(staging: &StagingStatus) -> BTreeMap<&ManifestPath, Option<Listed>> {
     let of_held = |held: &HeldFile| match held.code {
         Code::MarkerStays | Code::Provisional => None,
@@ -85,7 +85,7 @@ fn lists(staging: &StagingStatus) -> BTreeMap<&ManifestPath, Option<Listed>> {
 }
 
 impl Oracle {
-    /// Holds the events of a decision to what its status says.
+    /// Compares the events of a decision with its status.
     pub(super) fn judge_events(
         &mut self,
         server: &JudgedServer<'_>,
@@ -310,7 +310,7 @@ fn waits_for_needs(held: &HeldFile) -> bool {
         || held.code == Code::HeldRefused
 }
 
-/// What is wrong with the events of one file, if anything is.
+/// Describes an error in the events of one file.
 fn problem_of(
     file: &PlanFile,
     known: Option<&Reported>,

@@ -143,10 +143,10 @@ fn check_failures(setup: &Setup, run: &Run) -> Result<(), String> {
             continue;
         };
         let of_server = releases.get(one.server).into_iter().copied().flatten();
-        let before = of_server.filter(|release| release.file == *file && release.at <= one.at);
+        let mut before = of_server.filter(|release| release.file == *file && release.at <= one.at);
         let lacks_nothing =
             |cause| matches!(cause, Some(Cause::Free | Cause::Met | Cause::SamePass));
-        if let Some(release) = before.last()
+        if let Some(release) = before.next_back()
             && release.at >= from
             && lacks_nothing(release.cause)
             && !release.fails_first

@@ -287,7 +287,9 @@ fn drawn_with_refusals(seed: u64) -> Setup {
     );
     // In a namespace that is there: in a new one, kube-apiserver refuses a Pod until the account `default` is there, which is not simulated.
     let pod = |name: &str, more: &str| {
-        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default}}\nspec:\n  containers:\n  - name: main\n    image: main\n{more}")
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default}}\nspec:\n  containers:\n  - name: main\n    image: main\n{more}"
+        )
     };
     let mut texts = vec![
         namespace("space-0"),
@@ -348,13 +350,17 @@ fn failing(run: &Run) -> BTreeSet<String> {
 }
 
 #[test]
-fn where_webhooks_and_quotas_refuse_for_a_while_no_file_fails_that_would_not_fail_under_rke2_alone() {
+fn where_webhooks_and_quotas_refuse_for_a_while_no_file_fails_that_would_not_fail_under_rke2_alone()
+{
     let mut refused = 0;
     for_all_seeds(|seed| {
         let setup = drawn_with_refusals(seed);
         let run = with_windrow(&setup, &Faults::NONE, seed);
         let alone = without_windrow(&setup, seed);
-        let more: Vec<String> = failing(&run).difference(&failing(&alone)).cloned().collect();
+        let more: Vec<String> = failing(&run)
+            .difference(&failing(&alone))
+            .cloned()
+            .collect();
         refused += failing(&alone).len();
         let is_complete = run.outcome.verdict == BootstrapVerdict::Complete;
         let may_stay = alone.outcome.verdict != BootstrapVerdict::Complete;
