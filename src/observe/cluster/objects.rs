@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use kube::api::{Api, ApiResource, DynamicObject};
 use serde_json::Value;
-use smol_str::SmolStr;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use windrow_decide::{ClusterEvent, Detail};
@@ -32,7 +31,7 @@ pub(super) struct WatchScope {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum KindPart {
     Object(ObjectRef),
-    Namespace(Option<SmolStr>),
+    Namespace(Option<String>),
     All,
 }
 
@@ -42,7 +41,7 @@ impl KindPart {
     }
 
     fn namespace(object: &ObjectRef) -> Self {
-        Self::Namespace(object.namespace.clone())
+        Self::Namespace(object.namespace.as_deref().map(str::to_owned))
     }
 
     fn all(_: &ObjectRef) -> Self {
