@@ -529,3 +529,41 @@ fn what_one_node_lacks_another_may_bring() {
     assert!(!errors(&["--node", &first, "--node", &second]).contains(&missing));
     assert!(errors(&["--node", &second]).contains(&missing));
 }
+
+#[test]
+fn a_kind_that_an_unread_release_may_bring_is_unknown_and_never_cannot_work() {
+    let backup = "apiVersion: backup.kubevirt.io/v1alpha1\nkind: VirtualMachineBackup\n\
+        metadata: {name: b, namespace: default}\n";
+    let upgrade = "apiVersion: management.harvesterhci.io/v1beta1\nkind: UpgradePlan\n\
+        metadata: {name: to}\n";
+    let router = "apiVersion: new.traefik.io/v1\nkind: Router\n\
+        metadata: {name: r, namespace: default}\n";
+    let (nobody, condition) = (Code::KindWithoutProvider, Code::BroughtOnCondition);
+    for (content, option, version, exit, expected) in [
+        (backup, "--harvester", "v1.8.2", 4, nobody),
+        (backup, "--harvester", "v1.8.3", 5, condition),
+        (backup, "--harvester", "v1.9.0", 5, condition),
+        (backup, "--harvester", "v1.9.0-rc6", 5, condition),
+        (router, "--rke2", "v1.35.6", 4, nobody),
+        (router, "--rke2", "v1.99.0", 5, condition),
+        (upgrade, "--harvester", "v1.7.3", 4, nobody),
+        (upgrade, "--harvester", "v1.8.2", 5, condition),
+        (upgrade, "--harvester", "v1.9.0", 5, condition),
+    ] {
+        let files = directory(&[("50-thing.yaml", content)]);
+        let path = files.path().join("50-thing.yaml");
+        let (report, ended) = report(&[text(&path), option, version]);
+        let codes: Vec<Code> = report
+            .findings
+            .iter()
+            .map(|found| found.finding.code)
+            .collect();
+        assert_eq!(ended, Some(exit), "{version}: {codes:?}");
+        assert!(codes.contains(&expected), "{version}: {codes:?}");
+        let plan = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(["plan", text(&path), option, version])
+            .output()
+            .unwrap();
+        assert_eq!(plan.status.code(), Some(exit), "{version}: {plan:?}");
+    }
+}

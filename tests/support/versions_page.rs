@@ -15,7 +15,7 @@ const RULES: &str = "
 | a candidate or a build before a release | as for that release, but what turned with it is unknown | the same |
 | older than the oldest, or of a newer minor | unknown | is played like the nearest, exit 5 |
 
-A verdict that rests on an unknown fact is unknown. The RKE2 of a version that was not read is taken to have the minor of the release
+A verdict that rests on an unknown fact is unknown. So is a kind of a group of kube-apiserver, RKE2 or Harvester that no release here has. The RKE2 of a version that was not read is taken to have the minor of the release
 before it.
 ";
 

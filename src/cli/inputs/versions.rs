@@ -111,6 +111,18 @@ impl Versions {
         unread.and_then(UnreadVersion::finding)
     }
 
+    /// The release whose kinds are not all known, if its sources were not read.
+    fn unread_release(&self) -> Option<String> {
+        let harvester = self
+            .harvester
+            .filter(|version| modelled::harvester(*version).is_some());
+        let rke2 = self
+            .named_rke2
+            .filter(|version| modelled::rke2(*version).is_some());
+        let harvester = harvester.map(|version| format!("Harvester v{version}"));
+        harvester.or(rke2.map(|version| format!("RKE2 v{version}")))
+    }
+
     /// What Harvester's installer makes of the configurations: of the version that is named, or of all. A line of which `said` has a
     /// finding already, of how it is read, is left alone.
     pub(in crate::cli) fn installer(
@@ -139,6 +151,7 @@ impl Versions {
         node_facts(inputs, platform)
             .with_kubernetes(self.named_rke2)
             .with_harvester(harvester.as_deref())
+            .with_unread_release(self.unread_release())
             .with_machine(None, self.hardware.clone())
     }
 }

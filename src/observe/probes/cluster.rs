@@ -190,7 +190,7 @@ pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer 
     }
 }
 
-/// The UpgradePlan that is under way. Up to v1.8 the kind is not served.
+/// The UpgradePlan that is under way. Before v1.8, and without the experimental upgrade manager, the kind is not served.
 async fn planned(
     context: &ProbeContext,
     node: &str,

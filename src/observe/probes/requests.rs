@@ -83,7 +83,7 @@ pub(super) enum Ask<'a> {
     StorageNetwork,
     /// The newest Upgrade.
     Upgrades,
-    /// The UpgradePlans of Harvester v1.9 and later.
+    /// The UpgradePlans of the experimental upgrade manager, Harvester v1.8 and later.
     UpgradePlans,
     /// The Jobs that system-upgrade-controller created for the node, in any namespace.
     UpgradeJobs,

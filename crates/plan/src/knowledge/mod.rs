@@ -5,6 +5,7 @@
 
 mod brings;
 mod chart;
+mod domain;
 mod entry;
 mod kubernetes;
 mod learned;
@@ -174,16 +175,35 @@ impl Knowledge {
             Some(Presence::Absent) | None => {}
         }
         let known = self.provider(node, |brings| brings.brings_kind(kind));
-        known.or_else(|| {
-            // Another version of it may have more.
-            let in_group = |known: &KnownKind| known.kind.group == kind.group;
-            if is_kubernetes_group(&kind.group) {
-                return None;
-            }
-            let mut provider = self.provider(node, |brings| brings.kinds.iter().any(in_group))?;
-            let more = "its version has that kind, which no known one has";
-            provider.condition.get_or_insert_with(|| more.to_owned());
-            Some(provider)
+        known
+            .or_else(|| self.provider_of_another_version(kind, node))
+            .or_else(|| self.provider_of_an_unread_release(kind, node))
+    }
+
+    /// Who brings other kinds of the group: another version may have more of them.
+    fn provider_of_another_version(&self, kind: &GroupKind, node: &NodeFacts) -> Option<Provider> {
+        if is_kubernetes_group(&kind.group) {
+            return None;
+        }
+        let in_group = |known: &KnownKind| known.kind.group == kind.group;
+        let mut provider = self.provider(node, |brings| brings.kinds.iter().any(in_group))?;
+        let more = "its version has that kind, which no known one has";
+        provider.condition.get_or_insert_with(|| more.to_owned());
+        Some(provider)
+    }
+
+    /// A release that was not read may bring any kind of the platform's groups.
+    fn provider_of_an_unread_release(
+        &self,
+        kind: &GroupKind,
+        node: &NodeFacts,
+    ) -> Option<Provider> {
+        let release = node.unread_release()?;
+        self.platform_owns(&kind.group, node).then(|| Provider {
+            condition: Some(format!(
+                "{release}, which Windrow does not know, has this kind"
+            )),
+            ..Provider::certain(release)
         })
     }
 

@@ -44,6 +44,9 @@ pub struct NodeFacts {
     /// The class of the machine's hardware. Only what was learned depends on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hardware: Option<String>,
+    /// The platform's release, such as `Harvester v1.9.0`, if the data does not cover it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread_release: Option<String>,
 }
 
 /// What RKE2's configuration selects. Empty: it says nothing.
@@ -81,6 +84,14 @@ impl NodeFacts {
     #[must_use]
     pub fn with_harvester(mut self, version: Option<&str>) -> Self {
         self.harvester = version.and_then(numbers);
+        self
+    }
+
+    /// The same with the platform's release, such as `Harvester v1.9.0`, if the data does not cover it: it may bring more kinds than
+    /// are known.
+    #[must_use]
+    pub fn with_unread_release(mut self, release: Option<String>) -> Self {
+        self.unread_release = release;
         self
     }
 
@@ -161,6 +172,10 @@ impl NodeFacts {
     /// May it be another platform?
     pub(super) fn may_be_another(&self) -> bool {
         self.is_assumed || self.platform.is_none()
+    }
+
+    pub(super) fn unread_release(&self) -> Option<&str> {
+        self.unread_release.as_deref()
     }
 
     pub(super) fn is_harvester(&self) -> bool {

@@ -489,3 +489,42 @@ fn what_harvester_brings_may_come_where_its_platform_is_only_assumed() {
         Some("the node runs Harvester")
     );
 }
+
+#[test]
+fn a_kind_of_the_platforms_groups_is_unknown_on_a_release_that_was_not_read() {
+    let condition = |group: &str, kind: &str, node: &NodeFacts| {
+        let kind = GroupKind::new(group, kind);
+        let provider = Knowledge::shipped().provider_of_kind(&kind, node);
+        provider.map(|provider| provider.condition.is_some())
+    };
+    let harvester = NodeFacts::from(Some(Platform::Harvester));
+    let unread = |node: &NodeFacts| node.clone().with_unread_release(Some("it".to_owned()));
+    for (group, kind) in [
+        ("backup.kubevirt.io", "VirtualMachineBackup"),
+        ("any.harvesterhci.io", "Thing"),
+        ("batch", "Thing"),
+    ] {
+        assert_eq!(condition(group, kind, &harvester), None, "{kind}");
+        assert_eq!(condition(group, kind, &unread(&harvester)), Some(true));
+    }
+    let rke2 = NodeFacts::from(Some(Platform::Rke2));
+    let on_rke2 = |node| condition("backup.kubevirt.io", "VirtualMachineBackup", node);
+    assert_eq!(on_rke2(&unread(&rke2)), None);
+    let others = condition("example.com", "Thing", &unread(&harvester));
+    assert_eq!(others, None);
+    let known = condition("kubevirt.io", "VirtualMachine", &unread(&harvester));
+    assert_eq!(known, Some(false));
+}
+
+#[test]
+fn the_experimental_upgrade_manager_brings_upgrade_plans_since_v1_8() {
+    let kind = GroupKind::new("management.harvesterhci.io", "UpgradePlan");
+    let condition = |version: &str| {
+        let node = NodeFacts::from(Some(Platform::Harvester)).with_harvester(Some(version));
+        let provider = Knowledge::shipped().provider_of_kind(&kind, &node)?;
+        provider.condition
+    };
+    assert_eq!(condition("v1.7.3"), None);
+    let asks = "the addon harvester-upgrade-manager is enabled";
+    assert_eq!(condition("v1.8.2").as_deref(), Some(asks));
+}
