@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
 use windrow_decide::{Status, why};
+use windrow_harvester::SystemPartition;
 
 use super::remote::{self, RemoteState};
 use crate::apiserver::ApiServer;
@@ -19,6 +20,7 @@ use crate::layout::Layout;
 use crate::observe::probes::{ProbeContext, role_and_name};
 use crate::observe::process::own_usage;
 use crate::observe::rke2::admin_kubeconfig;
+use crate::observe::system_image::system_images;
 use crate::orders::holds::{self, FileOutcome, Order, OrderRefused, Which};
 use crate::report::cluster::{self, NodeOutletSwitches, NodeWriter};
 use crate::report::dbus::{self, AgentHandler, ManualVerb};
@@ -131,6 +133,11 @@ impl cluster::NodeOutletContext for NodeDesk {
     fn client(&self, kubeconfig: &Path) -> BoxFuture<'_, Result<Client, String>> {
         let kubeconfig = kubeconfig.to_owned();
         async move { self.api.client(&kubeconfig).await }.boxed()
+    }
+
+    fn system_partition(&self) -> Option<SystemPartition> {
+        let layout = self.configured.borrow().layout().clone();
+        system_images(&layout).as_ref().map(SystemPartition::from)
     }
 
     fn now(&self) -> Timestamp {

@@ -29,7 +29,9 @@ pub mod versions;
 pub mod vip_check;
 pub mod who_has;
 
-pub use system_image::{ImageFile, SystemImages, boot_time, booted_image};
+pub use system_image::{
+    ImageFile, NODE_ANNOTATION, SystemImages, SystemPartition, boot_time, booted_image,
+};
 pub use version::{HarvesterVersion, ReleaseStage};
 
 use windrow_model::manifest::file_kind::field;

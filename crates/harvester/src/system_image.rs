@@ -3,10 +3,55 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::objects::text;
+
+/// The annotation in which the daemon of a node describes it.
+pub const NODE_ANNOTATION: &str = "windrow.dev/bootstrap";
 /// An upgrade writes its new system into an image of this size beside those that are there (`package/upgrade/upgrade_node.sh`,
 /// `upgrade.system.size`, v1.4.0 to v1.9.0-rc6). It is filled with holes where nothing is, so less can be enough.
 pub(crate) const NEW_IMAGE: u64 = 3072 << 20;
+/// What an upgrade to v1.8.0 or later needs: `transition.img` takes 4.3 GiB (harvester#10687).
+pub(crate) const NEW_IMAGE_4300: u64 = 4608 << 20;
+/// A partition that the installer made 15 GiB is not smaller than this, and one of 8 GiB is: a file system takes a part of it.
+pub(crate) const LEAST_PARTITION: u64 = 14_848 << 20;
+/// What the annotation rounds down to, so that it seldom changes.
+const STEP: u64 = 64;
+
+/// The partition of a node's system images as its annotation has it: in MiB, rounded down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemPartition {
+    /// How large it is.
+    #[serde(rename = "capacityMiB")]
+    pub capacity: u64,
+    /// How much of it is free.
+    #[serde(rename = "freeMiB")]
+    pub free: u64,
+}
+
+impl SystemPartition {
+    /// What the daemon of a Node says of it, if that runs.
+    pub fn from_node(node: &Value) -> Option<Self> {
+        let annotations = node.pointer("/metadata/annotations")?;
+        let described = text(
+            annotations,
+            &format!("/{}", NODE_ANNOTATION.replace('/', "~1")),
+        );
+        let described: Value = serde_json::from_str(described).ok()?;
+        serde_json::from_value(described.get("systemPartition")?.clone()).ok()
+    }
+}
+
+impl From<&SystemImages> for SystemPartition {
+    fn from(images: &SystemImages) -> Self {
+        let rounded = |bytes: u64| (bytes >> 20) / STEP * STEP;
+        Self {
+            capacity: rounded(images.capacity),
+            free: rounded(images.free),
+        }
+    }
+}
 
 /// The system images of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

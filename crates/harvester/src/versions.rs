@@ -158,6 +158,8 @@ facts! {
     RepositoryIsDeployment "repository-is-deployment";
     RepositoryClassStatic "repository-class-static";
     UpgradeHeartbeat "upgrade-heartbeat";
+    CosStateSmall "cos-state-small";
+    UpgradeImage4300 "upgrade-image-4300";
     SkipsMultus "skips-multus";
     WorkloadUpdatesPaused "workload-updates-paused";
     DeschedulerPaused "descheduler-paused";

@@ -19,7 +19,7 @@ pub const CONDITION: &str = "windrow.dev/BootstrapIncomplete";
 pub const FORMER_CONDITION: &str = "WindrowBootstrap";
 /// The name of the annotation with details. Not one of Kubernetes' own (`*.kubernetes.io`), which NodeRestriction keeps
 /// for others.
-pub const ANNOTATION: &str = "windrow.dev/bootstrap";
+pub const ANNOTATION: &str = windrow_harvester::NODE_ANNOTATION;
 
 /// The condition on a Node.
 pub fn own_condition(node: &Value) -> Option<&Value> {

@@ -2,11 +2,12 @@
 //!
 //! It is written with the condition, in one request. Rancher copies all annotations of a Node into an object of its own, and writes
 //! that object again after each change. So the annotation is small, and has neither counters nor ages nor sentences: it changes only
-//! with the phase, the pace or a finding. The blocker is in the condition's message. Names are those of the CloudEvent's data.
+//! with the phase, the pace, a finding or the partition of the system images. The blocker is in the condition's message. Names are those of the CloudEvent's data.
 
 use jiff::Timestamp;
 use serde::Serialize;
 use windrow_decide::{Pace, Phase, Status};
+use windrow_harvester::SystemPartition;
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 
@@ -30,6 +31,9 @@ struct Bootstrap<'s> {
     finding_count: usize,
     findings: Vec<NamedFinding>,
     version: &'s str,
+    /// For `windrow upgrade-check` on another node: only this one can read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_partition: Option<SystemPartition>,
 }
 
 #[derive(Serialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +46,7 @@ struct NamedFinding {
 }
 
 /// The annotation's value for a status.
-pub(super) fn annotation(status: &Status) -> String {
+pub(super) fn annotation(status: &Status, system_partition: Option<SystemPartition>) -> String {
     let mut findings: Vec<NamedFinding> = status.findings.iter().map(named).collect();
     findings.sort();
     findings.truncate(NAMED);
@@ -54,6 +58,7 @@ pub(super) fn annotation(status: &Status) -> String {
         finding_count: status.findings.len(),
         findings,
         version: &status.versions.windrow,
+        system_partition,
     };
     loop {
         // A value of texts and numbers always serialises.
@@ -125,7 +130,7 @@ mod tests {
     #[test]
     fn it_changes_with_the_phase_the_pace_and_a_finding_and_with_nothing_else() {
         let status = setting_up();
-        let text = annotation(&status);
+        let text = annotation(&status, None);
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["phase"], "api");
         assert_eq!(value["pace"], "stalled");
@@ -137,7 +142,7 @@ mod tests {
         later.reason.message = "2 of 7 pods are ready".to_owned();
         later.staging.total = 9;
         later.staging.held = vec![held("a.yaml", "waits for 2 of 7 pods")];
-        assert_eq!(annotation(&later), text);
+        assert_eq!(annotation(&later, None), text);
 
         let changes: [fn(&mut Status); 3] = [
             |status| status.phase = Phase::Manifests,
@@ -150,7 +155,7 @@ mod tests {
         for change in changes {
             let mut changed = status.clone();
             change(&mut changed);
-            assert_ne!(annotation(&changed), text);
+            assert_ne!(annotation(&changed, None), text);
         }
     }
 
@@ -161,7 +166,7 @@ mod tests {
         let cycle = finding(Code::RequiredCycle, Severity::Error, "c.yaml");
         let other = finding(Code::DiskLow, Severity::Warning, "a.yaml");
         status.findings = vec![disk.clone(), cycle.clone(), other.clone()];
-        let text = annotation(&status);
+        let text = annotation(&status, None);
         let value: Value = serde_json::from_str(&text).unwrap();
         let subject = |index: usize| value["findings"][index]["subject"].as_str().unwrap();
         assert_eq!(
@@ -169,7 +174,7 @@ mod tests {
             ["c.yaml:1", "a.yaml:1", "b.yaml:1"]
         );
         status.findings = vec![other, disk, cycle];
-        assert_eq!(annotation(&status), text);
+        assert_eq!(annotation(&status, None), text);
     }
 
     #[test]
@@ -179,11 +184,31 @@ mod tests {
         status.phase_since = Some(status.since);
         status.findings = vec![finding(Code::RequiredCycle, Severity::Error, &long); 1_000];
         status.staging.held = vec![held("a.yaml", &long); 100];
-        let text = annotation(&status);
+        let partition = SystemPartition {
+            capacity: u64::MAX,
+            free: u64::MAX,
+        };
+        let text = annotation(&status, Some(partition));
         assert!(text.len() <= LARGEST, "{}", text.len());
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["findingCount"], 1_000);
+        assert_eq!(value["systemPartition"]["freeMiB"], u64::MAX);
         assert!(!value["findings"].as_array().unwrap().is_empty());
         assert!(!text.contains("\\n"), "{text}");
+    }
+
+    #[test]
+    fn it_has_the_partition_of_the_system_images_as_upgrade_check_reads_it() {
+        let images: windrow_harvester::SystemImages = serde_json::from_value(
+            serde_json::json!({"capacity": 8_350_298_112_u64, "free": 4_050_407_424_u64}),
+        )
+        .unwrap();
+        let partition = SystemPartition::from(&images);
+        let annotated = annotation(&setting_up(), Some(partition));
+        let node =
+            serde_json::json!({"metadata": {"annotations": {windrow_rack::ANNOTATION: annotated}}});
+        let read = SystemPartition::from_node(&node).unwrap();
+        assert_eq!((read.capacity, read.free), (7_936, 3_840));
+        assert_eq!(SystemPartition::from_node(&serde_json::json!({})), None);
     }
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windrow_decide::{Pace, Readiness, Status};
+use windrow_harvester::SystemPartition;
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 use windrow_rack::{
@@ -28,7 +29,7 @@ pub(super) struct NodeCondition {
 }
 
 impl NodeCondition {
-    pub(super) fn from_status(status: &Status) -> Self {
+    pub(super) fn from_status(status: &Status, partition: Option<SystemPartition>) -> Self {
         Self {
             status: condition_status(status.readiness, status.platform, status.role),
             reason: camel(status.reason.code),
@@ -36,7 +37,7 @@ impl NodeCondition {
                 &condition_message(&status.headline, &status.reason.message),
                 LONGEST,
             ),
-            annotation: Some(annotation(status)),
+            annotation: Some(annotation(status, partition)),
         }
     }
 
@@ -271,7 +272,7 @@ mod tests {
                 status.phases = vec![PhaseStatus::current(status.phase)];
                 let now = status.since;
                 status.headline = windrow_decide::sentence::headline(&status, now);
-                let mut condition = NodeCondition::from_status(&status);
+                let mut condition = NodeCondition::from_status(&status, None);
                 assert_eq!(condition.status, expected);
                 assert_eq!(condition.reason, "ProbeUnknown");
                 // The annotation repeats a part of it.
@@ -299,7 +300,7 @@ mod tests {
     fn a_long_message_is_cut_and_has_one_line() {
         let mut long = status(Readiness::Failed, Code::NodeNotReady);
         long.reason.message = "a\nb ".repeat(400);
-        let message = NodeCondition::from_status(&long).message;
+        let message = NodeCondition::from_status(&long, None).message;
         assert_eq!(message.chars().count(), LONGEST);
         assert!(!message.contains('\n'));
     }
@@ -385,7 +386,8 @@ mod tests {
 
     #[test]
     fn everything_that_windrow_writes_or_wrote_is_found_on_a_node() {
-        let condition = NodeCondition::from_status(&status(Readiness::Ready, Code::NodeReady));
+        let condition =
+            NodeCondition::from_status(&status(Readiness::Ready, Code::NodeReady), None);
         let since: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
         let found = NodeEntries::read(&condition.patch(since, since));
         assert_eq!(found.condition, Some(("False".to_owned(), since)));

@@ -28,6 +28,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use windrow_decide::Event;
+use windrow_harvester::SystemPartition;
 use windrow_model::reasons::Code;
 
 use self::content::{NodeCondition, Notice};
@@ -69,6 +70,11 @@ pub trait NodeOutletContext: Send + Sync + 'static {
     /// The connection with this kubeconfig, or in a line why there is none.
     fn client(&self, kubeconfig: &Path) -> BoxFuture<'_, Result<Client, String>>;
 
+    /// The partition of the system images, if this is a node of Harvester.
+    fn system_partition(&self) -> Option<SystemPartition> {
+        None
+    }
+
     /// The time.
     fn now(&self) -> Timestamp;
 }
@@ -83,6 +89,8 @@ pub async fn serve(
     loop {
         let current = status.borrow_and_update().clone();
         if let Some(current) = current {
+            let partition = outlet.context.system_partition();
+            outlet.policy.observe_partition(partition);
             outlet.policy.observe(&current.status, outlet.context.now());
         }
         outlet.write_if_due().await;

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 use windrow_decide::{Readiness, Status};
+use windrow_harvester::SystemPartition;
 
 use super::NodeOutletSwitches;
 use super::content::{NodeCondition, NodeEntries, Notice, notices};
@@ -109,6 +110,7 @@ struct WrittenCondition {
 pub struct NodeOutletPolicy {
     switches: NodeOutletSwitches,
     last: Option<Arc<Status>>,
+    partition: Option<SystemPartition>,
     wanted: Option<NodeCondition>,
     written: Option<WrittenCondition>,
     /// What the Node had before the first write, once it was read.
@@ -134,6 +136,7 @@ impl NodeOutletPolicy {
         Self {
             switches,
             last: None,
+            partition: None,
             wanted: None,
             written: None,
             standing: None,
@@ -149,6 +152,11 @@ impl NodeOutletPolicy {
         }
     }
 
+    /// Takes how large the partition of the system images is: the next status is written with it.
+    pub(super) fn observe_partition(&mut self, partition: Option<SystemPartition>) {
+        self.partition = partition;
+    }
+
     /// Takes a new status.
     pub fn observe(&mut self, status: &Arc<Status>, now: Timestamp) {
         if self
@@ -158,7 +166,7 @@ impl NodeOutletPolicy {
         {
             return;
         }
-        self.wanted = Some(NodeCondition::from_status(status));
+        self.wanted = Some(NodeCondition::from_status(status, self.partition));
         if self.switches.events {
             for notice in notices(self.last.as_deref(), status) {
                 if !self.waiting.iter().any(|(waiting, _)| *waiting == notice) {

@@ -285,7 +285,7 @@ const OFF: NodeOutletSwitches = NodeOutletSwitches {
 #[test]
 fn what_stood_there_keeps_its_time_and_switched_off_it_is_taken_away_once() {
     let since: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
-    let condition = NodeCondition::from_status(&ready());
+    let condition = NodeCondition::from_status(&ready(), None);
     let mut node = Node::new();
     node.answer = Ok(condition.patch(since, since));
     node.say(seconds(0), &ready(), seconds(1));
@@ -313,8 +313,8 @@ fn a_daemon_that_starts_switched_off_removes_what_an_earlier_run_or_version_left
     let former =
         json!({"status": {"conditions": [{"type": "WindrowBootstrap", "status": "True"}]}});
     let annotated = json!({"metadata": {"annotations": {"windrow.dev/bootstrap": "{}"}}});
-    let own =
-        NodeCondition::from_status(&ready()).patch(Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
+    let own = NodeCondition::from_status(&ready(), None)
+        .patch(Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
     for (found, removes) in [
         (former, true),
         (annotated, true),
@@ -339,7 +339,7 @@ fn a_daemon_that_starts_switched_off_removes_what_an_earlier_run_or_version_left
 
 #[test]
 fn every_write_removes_the_condition_of_earlier_versions() {
-    let condition = NodeCondition::from_status(&ready());
+    let condition = NodeCondition::from_status(&ready(), None);
     let since = Timestamp::UNIX_EPOCH;
     for patch in [
         condition.patch(since, since),

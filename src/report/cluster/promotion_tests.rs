@@ -178,7 +178,7 @@ fn with_windrow(node: &Value, entry: Entry) -> Value {
         Entry::Absent => return node.clone(),
         Entry::Stopped => NodeCondition::stopped(),
         Entry::State(readiness, pace, platform, knows_role) => {
-            NodeCondition::from_status(&Status {
+            let status = Status {
                 readiness,
                 pace,
                 platform,
@@ -188,7 +188,8 @@ fn with_windrow(node: &Value, entry: Entry) -> Value {
                     message: "x".to_owned(),
                 },
                 ..sample("x")
-            })
+            };
+            NodeCondition::from_status(&status, None)
         }
     };
     let patch = condition.patch(Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);

@@ -13,7 +13,7 @@ use crate::versions::Holds;
 const MOST: usize = 20;
 /// What no row looks at, since nothing here can see it.
 const NOT_LOOKED_AT: &[&str] = &[
-    "the disks of other nodes: the partition COS_STATE, where the new system's image needs 3 GiB, and a rke2-multus.yaml.skip",
+    "a rke2-multus.yaml.skip on the disks of other nodes",
     "annotations of the Upgrade that is to be made: they change or skip some of Harvester's checks",
 ];
 

@@ -8,7 +8,10 @@ use windrow_model::findings::Evidence;
 use super::{Cluster, Looked, NoAnswer, Seen};
 use crate::incidents::OwnNode;
 use crate::objects::{text, texts};
-use crate::system_image::{NEW_IMAGE, mebibytes};
+use crate::system_image::{
+    LEAST_PARTITION, NEW_IMAGE, NEW_IMAGE_4300, NODE_ANNOTATION, SystemPartition, mebibytes,
+};
+use crate::versions::Fact;
 
 const GIB: u64 = 1 << 30;
 /// What the new images take (validator.go defaultNewImageSize).
@@ -95,29 +98,92 @@ fn each(
     Ok(seen)
 }
 
+/// Room on a node's partition of system images, in bytes.
+struct SystemRoom {
+    node: String,
+    capacity: u64,
+    free: u64,
+}
+
+/// What is known of the partition of each node: of the own one from its disk, of others from what their daemons say.
+fn system_rooms(cluster: &Cluster<'_>) -> Result<(Vec<SystemRoom>, Vec<String>), NoAnswer> {
+    let own = cluster.readings.own.as_ref();
+    let (mut rooms, mut unknown) = (Vec::new(), Vec::new());
+    for node in cluster.nodes()? {
+        let name = text(node, "/metadata/name");
+        let read = own
+            .filter(|own| own.name == name)
+            .and_then(|own| own.images.as_ref())
+            .map(|images| (images.capacity, images.free));
+        let described = || {
+            let partition = SystemPartition::from_node(node)?;
+            Some((partition.capacity << 20, partition.free << 20))
+        };
+        match read.or_else(described) {
+            Some((capacity, free)) => rooms.push(SystemRoom {
+                node: name.to_owned(),
+                capacity,
+                free,
+            }),
+            None => unknown.push(format!(
+                "Node {name} was not looked at: its annotation {NODE_ANNOTATION} does not say how large COS_STATE is"
+            )),
+        }
+    }
+    Ok((rooms, unknown))
+}
+
+/// Does the release to come need more than 3 GiB? One that was not read is taken to be like the newest.
+fn needs_large_image(cluster: &Cluster<'_>) -> bool {
+    let needs = cluster
+        .to
+        .map(|to| Fact::UpgradeImage4300.holds(to).assumed());
+    needs.unwrap_or_default()
+}
+
+/// On a partition of 8 GiB, an upgrade to v1.8.0 or later writes a corrupt image of the system (harvester#10687).
+pub(super) fn system_partitions(cluster: &Cluster<'_>) -> Looked {
+    if !needs_large_image(cluster) {
+        let why = "only an upgrade to v1.8.0 or later needs a larger partition: name it with --to";
+        return Err(NoAnswer::NotAsked(why));
+    }
+    let (rooms, unknown) = system_rooms(cluster)?;
+    let mut seen = Seen {
+        wrong: Vec::new(),
+        unknown,
+    };
+    for room in rooms.iter().filter(|room| room.capacity < LEAST_PARTITION) {
+        let subject = format!("Node {}", room.node);
+        seen.wrong(subject, "size of COS_STATE", mebibytes(room.capacity));
+    }
+    Ok(seen)
+}
+
 /// A new system is written beside the ones that are there. One with holes takes less than its length: it is no proof.
 pub(super) fn system_images(cluster: &Cluster<'_>) -> Looked {
-    let own = cluster.readings.own.as_ref();
-    let Some((own, images)) = own.and_then(|own| Some((own, own.images.as_ref()?))) else {
-        let why = "it is known of a node of Harvester only where this runs on it, or in its report";
+    let (rooms, unknown) = system_rooms(cluster)?;
+    let is_large = needs_large_image(cluster);
+    if rooms.is_empty() && !is_large {
+        let why = "it is known of a node only if Windrow runs on it, or from its report";
         return Err(NoAnswer::NotAsked(why));
+    }
+    let needed = if is_large { NEW_IMAGE_4300 } else { NEW_IMAGE };
+    let mut seen = Seen {
+        wrong: Vec::new(),
+        unknown,
     };
-    let mut seen = Seen::default();
-    if images.free < NEW_IMAGE {
-        let subject = format!("Node {}", own.name);
-        let (free, capacity) = (mebibytes(images.free), mebibytes(images.capacity));
-        seen.wrong(
-            &subject,
-            "free on COS_STATE",
-            format!("{free} of {capacity}"),
-        );
-        if let Some(passive) = images.passive {
+    let own = cluster.readings.own.as_ref();
+    for room in rooms.iter().filter(|room| room.free < needed) {
+        let subject = format!("Node {}", room.node);
+        let (free, capacity) = (mebibytes(room.free), mebibytes(room.capacity));
+        let said = format!("{free} of {capacity}");
+        seen.wrong(&subject, "free on COS_STATE", said);
+        let images = own.filter(|own| own.name == room.node);
+        let images = images.and_then(|own| own.images.as_ref());
+        if let Some(passive) = images.and_then(|images| images.passive) {
             let (allocated, length) = (mebibytes(passive.allocated), mebibytes(passive.length));
-            seen.wrong(
-                subject,
-                "passive.img takes",
-                format!("{allocated} of {length}"),
-            );
+            let said = format!("{allocated} of {length}");
+            seen.wrong(subject, "passive.img takes", said);
         }
     }
     Ok(seen)

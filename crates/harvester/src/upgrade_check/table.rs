@@ -110,7 +110,8 @@ pub(super) const CHECKS: &[Row] = &[
     beyond("etcd-votes", CheckOutcome::Stops, "every server's etcd votes", beyond::voters),
     beyond("no-known-incident", CheckOutcome::Stops, "`windrow diagnose` finds no error", beyond::incidents),
     beyond("drain-hooks-open", CheckOutcome::Stops, "no drain of an earlier upgrade answers for that of the next one", leftovers::hooks),
-    beyond("room-for-system", CheckOutcome::Warns, "the partition COS_STATE has 3 GiB for the new system's image", space::system_images),
+    beyond("system-partition-size", CheckOutcome::Stops, "the partition COS_STATE has 15 GiB on every node (harvester#10687)", space::system_partitions),
+    beyond("room-for-system", CheckOutcome::Warns, "the partition COS_STATE has room for the image of the new system: 4.5 GiB for v1.8.0 or later, else 3 GiB", space::system_images),
     beyond("no-stale-engine", CheckOutcome::Warns, "no instance manager lists an engine that is not there", beyond::engines),
     beyond("nothing-left-over", CheckOutcome::Warns, "nothing is left over from an earlier upgrade", leftovers::leftovers),
 ];

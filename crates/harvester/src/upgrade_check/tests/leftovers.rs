@@ -61,9 +61,59 @@ fn what_an_earlier_upgrade_left_is_found_and_what_belongs_there_is_not() {
         ("v1.8.2", |b| plan(b, json!({"rke.cattle.io/pre-drain": OPTIONS})), "drain-hooks-open", Fine, ""),
         ("v1.8.2", |b| { plan(b, json!({"harvesterhci.io/pre-hook": OPTIONS})); b.upgrade(json!({"harvesterhci.io/upgradeState": "UpgradingNodes"})) }, "drain-hooks-open", NotAsked, "under way"),
         ("v1.8.2", |b| { plan(b, json!({"harvesterhci.io/pre-hook": OPTIONS})); b.keep_one_node() }, "drain-hooks-open", NotAsked, "single node"),
-        ("v1.8.2", |b| images(b, 2 * GIB), "room-for-system", Warns, "2048 MiB of 15360 MiB"),
-        ("v1.8.2", |b| images(b, 2 * GIB), "room-for-system", Warns, "3100 MiB of 3072 MiB"),
-        ("v1.8.2", |b| images(b, 3 * GIB), "room-for-system", Fine, ""),
-        ("v1.8.2", |b| { b.own(); }, "room-for-system", NotAsked, "only where this runs on it"),
+    ]);
+}
+
+/// What the daemon of a node says of its partition.
+fn annotated(build: &mut Build, node: &str, capacity: u64, free: u64) {
+    let kind = ObjectKind::NODE.group_kind();
+    let mut nodes = build.objects.list(&kind).unwrap().to_vec();
+    let partition = json!({"systemPartition": {"capacityMiB": capacity, "freeMiB": free}});
+    for found in nodes
+        .iter_mut()
+        .filter(|found| text(found, "/metadata/name") == node)
+    {
+        found["metadata"]["annotations"]["windrow.dev/bootstrap"] = partition.to_string().into();
+    }
+    build.objects.insert(kind, KindListing::Objects(nodes));
+}
+
+fn upgrade_to(build: &mut Build, release: &str) {
+    build.to = Some(release.parse().unwrap());
+}
+
+/// A cluster of which all partitions are known: n1's own, and n2 and n3 as given.
+fn known(build: &mut Build, to: &str, free: u64, (capacity, others_free): (u64, u64)) {
+    upgrade_to(build, to);
+    images(build, free);
+    annotated(build, "n2", 15_040, 9_024);
+    annotated(build, "n3", capacity, others_free);
+}
+
+#[test]
+#[rustfmt::skip]
+fn the_partition_of_the_system_images_is_judged_on_every_node_by_the_release_to_come() {
+    const ROOM: &str = "room-for-system";
+    const SIZE: &str = "system-partition-size";
+    const LARGE: (u64, u64) = (15_040, 9_024);
+    all_are(&[
+        ("v1.7.1", |b| known(b, "v1.7.3", 2 * GIB, LARGE), ROOM, Warns, "2048 MiB of 15360 MiB"),
+        ("v1.7.1", |b| known(b, "v1.7.3", 2 * GIB, LARGE), ROOM, Warns, "3100 MiB of 3072 MiB"),
+        ("v1.7.1", |b| known(b, "v1.7.3", 3 * GIB, LARGE), ROOM, Fine, ""),
+        ("v1.7.1", |b| known(b, "v1.8.0", 3 * GIB, LARGE), ROOM, Warns, "3072 MiB of 15360 MiB"),
+        ("v1.7.1", |b| known(b, "v1.8.2", 4608 << 20, LARGE), ROOM, Fine, ""),
+        ("v1.7.1", |b| known(b, "v1.9.0", 4 * GIB, LARGE), ROOM, Warns, ""),
+        // Nodes that were first installed with v1.4.1 or earlier and have a separate disk for data.
+        ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (7_936, 3_840)), SIZE, Stops, "Node n3: size of COS_STATE: 7936 MiB"),
+        ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (7_936, 3_840)), ROOM, Warns, "3840 MiB of 7936 MiB"),
+        ("v1.7.1", |b| known(b, "v1.9.0", 9 * GIB, (7_936, 3_840)), SIZE, Stops, "Node n3"),
+        ("v1.7.1", |b| known(b, "v1.7.3", 9 * GIB, (7_936, 3_840)), SIZE, NotAsked, "--to"),
+        ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (14_976, 9_024)), SIZE, Fine, ""),
+        // A node that nothing is known of is named.
+        ("v1.7.1", |b| { images(b, 9 * GIB); upgrade_to(b, "v1.8.2"); annotated(b, "n2", 15_040, 9_024) }, SIZE, Unknown, "Node n3 was not looked at"),
+        ("v1.7.1", |b| { images(b, 9 * GIB); upgrade_to(b, "v1.8.2"); annotated(b, "n2", 7_936, 3_840) }, SIZE, Stops, "Node n3 was not looked at"),
+        ("v1.7.1", |b| upgrade_to(b, "v1.8.2"), ROOM, Unknown, "Node n1 was not looked at"),
+        ("v1.7.1", |b| upgrade_to(b, "v1.7.3"), ROOM, NotAsked, "only if Windrow runs on it"),
+        ("v1.7.1", |_| {}, SIZE, NotAsked, "--to"),
     ]);
 }
