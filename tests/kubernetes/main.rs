@@ -15,6 +15,7 @@ mod diagnosis_in_cluster;
 mod drain_cure_in_cluster;
 mod drain_in_cluster;
 mod fidelity;
+mod gates_advice;
 mod gates_in_cluster;
 mod gates_kubelet;
 mod harvester_webhook_in_cluster;

@@ -1,7 +1,5 @@
 //! Gates that make kube-apiserver watch an API which it serves only where `runtime-config` asks for it. Without that
 //! kube-apiserver never becomes ready, or ends.
-//!
-//! How `runtime-config` is read: apiserver `pkg/server/resourceconfig/helpers.go` (v0.29.15 to v0.36.0).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +11,7 @@ use super::Component;
 use super::catalogue::{Catalogue, WatchedApi};
 use super::dependencies::{ValueOrigin, places, value};
 use super::findings::{Findings, GateAssignment};
-use super::syntax::boolean;
+use super::runtime_config::{RuntimeConfig, stage_key};
 
 /// A gate of kube-apiserver that is on while the API that it watches is not served, or may not be.
 #[derive(Debug)]
@@ -23,6 +21,8 @@ pub(super) struct UnservedApi<'c> {
     api: &'c WatchedApi,
     /// What in `runtime-config` cannot be understood.
     unclear: Option<String>,
+    /// What in `runtime-config` this version refuses and the API replaces.
+    replaces: Vec<String>,
 }
 
 /// Every such gate, once these gates are set.
@@ -55,20 +55,23 @@ pub(super) fn unserved<'c>(
                 Ok(false) => None,
                 Err(pair) => Some(pair),
             };
+            let group_version = &api.group_version;
+            let replaces = runtime.refused_versions_of(catalogue, version.minor, group_version);
             Some(UnservedApi {
                 gate: gate.name(),
                 origin,
                 api,
                 unclear,
+                replaces: replaces.into_iter().map(str::to_owned).collect(),
             })
         })
         .collect()
 }
 
-/// Reports every such gate, at the places that switch it on.
+/// Reports every such gate, at the places that switch it on. The advice is for kube-apiserver of the version `runs`.
 pub(super) fn report(
     catalogue: &Catalogue,
-    version: Version,
+    (version, runs): (Version, Version),
     sets: &[GateAssignment<'_>],
     config: &MergedConfig,
     findings: &mut Findings,
@@ -84,76 +87,77 @@ pub(super) fn report(
             ValueOrigin::Group(_) => format!(" (`{}` {})", api.gate, api.origin.is_on()),
             ValueOrigin::Name | ValueOrigin::Default => String::new(),
         };
-        findings.push(code, api.why(version) + &through, at);
+        let advice = api.advice(catalogue, version, runs);
+        findings.push(code, api.problem(version) + &advice + &through, at);
     }
 }
 
 impl UnservedApi<'_> {
-    /// What is wrong and what mends it, in a sentence or two.
-    pub(super) fn why(&self, version: Version) -> String {
+    /// The problem and the fix, if this version runs.
+    pub(super) fn why(&self, catalogue: &Catalogue, version: Version) -> String {
+        self.problem(version) + &self.advice(catalogue, version, version)
+    }
+
+    fn problem(&self, version: Version) -> String {
         let (gate, component) = (self.gate, Component::KubeApiserver);
+        let group_version = &self.api.group_version;
+        match &self.unclear {
+            Some(pair) => format!(
+                "`{gate}` makes {component} {version} watch {group_version}, and whether that is served is unknown: `{pair}` in its `runtime-config` is neither true nor false"
+            ),
+            None => format!(
+                "`{gate}` needs {group_version}: without it {component} {version} does not become ready"
+            ),
+        }
+    }
+
+    /// What to change. kube-apiserver of the version that runs must start with it: it refuses a group version that it does not have.
+    fn advice(&self, catalogue: &Catalogue, version: Version, runs: Version) -> String {
+        if self.unclear.is_some() {
+            return String::new();
+        }
         let WatchedApi {
             group_version,
             plugin,
             ..
         } = self.api;
-        if let Some(pair) = &self.unclear {
-            return format!(
-                "`{gate}` makes {component} {version} watch {group_version}, and whether that is served is unknown: `{pair}` in its `runtime-config` is neither true nor false"
-            );
-        }
-        let without_plugin = plugin.as_ref().map_or(String::new(), |plugin| {
-            format!(", or `disable-admission-plugins={plugin}`")
+        // kube-apiserver refuses a plugin that it does not have, too.
+        let has_plugin = catalogue
+            .gate(self.gate)
+            .is_some_and(|gate| gate.watched_api(runs.minor).is_some());
+        let plugin = plugin.as_ref().filter(|_| has_plugin);
+        let without_plugin = plugin.map_or(String::new(), |plugin| {
+            format!(", or set `disable-admission-plugins={plugin}`")
         });
-        format!(
-            "`{gate}` needs {group_version}: without it {component} {version} does not become ready. Add `runtime-config={group_version}=true`{without_plugin}"
-        )
-    }
-}
-
-/// What the uses of `runtime-config` say together: the last value of each key counts.
-struct RuntimeConfig(BTreeMap<String, String>);
-
-impl RuntimeConfig {
-    fn read(config: &MergedConfig) -> Self {
-        let uses = config.flag(Component::KubeApiserver.argument(), "runtime-config");
-        let pairs = uses.iter().flat_map(|item| item.text.split(','));
-        let pair = |pair: &str| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (key.trim().to_owned(), value.trim().to_owned())
+        let served = format!("`{group_version}=true`");
+        let replace = if self.replaces.is_empty() {
+            String::new()
+        } else {
+            let keys: Vec<String> = self.replaces.iter().map(|key| format!("`{key}`")).collect();
+            format!(
+                "Replace {} in `runtime-config` with {served}",
+                keys.join(", ")
+            )
         };
-        Self(pairs.map(pair).collect())
-    }
-
-    /// Is all of an API served that is off by default? The error is the pair that cannot be understood.
-    fn serves(&self, api: &WatchedApi) -> Result<bool, String> {
-        let said = |key: &str, empty: Option<bool>| match self.0.get(key) {
-            None => Ok(None),
-            Some(text) if text.is_empty() && empty.is_some() => Ok(empty),
-            Some(text) => boolean(text)
-                .map(Some)
-                .ok_or_else(|| format!("{key}={text}")),
+        let add = format!("Add `runtime-config={group_version}=true`");
+        let takes = |minor| {
+            catalogue
+                .registered(minor)
+                .any(|known| known == group_version)
         };
-        let group_version = api.group_version.as_str();
-        let stage = match group_version.contains("beta") {
-            true => "api/beta",
-            false => "api/alpha",
+        let fix = if version == runs {
+            if replace.is_empty() { add } else { replace }
+        } else if !takes(runs.minor) {
+            let change = if replace.is_empty() { add } else { replace };
+            let stage = stage_key(group_version);
+            format!(
+                "{change} together with the upgrade, because {} {runs} does not have it; or set `runtime-config={stage}=true`, which both take",
+                Component::KubeApiserver
+            )
+        } else {
+            format!("{add} before the upgrade")
         };
-        // Stages first, then the version, then single resources: each goes before what was said before it.
-        let mut whole = false;
-        for (key, empty) in [
-            ("api/all", None),
-            (stage, None),
-            (group_version, Some(true)),
-        ] {
-            whole = said(key, empty)?.unwrap_or(whole);
-        }
-        let mut all = true;
-        for resource in &api.resources {
-            let own = said(&format!("{group_version}/{resource}"), Some(true))?;
-            all &= own.unwrap_or(whole);
-        }
-        Ok(all)
+        format!(". {fix}{without_plugin}")
     }
 }
 

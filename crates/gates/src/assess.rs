@@ -13,7 +13,7 @@ use super::catalogue::Catalogue;
 use super::check::{anywhere, judge_gate};
 use super::findings::{Findings, GateAssignment};
 use super::together::{together, together_anywhere, together_next};
-use super::{Component, TargetVersion, syntax};
+use super::{Component, TargetVersion, runtime_config, syntax};
 
 /// What the configuration does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +91,10 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
     let mut components = Vec::new();
     for component in Component::ALL {
         misnamed(component, config, &mut findings);
+        let emulated = emulated(component, config);
+        if component == Component::KubeApiserver && emulated.is_none() {
+            runtime_config::report(config, target, &mut findings);
+        }
         let uses = uses(component, config);
         if uses.is_empty() {
             continue;
@@ -100,7 +104,6 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
         let Some(newest) = versions.iter().max().copied() else {
             continue;
         };
-        let emulated = emulated(component, config);
         if let Some(item) = emulated {
             findings.push(
                 Code::GateUndecided,

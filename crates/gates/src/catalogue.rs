@@ -216,6 +216,8 @@ pub struct Catalogue {
     elsewhere: Vec<(String, HashSet<String>)>,
     /// Names of older minors than those that are covered, and the last one that knew each.
     older: HashMap<String, Minor>,
+    /// The group versions that kube-apiserver knows, and in which minors.
+    registered: Vec<(String, MinorRange)>,
 }
 
 impl Catalogue {
@@ -255,6 +257,13 @@ impl Catalogue {
     /// The minors that are known in full, in order.
     pub fn minors(&self) -> impl DoubleEndedIterator<Item = Minor> {
         self.minors.keys().copied()
+    }
+
+    /// The group versions that kube-apiserver of a minor knows, served or not.
+    pub fn registered(&self, minor: Minor) -> impl Iterator<Item = &str> + Clone {
+        let known = self.registered.iter();
+        let known = known.filter(move |(_, minors)| minors.has(minor));
+        known.map(|(group_version, _)| group_version.as_str())
     }
 
     /// How many gates a minor knows, as counted in its own sources.

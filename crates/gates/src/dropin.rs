@@ -208,7 +208,7 @@ fn unserved(
     apis::unserved(catalogue, version, &set, foreign)
         .into_iter()
         .find(|api| api.gate == request.gate)
-        .map(|api| api.why(version))
+        .map(|api| api.why(catalogue, version))
 }
 
 /// A gate of ours that takes part in a broken dependency, and why it must go.

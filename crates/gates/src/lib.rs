@@ -18,6 +18,7 @@ mod findings;
 mod observed;
 mod record;
 mod refusal;
+mod runtime_config;
 mod settle;
 mod status;
 pub mod syntax;

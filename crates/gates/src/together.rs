@@ -19,9 +19,28 @@ pub(super) fn together(
     config: &MergedConfig,
     findings: &mut Findings,
 ) {
+    judge(
+        catalogue,
+        component,
+        (version, version),
+        sets,
+        config,
+        findings,
+    );
+}
+
+/// Judges them for one version, with advice that the version that runs takes.
+fn judge(
+    catalogue: &Catalogue,
+    component: Component,
+    (version, runs): (Version, Version),
+    sets: &[GateAssignment<'_>],
+    config: &MergedConfig,
+    findings: &mut Findings,
+) {
     dependencies::report(catalogue, component, version, sets, findings);
     if component == Component::KubeApiserver {
-        apis::report(catalogue, version, sets, config, findings);
+        apis::report(catalogue, (version, runs), sets, config, findings);
     }
 }
 
@@ -35,9 +54,16 @@ pub(super) fn together_next(
     findings: &mut Findings,
 ) {
     let next = version.minor.next();
-    let judged = |version: Version, sets: &[GateAssignment<'_>]| {
+    let judged = |at: Version, sets: &[GateAssignment<'_>]| {
         let mut found = Findings::default();
-        together(catalogue, component, version, sets, config, &mut found);
+        judge(
+            catalogue,
+            component,
+            (at, version),
+            sets,
+            config,
+            &mut found,
+        );
         found.done()
     };
     if !judged(version, sets).is_empty() {

@@ -63,6 +63,13 @@ impl CatalogueParser {
                     api.plugin = Some((*plugin).to_owned());
                 }
             }
+            ("registered", [range, group_versions @ ..]) if !group_versions.is_empty() => {
+                let range = range_of(range)?;
+                let known = group_versions
+                    .iter()
+                    .map(|known| ((*known).to_owned(), range));
+                self.catalogue.registered.extend(known);
+            }
             ("added", [name, version]) => {
                 let version = patch_of(version)?;
                 self.known(name)?.added.push(version);

@@ -641,6 +641,10 @@ reasons! {
             "the feature gate {gate} makes kube-apiserver watch an API that it does not serve"
             "Serve the API with kube-apiserver's `runtime-config`, as the message shows, or remove the gate."
             "5f0c3b9e7a1d4c62b8e40d97f3a6125c";
+        RuntimeConfigRefused "runtime-config-refused" Error
+            "kube-apiserver does not start with a key of its `runtime-config`"
+            "Remove the key, or replace it with a version that this minor of Kubernetes has."
+            "f4db8c5308d34f9c9f666f3432cd00a6";
         GateUndecided "gate-undecided" Warning
             "it is unknown what {component} makes of its feature gates"
             "See the message: another argument of the component decides, and what it does is not known."
@@ -671,7 +675,7 @@ reasons! {
             "f5568f053f074addab884728c260b099";
         GateNextMinor "gate-next-minor" Warning
             "the feature gate {gate} stops {component} at the next minor"
-            "Remove it before the upgrade, or limit it with `when:`."
+            "Make the change that the message describes. You can limit a gate of Windrow's configuration with `when:`."
             "76450765593444d3b662a15a1d757d3b";
         GateUncovered "gate-uncovered" Warning
             "nothing is known about the feature gates of Kubernetes {version}"

@@ -1,0 +1,243 @@
+//! kube-apiserver's argument `runtime-config`: which APIs it serves, and which keys stop it.
+//!
+//! How it is read: apiserver `pkg/server/resourceconfig/helpers.go` (v0.29.15 to v0.36.0).
+
+use std::collections::BTreeMap;
+
+use windrow_model::findings::Location;
+use windrow_model::reasons::Code;
+use windrow_plan::rke2::config::MergedConfig;
+use windrow_plan::version::{Minor, Version};
+
+use super::catalogue::{Catalogue, WatchedApi};
+use super::check::range;
+use super::findings::Findings;
+use super::syntax::boolean;
+use super::{Component, TargetVersion};
+
+/// The merged uses of `runtime-config`: the last value of each key counts.
+pub(super) struct RuntimeConfig(BTreeMap<String, RuntimeValue>);
+
+struct RuntimeValue {
+    text: String,
+    at: Location,
+}
+
+impl RuntimeConfig {
+    pub(super) fn read(config: &MergedConfig) -> Self {
+        let uses = config.flag(Component::KubeApiserver.argument(), "runtime-config");
+        let pairs = uses.iter().flat_map(|item| {
+            let pairs = item.text.split(',').filter(|pair| !pair.is_empty());
+            pairs.map(|pair| {
+                let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+                let value = RuntimeValue {
+                    text: value.trim().to_owned(),
+                    at: item.at.clone(),
+                };
+                (key.trim().to_owned(), value)
+            })
+        });
+        Self(pairs.collect())
+    }
+
+    /// Does it serve all of an API that is off by default? The error is the pair that cannot be understood.
+    pub(super) fn serves(&self, api: &WatchedApi) -> Result<bool, String> {
+        let value_of = |key: &str, empty: Option<bool>| match self.0.get(key) {
+            None => Ok(None),
+            Some(value) if value.text.is_empty() && empty.is_some() => Ok(empty),
+            Some(RuntimeValue { text, .. }) => boolean(text)
+                .map(Some)
+                .ok_or_else(|| format!("{key}={text}")),
+        };
+        let group_version = api.group_version.as_str();
+        // Stages first, then the version, then single resources: each goes before what was said before it.
+        let mut whole = false;
+        for (key, empty) in [
+            ("api/all", None),
+            (stage_key(group_version), None),
+            (group_version, Some(true)),
+        ] {
+            whole = value_of(key, empty)?.unwrap_or(whole);
+        }
+        let mut all = true;
+        for resource in &api.resources {
+            let own = value_of(&format!("{group_version}/{resource}"), Some(true))?;
+            all &= own.unwrap_or(whole);
+        }
+        Ok(all)
+    }
+
+    /// The keys that stop kube-apiserver of a minor.
+    fn refused(&self, catalogue: &Catalogue, minor: Minor) -> impl Iterator<Item = RefusedKey<'_>> {
+        let covered = catalogue.covers(minor);
+        let keys = self.0.iter().filter(move |_| covered);
+        keys.filter_map(move |(key, value)| {
+            let refusal = KeyRefusal::of(catalogue, key, minor)?;
+            let at = &value.at;
+            Some(RefusedKey { key, at, refusal })
+        })
+    }
+
+    /// The keys of an API's group that stop kube-apiserver of a minor: the API takes their place.
+    pub(super) fn refused_versions_of(
+        &self,
+        catalogue: &Catalogue,
+        minor: Minor,
+        group_version: &str,
+    ) -> Vec<&str> {
+        let group = group_of(group_version);
+        let refused = self.refused(catalogue, minor).map(|refused| refused.key);
+        refused.filter(|key| group_of(key) == group).collect()
+    }
+}
+
+/// The key that serves every API of the same stage.
+pub(super) fn stage_key(group_version: &str) -> &'static str {
+    if group_version.contains("beta") {
+        "api/beta"
+    } else {
+        "api/alpha"
+    }
+}
+
+fn group_of(group_version: &str) -> &str {
+    group_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// A key with which kube-apiserver does not start.
+struct RefusedKey<'r> {
+    key: &'r str,
+    at: &'r Location,
+    refusal: KeyRefusal,
+}
+
+enum KeyRefusal {
+    /// It is neither `GROUP/VERSION` nor `GROUP/VERSION/RESOURCE`.
+    Malformed,
+    /// No version of the group is registered.
+    UnknownGroup,
+    /// Other versions of the group are registered.
+    UnknownVersion,
+}
+
+impl KeyRefusal {
+    fn of(catalogue: &Catalogue, key: &str, minor: Minor) -> Option<Self> {
+        if matches!(
+            key,
+            "api/all"
+                | "api/ga"
+                | "api/beta"
+                | "api/alpha"
+                | "api/legacy"
+                | "api/v1"
+                | "/v1"
+                | "v1"
+        ) {
+            return None;
+        }
+        let mut parts = key.splitn(4, '/');
+        let (group, version) = match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(group), Some(version), _, None) => (group, version),
+            _ => return Some(Self::Malformed),
+        };
+        let mut known = catalogue
+            .registered(minor)
+            .filter_map(|known| known.split_once('/'));
+        if known.clone().any(|known| known == (group, version)) {
+            None
+        } else if known.any(|(known, _)| known == group) {
+            Some(Self::UnknownVersion)
+        } else {
+            Some(Self::UnknownGroup)
+        }
+    }
+}
+
+impl RefusedKey<'_> {
+    fn describe(&self, version: Version) -> String {
+        let (key, component) = (self.key, Component::KubeApiserver);
+        match self.refusal {
+            KeyRefusal::Malformed => format!(
+                "`{key}` in the `runtime-config` of {component} is neither GROUP/VERSION nor GROUP/VERSION/RESOURCE"
+            ),
+            KeyRefusal::UnknownGroup => format!(
+                "{component} {version} has no API group of `{key}`, which its `runtime-config` names"
+            ),
+            KeyRefusal::UnknownVersion => format!(
+                "{component} {version} does not have the API version `{key}`, which its `runtime-config` names"
+            ),
+        }
+    }
+}
+
+/// Reports the keys with which kube-apiserver does not start.
+pub(super) fn report(config: &MergedConfig, target: &TargetVersion, findings: &mut Findings) {
+    let catalogue = Catalogue::builtin();
+    let runtime = RuntimeConfig::read(config);
+    if *target == TargetVersion::Unknown {
+        return report_anywhere(catalogue, &runtime, findings);
+    }
+    for version in target.plausible(catalogue) {
+        for refused in runtime.refused(catalogue, version.minor) {
+            findings.push(
+                Code::RuntimeConfigRefused,
+                format!(
+                    "{}: it does not start. Remove `{}`",
+                    refused.describe(version),
+                    refused.key
+                ),
+                vec![refused.at.clone()],
+            );
+        }
+        let next = version.minor.next();
+        for refused in runtime.refused(catalogue, next) {
+            if KeyRefusal::of(catalogue, refused.key, version.minor).is_none() {
+                findings.push(
+                    Code::GateNextMinor,
+                    format!(
+                        "this works with {} {version} and stops at the next minor: {}. Remove `{}` together with the upgrade",
+                        Component::KubeApiserver,
+                        refused.describe(next.into()),
+                        refused.key
+                    ),
+                    vec![refused.at.clone()],
+                );
+            }
+        }
+    }
+}
+
+/// The same for an unknown version: a key is wrong if every minor refuses it.
+fn report_anywhere(catalogue: &Catalogue, runtime: &RuntimeConfig, findings: &mut Findings) {
+    let Some(newest) = catalogue.minors().next_back() else {
+        return;
+    };
+    for (key, value) in &runtime.0 {
+        let takes = |minor: &Minor| KeyRefusal::of(catalogue, key, *minor).is_none();
+        let taking: Vec<Minor> = catalogue.minors().filter(takes).collect();
+        let at = vec![value.at.clone()];
+        if let (true, Some(refusal)) = (taking.is_empty(), KeyRefusal::of(catalogue, key, newest)) {
+            let refused = RefusedKey {
+                key,
+                at: &value.at,
+                refusal,
+            };
+            let message = format!(
+                "{}: it does not start. Remove `{key}`",
+                refused.describe(newest.into())
+            );
+            findings.push(Code::RuntimeConfigRefused, message, at);
+        } else if taking.len() < catalogue.minors().count() {
+            let message = format!(
+                "`{key}` in the `runtime-config` of {} works with Kubernetes {} only, and Windrow cannot tell which version will start: name it with --target",
+                Component::KubeApiserver,
+                range(&taking)
+            );
+            findings.push(Code::GateTargetUnknown, message, at);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "runtime_config_tests.rs"]
+mod tests;
