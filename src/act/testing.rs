@@ -72,6 +72,9 @@ impl ObjectStore {
                 "ownerReferences": [{"kind": "Addon", "name": "pci", "uid": "a1"}]},
             "status": {"jobName": "helm-install-pci"}});
         let version = json!({"metadata": {"name": "server-version"}, "value": "v1.8.1"});
+        let node = json!({"metadata": {"name": "n1", "labels": {"node-role.kubernetes.io/control-plane": "true"}},
+            "status": {"nodeInfo": {"kubeletVersion": "v1.35.6+rke2r1"}}});
+        self.put("/api/v1/nodes", list_of(&[node]));
         self.put(ADDONS, list_of(&[addon]));
         self.put("/apis/helm.cattle.io/v1/helmcharts", list_of(&[chart]));
         self.put(

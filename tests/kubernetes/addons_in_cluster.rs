@@ -118,6 +118,11 @@ async fn an_addon_stuck_in_disabling_is_disabled_by_a_newer_job_of_0_17() {
 }
 
 #[tokio::test]
+async fn an_addon_stuck_in_disabling_is_disabled_by_a_newer_job_of_0_17_7() {
+    stuck_in_disabling(HelmVersion::V0_17_7).await;
+}
+
+#[tokio::test]
 async fn an_addon_stuck_in_disabling_is_disabled_by_a_newer_job_of_0_16() {
     stuck_in_disabling(HelmVersion::V0_16).await;
 }

@@ -13,9 +13,11 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, eventually};
 use support::objects::{
-    BUDGET, DEPLOYMENT, ENGINE, Gvk, INSTANCE_MANAGER, JOB, NODE, ORPHAN, PLAN, POD,
+    BUDGET, DEPLOYMENT, ENGINE, Gvk, INSTANCE_MANAGER, JOB, NODE, ORPHAN, PLAN, POD, SETTING,
 };
-use support::objects::{api, field, make, namespace, node, patch, play_kubelets, start, status};
+use support::objects::{
+    api, field, harvester, make, namespace, node, patch, play_kubelets, start, status,
+};
 
 use crate::repair_in_cluster::{command, run};
 use crate::support;
@@ -297,10 +299,12 @@ async fn play_longhorn(client: &Client) {
 #[tokio::test]
 async fn a_stale_engines_process_is_ended_by_its_orphan_and_what_is_live_is_left_alone() {
     let spec = Spec::with_controllers();
-    let kinds = [INSTANCE_MANAGER, ENGINE, ORPHAN].map(|kind| (kind, "Namespaced"));
+    let mut kinds = vec![(SETTING, "Cluster")];
+    kinds.extend([INSTANCE_MANAGER, ENGINE, ORPHAN].map(|kind| (kind, "Namespaced")));
     let Some((cluster, client)) = start(spec, &kinds).await else {
         return;
     };
+    harvester(&client, "v1.8.1").await;
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     namespace(&client, LONGHORN).await;

@@ -224,7 +224,7 @@ async fn one_of_two_servers_cures_what_the_settings_name_and_never_twice_for_the
     let pods = api(&client, POD, "harvester-system");
     let pod = json!({"metadata": {"name": "harvester-1", "labels": {
             "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}},
-        "spec": {"containers": [{"name": "apiserver", "image": "harvester"}]}});
+        "spec": {"containers": [{"name": "apiserver", "image": "rancher/harvester:v1.4.3"}]}});
     make(&client, POD, "harvester-system", pod).await;
     let crashing = json!({"phase": "Running", "containerStatuses": [{
         "name": "apiserver", "image": "harvester", "imageID": "", "ready": false, "restartCount": 6,

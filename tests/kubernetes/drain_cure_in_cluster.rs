@@ -9,9 +9,11 @@ use kube::Client;
 use serde_json::{Value, json};
 use support::cluster::{DEADLINE, Spec, eventually};
 use support::objects::{
-    BUNDLE, BUNDLE_DEPLOYMENT, CLUSTER_REPO, DEPLOYMENT, KUBEVIRT, MANAGED_CHART, UPGRADE,
+    BUNDLE, BUNDLE_DEPLOYMENT, CLUSTER_REPO, DEPLOYMENT, KUBEVIRT, MANAGED_CHART, SETTING, UPGRADE,
 };
-use support::objects::{api, field, make, namespace, patch, play_kubelets, start, status};
+use support::objects::{
+    api, field, harvester, make, namespace, patch, play_kubelets, start, status,
+};
 
 use crate::incidents_in_cluster::stuck_drain;
 use crate::repair_in_cluster::{command, run};
@@ -85,10 +87,12 @@ async fn a_drain_that_kubevirts_pods_block_is_cured_through_the_charts_values_an
         (BUNDLE, "Namespaced"),
         (BUNDLE_DEPLOYMENT, "Namespaced"),
         (CLUSTER_REPO, "Cluster"),
+        (SETTING, "Cluster"),
     ];
     let Some((cluster, client)) = start(Spec::with_controllers(), &kinds).await else {
         return;
     };
+    harvester(&client, "v1.8.1").await;
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     namespace(&client, SYSTEM).await;

@@ -1,4 +1,4 @@
-//! Level 4: the Jobs of the real helm-controller, in two of the versions that Harvester has, under a real Job
+//! Level 4: the Jobs of the real helm-controller, in three of the versions that Harvester has, under a real Job
 //! controller. Harvester's Addon controller, the kubelet and helm are played.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
@@ -13,7 +13,7 @@ use support::cluster::{
 };
 use support::helm::Helm;
 use support::objects::{ADDON, CHART, JOB, SETTING};
-use support::objects::{api, field, make, patch, serve_published, served};
+use support::objects::{api, field, harvester, make, patch, serve_published, served, server};
 use windrow::act::repair::{Records, Worker, carry_out};
 use windrow::observe::objects::diagnosed;
 
@@ -45,12 +45,13 @@ impl Site {
         let helm_controller = cluster.helm_controller(version)?;
         serve_published(&client, ADDON, "Namespaced").await;
         serve_published(&client, SETTING, "Cluster").await;
-        let harvester = match version {
-            HelmVersion::V0_16 => "v1.6.1",
-            HelmVersion::V0_17 => "v1.8.1",
+        let (release, rke2) = match version {
+            HelmVersion::V0_16 => ("v1.6.1", "v1.33.5+rke2r1"),
+            HelmVersion::V0_17 => ("v1.8.1", "v1.35.6+rke2r1"),
+            HelmVersion::V0_17_7 => ("v1.8.2", "v1.35.7+rke2r1"),
         };
-        let setting = json!({"metadata": {"name": "server-version"}, "value": harvester});
-        make(&client, SETTING, "", setting).await;
+        harvester(&client, release).await;
+        server(&client, rke2).await;
         served(&client, CHART).await;
         Some(Self {
             helm: Helm::new(&client, "default"),
@@ -169,7 +170,7 @@ async fn an_addon_lives_by_jobs(version: HelmVersion) {
     // hear of this Job, neither that it failed nor that it is done, and goes on when the HelmChart is gone.
     let (written, named) = match version {
         HelmVersion::V0_16 => ("helmcharts", INSTALL),
-        HelmVersion::V0_17 => ("helmcharts/status", DELETE),
+        HelmVersion::V0_17 | HelmVersion::V0_17_7 => ("helmcharts/status", DELETE),
     };
     eventually("helm-controller writes the name", DEADLINE, async || {
         let writes = site.cluster.writes();
@@ -182,7 +183,7 @@ async fn an_addon_lives_by_jobs(version: HelmVersion) {
     .await;
     assert_eq!(field(&site.charts, "pci", "/status/jobName").await, named);
     site.helm.fail_for_good(DELETE).await;
-    if version == HelmVersion::V0_17 {
+    if version != HelmVersion::V0_16 {
         eventually("Harvester hears that it failed", DEADLINE, async || {
             let failed = site.condition("OperationFailed").await.0;
             (failed == "True").then_some(())
@@ -207,6 +208,11 @@ async fn an_addon_lives_by_jobs(version: HelmVersion) {
 #[tokio::test]
 async fn an_addon_lives_by_jobs_of_helm_controller_0_17() {
     an_addon_lives_by_jobs(HelmVersion::V0_17).await;
+}
+
+#[tokio::test]
+async fn an_addon_lives_by_jobs_of_helm_controller_0_17_7() {
+    an_addon_lives_by_jobs(HelmVersion::V0_17_7).await;
 }
 
 #[tokio::test]
@@ -270,8 +276,66 @@ async fn an_addon_gets_stuck_and_its_cure_holds_with_0_17() {
 }
 
 #[tokio::test]
+async fn an_addon_gets_stuck_and_its_cure_holds_with_0_17_7() {
+    an_addon_gets_stuck(HelmVersion::V0_17_7).await;
+}
+
+#[tokio::test]
 async fn an_addon_gets_stuck_and_its_cure_holds_with_0_16() {
     an_addon_gets_stuck(HelmVersion::V0_16).await;
+}
+
+/// helm-controller handles a chart, and afterwards a new one: whatever it does to the first is done by then.
+async fn handled(site: &Site, round: &str) {
+    let change = json!({"metadata": {"annotations": {"round": round}}});
+    patch(&site.client, CHART, "default", "pci", change).await;
+    let chart = json!({"metadata": {"name": round}, "spec": {"chart": "other"}});
+    make(&site.client, CHART, "default", chart).await;
+    resumed(site, &format!("helm-install-{round}")).await;
+}
+
+/// helm-controller creates each Job suspended, and resumes it once.
+async fn resumed(site: &Site, job: &str) -> DynamicObject {
+    eventually(&format!("{job} is resumed"), DEADLINE, async || {
+        let job = site.jobs.get_opt(job).await.unwrap()?;
+        (job.data["spec"]["suspend"] == false && job.metadata.generation == Some(2)).then_some(job)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn helm_controller_0_17_7_replaces_a_complete_job_whose_release_has_another_hash() {
+    let Some(site) = Site::start(HelmVersion::V0_17_7).await else {
+        return;
+    };
+    let chart = json!({"metadata": {"name": "pci"}, "spec": {"chart": "pci"}});
+    make(&site.client, CHART, "default", chart).await;
+    let first = resumed(&site, INSTALL).await;
+    site.helm.succeed_without_release(INSTALL).await;
+    site.helm.condition(INSTALL, "Complete").await;
+    site.helm.release("pci", 1, "another").await;
+    handled(&site, "differs").await;
+    let second = site.newer(INSTALL, &first).await;
+
+    // The release has the hash of its configuration.
+    resumed(&site, INSTALL).await;
+    site.helm.succeed(INSTALL).await;
+    handled(&site, "deployed").await;
+    let kept = site.jobs.get(INSTALL).await.unwrap();
+    assert_eq!(kept.metadata.uid, second.metadata.uid);
+
+    // A deleted Job is created again, whatever the release says.
+    site.delete_job(INSTALL).await;
+    let third = site.newer(INSTALL, &second).await;
+    resumed(&site, INSTALL).await;
+
+    // A Job that failed is kept until it is deleted.
+    site.helm.fail_for_good(INSTALL).await;
+    handled(&site, "failed").await;
+    let kept = site.jobs.get(INSTALL).await.unwrap();
+    assert_eq!(kept.metadata.uid, third.metadata.uid);
+    site.delete_job(INSTALL).await;
+    site.newer(INSTALL, &third).await;
 }
 
 #[tokio::test]

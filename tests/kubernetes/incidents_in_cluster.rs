@@ -16,8 +16,8 @@ use support::objects::{
     SETTING, UPGRADE, VM, VOLUME,
 };
 use support::objects::{
-    api, counted, field, guarded, make, namespace, node, patch, pinned, play_kubelets, start,
-    status,
+    api, counted, field, guarded, harvester, make, namespace, node, patch, pinned, play_kubelets,
+    start, status,
 };
 
 use crate::support;
@@ -65,6 +65,7 @@ async fn each_incident_is_recognised_and_its_healthy_and_slow_neighbours_are_not
     };
     let root = tempfile::tempdir().unwrap();
     namespace(&client, "harvester-system").await;
+    harvester(&client, "v1.8.1").await;
     // RKE2 with a file that fails from the first pass on.
     let manifests = tempfile::tempdir().unwrap();
     let config_map =

@@ -12,7 +12,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
 use support::objects::{ADDON, CHART, JOB, POD, POLICY, POLICY_BINDING, SETTING, VM};
-use support::objects::{api, create, field, namespace, serve_published, status};
+use support::objects::{api, create, field, harvester, namespace, serve_published, server, status};
 use windrow::act::repair::{Records, Worker, carry_out};
 use windrow::observe::objects::diagnosed;
 
@@ -66,7 +66,7 @@ pub(crate) async fn two_machines(client: &Client) {
     let pods = api(client, POD, "harvester-system");
     let pod = json!({"metadata": {"name": "harvester-1", "labels": {
             "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}},
-        "spec": {"containers": [{"name": "apiserver", "image": "harvester"}]}});
+        "spec": {"containers": [{"name": "apiserver", "image": "rancher/harvester:v1.4.3"}]}});
     create(&pods, pod).await;
 }
 
@@ -220,9 +220,8 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
     serve_published(&client, CHART, "Namespaced").await;
     serve_published(&client, SETTING, "Cluster").await;
     // The cure is known for the versions that were read.
-    let version = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
-        "metadata": {"name": "server-version"}, "value": "v1.8.1"});
-    create(&api(&client, SETTING, ""), version).await;
+    harvester(&client, "v1.8.1").await;
+    server(&client, "v1.35.6+rke2r1").await;
     let (addons, charts, jobs) = (
         api(&client, ADDON, "default"),
         api(&client, CHART, "default"),

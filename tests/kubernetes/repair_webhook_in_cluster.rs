@@ -14,14 +14,15 @@ use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, eventually};
 use support::harvester_webhook::{play, remove};
 use support::objects::{
-    ADDON, CHART, FEATURE, HARVESTER_MACHINE, MACHINE, NODE_DRIVER, RANCHER_CLUSTER, SETTING, VM,
-    VM_BACKUP,
+    ADDON, CHART, FEATURE, HARVESTER_MACHINE, MACHINE, NODE, NODE_DRIVER, RANCHER_CLUSTER, SETTING,
+    VM, VM_BACKUP,
 };
-use support::objects::{api, field, make, patch, serve_published, status};
+use support::objects::{api, field, harvester, make, patch, serve_published, server, status};
 use windrow::act::repair::{RequestOutcome, try_out};
 use windrow_harvester::HarvesterVersion;
 use windrow_harvester::incidents::{CureGoal, CureStep};
 use windrow_harvester::objects::ObjectKind;
+use windrow_harvester::versions::HarvesterVersions;
 
 use crate::harvester_webhook_in_cluster::change;
 use crate::repair_in_cluster::{command, crash_harvester, run, two_machines};
@@ -59,6 +60,7 @@ async fn furnish_rancher(client: &Client) {
         (MACHINE, "Namespaced"),
         (RANCHER_CLUSTER, "Namespaced"),
         (HARVESTER_MACHINE, "Namespaced"),
+        (SETTING, "Cluster"),
     ] {
         serve_published(client, gvk, scope).await;
     }
@@ -80,7 +82,10 @@ async fn a_driver_that_ranchers_webhook_keeps_is_left_alone_and_one_that_is_free
     let drivers = api(&client, NODE_DRIVER, "");
     let machines = api(&client, HARVESTER_MACHINE, "default");
     let healthy = version(&drivers, "amazonec2").await;
+    harvester(&client, "").await;
     for harvester in VERSIONS {
+        let release = json!({"value": harvester.to_string()});
+        patch(&client, SETTING, "", "server-version", release).await;
         let webhook = play(&client, harvester).await;
         // Rancher's own record of a machine is left over. Windrow reads Cluster API's, and finds none.
         let left_over = json!({"metadata": {"name": "m"}});
@@ -148,11 +153,14 @@ async fn an_addon_is_cured_past_the_webhook_that_refuses_its_changes_and_from_v1
             {"type": "InProgress", "status": "True", "lastUpdateTime": jiff::Timestamp::now().to_string()},
             {"type": "OperationFailed", "status": failed}]})
     };
-    let setting = json!({"metadata": {"name": "server-version"}});
-    make(&client, SETTING, "", setting).await;
+    harvester(&client, "").await;
+    server(&client, "").await;
     for harvester in VERSIONS {
         let value = json!({"value": harvester.to_string()});
         patch(&client, SETTING, "", "server-version", value).await;
+        let rke2 = HarvesterVersions::shipped().release(harvester).unwrap();
+        let rke2 = json!({"nodeInfo": {"kubeletVersion": rke2.rke2}});
+        status(&api(&client, NODE, ""), "server", rke2).await;
         status(&addons, "busy", settled("False")).await;
         status(&addons, "pci", settled("True")).await;
         let webhook = play(&client, harvester).await;

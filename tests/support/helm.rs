@@ -2,16 +2,17 @@
 //! have no image. helm-controller, the Job controller and the API server are the real ones.
 
 use kube::Client;
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
 use super::cluster::{DEADLINE, eventually};
-use super::objects::{JOB, POD, api, status};
+use super::objects::{JOB, POD, SECRET, api, create, status};
 
 /// Plays for the Jobs of one namespace.
 pub(crate) struct Helm {
     jobs: Api<DynamicObject>,
     pods: Api<DynamicObject>,
+    secrets: Api<DynamicObject>,
 }
 
 impl Helm {
@@ -19,22 +20,77 @@ impl Helm {
         Self {
             jobs: api(client, JOB, namespace),
             pods: api(client, POD, namespace),
+            secrets: api(client, SECRET, namespace),
         }
     }
 
-    /// Waits for a Job that is not being deleted.
+    /// Waits for a Job that is neither being deleted nor suspended.
     pub(crate) async fn job(&self, name: &str) -> DynamicObject {
-        eventually(&format!("there is Job {name}"), DEADLINE, async || {
+        eventually(&format!("Job {name} may run"), DEADLINE, async || {
             let job = self.jobs.get_opt(name).await.unwrap()?;
-            job.metadata.deletion_timestamp.is_none().then_some(job)
+            let is_deleted = job.metadata.deletion_timestamp.is_some();
+            let may_run = !is_deleted && job.data["spec"]["suspend"] != true;
+            may_run.then_some(job)
         })
         .await
     }
 
     /// helm has done its work; waits until the Job controller calls the Job complete.
     pub(crate) async fn succeed(&self, job: &str) {
+        self.write_release(job).await;
+        self.succeed_without_release(job).await;
+        eventually(&format!("Job {job} is complete"), DEADLINE, async || {
+            // The Job that deletes a chart can go with it before anybody looks.
+            let Some(object) = self.jobs.get_opt(job).await.unwrap() else {
+                return Some(());
+            };
+            let conditions = object.data["status"]["conditions"].as_array()?;
+            let mut conditions = conditions.iter();
+            let complete = conditions.find(|condition| condition["type"] == "Complete")?;
+            (complete["status"] == "True").then_some(())
+        })
+        .await;
+    }
+
+    /// The pod succeeds, and no release says that helm installed anything.
+    pub(crate) async fn succeed_without_release(&self, job: &str) {
         self.report(job, json!({"phase": "Succeeded"})).await;
-        self.condition(job, "Complete").await;
+    }
+
+    /// From 0.16.26 and 0.17.5 on helm-controller reads the release of a complete Job: its hash, or that there is none any more.
+    async fn write_release(&self, job: &str) {
+        let object = self.job(job).await;
+        let containers = object.data["spec"]["template"]["spec"]["containers"].as_array();
+        let variables = containers.into_iter().flatten();
+        let mut variables =
+            variables.flat_map(|container| container["env"].as_array().into_iter().flatten());
+        let Some(hash) = variables.find(|variable| variable["name"] == "CONFIG_HASH") else {
+            return;
+        };
+        let chart = &object.metadata.labels.unwrap_or_default()["helmcharts.helm.cattle.io/chart"];
+        let of_chart = ListParams::default().labels(&format!("owner=helm,name={chart}"));
+        let older = self.secrets.list(&of_chart).await.unwrap().items;
+        if job.starts_with("helm-delete") {
+            for secret in older {
+                let name = secret.metadata.name.unwrap();
+                self.secrets
+                    .delete(&name, &DeleteParams::default())
+                    .await
+                    .unwrap();
+            }
+            return;
+        }
+        let hash = hash["value"].as_str().expect("it is a text");
+        self.release(chart, older.len() + 1, hash).await;
+    }
+
+    /// helm has written a release, with the hash of a configuration.
+    pub(crate) async fn release(&self, chart: &str, version: usize, hash: &str) {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": {
+            "name": format!("sh.helm.release.v1.{chart}.v{version}"),
+            "labels": {"owner": "helm", "name": chart, "status": "deployed", "version": version.to_string(),
+                "helmcharts.helm.cattle.io/configHash": hash}}});
+        create(&self.secrets, secret).await;
     }
 
     /// helm has failed this many times in the pod's one container.

@@ -70,6 +70,7 @@ pub(crate) const VALIDATION: Gvk = (
 pub(crate) const LEASE: Gvk = ("coordination.k8s.io", "v1", "Lease");
 pub(crate) const JOB: Gvk = ("batch", "v1", "Job");
 pub(crate) const POD: Gvk = ("", "v1", "Pod");
+pub(crate) const SECRET: Gvk = ("", "v1", "Secret");
 pub(crate) const NAMESPACE: Gvk = ("", "v1", "Namespace");
 
 /// Makes an object. A field that its kind does not have is refused.
@@ -172,6 +173,23 @@ pub(crate) async fn namespace(client: &Client, name: &str) {
 pub(crate) async fn field(api: &Api<DynamicObject>, name: &str, pointer: &str) -> Value {
     let object = serde_json::to_value(api.get(name).await.unwrap()).unwrap();
     object.pointer(pointer).cloned().unwrap_or_default()
+}
+
+/// Says which release of Harvester the cluster runs.
+pub(crate) async fn harvester(client: &Client, release: &str) {
+    let setting = json!({"metadata": {"name": "server-version"}, "value": release});
+    make(client, SETTING, "", setting).await;
+}
+
+/// Makes a server's Node, with this version of RKE2.
+pub(crate) async fn server(client: &Client, rke2: &str) {
+    let labels = json!({"node-role.kubernetes.io/control-plane": "true"});
+    let node = json!({"metadata": {"name": "server", "labels": labels}});
+    make(client, NODE, "", node).await;
+    let information = json!({"nodeInfo": {"kubeletVersion": rke2, "architecture": "", "bootID": "",
+        "containerRuntimeVersion": "", "kernelVersion": "", "kubeProxyVersion": "", "machineID": "",
+        "operatingSystem": "", "osImage": "", "systemUUID": ""}});
+    status(&api(client, NODE, ""), "server", information).await;
 }
 
 /// Makes a node that takes pods.

@@ -40,7 +40,7 @@ pub(crate) fn versions_page() -> String {
 fn releases(page: &mut String, releases: &[HarvesterRelease]) {
     page.push_str(
         "\n## What is in a release\n\n\
-         An RKE2 without a patch is known by its minor only. What was not read has a dash.\n\n\
+         What was not read has a dash.\n\n\
          | Harvester | RKE2 | Rancher | Fleet | rancher-webhook | helm-controller | KubeVirt | CDI | Longhorn | kube-vip | whereabouts | upgraded from |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );

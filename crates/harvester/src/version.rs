@@ -205,7 +205,7 @@ mod tests {
         for (release, kubernetes) in [
             ("v1.6.0", "1.33.3"),
             ("v1.7.1", "1.34.3"),
-            ("v1.8.2", "1.35"),
+            ("v1.8.2", "1.35.7"),
             // Not in the data.
             ("v1.5.9", "1.32 1.33"),
             ("v1.8.0-rc2", "1.34 1.35"),
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(rke2("v1.9.0").as_deref(), Some("1.36"));
         assert_eq!(rke2("v1.3.2"), None);
         assert_eq!(rke2("v1.10.0"), None);
-        assert_eq!(version("v1.8.2").rancher(), "v2.14.2");
+        assert_eq!(version("v1.8.2").rancher(), "v2.14.3");
         assert_eq!(version("v1.3.2").rancher(), "v2.9.2");
         assert_eq!(version("v2.0.0").rancher(), "v2.15.0");
     }

@@ -50,7 +50,7 @@ pub struct ReadVersions {
 pub struct HarvesterRelease {
     /// The release.
     pub version: HarvesterVersion,
-    /// RKE2, without its patch where only the minor is known.
+    /// RKE2.
     pub rke2: Option<String>,
     /// Rancher.
     pub rancher: Option<String>,

@@ -1,4 +1,4 @@
-// Test only: the helm-controller that Harvester v1.7.2, v1.8.1 and v1.8.2 have in RKE2's server, built as it is.
+// Test only: the helm-controller that Harvester v1.7.2 and v1.8.1 have in RKE2's server, built as it is.
 module windrow.dev/tests/cluster/helm-0.17
 
 go 1.25.0

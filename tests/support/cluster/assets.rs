@@ -35,8 +35,10 @@ impl Minor {
 pub(crate) enum HelmVersion {
     /// 0.16.13: Harvester v1.5.2, v1.6.0 and v1.6.1.
     V0_16,
-    /// 0.17.1: Harvester v1.7.2, v1.8.1 and v1.8.2.
+    /// 0.17.1: Harvester v1.7.2 and v1.8.1.
     V0_17,
+    /// 0.17.7: Harvester v1.8.2. The 0.16.26 of v1.7.3 has the same controllers.
+    V0_17_7,
 }
 
 /// What `tests/cluster/build` made of one of its modules.
@@ -59,6 +61,7 @@ pub(crate) fn find_helm_controller(version: HelmVersion) -> Result<PathBuf, Stri
     let module = match version {
         HelmVersion::V0_16 => "helm-0.16",
         HelmVersion::V0_17 => "helm-0.17",
+        HelmVersion::V0_17_7 => "helm-0.17.7",
     };
     let program = built(module).join("helm-controller");
     executable(&program)

@@ -115,7 +115,7 @@ fn installing(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
         return waits(Controller::Helm, why);
     };
     let Some(end) = ended(job) else {
-        return working(job, parts.pods);
+        return unended(&name, job, parts.pods, now);
     };
     let made = time(job, "/metadata/creationTimestamp");
     match (end, made, since) {
@@ -187,7 +187,7 @@ fn chart_going(parts: &AddonParts<'_>, since: Timestamp, now: Timestamp) -> Addo
         return waits(Some(since), REPLACED, why);
     };
     match (ended(job), time(job, "/metadata/creationTimestamp")) {
-        (None, _) => working(job, parts.pods),
+        (None, _) => unended(&name, job, parts.pods, now),
         (Some(JobEnd::Complete { at }), _) => {
             let why = format!("Job {name} is complete and its HelmChart is still there");
             waits(at, PROMPT, why)
@@ -198,6 +198,17 @@ fn chart_going(parts: &AddonParts<'_>, since: Timestamp, now: Timestamp) -> Addo
         }
         (Some(JobEnd::Failed { why, at, .. }), _) => failed_job(&name, why, at, false, now),
     }
+}
+
+/// A Job that has not ended. From 0.16.26 and 0.17.5 on helm-controller creates it suspended, and resumes it within seconds.
+fn unended(name: &str, job: &Value, pods: &[Value], now: Timestamp) -> AddonState {
+    if job["spec"]["suspend"] != true {
+        return working(job, pods);
+    }
+    let made = time(job, "/metadata/creationTimestamp");
+    let soon = AddonState::Progressing;
+    let why = format!("Job {name} is suspended");
+    down_after(made, REPLACED, now, soon, Controller::Helm, why)
 }
 
 /// A Job of the operation that failed: Harvester says so in the Addon, or waits without an end.

@@ -229,6 +229,19 @@ fn a_job_at_work_is_progressing_retrying_or_lacks_its_image() {
 }
 
 #[test]
+fn a_job_that_stays_suspended_means_rke2s_helm_controller() {
+    let mut case = Case::with_job(5, &json!({}));
+    let suspend = |case: &mut Case, suspend: bool| {
+        case.job.as_mut().expect("it has one")["spec"] = json!({"suspend": suspend});
+    };
+    suspend(&mut case, true);
+    assert_eq!(case.at(60), AddonState::Progressing);
+    assert_eq!(who(&case.at(600)), Controller::Helm);
+    suspend(&mut case, false);
+    assert_eq!(case.at(600), AddonState::Progressing);
+}
+
+#[test]
 fn a_complete_job_that_is_older_than_the_last_change_is_stuck_for_good() {
     let older = Case::with_job(-60, &complete(-30));
     // helm-controller may be about to make a newer one.

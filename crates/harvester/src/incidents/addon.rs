@@ -6,20 +6,24 @@ use windrow_model::reasons::Code;
 
 use self::evidence::evidence;
 use super::finding::IncidentFinding;
+use super::relied_on::{ReliedOn, unconfirmed};
 use crate::addons::{AddonParts, AddonState, Deadlock, is_at_rest, job_of, judge};
 use crate::objects::{ObjectKind, Objects, Unlisted, named, text};
-use crate::version::HarvesterVersion;
 use crate::versions::{Fact, Holds, the_clusters_version};
 
 mod cure;
 mod evidence;
+mod job_kept;
 
 /// The label by which a Job's pods are known.
 const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
 
-/// The advice where it is not known how this version goes on.
-const UNREAD: &str = "docs/incidents/addon.md has what helps in the versions that were read. Look at the HelmChart, its Job and the \
-                      Job's log first: whether this version goes on by itself is not known.";
+/// The versions on which the proof and the cure of a stuck Addon rest.
+pub(super) const RELIES_ON: &[ReliedOn] = &[ReliedOn::Harvester, ReliedOn::HelmController];
+
+/// The advice if the proof does not hold.
+const NOT_PROVED: &str = "Windrow offers no fix: it cannot tell whether the controllers continue on their own. Check the HelmChart, its Job, \
+                          and the log of the Job first. See docs/incidents/addon.md.";
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
@@ -45,7 +49,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             pods: &pods,
         };
         let finding = match judge(&parts, now) {
-            AddonState::Stuck(deadlock) => Some(stuck(&parts, &deadlock, version(objects)?)),
+            AddonState::Stuck(deadlock) => Some(stuck(objects, &parts, &deadlock)?),
             state => unsettled(&parts, &state),
         };
         findings.extend(finding);
@@ -66,14 +70,6 @@ fn pods_of(objects: &Objects, job: Option<&Value>) -> Result<Vec<Value>, Unliste
         .filter(|pod| text(pod, "/metadata/namespace") == namespace && text(pod, JOB_NAME) == name)
         .cloned()
         .collect())
-}
-
-/// The version, where it is known. What cannot be listed is no reason to keep a finding back.
-fn version(objects: &Objects) -> Result<Option<HarvesterVersion>, Unlisted> {
-    match the_clusters_version(objects) {
-        Err(unlisted) if unlisted.wanted => Err(unlisted),
-        version => Ok(version.ok().flatten()),
-    }
 }
 
 fn unsettled(parts: &AddonParts<'_>, state: &AddonState) -> Option<IncidentFinding> {
@@ -98,41 +94,65 @@ fn finding(code: Code, parts: &AddonParts<'_>, why: &str) -> IncidentFinding {
     IncidentFinding::new(code, subject, why).seen(seen)
 }
 
-/// With the proof and what can be done, where the sources of this version were read for it.
+/// With the proof and the cure, if both rest on confirmed versions.
 fn stuck(
+    objects: &Objects,
     parts: &AddonParts<'_>,
     deadlock: &Deadlock,
-    version: Option<HarvesterVersion>,
-) -> IncidentFinding {
-    let by_job = matches!(
-        deadlock,
-        Deadlock::JobIsOlder { .. } | Deadlock::JobNotCounted { .. }
-    );
-    let is_known = |fact: Fact, holds| version.is_some_and(|version| fact.holds(version) == holds);
-    let is_proved = is_known(Fact::AddonEndsByJob, Holds::Yes)
-        && (!by_job || is_known(Fact::ChartJobsSuspended, Holds::No));
+) -> Result<IncidentFinding, Unlisted> {
     let why = deadlock.say();
-    let mut finding = match (is_proved, version) {
-        (true, _) => finding(Code::AddonStuck, parts, &why),
-        (false, version) => {
-            let version = version.map_or("an unknown version".to_owned(), |it| format!("v{it}"));
-            let why = format!("{why} (not proved for {version})");
-            finding(Code::AddonStuck, parts, &why)
+    let mut finding = match why_unproved(objects, parts, deadlock)? {
+        None => {
+            let mut finding = finding(Code::AddonStuck, parts, &why);
+            finding.proof = proof(deadlock);
+            finding.cure = cure::cure(parts, deadlock);
+            finding.by_person = *deadlock == Deadlock::EnabledWhileDisabling;
+            finding
+        }
+        Some(unproved) => {
+            let why = format!("{why} (not proved: {unproved})");
+            let mut finding = finding(Code::AddonStuck, parts, &why);
+            NOT_PROVED.clone_into(&mut finding.advice);
+            finding.unconfirmed = true;
+            finding
         }
     };
-    if !is_proved {
-        UNREAD.clone_into(&mut finding.advice);
-    }
     if *deadlock == Deadlock::ForeignChart {
         "See who owns the HelmChart; Harvester goes on by itself once it is gone."
             .clone_into(&mut finding.advice);
     }
-    if is_proved {
-        finding.proof = proof(deadlock);
-        finding.cure = cure::cure(parts, deadlock);
-        finding.by_person = *deadlock == Deadlock::EnabledWhileDisabling;
+    Ok(finding)
+}
+
+/// Why the deadlock is not proved; `None` if it is.
+fn why_unproved(
+    objects: &Objects,
+    parts: &AddonParts<'_>,
+    deadlock: &Deadlock,
+) -> Result<Option<String>, Unlisted> {
+    if let Some(why) = unconfirmed(objects, RELIES_ON)? {
+        return Ok(Some(why));
     }
-    finding
+    let version = the_clusters_version(objects)?;
+    let is_known = |fact: Fact, holds| version.is_some_and(|version| fact.holds(version) == holds);
+    if !is_known(Fact::AddonEndsByJob, Holds::Yes) {
+        return Ok(Some(
+            "how an operation ends in this version is unknown".to_owned(),
+        ));
+    }
+    let waits_for_job = matches!(
+        deadlock,
+        Deadlock::JobIsOlder { .. } | Deadlock::JobNotCounted { .. }
+    );
+    if !waits_for_job || is_known(Fact::ChartJobsSuspended, Holds::No) {
+        return Ok(None);
+    }
+    if !is_known(Fact::ChartJobsSuspended, Holds::Yes) {
+        return Ok(Some(
+            "when helm-controller replaces a Job in this version is unknown".to_owned(),
+        ));
+    }
+    job_kept::why_not(objects, parts)
 }
 
 fn proof(deadlock: &Deadlock) -> Vec<String> {

@@ -47,6 +47,9 @@ pub struct IncidentFinding {
     /// Only a person may begin the cure, which changes what was asked for: `repair.auto` leaves it alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_person: bool,
+    /// A fix is known and not offered: a version that it relies on is not confirmed here.
+    #[serde(skip)]
+    pub unconfirmed: bool,
     /// The page that explains it: below `docs/`, or an address.
     pub documentation: String,
     /// The rule of a rule pack that found it, `pack/rule`.
@@ -67,6 +70,7 @@ impl IncidentFinding {
             advice: code.reason().advice.to_owned(),
             cure: None,
             by_person: false,
+            unconfirmed: false,
             rule: None,
             documentation: super::pages::page(code).unwrap_or("reasons.md").to_owned(),
             code,

@@ -55,6 +55,13 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
         let evidence = Evidence::new(subject, "status.printableStatus", status);
         finding.evidence.push(evidence);
     }
+    // The pod's own words name the Setting, and this release accepts it: the cause is another.
+    if crashing.iter().any(|pod| refuses_empty(pod, Holds::No)) {
+        "Windrow offers no fix: this release of Harvester accepts the empty Setting storage-network. See the log of the pod."
+            .clone_into(&mut finding.advice);
+        finding.unconfirmed = true;
+        return Ok(vec![finding]);
+    }
     finding.proof = vec![
         format!(
             "Harvester's server makes its settings when it starts, and before v1.5.1 its own webhook refuses \
@@ -73,10 +80,15 @@ fn is_refused(pod: &Value) -> bool {
     let said = items(pod, "/status/containerStatuses")
         .iter()
         .any(|container| text(container, "/lastState/terminated/message").contains(SETTING));
-    said || items(pod, "/spec/containers")
+    said || refuses_empty(pod, Holds::Yes)
+}
+
+/// Is this known of the release in the pod's image: that it refuses the empty Setting, or that it does not?
+fn refuses_empty(pod: &Value, holds: Holds) -> bool {
+    items(pod, "/spec/containers")
         .iter()
         .filter_map(|container| image_version(text(container, "/image")))
-        .any(|version| Fact::StorageNetworkEmptyRefused.holds(version) == Holds::Yes)
+        .any(|version| Fact::StorageNetworkEmptyRefused.holds(version) == holds)
 }
 
 /// How a pod crash-loops, in a line.

@@ -21,6 +21,7 @@ mod pages;
 mod platform;
 mod rancher;
 mod release;
+mod relied_on;
 mod site;
 mod storage;
 mod storm;
@@ -40,6 +41,7 @@ pub use site::{kinds_of, look_by_rules, rules_for};
 use jiff::Timestamp;
 use windrow_model::reasons::Code;
 
+use self::relied_on::{ReliedOn, withdraw_unconfirmed};
 use super::objects::{ObjectKind, Objects, Unlisted};
 use super::upgrade::{HarvesterUpgrade, plan_in_a_line, plans_under_way};
 
@@ -50,33 +52,61 @@ struct Detector {
     find: Find,
     /// The code of what it finds, where there is a cure for that.
     cures: Option<Code>,
+    /// What that cure relies on.
+    relies_on: &'static [ReliedOn],
 }
 
 type Find = fn(&Objects, Timestamp) -> Result<Vec<IncidentFinding>, Unlisted>;
 
 impl Detector {
     const fn new(name: &'static str, find: Find) -> Self {
-        let cures = None;
-        Self { name, find, cures }
+        Self {
+            name,
+            find,
+            cures: None,
+            relies_on: &[],
+        }
     }
 
-    const fn that_cures(self, code: Code) -> Self {
-        let cures = Some(code);
-        Self { cures, ..self }
+    /// With a cure, and the components whose version has to be confirmed for it.
+    const fn that_cures(self, code: Code, relies_on: &'static [ReliedOn]) -> Self {
+        Self {
+            cures: Some(code),
+            relies_on,
+            ..self
+        }
+    }
+
+    /// Every cure that leaves this function relies on confirmed versions only.
+    fn look(&self, objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
+        withdraw_unconfirmed((self.find)(objects, now)?, objects, self.relies_on)
     }
 }
 
 const INCIDENTS: &[Detector] = &[
-    Detector::new("Harvester's add-ons", addon::find).that_cures(Code::AddonStuck),
+    Detector::new("Harvester's add-ons", addon::find)
+        .that_cures(Code::AddonStuck, addon::RELIES_ON),
     Detector::new("what an Addon left behind", release::find),
     Detector::new("an upgrade by an UpgradePlan", unknown_upgrades),
-    Detector::new("an upgrade stuck in Pre-drained", drain::find).that_cures(Code::DrainBlocked),
+    Detector::new("an upgrade stuck in Pre-drained", drain::find).that_cures(
+        Code::DrainBlocked,
+        &[
+            ReliedOn::Harvester,
+            ReliedOn::Rancher,
+            ReliedOn::Fleet,
+            ReliedOn::KubeVirt,
+        ],
+    ),
     Detector::new(
         "machines that keep Harvester from its settings",
         machines::find,
     )
-    .that_cures(Code::MachinesBlockSettings),
-    Detector::new("Rancher's node driver", rancher::find).that_cures(Code::DriverWithoutFeature),
+    .that_cures(
+        Code::MachinesBlockSettings,
+        &[ReliedOn::Harvester, ReliedOn::KubeVirt],
+    ),
+    Detector::new("Rancher's node driver", rancher::find)
+        .that_cures(Code::DriverWithoutFeature, &[ReliedOn::Rancher]),
     Detector::new("a storage network that waits", storage::find),
     Detector::new("charts that fail again and again", helm::find),
     Detector::new("RKE2 applying everything again and again", storm::find),
@@ -114,7 +144,7 @@ pub fn look(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
     detectors()
         .map(|incident| DetectorResult {
             name: incident.name.to_owned(),
-            found: (incident.find)(objects, now),
+            found: incident.look(objects, now),
         })
         .collect()
 }

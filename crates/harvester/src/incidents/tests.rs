@@ -34,6 +34,14 @@ fn cluster(objects: impl IntoIterator<Item = Value>) -> Objects {
     all
 }
 
+/// Which Harvester it is.
+fn version(version: &str) -> Value {
+    json!({
+        "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
+        "metadata": {"name": "server-version"}, "value": version
+    })
+}
+
 fn codes(objects: &Objects) -> Vec<&'static str> {
     let found = diagnose(objects, now());
     assert_eq!(found.unknown, [""; 0]);

@@ -14,7 +14,7 @@ pub struct KeptMetadata {
 /// As kube-apiserver calls metadata alone.
 const METADATA: (&str, &str) = ("meta.k8s.io/v1", "PartialObjectMetadata");
 
-/// Helm v3 `pkg/storage/driver/secrets.go`.
+/// Helm v3 `pkg/storage/driver/secrets.go`; the hash is klipper-helm's, for helm-controller.
 const HELM_RELEASE: KeptMetadata = KeptMetadata {
     labels: &[
         "owner",
@@ -23,6 +23,7 @@ const HELM_RELEASE: KeptMetadata = KeptMetadata {
         "version",
         "createdAt",
         "modifiedAt",
+        "helmcharts.helm.cattle.io/configHash",
     ],
     annotations: &[],
 };

@@ -101,6 +101,9 @@ fn a_fact_holds_for_the_releases_that_were_read_as_their_sources_say() {
         .map(|text| holds(Fact::WorkloadUpdatesPaused, text));
     use Holds::{No, Yes};
     assert_eq!(paused, [No, Yes, Yes, No, Yes]);
+    let suspended = ["v1.7.2", "v1.7.3", "v1.8.0", "v1.8.1", "v1.8.2"]
+        .map(|text| holds(Fact::ChartJobsSuspended, text));
+    assert_eq!(suspended, [No, Yes, No, No, Yes]);
     for release in &HarvesterVersions::shipped().releases {
         if release.version <= HarvesterVersion::LATEST {
             for fact in Fact::ALL {
@@ -123,7 +126,7 @@ fn nothing_is_certain_of_a_version_that_was_not_read_unless_its_neighbours_agree
         (Fact::BiosRefused, "v1.9.0-rc6", unknown("v1.8.2", true)),
         (Fact::BudgetsOneLess, "v2.0.0", unknown("v1.8.2", true)),
         (Fact::BiosRefused, "v1.3.2", unknown("v1.4.0", false)),
-        (Fact::ChartJobsSuspended, "v1.9.0", unknown("v1.8.2", false)),
+        (Fact::ChartJobsSuspended, "v1.9.0", unknown("v1.8.2", true)),
         // A patch after the newest: what has not turned for two minors is taken to stay.
         (Fact::StorageNetworkEmptyRefused, "v1.8.3", Holds::No),
         (Fact::NodeUpgradePause, "v1.8.3", Holds::Yes),

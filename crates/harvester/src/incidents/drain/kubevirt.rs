@@ -66,11 +66,10 @@ pub(super) fn cure(objects: &Objects, stuck: &[&str]) -> Result<Result<Cure, Str
         (Some(_), Some(Holds::No)) => {
             "Harvester's chart of this version sets no spec.infra in KubeVirt, so somebody did"
         }
-        (Some(_), _) => "what Harvester's chart of this version sets in KubeVirt is not known",
         (None, _) if holds(Fact::KubevirtPinsItsPods) == Some(Holds::No) => {
             "KubeVirt of this version pins none of its pods by itself"
         }
-        (None, _) => return of_values(objects, chart, stuck),
+        _ => "what Harvester's chart of this version sets in KubeVirt is not known",
     };
     Ok(Err(why.to_owned()))
 }
@@ -112,10 +111,9 @@ fn of_values(
     if let Some(why) = not_now(objects, chart)? {
         return Ok(Err(why));
     }
-    let (field, value) = field_to_set(chart);
     let change = ObjectChange::of(ObjectKind::MANAGED_CHART, chart)
         .still("/spec/paused")
-        .set(field, value);
+        .set(format!("{IN_VALUES}/nodePlacement"), json!({}));
     let bundle = ObjectKind::BUNDLE.object_path(CHART.0, BUNDLE);
     let rebuilt = CureGoal::Field {
         path: bundle.clone(),
@@ -158,20 +156,6 @@ fn of_values(
         purpose: None,
         steps,
     }))
-}
-
-/// The field of the values that is set, and to what: with as many of its parents as do not exist.
-fn field_to_set(chart: &Value) -> (String, Value) {
-    let mut field = format!("{IN_VALUES}/nodePlacement");
-    let mut value = json!({});
-    loop {
-        let (parent, name) = field.rsplit_once('/').unwrap_or_default();
-        if parent == "/spec" || chart.pointer(parent).is_some_and(Value::is_object) {
-            return (field, value);
-        }
-        value = json!({name: value});
-        field = parent.to_owned();
-    }
 }
 
 /// Why the chart is better not upgraded now.

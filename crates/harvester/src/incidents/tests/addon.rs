@@ -45,20 +45,52 @@ fn pod(reason: &str) -> Value {
     })
 }
 
-/// Which Harvester it is.
-fn version(version: &str) -> Value {
+fn server(name: &str, rke2: &str) -> Value {
     json!({
-        "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
-        "metadata": {"name": "server-version"}, "value": version
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {"node-role.kubernetes.io/control-plane": "true"}},
+        "status": {"nodeInfo": {"kubeletVersion": rke2}}
     })
 }
 
-/// The Addon's finding, in a cluster of a version that was read.
+/// Harvester and RKE2 of versions that were read.
+fn versions() -> [Value; 2] {
+    [version("v1.8.1"), server("n1", "v1.35.6+rke2r1")]
+}
+
+/// The Addon's finding, in a cluster of versions that were read.
 fn found(objects: impl IntoIterator<Item = Value>) -> IncidentFinding {
-    let objects = cluster(objects.into_iter().chain([version("v1.8.1")]));
+    found_with(versions(), objects)
+}
+
+/// The Addon's finding, in a cluster of these versions.
+fn found_with(
+    versions: impl IntoIterator<Item = Value>,
+    objects: impl IntoIterator<Item = Value>,
+) -> IncidentFinding {
+    let objects = cluster(objects.into_iter().chain(versions));
     let mut findings = diagnose(&objects, now()).findings;
     assert_eq!(findings.len(), 1, "{findings:?}");
     findings.remove(0)
+}
+
+/// A release of Helm. `hash` is the label that klipper-helm writes.
+fn release(version: &str, status: &str, hash: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+        "metadata": {"name": format!("sh.helm.release.v1.pci.v{version}"), "namespace": "harvester-system",
+            "creationTimestamp": EARLY,
+            "labels": {"owner": "helm", "name": "pci", "version": version, "status": status,
+                "helmcharts.helm.cattle.io/configHash": hash}}
+    })
+}
+
+/// A Job of a helm-controller that compares hashes.
+fn job_with_hash(complete: bool) -> Value {
+    let mut job = job(EARLY, complete);
+    let annotations = json!({"helmcharts.helm.cattle.io/configHash": "SHA256=AB12"});
+    job["spec"] = json!({"template": {"metadata": {"annotations": annotations}}});
+    job
 }
 
 const EARLY: &str = "2026-05-01T11:00:00Z";
@@ -148,28 +180,116 @@ fn the_cure_has_the_job_made_anew_and_does_not_touch_the_addon() {
 }
 
 #[test]
-fn what_was_not_read_of_a_version_is_neither_proved_nor_cured() {
-    for (said, named) in [
-        (vec![version("v1.9.0-rc6")], "(not proved for v1.9.0-rc6)"),
+fn a_fix_relies_on_exact_versions_of_harvester_and_helm_controller_that_were_read() {
+    let on = |harvester: &str, rke2: &[&str]| {
+        let nodes = rke2.iter().enumerate();
+        let nodes = nodes.map(|(at, rke2)| server(&format!("n{at}"), rke2));
+        std::iter::once(version(harvester))
+            .chain(nodes)
+            .collect::<Vec<_>>()
+    };
+    let stuck = || [addon(LATER), chart(), job(EARLY, true)];
+    let read = found_with(on("v1.8.1", &["v1.35.6+rke2r1"; 3]), stuck());
+    assert!(!read.proof.is_empty() && read.cure.is_some());
+    for (versions, why) in [
         (
-            vec![version("master-head")],
-            "(not proved for an unknown version)",
+            on("v1.9.0-rc6", &["v1.36.3+rke2r1"]),
+            "Harvester v1.9.0-rc6 were not read",
         ),
-        (vec![], "(not proved for an unknown version)"),
+        // Its neighbours agree about every fact, and it was still not read.
+        (
+            on("v1.6.2", &["v1.33.5+rke2r1"]),
+            "Harvester v1.6.2 were not read",
+        ),
+        (
+            on("v1.8.1-rc2", &["v1.35.6+rke2r1"]),
+            "Harvester v1.8.1-rc2 were not read",
+        ),
+        (
+            on("master-head", &["v1.35.6+rke2r1"]),
+            "version of Harvester is unknown",
+        ),
+        (
+            vec![server("n0", "v1.35.6+rke2r1")],
+            "version of Harvester is unknown",
+        ),
+        (on("v1.8.1", &[]), "no Node has the role control-plane"),
+        (on("v1.8.1", &["v1.35.7+rke2r1"]), "Node n0 runs"),
+        (
+            on("v1.8.1", &["v1.35.6+rke2r1", "v1.35.7+rke2r1"]),
+            "Node n1 runs",
+        ),
+        (on("v1.8.1", &[""]), "Node n0 runs"),
     ] {
-        let objects = [addon(LATER), chart(), job(EARLY, true)]
-            .into_iter()
-            .chain(said);
-        let finding = diagnose(&cluster(objects), now()).findings.remove(0);
-        assert_eq!(finding.code.as_str(), "addon-stuck");
-        assert!(finding.message.contains(named), "{}", finding.message);
-        assert!(finding.proof.is_empty() && finding.cure.is_none());
-        assert!(
-            !finding.advice.contains("windrow repair"),
-            "{}",
-            finding.advice
-        );
+        for objects in [
+            stuck().to_vec(),
+            vec![locked("AddonEnabling", true, "True", "True"), chart()],
+        ] {
+            let finding = found_with(versions.clone(), objects);
+            assert_eq!(finding.code.as_str(), "addon-stuck");
+            assert!(
+                finding.message.contains("not proved: "),
+                "{}",
+                finding.message
+            );
+            assert!(finding.message.contains(why), "{}", finding.message);
+            assert!(finding.proof.is_empty() && finding.cure.is_none(), "{why}");
+            let advice = &finding.advice;
+            assert!(!advice.contains("windrow repair"), "{advice}");
+        }
     }
+}
+
+#[test]
+fn a_complete_job_that_helm_controller_may_replace_is_not_proved_to_be_stuck() {
+    let newer = [
+        [version("v1.7.3"), server("n1", "v1.34.10+rke2r1")],
+        [version("v1.8.2"), server("n1", "v1.35.7+rke2r1")],
+    ];
+    let deployed = || release("2", "deployed", "AB12");
+    for versions in newer {
+        let finding = |job: Value, releases: Vec<Value>| {
+            let objects = [addon(LATER), chart(), job].into_iter().chain(releases);
+            found_with(versions.clone(), objects)
+        };
+        for kept in [
+            finding(
+                job_with_hash(true),
+                vec![release("1", "superseded", ""), deployed()],
+            ),
+            // It is not complete: only a new configuration replaces it.
+            finding(failed_job(), Vec::new()),
+        ] {
+            assert!(!kept.proof.is_empty() && kept.cure.is_some(), "{kept:?}");
+        }
+        for replaced in [
+            finding(job_with_hash(true), Vec::new()),
+            finding(job_with_hash(true), vec![release("2", "deployed", "CD34")]),
+            finding(job_with_hash(true), vec![release("2", "failed", "AB12")]),
+            finding(
+                job_with_hash(true),
+                vec![deployed(), release("10", "failed", "AB12")],
+            ),
+            // Its helm-controller was older.
+            finding(job(EARLY, true), vec![release("2", "deployed", "")]),
+        ] {
+            assert_eq!(replaced.code.as_str(), "addon-stuck");
+            let message = &replaced.message;
+            assert!(
+                message.contains("not proved: helm-controller may replace the Job"),
+                "{message}"
+            );
+            assert!(replaced.proof.is_empty() && replaced.cure.is_none());
+        }
+    }
+}
+
+/// A Job that failed and is older than the operation.
+fn failed_job() -> Value {
+    let mut job = job_with_hash(false);
+    job["status"] = json!({"failed": 6, "conditions": [{"type": "Failed", "status": "True",
+        "reason": "BackoffLimitExceeded", "lastTransitionTime": EARLY}]});
+    job
 }
 
 #[test]
@@ -308,7 +428,7 @@ fn what_is_deployed_in_progress_is_released_and_nothing_else_is_changed() {
     assert_eq!(told[0].1.last(), Some(&replaced));
     // Harvester has something to update.
     chart["spec"]["version"] = json!("0.9.0");
-    let objects = cluster([addon, chart, version("v1.8.1")]);
+    let objects = cluster([addon, chart].into_iter().chain(versions()));
     assert_eq!(diagnose(&objects, now()).findings, []);
 }
 

@@ -60,7 +60,11 @@ fn upgrade(state: &str) -> Vec<Value> {
 
 #[test]
 fn pre_drained_with_a_proof_is_the_incident_and_kubevirts_cure_comes_with_it() {
-    let objects = cluster(upgrade("Pre-drained"));
+    let objects = cluster(
+        upgrade("Pre-drained")
+            .into_iter()
+            .chain([version("v1.8.2")]),
+    );
     assert_eq!(codes(&objects), ["drain-blocked"]);
     let finding = diagnose(&objects, now()).findings.remove(0);
     assert!(finding.message.contains("Node n1"), "{}", finding.message);
@@ -227,10 +231,7 @@ fn managed(version: &str, in_values: Value, in_kubevirt: Value) -> Vec<Value> {
         "metadata": {"name": "mcc-harvester", "namespace": "cluster-fleet-local-local-1"},
         "status": {"modifiedStatus": []}
     }));
-    objects.push(json!({
-        "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
-        "metadata": {"name": "server-version"}, "value": version
-    }));
+    objects.push(self::version(version));
     objects
 }
 
@@ -241,7 +242,7 @@ fn offered(objects: Vec<Value>) -> Result<Cure, String> {
 
 #[test]
 fn a_pin_in_the_charts_values_is_taken_out_there_and_in_the_order_of_what_follows() {
-    let cure = offered(managed("v1.8.9", pinned(), pinned())).unwrap();
+    let cure = offered(managed("v1.8.2", pinned(), pinned())).unwrap();
     let goals: Vec<&str> = cure
         .steps
         .iter()
@@ -311,14 +312,14 @@ fn where_the_values_do_not_pin_kubevirt_gets_what_the_chart_gives_it() {
     for (version, in_values) in [
         ("v1.4.2", json!(null)),
         ("v1.8.2", json!(null)),
-        ("v1.9.0", free()),
+        ("v1.8.2", free()),
     ] {
         let found = path(managed(version, in_values, pinned())).unwrap();
         assert_eq!(found, of_kubevirt, "{version}");
     }
     // What else the chart has beside the placement, KubeVirt gets too; and the way back is what it had.
     let in_values = json!({"nodePlacement": {}, "replicas": 3});
-    let cure = offered(managed("v1.9.0", in_values.clone(), pinned())).unwrap();
+    let cure = offered(managed("v1.8.2", in_values.clone(), pinned())).unwrap();
     let written = &cure.requests_to_try(0)[0].body;
     assert_eq!(
         written[2],
@@ -340,20 +341,24 @@ fn where_the_values_do_not_pin_kubevirt_gets_what_the_chart_gives_it() {
 }
 
 #[test]
-fn where_neither_says_anything_the_values_do_with_the_parents_that_are_missing() {
-    let cure = offered(managed("v1.4.2-rc1", json!(null), json!(null))).unwrap();
-    let body = &cure.requests_to_try(0)[0].body;
-    assert_eq!(
-        body[3],
-        json!({"op": "add", "path": "/spec/values/kubevirt/spec", "value": {"infra": {"nodePlacement": {}}}})
-    );
-    let mut none = managed("v1.4.2-rc1", json!(null), json!(null));
-    none[8]["spec"] = json!({});
-    let body = offered(none).unwrap().requests_to_try(0)[0].body.clone();
-    assert_eq!(
-        body[2],
-        json!({"op": "test", "path": "/spec/values", "value": null})
-    );
+fn the_drain_of_a_version_that_was_not_read_has_no_fix() {
+    for (version, why) in [
+        ("v1.8.9", "Harvester v1.8.9 were not read"),
+        ("v1.9.0", "Harvester v1.9.0 were not read"),
+        ("v1.4.2-rc1", "Harvester v1.4.2-rc1 were not read"),
+        ("v1.7.3", "the Rancher of Harvester v1.7.3 is unknown"),
+        ("master-head", "the version of Harvester is unknown"),
+    ] {
+        let advice = offered(managed(version, pinned(), pinned())).unwrap_err();
+        assert!(advice.contains(why), "{version}: {advice}");
+    }
+}
+
+#[test]
+fn where_neither_says_anything_the_version_decides() {
+    // Its candidate had no infra in the chart, and a KubeVirt that pins its pods.
+    let advice = offered(managed("v1.4.2-rc1", json!(null), json!(null))).unwrap_err();
+    assert!(advice.contains("is not known"), "{advice}");
     // KubeVirt 1.2 pins nothing by itself.
     let advice = offered(managed("v1.4.0", json!(null), json!(null))).unwrap_err();
     assert!(advice.contains("pins none"), "{advice}");

@@ -13,6 +13,7 @@ fn server(reason: &str) -> Value {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "harvester-1", "namespace": "harvester-system", "labels": {
             "app.kubernetes.io/name": "harvester", "app.kubernetes.io/component": "apiserver"}},
+        "spec": {"containers": [{"name": "apiserver", "image": "rancher/harvester:v1.5.0"}]},
         "status": {"containerStatuses": [{
             "restartCount": 7, "state": {"waiting": {"reason": reason}},
             "lastState": {"terminated": {"message": "starting\nfailed to create harvester server: admission webhook denied the request: Please stop all VMs before configuring the storage-network setting"}}
@@ -89,6 +90,27 @@ fn a_machine_without_a_status_counts_as_running_and_one_that_was_running_is_rest
     );
 }
 
+#[test]
+fn no_machine_is_stopped_for_a_release_that_accepts_the_setting_or_was_not_read() {
+    for (image, why) in [
+        ("rancher/harvester:v1.8.2", "accepts the empty Setting"),
+        ("rancher/harvester:v1.5.1", "accepts the empty Setting"),
+        ("rancher/harvester:v1.5.0-rc3", "v1.5.0-rc3 were not read"),
+        (
+            "rancher/harvester:master-head",
+            "version of Harvester is unknown",
+        ),
+    ] {
+        let mut pod = server("CrashLoopBackOff");
+        pod["spec"]["containers"][0]["image"] = json!(image);
+        let objects = cluster([machine("db", "Running"), pod]);
+        assert_eq!(codes(&objects), ["machines-block-settings"], "{image}");
+        let finding = diagnose(&objects, now()).findings.remove(0);
+        assert!(finding.cure.is_none(), "{image}");
+        assert!(finding.advice.contains(why), "{image}: {}", finding.advice);
+    }
+}
+
 /// The tags are those of Harvester's releases; the chart sets no `terminationMessagePolicy`, so the pod often
 /// says nothing of its own.
 #[test]
@@ -153,6 +175,7 @@ fn a_driver_that_outlives_its_feature_is_named_with_what_is_set() {
         feature("harvester", json!(false), true),
         feature("harvester-baremetal-container-workload", json!(null), false),
         driver(true),
+        version("v1.8.2"),
     ]);
     assert_eq!(codes(&objects), ["driver-without-feature"]);
     let finding = diagnose(&objects, now()).findings.remove(0);
@@ -393,7 +416,7 @@ fn a_driver_is_switched_off_only_while_no_machine_was_made_with_it() {
             "spec": {"infrastructureRef": {"kind": kind}}})
     };
     let found = |machines: &[Value]| {
-        let mut objects = cluster([feature.clone(), driver.clone()]);
+        let mut objects = cluster([feature.clone(), driver.clone(), version("v1.8.2")]);
         machines.iter().for_each(|one| objects.add(one.clone()));
         diagnose(&objects, now()).findings.remove(0)
     };

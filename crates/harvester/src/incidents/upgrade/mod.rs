@@ -35,6 +35,7 @@ use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
 use super::Detector;
+use super::relied_on::ReliedOn;
 use crate::objects::{condition, named, text};
 use crate::upgrade::{HarvesterUpgrade, UpgradingNode, condition_time, minutes_since};
 
@@ -42,12 +43,15 @@ pub(super) use machine::rancher_waits;
 pub(super) use reboot::add_own_boot;
 
 pub(super) const DETECTORS: &[Detector] = &[
-    Detector::new("system-upgrade-controller's Plans", plan::find).that_cures(Code::PlanStuck),
+    Detector::new("system-upgrade-controller's Plans", plan::find)
+        // A Deployment makes its pod again in every version of Kubernetes.
+        .that_cures(Code::PlanStuck, &[]),
     Detector::new("nodes and their Machines", machine::find_missing),
     Detector::new("Machines whose node is gone", machine_left::find),
     Detector::new("an upgrade that begins no node", machine::find_not_begun),
     Detector::new("an upgrade that waits in Pre-draining", pre_drain::find),
-    Detector::new("stale engines on a cordoned node", engine::find).that_cures(Code::EngineStale),
+    Detector::new("stale engines on a cordoned node", engine::find)
+        .that_cures(Code::EngineStale, &[ReliedOn::Longhorn]),
     Detector::new("etcd members that do not vote", learner::find),
     Detector::new("an upgrade's repository", repository::find),
     Detector::new("an upgrade that waits for a reboot", reboot::find),

@@ -26,6 +26,7 @@ fn an_engines_process_is_ended_by_its_own_orphan_alone() {
             cordoned("11:40"),
             manager(),
             budget(),
+            version("v1.8.2"),
             orphan("elsewhere", "n2", "engine-instance", "pvc-1-e-0"),
             orphan("replica", "n1", "replica-instance", "pvc-1-e-0"),
             orphan("other", "n1", "engine-instance", "pvc-2-e-0"),
