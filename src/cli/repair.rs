@@ -37,9 +37,6 @@ const WAIT: Duration = Duration::from_secs(120);
 /// The pause between two tries to get the turn.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Why a repair that was begun does not go on.
-const SUPERSEDED: &str = "the same is recognised of other objects now";
-
 /// Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -233,7 +230,7 @@ impl Repair<'_> {
             self.records.close(&mut record, now())?;
             match judged {
                 BegunCure::Over => self.note(&record, RequestAction::RepairDone, ""),
-                _ => self.note(&record, RequestAction::RepairFailed, SUPERSEDED),
+                _ => self.note(&record, RequestAction::RepairFailed, judged.why_it_ends()),
             }
         }
         Ok(Some(plan))
@@ -477,10 +474,7 @@ fn about(records: &[Record], part: &str) -> Vec<Record> {
 fn show_closed(closed: &[(Record, BegunCure)]) -> anyhow::Result<()> {
     for (record, judged) in closed {
         let (subject, begun) = (&record.subject, record.started);
-        let why = match judged {
-            BegunCure::Over => "it is not recognised any more",
-            _ => SUPERSEDED,
-        };
+        let why = judged.why_it_ends();
         print_whole(&format!(
             "{subject}: the repair that was begun at {begun} does not go on: {why}.\n"
         ))?;

@@ -139,7 +139,7 @@ impl RepairTask {
                 Some((record, Extent::GiveBack))
             }
             BegunCure::GoesOn | BegunCure::GivesBack => Some((record, Extent::Whole)),
-            BegunCure::Superseded | BegunCure::Over => {
+            BegunCure::Superseded | BegunCure::Over | BegunCure::Unconfirmed => {
                 self.close(record, judged);
                 None
             }
@@ -173,10 +173,7 @@ impl RepairTask {
         }
         let (action, why) = match judged {
             BegunCure::Over => (RequestAction::RepairDone, ""),
-            _ => (
-                RequestAction::RepairFailed,
-                "the same is recognised of other objects now",
-            ),
+            _ => (RequestAction::RepairFailed, judged.why_it_ends()),
         };
         report_to_daemon(&self.layout, action, &name, (BY, why), (self.now)());
     }

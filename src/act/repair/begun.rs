@@ -17,6 +17,20 @@ pub enum BegunCure {
     Superseded,
     /// What it cures is not recognised any more, and it has nothing left to ask for.
     Over,
+    /// It has requests left, and a version that it relies on is not confirmed any more.
+    Unconfirmed,
+}
+
+impl BegunCure {
+    /// Why it ends here; empty if it does not.
+    pub fn why_it_ends(self) -> &'static str {
+        match self {
+            Self::GoesOn | Self::GivesBack => "",
+            Self::Superseded => "the same is recognised of other objects now",
+            Self::Over => "it is not recognised any more",
+            Self::Unconfirmed => "a version that it relies on is not confirmed any more",
+        }
+    }
 }
 
 /// Judges it by what is recognised of its code now.
@@ -26,10 +40,12 @@ pub fn judge_begun<'f>(
 ) -> BegunCure {
     let mut found = found.into_iter();
     let found = found.find(|one| one.code == record.code && one.subject == record.subject);
+    let is_unconfirmed = found.is_some_and(|finding| finding.unconfirmed);
     match found.map(|finding| &finding.cure) {
         // What it has taken from others for a while it gives back, whatever is recognised. It takes nothing more for what is over.
         None if record.has_to_give_back() && record.takes_more() => BegunCure::GivesBack,
         _ if record.has_to_give_back() => BegunCure::GoesOn,
+        _ if is_unconfirmed && record.has_request_left() => BegunCure::Unconfirmed,
         Some(Some(cure)) if !cure.saves_the_same(&record.cure) => BegunCure::Superseded,
         None if !record.has_request_left() => BegunCure::Over,
         _ => BegunCure::GoesOn,

@@ -53,6 +53,23 @@ fn gives_back(field: &str) -> CureStep {
 }
 
 #[test]
+fn a_cure_that_relies_on_another_version_by_now_asks_for_nothing_more() {
+    let unconfirmed = IncidentFinding {
+        cure: None,
+        unconfirmed: true,
+        ..recognised("1")
+    };
+    let judge = |steps, done| judge_begun(&begun(steps, done).record, [&unconfirmed]);
+    let half = vec![sets("a", 0), sets("b", 0)];
+    assert_eq!(judge(half, 1), BegunCure::Unconfirmed);
+    // kube-apiserver has taken its only request: it waits.
+    assert_eq!(judge(vec![deletes(), waits()], 0), BegunCure::GoesOn);
+    // What it has taken for a while it gives back.
+    let borrowed = vec![sets("a", 0), gives_back("a")];
+    assert_eq!(judge(borrowed, 1), BegunCure::GoesOn);
+}
+
+#[test]
 fn what_is_recognised_now_decides_what_becomes_of_a_cure_that_was_begun() {
     let record = |steps, done| begun(steps, done).record;
     let waiting = record(vec![deletes(), waits()], 1);
