@@ -44,6 +44,9 @@ pub(crate) trait WatchSink: Send {
     fn take(&mut self, change: WatchChange) -> impl Future<Output = bool> + Send;
 }
 
+/// Is an object of a list kept?
+pub(crate) type Wants = Box<dyn Fn(&Value) -> bool + Send + Sync>;
+
 /// What to watch.
 pub(crate) struct Followed {
     pub(crate) api: Api<DynamicObject>,
@@ -51,7 +54,7 @@ pub(crate) struct Followed {
     /// Field selector.
     pub(crate) fields: Option<String>,
     /// Which objects of a list are kept; all without.
-    pub(crate) wants: Option<Box<dyn Fn(&Value) -> bool + Send + Sync>>,
+    pub(crate) wants: Option<Wants>,
 }
 
 impl Followed {
