@@ -151,7 +151,7 @@ impl UnservedApi<'_> {
             let change = if replace.is_empty() { add } else { replace };
             let stage = stage_key(group_version);
             format!(
-                "{change} together with the upgrade, because {} {runs} does not have it; or set `runtime-config={stage}=true`, which both take",
+                "{change} together with the upgrade: {} {runs} does not have it. Both take `runtime-config={stage}=true`",
                 Component::KubeApiserver
             )
         } else {

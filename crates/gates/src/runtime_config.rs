@@ -195,8 +195,7 @@ pub(super) fn report(config: &MergedConfig, target: &TargetVersion, findings: &m
                 findings.push(
                     Code::GateNextMinor,
                     format!(
-                        "this works with {} {version} and stops at the next minor: {}. Remove `{}` together with the upgrade",
-                        Component::KubeApiserver,
+                        "the next minor stops: {}. Remove `{}` together with the upgrade",
                         refused.describe(next.into()),
                         refused.key
                     ),
