@@ -346,7 +346,7 @@ async fn a_real_prometheus_scrapes_a_daemon_and_fires_the_alert_of_its_boot_that
     // It takes nothing of a text that it does not understand.
     let up = prometheus.query("up{job=\"windrow\"}").await;
     assert_eq!(up[0]["value"][1], "1", "{up:?}");
-    let held = prometheus.query("windrow_manifests{state=\"held\"}").await;
+    let held = prometheus.query("windrow_manifests{state=\"kept\"}").await;
     assert_eq!(held[0]["value"][1], "1", "{held:?}");
     // Nothing that is well is alerted of.
     for name in [

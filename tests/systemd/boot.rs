@@ -77,7 +77,7 @@ fn wait_two_passes(machine: &Machine) {
     });
 }
 
-/// Everything that must survive the daemon: the markers and the ledger.
+/// Everything that must survive the daemon: the markers and the ledger, without the number of its starts.
 fn kept(machine: &Machine) -> (Vec<(String, String)>, Value) {
     let names = machine.sh(&format!("cd {MANIFESTS} && find . -name '*.skip' | sort"));
     let markers = names.lines().map(|name| {
@@ -85,10 +85,11 @@ fn kept(machine: &Machine) -> (Vec<(String, String)>, Value) {
         (name.to_owned(), machine.read(&path).expect("a marker"))
     });
     let ledger = machine.read(LEDGER).expect("a ledger");
-    (
-        markers.collect(),
-        serde_json::from_str(&ledger).expect("a ledger in JSON"),
-    )
+    let mut ledger: Value = serde_json::from_str(&ledger).expect("a ledger in JSON");
+    if let Some(ledger) = ledger.as_object_mut() {
+        ledger.remove("boot");
+    }
+    (markers.collect(), ledger)
 }
 
 /// Waits until the daemon has been restarted by systemd and is ready again.
