@@ -131,7 +131,8 @@ fn an_image_boots_from_its_boot_loader_and_holds_what_its_seed_brings_before_rke
     let shown = lines.find(|line| *line == "console:").and(lines.next());
     let shown = shown.unwrap_or_else(|| panic!("no line of the console in {console}"));
     assert!(
-        shown.contains("RKE2's supervisor (:9345) refuses connections") && shown.chars().count() <= 65,
+        shown.contains("RKE2's supervisor (:9345) refuses connections")
+            && shown.chars().count() <= 65,
         "{shown}"
     );
     assert!(!console.contains("Invalid cloud-config"), "{console}");
