@@ -47,7 +47,7 @@ pub struct StagingState {
     outdated: BTreeSet<ManifestPath>,
     /// What could not be read at the last look.
     unread: BTreeMap<ManifestPath, UnreadPath>,
-    /// Was the directory looked at, or found missing, by this process?
+    /// Has this process read the directory since it was last missing?
     directory_is_known: bool,
     /// Since when the directory as a whole cannot be read.
     directory_unread_since: Option<Timestamp>,
