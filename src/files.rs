@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use nix::fcntl::OFlag;
+use nix::sys::statvfs::{Statvfs, statvfs};
 use tempfile::NamedTempFile;
 
 /// How temporary names begin and end. RKE2 reads neither manifests nor configuration under them.
@@ -50,6 +51,43 @@ pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -
     Ok(())
 }
 
+/// Writes a file without a temporary name next to it, for directories in which others read every name: the old content is
+/// overwritten. The file is empty if that fails.
+///
+/// # Errors
+///
+/// Those of the file system, or if the path is a link or not a regular file.
+pub(crate) fn overwrite(
+    path: &Path,
+    content: &[u8],
+    mode: u32,
+    durability: Durability,
+) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(mode)
+        .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    file.set_permissions(Permissions::from_mode(mode))?;
+    let written = file
+        .write_all(content)
+        .and_then(|()| file.set_len(content.len() as u64))
+        .and_then(|()| match durability {
+            Durability::Durable => file.sync_all(),
+            Durability::Volatile => Ok(()),
+        });
+    if written.is_err() {
+        // Half a text says something else, and keeps space that others need.
+        file.set_len(0)?;
+    }
+    written
+}
+
 /// Removes a file, so that it is gone after a power cut too.
 ///
 /// # Errors
@@ -78,14 +116,22 @@ pub(crate) const NO_SPACE: u64 = 1 << 20;
 
 /// Has the file system of this path space for more? Also if it cannot be asked: then nothing is known against it.
 pub(crate) fn has_space(path: &Path) -> bool {
-    let Ok(found) = nix::sys::statvfs::statvfs(path) else {
+    let Ok(found) = statvfs(path) else {
         return true;
     };
-    let free = found
-        .blocks_available()
-        .saturating_mul(found.fragment_size());
     let has_inodes = found.files() == 0 || found.files_available() > 0;
-    free >= NO_SPACE && has_inodes
+    available(&found) >= NO_SPACE && has_inodes
+}
+
+/// How many bytes the file system of this path has left for everyone.
+pub(crate) fn free_space(path: &Path) -> io::Result<u64> {
+    Ok(available(&statvfs(path)?))
+}
+
+fn available(found: &Statvfs) -> u64 {
+    found
+        .blocks_available()
+        .saturating_mul(found.fragment_size())
 }
 
 /// A new file under a name that RKE2 does not read. Dropping it removes it.
@@ -288,6 +334,27 @@ mod tests {
             0o644
         );
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_is_overwritten_in_place_and_never_through_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notice");
+        for content in ["a long text", "short"] {
+            overwrite(&path, content.as_bytes(), 0o644, Durability::Durable).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        let inode = fs::metadata(&path).unwrap().ino();
+        overwrite(&path, b"the same file", 0o600, Durability::Volatile).unwrap();
+        let found = fs::metadata(&path).unwrap();
+        assert_eq!((found.ino(), found.mode() & 0o777), (inode, 0o600));
+
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(overwrite(&link, b"x", 0o644, Durability::Volatile).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "the same file");
+        // Not a regular file.
+        assert!(overwrite(Path::new("/dev/full"), b"x", 0o666, Durability::Volatile).is_err());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use read::{Archive, ReadError};
+pub use read::{Archive, Packed, ReadError};
 
 use windrow_model::redact::{Learner, REDACTED, Redactor};
 

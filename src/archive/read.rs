@@ -47,6 +47,37 @@ pub struct Archive {
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
+/// A packed file that Windrow wrote.
+#[derive(Debug)]
+pub enum Packed {
+    /// An archive of `windrow report`.
+    Report(Archive),
+    /// The copy of a flight.
+    Flight(Vec<u8>),
+}
+
+impl Packed {
+    /// Tells the two apart, and reads them. Of a flight that was cut off, the part before is read.
+    ///
+    /// # Errors
+    ///
+    /// Those of an archive.
+    pub fn read(packed: &[u8]) -> Result<Self, ReadError> {
+        let mut unpacked = GzDecoder::new(packed).take(LARGEST + 1);
+        let mut first = [0];
+        if unpacked.read_exact(&mut first).is_err() || first != *b"{" {
+            return Archive::read(packed).map(Self::Report);
+        }
+        let mut flight = first.to_vec();
+        // What was unpacked before an error stays.
+        let _ = unpacked.read_to_end(&mut flight);
+        if flight.len() as u64 > LARGEST {
+            return Err(ReadError::TooLarge);
+        }
+        Ok(Self::Flight(flight))
+    }
+}
+
 impl Archive {
     /// Reads an archive.
     ///

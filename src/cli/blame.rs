@@ -10,13 +10,13 @@ use super::inputs::{is_standard_input, standard_input};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, complain, style};
-use crate::archive::Archive;
+use crate::archive::Packed;
 use crate::layout::Layout;
 use crate::printable::printable_colours;
 use crate::render::{Style, blame_summary, blame_table, boot_picture};
 
 /// How a file that was packed begins.
-const PACKED: [u8; 2] = [0x1f, 0x8b];
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// A report's flights, the older one first.
 const IN_REPORT: [&str; 2] = ["windrow/state/flight.jsonl.1", "windrow/state/flight.jsonl"];
 
@@ -137,11 +137,15 @@ fn read(from: Option<&Path>, context: &Context) -> Result<Flights, Unreadable> {
         false => fs::read(path)
             .map_err(|error| Unreadable::usage(format!("{shown}: cannot be read: {error}")))?,
     };
-    if !bytes.starts_with(&PACKED) {
+    if !bytes.starts_with(&GZIP) {
         return flights([(shown.to_string(), bytes)]);
     }
-    let mut archive = Archive::read(&bytes[..])
-        .map_err(|error| Unreadable::usage(format!("{shown}: {error}")))?;
+    let mut archive = match Packed::read(&bytes)
+        .map_err(|error| Unreadable::usage(format!("{shown}: {error}")))?
+    {
+        Packed::Report(archive) => archive,
+        Packed::Flight(bytes) => return flights([(shown.to_string(), bytes)]),
+    };
     let found = IN_REPORT.map(|name| Some((name.to_owned(), archive.files.remove(name)?)));
     if found.iter().all(Option::is_none) {
         return Err(Unreadable {

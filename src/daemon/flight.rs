@@ -2,7 +2,6 @@
 //! something.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +21,9 @@ use super::full_disks::FullDisks;
 use crate::files::is_no_space;
 use crate::layout::Layout;
 use crate::observe::platform::boot_id;
-use crate::report::flight::{FlightDestination, FlightItem, FlightWriter, copy_directory};
+use crate::report::flight::{
+    FlightDestination, FlightItem, FlightReport, FlightWriter, copy_directory,
+};
 use crate::report::journal;
 
 /// A larger file is recorded by its name alone: its objects would not fit.
@@ -252,7 +253,18 @@ impl FlightRecorder {
 
 fn begin(destination: FlightDestination, full: FullDisks) -> Option<FlightWriter> {
     let directory = destination.path.parent().map(Path::to_owned);
-    let report = move |error: Option<&io::Error>| {
+    let report = move |report: FlightReport<'_>| {
+        let error = match report {
+            FlightReport::NotCopied(error) => {
+                let why = error.to_string();
+                return journal::write_event(&Event::new(
+                    Code::FlightNotCopied,
+                    Code::FlightNotCopied.say(&[("why", &why)]),
+                ));
+            }
+            FlightReport::NotWritten(error) => Some(error),
+            FlightReport::Written => None,
+        };
         let is_full = error.is_some_and(is_no_space);
         full.set(
             "flight",
@@ -268,9 +280,8 @@ fn begin(destination: FlightDestination, full: FullDisks) -> Option<FlightWriter
 }
 
 fn complain(why: String) {
-    journal::write_event(&Event {
-        code: Code::FlightNotRecorded,
-        file: None,
-        message: Code::FlightNotRecorded.say(&[("why", &why)]),
-    });
+    journal::write_event(&Event::new(
+        Code::FlightNotRecorded,
+        Code::FlightNotRecorded.say(&[("why", &why)]),
+    ));
 }

@@ -97,14 +97,14 @@ pub struct FlightWriter {
 
 impl FlightWriter {
     /// Begins a flight. Nothing is written yet. Later errors stop nothing: `report` is called once for each new
-    /// reason, and without one when the file can be written again.
+    /// reason, when the file can be written again, and for a copy that could not be made.
     ///
     /// # Errors
     ///
     /// When there can be no thread.
     pub fn begin(
         destination: FlightDestination,
-        report: impl Fn(Option<&io::Error>) + Send + 'static,
+        report: impl Fn(FlightReport<'_>) + Send + 'static,
     ) -> io::Result<Self> {
         let key = random_key()?;
         let (items, received) = channel();
@@ -140,6 +140,17 @@ impl FlightWriter {
     }
 }
 
+/// What the writer reports.
+#[derive(Debug, Clone, Copy)]
+pub enum FlightReport<'a> {
+    /// The file can be written again.
+    Written,
+    /// The file cannot be written.
+    NotWritten(&'a io::Error),
+    /// The copy for a failed node was not made.
+    NotCopied(&'a io::Error),
+}
+
 /// Where a file's line stands in the flight.
 struct WrittenFile {
     sha256: String,
@@ -167,6 +178,8 @@ struct FlightLog {
     /// The last write failed, or there was none yet.
     broken: bool,
     failed: bool,
+    /// The node has just failed.
+    wants_copy: bool,
     /// When the newest item happened.
     at: Option<Timestamp>,
     complaint: Option<String>,
@@ -188,6 +201,7 @@ impl FlightLog {
             ledger: None,
             broken: true,
             failed: false,
+            wants_copy: false,
             at: None,
             complaint: None,
         }
@@ -197,7 +211,7 @@ impl FlightLog {
         mut self,
         items: &Receiver<FlightItem>,
         waiting: &AtomicUsize,
-        report: impl Fn(Option<&io::Error>),
+        report: impl Fn(FlightReport<'_>),
     ) {
         loop {
             let mut answers = Vec::new();
@@ -219,17 +233,22 @@ impl FlightLog {
                 waiting.fetch_sub(1, Ordering::Relaxed);
             }
             result = result.and_then(|()| self.file.sync());
+            if std::mem::take(&mut self.wants_copy)
+                && let Err(error) = self.file.copy()
+            {
+                report(FlightReport::NotCopied(&error));
+            }
             match result {
                 Ok(()) => {
                     if self.complaint.take().is_some() {
-                        report(None);
+                        report(FlightReport::Written);
                     }
                 }
                 Err(error) => {
                     self.broken = true;
                     let why = error.to_string();
                     if self.complaint.as_ref() != Some(&why) {
-                        report(Some(&error));
+                        report(FlightReport::NotWritten(&error));
                         self.complaint = Some(why);
                     }
                 }
@@ -396,9 +415,7 @@ impl FlightLog {
         let line = self.recorder.record(made);
         self.ledger = Some(after);
         self.write_line(&line)?;
-        if failed && !self.failed {
-            self.file.copy()?;
-        }
+        self.wants_copy |= failed && !self.failed;
         self.failed = failed;
         Ok(())
     }
@@ -470,6 +487,7 @@ mod tests {
 
     use super::file::COPY;
     use super::*;
+    use crate::archive::Packed;
 
     #[test]
     fn when_the_node_fails_all_that_was_recorded_is_copied_to_where_it_outlives_the_disk() {
@@ -483,8 +501,8 @@ mod tests {
             boot: None,
         };
         let (complaints, complained) = mpsc::channel();
-        let report = move |error: Option<&io::Error>| {
-            complaints.send(error.map(ToString::to_string)).unwrap();
+        let report = move |report: FlightReport<'_>| {
+            complaints.send(format!("{report:?}")).unwrap();
         };
         let writer = FlightWriter::begin(place.clone(), report).unwrap();
         let start = Timestamp::constant(1_767_225_600, 0);
@@ -520,9 +538,11 @@ mod tests {
         made.status.readiness = Readiness::Failed;
         writer.record(FlightItem::Decision(Box::new(made)));
         writer.flush();
-        let copied = fs::read_to_string(&copy).unwrap();
-        assert_eq!(copied, fs::read_to_string(&place.path).unwrap());
-        let flights = Flights::read(&copied).unwrap();
+        let Packed::Flight(copied) = Packed::read(&fs::read(&copy).unwrap()).unwrap() else {
+            panic!("it is read as a report");
+        };
+        assert_eq!(copied, fs::read(&place.path).unwrap());
+        let flights = Flights::read(std::str::from_utf8(&copied).unwrap()).unwrap();
         assert_eq!((flights.segments.len(), flights.damage.len()), (1, 0));
         assert!(complained.try_recv().is_err());
     }

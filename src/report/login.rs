@@ -18,7 +18,7 @@ use windrow_decide::{Event, Readiness, Status};
 use windrow_model::reasons::Code;
 
 use super::journal;
-use crate::files::{Durability, replace};
+use crate::files::{Durability, overwrite};
 use crate::layout::Layout;
 use crate::printable::printable;
 use crate::render::fit;
@@ -132,8 +132,9 @@ fn write(layout: &Layout, text: &str) -> Result<(), (String, io::Error)> {
         (layout.issue(), format!("{text}\n")),
         (layout.motd(), text.to_owned()),
     ] {
+        // `pam_motd` shows every file of its directory, so there must be no temporary name.
         let written = directory(path.parent())
-            .and_then(|()| replace(&path, text.as_bytes(), 0o644, Durability::Volatile));
+            .and_then(|()| overwrite(&path, text.as_bytes(), 0o644, Durability::Volatile));
         written.map_err(|error| (path.display().to_string(), error))?;
     }
     Ok(())

@@ -30,7 +30,7 @@ fn server(cluster: &Cluster) -> tempfile::TempDir {
         &kubeconfig(Who::Node),
     );
     put("etc/rancher/rke2/rke2.yaml", &kubeconfig(Who::Admin));
-    put("oem/windrow-flight.jsonl", b"{}\n");
+    put("oem/windrow-flight.jsonl.gz", b"{}\n");
     put("oem/harvester.config", b"");
     put("var/lib/rancher/windrow/state.json", b"{}");
     root
@@ -127,7 +127,7 @@ async fn cleanup_removes_what_is_of_this_node_and_the_leases_with_the_last_node(
         None
     );
     let is_there = |place: &str| root.path().join(place).exists();
-    assert!(!is_there("oem/windrow-flight.jsonl") && is_there("oem/harvester.config"));
+    assert!(!is_there("oem/windrow-flight.jsonl.gz") && is_there("oem/harvester.config"));
     assert!(
         out.contains("rm -r") && is_there("var/lib/rancher/windrow"),
         "{out}"
@@ -167,5 +167,5 @@ async fn cleanup_says_how_to_remove_what_a_silent_kube_apiserver_keeps() {
         assert!(errors.contains(command), "{errors}");
     }
     assert!(out.contains("kubectl delete lease -n kube-system"), "{out}");
-    assert!(!root.path().join("oem/windrow-flight.jsonl").exists());
+    assert!(!root.path().join("oem/windrow-flight.jsonl.gz").exists());
 }

@@ -43,6 +43,7 @@ const CALLS: &[(&str, &[&str])] = &[
             "temporary_in(",
             "make_private(",
             "replace(",
+            "overwrite(",
             ".persist(",
             ".persist_noclobber(",
             ".set_len(",

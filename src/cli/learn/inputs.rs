@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_decide::flight::Flights;
 use windrow_learn::{BootSet, KnowledgeFile, ObservedBoot, observe};
 
-use crate::archive::Archive;
+use crate::archive::{Archive, Packed};
 use crate::cli::inputs::{is_standard_input, standard_input};
 use crate::files::read_at_most;
 
@@ -20,7 +20,7 @@ const LARGEST: u64 = 256 << 20;
 const MOST_FILES: usize = 20_000;
 const DEEPEST: usize = 16;
 /// How a file that was packed begins.
-const PACKED: [u8; 2] = [0x1f, 0x8b];
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// A report's flights, the older one first.
 const IN_REPORT: [&str; 2] = ["windrow/state/flight.jsonl.1", "windrow/state/flight.jsonl"];
 /// A boot that began later than this from now was recorded by a wrong clock.
@@ -165,8 +165,12 @@ impl Gathered {
                 return None;
             }
         };
-        if bytes.starts_with(&PACKED) {
-            self.read_report(&shown, &bytes);
+        if bytes.starts_with(&GZIP) {
+            match Packed::read(&bytes) {
+                Ok(Packed::Flight(bytes)) => return Some((shown, bytes)),
+                Ok(Packed::Report(archive)) => self.read_report(&shown, archive),
+                Err(error) => self.unread.push(format!("{shown}: {error}")),
+            }
             return None;
         }
         let is_flight = bytes.starts_with(b"{");
@@ -184,11 +188,7 @@ impl Gathered {
         Some((shown, bytes))
     }
 
-    fn read_report(&mut self, shown: &str, bytes: &[u8]) {
-        let mut archive = match Archive::read(bytes) {
-            Ok(archive) => archive,
-            Err(error) => return self.unread.push(format!("{shown}: {error}")),
-        };
+    fn read_report(&mut self, shown: &str, mut archive: Archive) {
         let parts = IN_REPORT.iter().filter_map(|name| {
             let bytes = archive.files.remove(*name)?;
             Some((format!("{shown}: {name}"), bytes))

@@ -1,14 +1,16 @@
 //! The file of a flight on the disk: appended to, set aside when it is full, copied when the node fails.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use nix::fcntl::OFlag;
 use windrow_decide::settings::CopyTo;
 
-use crate::files::{Durability, make_private, replace};
+use crate::files::{Durability, free_space, make_private, overwrite};
 use crate::layout::Layout;
 
 /// Where the flight is written.
@@ -25,7 +27,9 @@ pub struct FlightDestination {
 }
 
 /// The copy's name.
-pub(super) const COPY: &str = "windrow-flight.jsonl";
+pub(super) const COPY: &str = "windrow-flight.jsonl.gz";
+/// The share of the free space that a copy may take: others need the rest. An upgrade of Harvester stops if `/oem` is full.
+const SHARE: u64 = 4;
 /// Harvester's partition for configuration, which survives the loss of the other one.
 const OEM: &str = "/oem";
 
@@ -157,24 +161,112 @@ impl FlightFile {
         self.file.as_ref().map_or(Ok(()), File::sync_data)
     }
 
-    /// Copies both files, the older one first, to a place that survives the node's disk.
+    /// Copies the flight to a place that survives the node's disk, without filling that place.
     pub(super) fn copy(&self) -> io::Result<()> {
         let Some(directory) = &self.destination.copy_to else {
             return Ok(());
         };
-        let mut content = Vec::new();
-        for path in [older(&self.destination.path), self.destination.path.clone()] {
-            match File::open(path) {
-                Ok(mut file) => {
-                    file.read_to_end(&mut content)?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
         let copy = directory.join(COPY);
-        replace(&copy, &content, 0o600, Durability::Durable).map_err(|error| {
-            io::Error::new(error.kind(), format!("copy to {}: {error}", copy.display()))
-        })
+        let occupied = fs::symlink_metadata(&copy).map_or(0, |found| found.blocks() * 512);
+        free_space(directory)
+            .and_then(|free| self.copy_within((free + occupied) / SHARE, &copy))
+            .and_then(|()| File::open(directory)?.sync_all())
+            .map_err(|error| io::Error::other(format!("{}: {error}", copy.display())))
+    }
+
+    /// Copies both files, the older one first. If they need more than `most` bytes, only the newer one is copied: it has
+    /// everything that a replay needs.
+    fn copy_within(&self, most: u64, copy: &Path) -> io::Result<()> {
+        let newer = self.destination.path.clone();
+        let mut content = compress(&[older(&newer), newer.clone()])?;
+        if content.len() as u64 > most {
+            content = compress(&[newer])?;
+        }
+        if content.len() as u64 > most {
+            let needed = content.len();
+            return Err(io::Error::other(format!(
+                "it needs {needed} bytes and may take {most}, a quarter of the free space"
+            )));
+        }
+        // A reader of `/oem` stops at a name that vanishes, so there is no temporary one.
+        overwrite(copy, &content, 0o600, Durability::Durable)
+    }
+}
+
+/// These files, as far as they exist, one after the other and compressed.
+fn compress(paths: &[PathBuf]) -> io::Result<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    for path in paths {
+        match File::open(path) {
+            Ok(mut file) => {
+                io::copy(&mut file, &mut packer)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    packer.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::Packed;
+
+    #[test]
+    fn a_copy_takes_no_more_than_its_share_of_the_free_space() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("flight.jsonl");
+        let copy = directory.path().join(COPY);
+        let file = FlightFile::new(FlightDestination {
+            path: path.clone(),
+            bound: 0,
+            copy_to: None,
+            boot: None,
+        });
+        let old: String = (0..4000)
+            .map(|line| format!("{{\"o\":{line}}}\n"))
+            .collect();
+        let new = "{\"n\":1}\n".repeat(4000);
+        fs::write(older(&path), &old).unwrap();
+        fs::write(&path, &new).unwrap();
+        let unpacked = || match Packed::read(&fs::read(&copy).unwrap()) {
+            Ok(Packed::Flight(bytes)) => String::from_utf8(bytes).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        let length = || fs::metadata(&copy).unwrap().len();
+
+        file.copy_within(1 << 20, &copy).unwrap();
+        assert_eq!(unpacked(), format!("{old}{new}"));
+        let whole = length();
+        file.copy_within(whole, &copy).unwrap();
+        assert_eq!(length(), whole);
+        file.copy_within(whole - 1, &copy).unwrap();
+        assert_eq!(unpacked(), new, "the older file is left out");
+        let newer = length();
+        let error = file.copy_within(newer - 1, &copy).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!(
+                "it needs {newer} bytes and may take {}, a quarter of the free space",
+                newer - 1
+            )
+        );
+        assert_eq!(unpacked(), new, "the copy of before stays");
+    }
+
+    #[test]
+    fn a_copy_that_was_cut_off_is_read_up_to_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("flight.jsonl");
+        let lines: String = (0..4000)
+            .map(|line| format!("{{\"a\":{line}}}\n"))
+            .collect();
+        fs::write(&path, &lines).unwrap();
+        let packed = compress(&[path]).unwrap();
+        let Ok(Packed::Flight(part)) = Packed::read(&packed[..packed.len() / 2]) else {
+            panic!("it is not read");
+        };
+        assert!(!part.is_empty() && lines.as_bytes().starts_with(&part));
     }
 }

@@ -497,6 +497,10 @@ reasons! {
             "the flight recorder cannot write: {why}"
             "Staging and reporting go on; what happens now cannot be replayed later. Mend the file system, or set flight.enabled to false."
             "a3fa892a4fdd42c29774a4a68f24fc30";
+        FlightNotCopied "flight-not-copied" Warning
+            "the boot log of the failed node is not copied to {why}"
+            "The boot log on this node is complete. Free space there, or set flight.copyTo to another directory or to none."
+            "bbabb5757e5a4bc5b92038880e8b3d75";
         ApiUnreachable "api-unreachable" Info
             "kube-apiserver does not answer: {why}"
             "Normal before RKE2 is up. Later: look at rke2-server and at the kube-apiserver pod's log."
