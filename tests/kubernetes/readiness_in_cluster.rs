@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Who, eventually, refused};
+use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually, refused};
 use support::objects::{DEFINITION, Gvk, KUBEVIRT, api, make, namespace, serve_published, status};
 use tokio::sync::{mpsc, watch};
 use windrow::apiserver::ApiServer;
@@ -80,13 +80,8 @@ fn custom(
     }
 }
 
-/// Probes a node until these probes have answered.
-async fn answers(
-    root: &Path,
-    expected: NodeRole,
-    probes: &[CustomProbe],
-    wanted: &[&str],
-) -> BTreeMap<String, ProbeOutcome> {
+/// Probes a node until the receiver is dropped.
+fn probe_node(root: &Path, probes: &[CustomProbe]) -> mpsc::Receiver<ClusterEvent> {
     let endpoints = Endpoints {
         // Only the cluster is probed here.
         bus: Some("unix:path=/nonexistent/bus".to_owned()),
@@ -108,13 +103,31 @@ async fn answers(
         }),
         ..Interests::default()
     };
-    let (_keep, interests) = watch::channel(interests);
-    let (events, mut told) = mpsc::channel(64);
-    let probing = tokio::spawn(probe(Arc::new(context), interests, events));
+    let (keep, interests) = watch::channel(interests);
+    let (events, received) = mpsc::channel(64);
+    tokio::spawn(async move {
+        let ended = events.clone();
+        tokio::select! {
+            () = probe(Arc::new(context), interests, events) => {}
+            () = ended.closed() => {}
+        }
+        drop(keep);
+    });
+    received
+}
+
+/// Probes a node until these probes have answered.
+async fn answers(
+    root: &Path,
+    expected: NodeRole,
+    probes: &[CustomProbe],
+    wanted: &[&str],
+) -> BTreeMap<String, ProbeOutcome> {
+    let mut events = probe_node(root, probes);
     let mut answers = BTreeMap::new();
     let collected = tokio::time::timeout(DEADLINE, async {
         while !wanted.iter().all(|probe| answers.contains_key(*probe)) {
-            match told.recv().await.unwrap() {
+            match events.recv().await.unwrap() {
                 ClusterEvent::Node(NodeEvent::Probing { role, .. }) => {
                     assert_eq!(role, expected);
                 }
@@ -126,8 +139,50 @@ async fn answers(
         }
     });
     collected.await.expect("every probe answers");
-    probing.abort();
     answers
+}
+
+/// Waits until a probe has such an answer.
+async fn until(
+    events: &mut mpsc::Receiver<ClusterEvent>,
+    wanted: &str,
+    is_expected: impl Fn(&ProbeOutcome) -> bool,
+) {
+    let mut last = None;
+    let found = tokio::time::timeout(DEADLINE, async {
+        while !last.as_ref().is_some_and(&is_expected) {
+            if let ClusterEvent::Node(NodeEvent::Probed(id, outcome)) = events.recv().await.unwrap()
+                && id.to_string() == wanted
+            {
+                last = Some(outcome);
+            }
+        }
+    });
+    let found = found.await;
+    assert!(found.is_ok(), "{wanted}: {last:?}");
+}
+
+#[tokio::test]
+async fn a_serving_certificate_of_another_authority_is_noticed_although_the_server_goes_on() {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let root = tempfile::tempdir().unwrap();
+    server(root.path(), &cluster.kubeconfig(Who::Admin));
+    let mut events = probe_node(root.path(), &[]);
+    let passes = |outcome: &ProbeOutcome| *outcome == ProbeOutcome::Passed;
+    until(&mut events, "apiserver", passes).await;
+
+    let own = cluster.serve_a_foreign_certificate();
+    until(&mut events, "apiserver", |outcome| match outcome {
+        ProbeOutcome::Failed { why, .. } | ProbeOutcome::Unknown { why, .. } => {
+            why.contains("certificate")
+        }
+        ProbeOutcome::Passed => false,
+    })
+    .await;
+    own.serve_again();
+    until(&mut events, "apiserver", passes).await;
 }
 
 async fn set_ready(nodes: &Api<Node>, status: &str) {

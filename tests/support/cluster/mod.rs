@@ -40,8 +40,8 @@ pub(crate) use audit::{AuditLog, Write, refused};
 pub(crate) use events::Recorder;
 pub(crate) use harvester::HarvesterControllers;
 pub(crate) use helm::HelmController;
-use pki::Pki;
 pub(crate) use pki::Who;
+use pki::{OwnCertificate, Pki};
 use process::{Janitor, Process};
 
 /// Far longer than anything takes here: reaching it is a failure, not a measurement.
@@ -331,6 +331,11 @@ impl Cluster {
     /// The kubeconfig file of an identity.
     pub(crate) fn kubeconfig(&self, who: Who) -> PathBuf {
         self.pki.kubeconfig(who)
+    }
+
+    /// The API server goes on with a certificate that no client of the cluster trusts.
+    pub(crate) fn serve_a_foreign_certificate(&self) -> OwnCertificate {
+        self.pki.replace_server()
     }
 
     /// The file with what the API server records. Needs [`Spec::audit`].
