@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
+use nix::time::{ClockId, clock_gettime};
+use sysinfo::System;
 use windrow_gates::{
-    Component, ComponentRefusal, ObservedGates, last_refusal, metrics, pod_arguments,
+    Component, ComponentRefusal, ObservedGates, last_refusal, metrics, pod_arguments, pod_flag,
 };
 
 use super::pod_logs;
-use crate::apiserver::{self, ApiServer, Reply};
+use crate::apiserver::{self, ApiServer, Reply, RequestFailure};
 use crate::files::read_text;
 use crate::layout::Layout;
 
@@ -53,7 +55,8 @@ pub async fn client(api: &ApiServer, path: &Path, component: Component) -> Resul
 ///
 /// In a line, what it reports instead, or why it does not answer.
 pub async fn ready(client: &Client) -> Result<(), String> {
-    get(client, "/readyz").await.map(|_| ())
+    let answer = get(client, "/readyz").await;
+    answer.map(drop).map_err(|failure| failure.to_string())
 }
 
 /// What a component reports of its gates.
@@ -62,24 +65,83 @@ pub async fn ready(client: &Client) -> Result<(), String> {
 ///
 /// In a line, when it refuses or does not answer.
 pub async fn observed(client: &Client) -> Result<ObservedGates, String> {
-    get(client, "/metrics").await.map(|text| metrics(&text))
+    let metrics = observed_process(client).await;
+    metrics.map_or_else(|unseen| Err(unseen.why), |process| Ok(process.gates))
 }
 
-async fn get(client: &Client, path: &str) -> Result<String, String> {
+/// A component's process, by its own report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedProcess {
+    /// Its gates.
+    pub gates: ObservedGates,
+    /// For how long it has been there, by a clock that nobody sets; `None` if the clock was set during the look.
+    pub age: Option<Duration>,
+}
+
+/// Why a component did not report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unobserved {
+    /// In a line.
+    pub why: String,
+    /// Nothing answers on its port.
+    pub is_silent: bool,
+}
+
+/// What a component reports of its gates, and how old its process is.
+///
+/// # Errors
+///
+/// When it refuses or does not answer.
+pub async fn observed_process(client: &Client) -> Result<ObservedProcess, Unobserved> {
+    let booted = System::boot_time();
+    let text = get(client, "/metrics").await;
+    let text = text.map_err(|failure| Unobserved {
+        is_silent: failure.is_unanswered(),
+        why: failure.to_string(),
+    })?;
+    let gates = metrics(&text);
+    let is_steady = System::boot_time() == booted;
+    let started = gates.started_after_boot(booted).filter(|_| is_steady);
+    let up = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from);
+    let age = started.zip(up.ok());
+    Ok(ObservedProcess {
+        gates,
+        age: age.map(|(started, up)| up.saturating_sub(started)),
+    })
+}
+
+async fn get(client: &Client, path: &str) -> Result<String, RequestFailure> {
     let reply = apiserver::get(client, path, ANSWER, LONGEST).await;
-    match reply.and_then(Reply::granted) {
-        Ok(reply) => Ok(String::from_utf8_lossy(&reply.body).into_owned()),
-        Err(failure) => Err(failure.to_string()),
-    }
+    let reply = reply.and_then(Reply::granted)?;
+    Ok(String::from_utf8_lossy(&reply.body).into_owned())
 }
 
 /// The gates in the arguments of a component's static pod; `None` when there is no such manifest.
 pub fn pod(layout: &Layout, component: Component) -> Option<BTreeMap<String, bool>> {
+    pod_arguments(component, &pod_manifest(layout, component)?)
+}
+
+fn pod_manifest(layout: &Layout, component: Component) -> Option<String> {
     let path = layout
         .data_dir()
         .join("agent/pod-manifests")
         .join(format!("{component}.yaml"));
-    pod_arguments(component, &read_text(&path).ok()?)
+    read_text(&path).ok()
+}
+
+/// Where a component listens, if its static pod names another place than the one that is asked.
+pub fn elsewhere(layout: &Layout, component: Component) -> Option<String> {
+    let port = port(component)?.to_string();
+    let manifest = pod_manifest(layout, component)?;
+    let flag = |name: &str| pod_flag(component, &manifest, name);
+    let address = flag("bind-address").filter(|address| address != "127.0.0.1");
+    let other_port = flag("secure-port").filter(|other| *other != port);
+    if address.is_none() && other_port.is_none() {
+        return None;
+    }
+    let address = address.unwrap_or_else(|| "127.0.0.1".to_owned());
+    let port = other_port.unwrap_or(port);
+    Some(format!("{address}, port {port}"))
 }
 
 /// The last message of a component that did not start because of its gates, at `since` or later, and the file with it.
@@ -136,6 +198,45 @@ mod tests {
         ] {
             assert_eq!(port(component), expected, "{component:?}");
         }
+    }
+
+    #[test]
+    fn a_component_that_listens_elsewhere_is_known_by_its_static_pod() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let component = Component::KubeScheduler;
+        let pods = layout.data_dir().join("agent/pod-manifests");
+        fs::create_dir_all(&pods).unwrap();
+        for (arguments, expected) in [
+            ("--bind-address=127.0.0.1, --secure-port=10259", None),
+            ("--v=2", None),
+            ("--bind-address=::1", Some("::1, port 10259")),
+            ("--secure-port=1", Some("127.0.0.1, port 1")),
+        ] {
+            let command = format!("[kube-scheduler, {arguments}]");
+            let text =
+                format!("spec: {{containers: [{{name: kube-scheduler, command: {command}}}]}}\n");
+            fs::write(pods.join("kube-scheduler.yaml"), text).unwrap();
+            let found = elsewhere(&layout, component);
+            assert_eq!(found.as_deref(), expected, "{arguments}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_is_as_old_as_it_is_whatever_the_wall_clock_says() {
+        let second = Duration::from_secs(1);
+        let up = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap());
+        let since_boot = up.as_secs_f64() / 2.0;
+        let serve = tower::service_fn(move |_: http::Request<kube::client::Body>| async move {
+            // As the components do it: `btime` as it is now, and the ticks since the boot.
+            let booted = f64::from(u32::try_from(System::boot_time()).unwrap());
+            let text = format!("process_start_time_seconds {}\n", booted + since_boot);
+            let body = kube::client::Body::from(text.into_bytes());
+            Ok::<_, std::convert::Infallible>(http::Response::new(body))
+        });
+        let client = Client::new(serve, "default");
+        let age = observed_process(&client).await.unwrap().age.unwrap();
+        assert!(age + second > up / 2, "{age:?} of {up:?}");
     }
 
     #[test]

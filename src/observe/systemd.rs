@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nix::time::{ClockId, clock_gettime};
 use zbus::zvariant::DynamicType;
 use zbus::{Connection, Message, OwnedObjectPath, OwnedVariant};
 
@@ -32,7 +33,7 @@ pub struct Unit {
     pub active: String,
     /// Identifies one start of the unit; empty when it never ran.
     pub invocation: String,
-    /// When its main process was started, in microseconds of the wall clock.
+    /// When its main process was started, in microseconds of the monotonic clock; 0 if it never was.
     pub started: u64,
     /// How often systemd has restarted it by itself.
     pub restarts: u32,
@@ -54,6 +55,13 @@ impl Unit {
     /// Does it run, according to systemd? Active is not ready.
     pub fn is_active(&self) -> bool {
         self.active == "active"
+    }
+
+    /// For how long its main process has been there, if it was ever started. Setting the wall clock does not change it.
+    pub fn age(&self) -> Option<Duration> {
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
+        let started = Duration::from_micros(self.started);
+        (self.started > 0).then(|| Duration::from(now).saturating_sub(started))
     }
 
     /// Is it neither running nor being started?
@@ -103,7 +111,7 @@ impl Systemd {
                 .map(|byte| format!("{byte:02x}"))
                 .collect(),
             started: self
-                .property(&path, "Service", "ExecMainStartTimestamp")
+                .property(&path, "Service", "ExecMainStartTimestampMonotonic")
                 .await?,
             restarts: self.property(&path, "Service", "NRestarts").await?,
             job: self.jobs().await?.iter().any(|job| job.1 == name),
@@ -176,6 +184,15 @@ async fn limited<T, E: std::fmt::Display>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_age_of_a_unit_is_known_once_it_was_started() {
+        let mut unit = Unit::default();
+        assert_eq!(unit.age(), None);
+        unit.started = 1;
+        let up = Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap());
+        assert!(unit.age().unwrap() >= up.saturating_sub(Duration::from_micros(1)));
+    }
 
     #[test]
     fn a_unit_runs_is_down_or_is_between_and_one_that_is_queued_is_not_stopped() {

@@ -109,3 +109,51 @@ fn a_trial_asks_the_other_components_on_their_own_ports_and_show_tells_what_they
     assert!(silent["unobserved"].is_string(), "{silent}");
     assert!(silent["gates"][0]["inEffect"].is_null(), "{silent}");
 }
+
+#[test]
+fn a_removal_is_kept_only_once_a_new_process_of_the_component_runs() {
+    const SCHEDULER: &str = "kube-scheduler";
+    let Some(node) = node(Minor::V1_36) else {
+        return;
+    };
+    let machine = component(node, SCHEDULER)
+        .file(
+            "/etc/rancher/rke2/config.yaml.d/50-site.yaml",
+            "debug: false\n",
+        )
+        .file(
+            "/etc/windrow/conf.d/policy.yaml",
+            "gates: {patience: 60s}\n",
+        )
+        .boot();
+    machine.wait_unit(SERVER, "active");
+    machine.sh(&format!("systemctl start {SCHEDULER}"));
+    let wish = |gates: &str| {
+        machine.write(WISHES, &format!("featureGates: {gates}\n"));
+        machine.sh("systemctl reload windrow");
+    };
+    wish("{kubeScheduler: {SchedulerAsyncPreemption: false}}");
+    let kept = said(&gates(&machine, &["apply", "--yes"]), 0);
+    assert!(kept.contains("kept"), "{kept}");
+
+    // The scheduler of before goes on with the gate.
+    let unit = format!("/etc/systemd/system/{SCHEDULER}.service");
+    machine.sh(&format!(
+        "cp {unit} /run/kept.service; sed -i /^PartOf/d {unit}; systemctl daemon-reload"
+    ));
+    let before = machine.read(DROP_IN);
+    wish("{}");
+    let rolled_back = said(&gates(&machine, &["apply", "--yes"]), 4);
+    assert!(
+        rolled_back.contains("kube-scheduler: its previous process still runs"),
+        "{rolled_back}"
+    );
+    assert_eq!(machine.read(DROP_IN), before);
+
+    machine.sh(&format!(
+        "cp /run/kept.service {unit}; systemctl daemon-reload"
+    ));
+    let kept = said(&gates(&machine, &["apply", "--force", "--yes"]), 0);
+    assert!(kept.contains("kept: no feature gate"), "{kept}");
+    assert!(!machine.exists(DROP_IN));
+}

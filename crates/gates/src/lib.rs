@@ -27,6 +27,7 @@ mod target;
 mod testing;
 mod together;
 pub mod trial;
+mod verified;
 
 pub use assess::{Assessment, ComponentView, EffectiveGate, assess, set_last_at};
 pub use check::{TargetVersion, check, version_text};
@@ -37,6 +38,7 @@ pub use refusal::{ComponentRefusal, last as last_refusal};
 pub use settle::{KnownGood, Proven, Rejected, Rke2State, Settled, TrialHistory, same, settle};
 pub use status::{AskedGate, GateSet, GatesStatus, LeftOutGate, RequestAnswer, TrialStatus, list};
 pub use target::{ResolvedVersion, Upgrade, VersionCandidates, resolve};
+pub use verified::{ComponentLook, Verdict, is_newer, judge_look};
 
 use std::fmt;
 

@@ -1,6 +1,7 @@
 //! What a component says of its own feature gates, and the arguments of its static pod.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use windrow_model::manifest::{Node, yaml};
 
@@ -39,6 +40,13 @@ pub fn metrics(text: &str) -> ObservedGates {
 }
 
 impl ObservedGates {
+    /// How long after the machine's start its process was started. The process reports this time with `booted` added: `btime` of
+    /// `/proc/stat`, in seconds, which moves whenever the wall clock is set. So read `booted` together with the metrics.
+    pub fn started_after_boot(&self, booted: u64) -> Option<Duration> {
+        let booted = f64::from(u32::try_from(booted).ok()?);
+        Duration::try_from_secs_f64(self.started? - booted).ok()
+    }
+
     /// Which of these gates are not in effect as asked for, each in words.
     pub fn differences(&self, asked: &[GateRequest]) -> Vec<String> {
         asked
@@ -118,6 +126,20 @@ mod tests {
             observed.differences(&[asked("APIResponseCompression", true), asked("New", true)]),
             ["APIResponseCompression is false", "New is not known to it"]
         );
+    }
+
+    #[test]
+    fn the_start_of_a_process_does_not_depend_on_the_wall_clock() {
+        // The clock is set an hour back: the kernel moves `btime`, and the process adds the new one.
+        for booted in [1_795_340_000_u64, 1_795_336_400] {
+            let text = format!("process_start_time_seconds {booted}.5\n");
+            let started = metrics(&text).started_after_boot(booted);
+            assert_eq!(started, Some(Duration::from_millis(500)));
+        }
+        let unknown = ObservedGates::default();
+        assert_eq!(unknown.started_after_boot(0), None);
+        let before = metrics("process_start_time_seconds 5\n");
+        assert_eq!(before.started_after_boot(6), None);
     }
 
     #[test]

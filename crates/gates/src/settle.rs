@@ -101,14 +101,37 @@ pub struct KnownGood {
     /// What was in force before it, where it was kept by a trial.
     #[serde(default)]
     pub previous: Option<DropInSnapshot>,
+    /// Of the content, the gates that a component was seen to run with. Absent if that is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<DropInSnapshot>,
 }
 
 impl KnownGood {
+    /// Leaves gates out of what it proves: they were kept, but no component was seen to run with them.
+    #[must_use]
+    pub fn without_proof_of(self, unverified: &[GateRequest], own: &str) -> Self {
+        if unverified.is_empty() {
+            return self;
+        }
+        let mut gates = self.proven(own).gates;
+        gates.retain(|gate| !unverified.iter().any(|other| gate.sets_as(other)));
+        Self {
+            verified: Some(DropInSnapshot {
+                content: text(&gates),
+            }),
+            ..self
+        }
+    }
+
     /// The gates that it shows to work.
     pub fn proven(&self, own: &str) -> Proven {
+        let content = match &self.verified {
+            Some(verified) => &verified.content,
+            None => &self.content,
+        };
         Proven {
             version: self.version.clone(),
-            gates: read_gates(own, self.content.as_deref().unwrap_or_default(), &[]),
+            gates: read_gates(own, content.as_deref().unwrap_or_default(), &[]),
         }
     }
 }

@@ -289,3 +289,30 @@ fn a_drop_in_in_which_nothing_is_refused_stays_byte_for_byte_while_the_server_ru
     assert_eq!(result.content.as_ref(), Some(&current));
     assert!(result.pending, "what is taken back goes with a boot");
 }
+
+#[test]
+fn what_was_kept_without_being_seen_in_effect_is_not_proven() {
+    let (seen, unseen) = (api("A", true), api("B", true));
+    let good = KnownGood {
+        version: "1.36.3".to_owned(),
+        at: jiff::Timestamp::UNIX_EPOCH,
+        content: Some(written(&[seen.clone(), unseen.clone()])),
+        previous: None,
+        verified: None,
+    };
+    let proves = |good: &KnownGood, gates: &[GateRequest]| same(&good.proven(OWN).gates, gates);
+    assert!(proves(&good, &[seen.clone(), unseen.clone()]));
+    let partly = good.clone().without_proof_of(&[unseen.clone()], OWN);
+    assert_eq!(partly.content, good.content, "it is what is in force");
+    assert!(proves(&partly, &[seen.clone()]));
+    let nothing = good
+        .clone()
+        .without_proof_of(&[seen.clone(), unseen.clone()], OWN);
+    assert!(proves(&nothing, &[]));
+
+    // A record from before there was the field.
+    let old = serde_json::to_string(&good).unwrap();
+    assert!(!old.contains("verified"), "{old}");
+    let old: KnownGood = serde_json::from_str(&old).unwrap();
+    assert!(proves(&old, &[seen, unseen]));
+}

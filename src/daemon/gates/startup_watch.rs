@@ -9,7 +9,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use windrow_decide::Event;
 use windrow_gates::{
-    Component, ComponentRefusal, GateRequest, RefusedGates, read_gates, set_last_at, version_text,
+    Component, ComponentRefusal, GateRequest, RefusedGates, is_newer, read_gates, set_last_at,
+    version_text,
 };
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
@@ -21,7 +22,7 @@ use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
 use crate::observe::rke2::{admin_kubeconfig, candidates_on_disk, resolved};
-use crate::observe::systemd::{RKE2_AGENT, RKE2_SERVER, Systemd};
+use crate::observe::systemd::{RKE2_AGENT, RKE2_SERVER, Systemd, Unit};
 use crate::report::journal;
 
 /// How often to look at RKE2 while it is not ready.
@@ -30,14 +31,50 @@ const WHILE_STARTING: Duration = Duration::from_secs(10);
 const AT_REST: Duration = Duration::from_secs(30);
 /// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
+/// A start replaces kube-apiserver within this time, or not at all: RKE2 leaves a static pod alone whose manifest does not change
+/// (`pkg/executor/staticpod`).
+const REPLACES: Duration = Duration::from_secs(5 * 60);
+
+/// The components without which RKE2 does not come up.
+const STOP_A_START: [Component; 2] = [Component::KubeApiserver, Component::Kubelet];
+/// Those that may be missing although kube-apiserver is ready.
+const AFTER_APISERVER: [Component; 3] = [
+    Component::Kubelet,
+    Component::KubeControllerManager,
+    Component::KubeScheduler,
+];
+
+/// How far a start of RKE2 has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StartStage {
+    /// kube-apiserver is not ready, or it is the one of before.
+    Starting,
+    /// kube-apiserver of this start is ready. The other components start after it.
+    Up,
+    /// It was up for so long that all components have read their arguments.
+    Settled,
+}
+
+/// Judges a start. `is_new`: the process that answers was started after the unit was.
+fn stage(is_ready: bool, is_new: bool, age: Duration) -> StartStage {
+    if is_ready && age >= REPLACES {
+        StartStage::Settled
+    } else if is_ready && is_new {
+        StartStage::Up
+    } else {
+        StartStage::Starting
+    }
+}
 
 /// Watches over RKE2's starts.
 pub(super) struct StartupWatch {
     configured: Published,
     api: ApiServer,
     now: fn() -> Timestamp,
-    /// The start that was last seen ready.
-    ready: String,
+    /// The start that needs no further look.
+    settled: String,
+    /// Was kube-apiserver of the current start ready?
+    is_up: bool,
     findings: Vec<Finding>,
     changed: bool,
 }
@@ -48,7 +85,8 @@ impl StartupWatch {
             configured,
             api,
             now,
-            ready: String::new(),
+            settled: String::new(),
+            is_up: false,
             findings: Vec::new(),
             changed: false,
         }
@@ -61,7 +99,7 @@ impl StartupWatch {
 
     /// Was RKE2 up at the last look?
     pub(super) fn is_ready(&self) -> bool {
-        !self.ready.is_empty() && self.findings.is_empty()
+        self.is_up && self.findings.is_empty()
     }
 
     /// Did the last look change anything about the drop-in?
@@ -79,37 +117,58 @@ impl StartupWatch {
         };
         // One that has failed may have failed because of a gate.
         if unit.active == "inactive" {
+            self.is_up = false;
             match systemd.unit(RKE2_AGENT).await {
                 // kube-apiserver says nothing of it, and systemd calls it active while its kubelet is started again and again.
-                Ok(agent) if agent.active != "inactive" => self.look_at_logs().await,
+                Ok(agent) if agent.active != "inactive" => {
+                    self.look_at_logs(&STOP_A_START, self.recently()).await;
+                }
                 _ => self.findings.clear(),
             }
             return AT_REST;
         }
-        if unit.is_active() && unit.invocation == self.ready {
+        if unit.is_active() && unit.invocation == self.settled {
             return AT_REST;
         }
-        let configuration = Arc::clone(&self.configured.borrow());
-        let layout = configuration.layout();
-        let component = Component::KubeApiserver;
-        let ready = match effect::client(&self.api, &admin_kubeconfig(layout), component).await {
-            Ok(client) => effect::ready(&client).await.is_ok(),
-            Err(_) => false,
-        };
-        if ready {
-            self.ready = unit.invocation;
-            self.findings.clear();
-            return AT_REST;
+        let age = unit.age().unwrap_or_default();
+        let (is_ready, is_new) = self.apiserver(&unit).await;
+        let stage = stage(is_ready && unit.is_active(), is_new, age);
+        self.is_up = stage != StartStage::Starting;
+        if !self.is_up {
+            self.look_at_logs(&STOP_A_START, self.recently()).await;
+            return WHILE_STARTING;
         }
-        self.look_at_logs().await;
-        WHILE_STARTING
+        // The previous kubelet's refusals are over, and those of kube-apiserver too: it is ready.
+        let started = SignedDuration::try_from(age).ok();
+        let started = started.and_then(|age| (self.now)().checked_sub(age).ok());
+        self.look_at_logs(&AFTER_APISERVER, started).await;
+        if stage == StartStage::Settled && self.findings.is_empty() {
+            self.settled = unit.invocation;
+        }
+        AT_REST
     }
 
-    /// Which gates do the components refuse, by their logs?
-    async fn look_at_logs(&mut self) {
+    /// Is kube-apiserver ready, and was it started after this unit?
+    async fn apiserver(&self, unit: &Unit) -> (bool, bool) {
         let configuration = Arc::clone(&self.configured.borrow());
-        let since = self.now_or_older();
-        let fatal = tokio::task::spawn_blocking(move || fatal(&configuration, since)).await;
+        let kubeconfig = admin_kubeconfig(configuration.layout());
+        let component = Component::KubeApiserver;
+        let Ok(client) = effect::client(&self.api, &kubeconfig, component).await else {
+            return (false, false);
+        };
+        if effect::ready(&client).await.is_err() {
+            return (false, false);
+        }
+        let process = effect::observed_process(&client).await;
+        let is_new = process.is_ok_and(|process| is_newer(process.age, unit.age()));
+        (true, is_new)
+    }
+
+    /// Which gates do these components refuse, by their logs?
+    async fn look_at_logs(&mut self, components: &'static [Component], since: Option<Timestamp>) {
+        let configuration = Arc::clone(&self.configured.borrow());
+        let look = move || fatal(&configuration, components, since);
+        let fatal = tokio::task::spawn_blocking(look).await;
         let (findings, ours) = fatal.unwrap_or_default();
         for finding in &findings {
             if !self.findings.contains(finding) {
@@ -120,18 +179,22 @@ impl StartupWatch {
         self.changed = ours;
     }
 
-    fn now_or_older(&self) -> Option<Timestamp> {
+    fn recently(&self) -> Option<Timestamp> {
         (self.now)().checked_sub(RECENT).ok()
     }
 }
 
 /// What components have said since then of gates that are set, and whether one of ours was among them. Ours are
 /// remembered as refused.
-fn fatal(configuration: &Configuration, since: Option<Timestamp>) -> (Vec<Finding>, bool) {
+fn fatal(
+    configuration: &Configuration,
+    components: &[Component],
+    since: Option<Timestamp>,
+) -> (Vec<Finding>, bool) {
     let layout = configuration.layout();
     let mut findings = Vec::new();
     let mut ours = false;
-    for component in [Component::KubeApiserver, Component::Kubelet] {
+    for component in components.iter().copied() {
         let Some((said, _)) = effect::refusal(layout, component, since) else {
             continue;
         };
@@ -199,7 +262,7 @@ pub(super) fn own_refusals(configuration: &Configuration) {
         .and_then(|found| found.modified())
         .ok()
         .and_then(|at| Timestamp::try_from(at).ok());
-    for component in [Component::KubeApiserver, Component::Kubelet] {
+    for component in STOP_A_START {
         let Some((said, _)) = effect::refusal(layout, component, written) else {
             continue;
         };
@@ -223,5 +286,22 @@ pub(super) fn own_refusals(configuration: &Configuration) {
             // What cannot be remembered is found again at the next start.
             let _ = remember_refused(layout, &version, &mine, &why, &own);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ready_kube_apiserver_of_before_does_not_end_the_look_at_a_start() {
+        let soon = Duration::from_secs(30);
+        assert_eq!(stage(true, false, soon), StartStage::Starting);
+        assert_eq!(stage(false, true, soon), StartStage::Starting);
+        assert_eq!(stage(true, true, soon), StartStage::Up);
+        // This start does not replace it: its manifest did not change.
+        assert_eq!(stage(true, false, REPLACES), StartStage::Settled);
+        assert_eq!(stage(true, true, REPLACES), StartStage::Settled);
+        assert_eq!(stage(false, false, REPLACES * 9), StartStage::Starting);
     }
 }

@@ -15,15 +15,15 @@ use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::{InEffect, OnDisk, TrialObservation, TrialState, next};
 use windrow_gates::{
-    Component, GateChange, KnownGood, RefusedGates, RequestAnswer, TargetVersion, Trial,
-    TrialOutcome, TrialStarts, TrialStatus, version_text,
+    Component, GateChange, GateRequest, KnownGood, RefusedGates, RequestAnswer, TargetVersion,
+    Trial, TrialOutcome, TrialStarts, TrialStatus, version_text,
 };
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 
 use self::announce::{announce_state, announce_step, trial_finding};
 use super::inputs::DropInInputs;
-use super::verification::{Verification, VerificationResult};
+use super::verification::{Verification, VerificationResult, since_as_asked};
 use crate::act::{ClusterLease, StateFile, read_drop_in, remember_refused};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
@@ -267,7 +267,7 @@ impl TrialDriver {
         trial.started |=
             seen.started || matches!(to, TrialState::Restarting | TrialState::Verifying);
         match to {
-            TrialState::Kept => self.keep_good(trial, site).await?,
+            TrialState::Kept => self.keep_good(trial, result, site).await?,
             TrialState::RollingBack | TrialState::RolledBack
                 if trial.state != TrialState::RollingBack =>
             {
@@ -294,7 +294,10 @@ impl TrialDriver {
             _ => {}
         }
         if to == TrialState::Kept {
-            trial.unverified.clone_from(&result.unverified);
+            let unverified = result.unverified.iter();
+            trial.unverified = unverified
+                .map(|unverified| unverified.why.clone())
+                .collect();
         }
         trial.state = to;
         self.entered(trial);
@@ -309,7 +312,12 @@ impl TrialDriver {
         Ok(())
     }
 
-    async fn keep_good(&mut self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
+    async fn keep_good(
+        &mut self,
+        trial: &Trial,
+        result: &VerificationResult,
+        site: &TrialSite,
+    ) -> Result<(), String> {
         let (layout, own) = (&site.layout, site.own.as_str());
         let saved = trial.saved.clone().unwrap_or_default();
         let good = KnownGood {
@@ -319,7 +327,13 @@ impl TrialDriver {
             at: (self.now)(),
             content: trial.asked.content.clone(),
             previous: (trial.change == GateChange::Apply).then_some(saved),
+            verified: None,
         };
+        let unverified = result.unverified.iter();
+        let unverified: Vec<GateRequest> = unverified
+            .flat_map(|unverified| unverified.gates.iter().cloned())
+            .collect();
+        let good = good.without_proof_of(&unverified, own);
         let line = |error: std::io::Error| error.to_string();
         StateFile::KnownGood.keep(layout, &good).map_err(line)?;
         let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();
@@ -419,16 +433,22 @@ impl TrialDriver {
                 true => trial.gates_before(&site.own),
                 false => trial.gates(&site.own, &[]),
             },
-            restarts_apiserver: trial.changes(Component::KubeApiserver, &site.own),
+            before: if back {
+                trial.gates(&site.own, &[])
+            } else {
+                trial.gates_before(&site.own)
+            },
+            changed: Component::ALL
+                .into_iter()
+                .filter(|component| trial.changes(*component, &site.own))
+                .collect(),
             since: match back {
                 true => Some(trial.since),
                 false => trial.written,
             },
         };
         let result = verification.run(self.as_asked).await;
-        if result.in_effect == InEffect::Unknown && !result.unverified.is_empty() {
-            self.as_asked.get_or_insert_with(Instant::now);
-        }
+        self.as_asked = since_as_asked(self.as_asked, &result, Instant::now());
         result
     }
 }

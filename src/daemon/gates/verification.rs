@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use windrow_gates::trial::InEffect;
-use windrow_gates::{Component, ComponentRefusal, GateRequest, ObservedGates, list};
+use windrow_gates::{
+    Component, ComponentLook, ComponentRefusal, GateRequest, Verdict, is_newer, judge_look, list,
+};
 
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
-use crate::observe::effect;
+use crate::observe::effect::{self, ObservedProcess};
 use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::Unit;
 
 /// How long to wait for the other components, which start after kube-apiserver.
 const OTHERS: Duration = Duration::from_secs(30);
-/// By how many seconds the clock of processes is coarser than systemd's.
-const COARSE: f64 = 2.0;
 
 /// What is verified.
 pub(super) struct Verification<'a> {
@@ -26,8 +26,10 @@ pub(super) struct Verification<'a> {
     pub(super) unit: &'a Unit,
     /// The gates that should be in effect.
     pub(super) gates: Vec<GateRequest>,
-    /// Do kube-apiserver's arguments change, so that its process must be a new one?
-    pub(super) restarts_apiserver: bool,
+    /// The gates that were in effect before.
+    pub(super) before: Vec<GateRequest>,
+    /// The components whose arguments change, so that their processes must be new ones.
+    pub(super) changed: Vec<Component>,
     /// A component's messages count from this time on.
     pub(super) since: Option<Timestamp>,
 }
@@ -41,8 +43,19 @@ pub(super) struct VerificationResult {
     pub(super) refused: bool,
     /// What is wrong, or still missing.
     pub(super) why: Option<String>,
+    /// Does kube-apiserver run with its gates?
+    pub(super) apiserver: bool,
     /// What cannot be observed.
-    pub(super) unverified: Vec<String>,
+    pub(super) unverified: Vec<Unverified>,
+}
+
+/// A component that cannot be observed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Unverified {
+    /// The gates that it should have; none after a removal.
+    pub(super) gates: Vec<GateRequest>,
+    /// In words.
+    pub(super) why: String,
 }
 
 impl VerificationResult {
@@ -52,6 +65,7 @@ impl VerificationResult {
             in_effect: InEffect::Unknown,
             refused: false,
             why: Some(why.into()),
+            apiserver: false,
             unverified: Vec::new(),
         }
     }
@@ -73,29 +87,34 @@ impl Verification<'_> {
             return self.with_refusal(apiserver);
         }
         let mut unverified = Vec::new();
+        let mut waits_for = None;
         for component in Component::ALL {
             let gates = self.gates_of(component);
-            if component == Component::KubeApiserver || gates.is_empty() {
+            let is_changed = self.changed.contains(&component);
+            if component == Component::KubeApiserver || gates.is_empty() && !is_changed {
                 continue;
             }
-            if let Some(said) = self.refusal(component) {
-                return VerificationResult::otherwise(format!("{component} says: {}", said.line));
-            }
-            match self.component(component, &gates).await {
-                Ok(()) => {}
-                Err(Unseen::Otherwise(why)) => return VerificationResult::otherwise(why),
-                Err(Unseen::Unknown(why)) => {
-                    unverified.push(format!("{} of {component}: {why}", list(&gates)));
+            let look = self.look(component, &gates).await;
+            match judge_look(component, is_changed, look) {
+                Verdict::Verified => {}
+                Verdict::Otherwise(why) => return VerificationResult::otherwise(why),
+                Verdict::Waits(why) => waits_for = waits_for.or(Some(why)),
+                Verdict::Unverified(why) => {
+                    let why = format!("{} of {component}: {why}", list(&gates));
+                    unverified.push(Unverified { gates, why });
                 }
             }
         }
-        let waits = !unverified.is_empty() && as_asked.is_none_or(|since| since.elapsed() < OTHERS);
+        let waits = waits_for.is_some()
+            || !unverified.is_empty() && as_asked.is_none_or(|since| since.elapsed() < OTHERS);
+        let first = || unverified.first().map(|unverified| unverified.why.clone());
         VerificationResult {
-            in_effect: match waits {
-                true => InEffect::Unknown,
-                false => InEffect::AsAsked,
+            in_effect: if waits {
+                InEffect::Unknown
+            } else {
+                InEffect::AsAsked
             },
-            why: unverified.first().cloned(),
+            why: waits_for.or_else(first),
             unverified,
             ..apiserver
         }
@@ -108,10 +127,11 @@ impl Verification<'_> {
     }
 
     /// What a component says of gates since the trial's were written. The kubelet's lines have no date and stay in its log over
-    /// restarts: of those only what names a gate of the trial counts.
+    /// restarts: of those only what names a gate counts that the trial sets or removes.
     fn refusal(&self, component: Component) -> Option<ComponentRefusal> {
         let (said, _) = effect::refusal(self.layout, component, self.since)?;
-        let tried = |name: &String| self.gates.iter().any(|gate| gate.gate == *name);
+        let mut gates = self.gates.iter().chain(&self.before);
+        let tried = |name: &String| gates.any(|gate| gate.gate == *name);
         let counts = component != Component::Kubelet || said.gates.iter().any(tried);
         counts.then_some(said)
     }
@@ -148,25 +168,30 @@ impl Verification<'_> {
         if !self.unit.is_active() {
             return VerificationResult::not_yet(format!("rke2-server is {}", self.unit.active));
         }
-        let observed = match effect::observed(&client).await {
-            Ok(observed) => observed,
-            Err(why) => {
+        let restarts = self.changed.contains(&component);
+        let process = match effect::observed_process(&client).await {
+            Ok(process) => process,
+            Err(unseen) => {
                 return VerificationResult {
-                    ready: !self.restarts_apiserver,
-                    ..VerificationResult::not_yet(format!("kube-apiserver's metrics: {why}"))
+                    ready: !restarts,
+                    ..VerificationResult::not_yet(format!(
+                        "kube-apiserver's metrics: {}",
+                        unseen.why
+                    ))
                 };
             }
         };
-        if self.restarts_apiserver && !self.is_new(&observed) {
+        if restarts && !self.is_new(&process) {
             return VerificationResult::not_yet("the kube-apiserver of before still answers");
         }
-        let differences = observed.differences(&self.gates_of(component));
+        let differences = process.gates.differences(&self.gates_of(component));
         if differences.is_empty() {
             return VerificationResult {
                 ready: true,
                 in_effect: InEffect::AsAsked,
                 refused: false,
                 why: None,
+                apiserver: true,
                 unverified: Vec::new(),
             };
         }
@@ -197,34 +222,62 @@ impl Verification<'_> {
         }
     }
 
-    async fn component(&self, component: Component, gates: &[GateRequest]) -> Result<(), Unseen> {
-        let client = effect::client(self.api, &admin_kubeconfig(self.layout), component)
-            .await
-            .map_err(Unseen::Unknown)?;
-        let observed = effect::observed(&client).await.map_err(Unseen::Unknown)?;
-        let differences = observed.differences(gates);
-        match (differences.is_empty(), self.is_new(&observed)) {
-            (true, _) => Ok(()),
-            (false, true) => Err(Unseen::Otherwise(format!(
-                "not in effect: {component} says that {}",
-                differences.join(", ")
-            ))),
-            (false, false) => Err(Unseen::Unknown(
-                "the process of before still runs".to_owned(),
-            )),
+    async fn look(&self, component: Component, gates: &[GateRequest]) -> ComponentLook {
+        if let Some(said) = self.refusal(component) {
+            return ComponentLook::Refuses(said.line);
+        }
+        if let Some(address) = effect::elsewhere(self.layout, component) {
+            let why = format!("it listens on {address}, where Windrow does not ask it");
+            return ComponentLook::Unreadable(why);
+        }
+        let kubeconfig = admin_kubeconfig(self.layout);
+        let client = match effect::client(self.api, &kubeconfig, component).await {
+            Ok(client) => client,
+            Err(why) => return ComponentLook::Unreadable(why),
+        };
+        match effect::observed_process(&client).await {
+            Ok(process) => ComponentLook::Reports {
+                is_new: self.is_new(&process),
+                differences: process.gates.differences(gates),
+            },
+            Err(unseen) if unseen.is_silent => ComponentLook::Silent(unseen.why),
+            Err(unseen) => ComponentLook::Unreadable(unseen.why),
         }
     }
 
     /// Was this process started after the unit was?
-    fn is_new(&self, observed: &ObservedGates) -> bool {
-        let unit = Duration::from_micros(self.unit.started).as_secs_f64();
-        observed
-            .started
-            .is_some_and(|started| started + COARSE >= unit)
+    fn is_new(&self, process: &ObservedProcess) -> bool {
+        is_newer(process.age, self.unit.age())
     }
 }
 
-enum Unseen {
-    Otherwise(String),
-    Unknown(String),
+/// Since when kube-apiserver runs with its gates while the others were not seen. It begins again whenever kube-apiserver is away.
+pub(super) fn since_as_asked(
+    since: Option<Instant>,
+    result: &VerificationResult,
+    now: Instant,
+) -> Option<Instant> {
+    result.apiserver.then(|| since.unwrap_or(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_for_the_other_components_begins_again_when_kube_apiserver_was_away() {
+        let start = Instant::now();
+        let as_asked = VerificationResult {
+            ready: true,
+            apiserver: true,
+            ..VerificationResult::not_yet("kube-scheduler does not answer")
+        };
+        let since = since_as_asked(None, &as_asked, start);
+        assert_eq!(since, Some(start));
+        let later = start + OTHERS;
+        assert_eq!(since_as_asked(since, &as_asked, later), since);
+        let away = VerificationResult::not_yet("kube-apiserver is not ready");
+        let since = since_as_asked(since, &away, later);
+        assert_eq!(since_as_asked(since, &as_asked, later), Some(later));
+    }
 }
