@@ -16,6 +16,7 @@ use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::Body;
 use kube::client::middleware::BaseUriLayer;
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -186,10 +187,13 @@ fn tls(
         })?,
         Trust::System => builder.with_root_certificates(RootCertStore::empty()),
     };
-    Ok(match identity {
+    let mut config = match identity {
         Some(identity) => builder.with_client_cert_resolver(identity),
         None => builder.with_no_client_auth(),
-    })
+    };
+    // A resumed session shows no certificate, so one that was replaced would never be noticed.
+    config.resumption = Resumption::disabled();
+    Ok(config)
 }
 
 /// Takes any certificate, as `insecure-skip-tls-verify` asks.
