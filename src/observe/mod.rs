@@ -23,6 +23,7 @@ pub mod requests;
 pub mod rke2;
 pub mod rke2_binary;
 pub mod scan;
+pub mod servers;
 pub mod system_image;
 pub mod systemd;
 pub mod unit_sandbox;

@@ -15,7 +15,8 @@ use std::time::Duration;
 use kube::Client;
 use serde_json::Value;
 use windrow_gates::Upgrade;
-use windrow_harvester::objects::is_true;
+use windrow_harvester::objects::{is_true, items};
+use windrow_harvester::restart;
 use windrow_harvester::upgrade::{plans_under_way, under_way};
 use windrow_model::manifest::yaml;
 use windrow_plan::version::Version;
@@ -48,6 +49,30 @@ pub async fn upgrade(client: &Client) -> Result<Option<Upgrade>, String> {
         return Ok(Some(upgrade));
     }
     Ok(get(client, PLANS).await?.as_ref().and_then(of_plans))
+}
+
+/// All Upgrades of Harvester: one that was just made has no label yet.
+const ALL_OF_HARVESTER: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades";
+
+/// The upgrade that is in progress, in a line with the object.
+///
+/// # Errors
+///
+/// In a line, when kube-apiserver does not answer or refuses.
+pub async fn upgrade_in_progress(client: &Client) -> Result<Option<String>, String> {
+    let mut lists = Vec::new();
+    for path in [ALL_OF_HARVESTER, UPGRADE_PLANS, PLANS] {
+        lists.push(get(client, path).await?.unwrap_or_default());
+    }
+    let [upgrades, upgrade_plans, plans] = lists.as_slice() else {
+        return Ok(None);
+    };
+    let items = |list| items(list, "/items");
+    Ok(restart::upgrade_in_progress(
+        items(upgrades),
+        items(upgrade_plans),
+        items(plans),
+    ))
 }
 
 /// `None` when the kind is not served here.

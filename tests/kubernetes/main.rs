@@ -18,6 +18,7 @@ mod fidelity;
 mod gates_advice;
 mod gates_in_cluster;
 mod gates_kubelet;
+mod gates_of_servers;
 mod harvester_webhook_in_cluster;
 mod helm_controller;
 mod incidents_in_cluster;

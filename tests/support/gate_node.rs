@@ -123,7 +123,7 @@ context.load_cert_chain(place(user['client-certificate-data']), place(user['clie
 connection = http.client.HTTPSConnection(cluster['server'].split('//')[1], context=context)
 connection.request(sys.argv[1], sys.argv[2], sys.argv[3] or None, {'content-type': 'application/json'})
 answer = connection.getresponse()
-if answer.status != 200: sys.exit(1)
+if answer.status not in (200, 201): sys.exit(1)
 print(answer.read().decode())
 ";
     let output = machine.run(&["python3", "-c", REQUEST, method, path, body]);

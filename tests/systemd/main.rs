@@ -10,6 +10,7 @@ mod deliberate_restarts;
 mod full_disk;
 mod gates_apply;
 mod gates_observed;
+mod gates_of_servers;
 mod gates_trial;
 mod image;
 mod journal;

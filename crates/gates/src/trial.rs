@@ -98,7 +98,7 @@ pub enum InEffect {
 pub struct TrialObservation {
     /// Is a change asked for?
     pub wanted: bool,
-    /// Does this server hold the lease?
+    /// Does this server hold the lease, and does nothing else speak against a restart?
     pub leased: bool,
     /// Is there a last-known-good of this trial?
     pub saved: bool,

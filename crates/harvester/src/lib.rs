@@ -20,6 +20,7 @@ pub mod incidents;
 pub mod installer;
 pub mod network;
 pub mod objects;
+pub mod restart;
 pub mod schedule;
 mod system_image;
 pub mod upgrade;

@@ -141,8 +141,13 @@ impl GateController {
     /// Between trials: does a gate keep RKE2 from coming up? Is an upgrade under way?
     async fn watch_over(&mut self) -> Duration {
         let pause = self.startup.check().await;
+        let may_begin = self.trial.may_begin_postponed().await;
+        if may_begin {
+            // For which version it is judged has changed too.
+            self.upgrades = None;
+        }
         let upgrade = self.startup.is_ready() && self.look_for_upgrade().await;
-        if self.startup.changed() || upgrade {
+        if self.startup.changed() || upgrade || may_begin {
             self.settle().await;
         }
         pause

@@ -6,6 +6,7 @@
 
 mod announce;
 mod asked;
+mod obstacles;
 mod steps;
 mod turn;
 
@@ -22,6 +23,7 @@ use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 
 use self::announce::{announce_state, announce_step, trial_finding};
+use self::obstacles::{KnownObstacle, Obstacle};
 use super::inputs::DropInInputs;
 use super::verification::{Verification, VerificationResult, since_as_asked};
 use crate::act::{ClusterLease, StateFile, read_drop_in, remember_refused};
@@ -56,6 +58,12 @@ pub(super) struct TrialDriver {
     since: Option<(Timestamp, Instant)>,
     /// Could it not be remembered that what was tried does not work?
     unrefused: bool,
+    /// What speaks against a restart, as it was last seen.
+    obstacle: Option<KnownObstacle>,
+    /// An automatic trial waits for the end of an upgrade, which was last looked for at this time.
+    postponed: Option<Instant>,
+    /// Why an automatic trial was not begun, as it was reported.
+    untried: Option<String>,
 }
 
 /// Paths and settings, as they are in force at one step.
@@ -106,6 +114,9 @@ impl TrialDriver {
             told: None,
             since: None,
             unrefused: false,
+            obstacle: None,
+            postponed: None,
+            untried: None,
         }
     }
 
@@ -230,11 +241,14 @@ impl TrialDriver {
         };
         let (to, steps) = next(trial.state, &seen);
         let from = trial.state;
-        if matches!(from, TrialState::Idle | TrialState::Leased)
-            && to == TrialState::Idle
-            && !seen.wanted
-        {
-            return self.never_tried(trial, site);
+        if matches!(from, TrialState::Idle | TrialState::Leased) {
+            if let Some((_, Some(Obstacle::Lasting(why)))) = &self.obstacle {
+                trial.why = trial.why.or_else(|| Some(why.clone()));
+                return self.never_tried(trial, site);
+            }
+            if to == TrialState::Idle && !seen.wanted {
+                return self.never_tried(trial, site);
+            }
         }
         if to != from {
             self.enter(&mut trial, to, &result, &seen, site).await?;

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use windrow_gates::DropInSnapshot;
 use windrow_gates::trial::TrialStep;
+use windrow_gates::{DropInSnapshot, TrialNote, TriedDropIn};
 
 use super::*;
+use crate::act::testing::{ObjectStore, list_of};
 use crate::act::{TakenOut, put_drop_in};
 
 fn trial(state: TrialState) -> Trial {
@@ -110,4 +111,108 @@ fn a_clock_that_is_set_makes_no_state_overdue_that_began_in_this_process() {
     // What another process began is known by the wall clock alone.
     driver.since = None;
     assert!(driver.overdue(&trial, hour));
+}
+
+const UPGRADES: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades";
+
+/// A cluster of one server.
+fn cluster() -> ObjectStore {
+    let store = ObjectStore::default();
+    store.put("/api/v1/nodes", list_of(&[]));
+    store.put("/api/v1/namespaces/kube-system/pods", list_of(&[]));
+    store
+}
+
+fn put_upgrade(store: &ObjectStore, state: &str) {
+    let labels = serde_json::json!({"harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": state});
+    let upgrade = serde_json::json!({"metadata": {"name": "up", "namespace": "harvester-system", "labels": labels}});
+    store.put(UPGRADES, list_of(&[upgrade]));
+}
+
+#[tokio::test]
+async fn a_trial_waits_for_an_upgrade_and_for_the_other_servers_unless_it_is_forced() {
+    let root = tempfile::tempdir().unwrap();
+    let mut driver = driver(&Layout::new(root.path()));
+    let (site, store) = (driver.site(), cluster());
+    let client = store.client();
+    let mut waiting = trial(TrialState::Idle);
+    assert_eq!(driver.obstacle(&client, &waiting, &site).await, None);
+
+    put_upgrade(&store, "UpgradingNodes");
+    let found = driver.obstacle(&client, &waiting, &site).await;
+    assert_eq!(found, None, "the answer is fresh");
+    driver.obstacle = None;
+    let found = driver.obstacle(&client, &waiting, &site).await;
+    let upgrade = "an upgrade is in progress: Upgrade harvester-system/up: UpgradingNodes";
+    assert_eq!(found, Some(Obstacle::Passing(upgrade.to_owned())));
+    waiting.forced = true;
+    assert_eq!(driver.obstacle(&client, &waiting, &site).await, None);
+    waiting.forced = false;
+    waiting.change = GateChange::Rollback;
+    assert_eq!(driver.obstacle(&client, &waiting, &site).await, None);
+    waiting.change = GateChange::Apply;
+
+    put_upgrade(&store, "Succeeded");
+    let labels = serde_json::json!({"node-role.kubernetes.io/control-plane": "true"});
+    let other = serde_json::json!({"metadata": {"name": "n2", "labels": labels}});
+    store.put("/api/v1/nodes", list_of(&[other]));
+    driver.obstacle = None;
+    let found = driver.obstacle(&client, &waiting, &site).await;
+    let other = "node n2 is not Ready".to_owned();
+    assert_eq!(found, Some(Obstacle::Passing(other)));
+}
+
+#[tokio::test]
+async fn a_trial_of_what_failed_on_another_server_does_not_begin() {
+    let root = tempfile::tempdir().unwrap();
+    let layout = Layout::new(root.path());
+    let mut driver = driver(&layout);
+    let (site, store) = (driver.site(), cluster());
+    let client = store.client();
+    let waiting = trial(TrialState::Idle);
+    let counts = Duration::from_secs(60);
+    let mut lease = ClusterLease::new(ClusterLease::GATES, "node2".to_owned(), counts);
+    lease.take(&client, Timestamp::now()).await.unwrap();
+    let failed = TriedDropIn {
+        by: "node2".to_owned(),
+        request: "r7".to_owned(),
+        version: waiting.version.clone(),
+        content: waiting.asked.content.clone(),
+        at: Timestamp::UNIX_EPOCH,
+        why: Some("it did not come up".to_owned()),
+    };
+    let note = TrialNote::default().begun(failed).text();
+    lease.write_note(&client, None, note).await.unwrap();
+    driver.lease = Some(lease);
+    let found = driver.obstacle(&client, &waiting, &site).await;
+    assert!(matches!(found, Some(Obstacle::Lasting(_))), "{found:?}");
+}
+
+#[tokio::test]
+async fn an_automatic_trial_waits_where_nothing_tells_whether_an_upgrade_is_in_progress() {
+    let root = tempfile::tempdir().unwrap();
+    let layout = Layout::new(root.path());
+    let mut driver = driver(&layout);
+    let by_person = driver.nothing_against("r1", "1.36.3", None, &layout);
+    assert_eq!(by_person.await, Ok(()));
+    assert_eq!(driver.postponed, None);
+    let automatic = driver.nothing_against("changed-1", "1.36.3", None, &layout);
+    let (outcome, why) = automatic.await.unwrap_err();
+    assert_eq!(outcome, TrialOutcome::NotTried);
+    assert!(why.contains("was not checked"), "{why}");
+    assert!(driver.postponed.is_some(), "it comes again");
+}
+
+#[tokio::test]
+async fn an_automatic_trial_waits_until_the_other_servers_know_the_end_of_the_last_one() {
+    let root = tempfile::tempdir().unwrap();
+    let layout = Layout::new(root.path());
+    let mut driver = driver(&layout);
+    let mut last = trial(TrialState::RolledBack);
+    last.outcome = Some(TrialOutcome::RolledBack);
+    driver.trial = Some(last.clone());
+    let node = DropInInputs::read(&Configuration::load(&layout));
+    driver.changed(&node).await;
+    assert_eq!(driver.trial, Some(last));
+    assert!(driver.postponed.is_some());
 }

@@ -1,5 +1,7 @@
 //! What people, or a changed configuration, ask of the driver of trials: to begin a trial, or to roll one back.
 
+use std::time::Instant;
+
 use windrow_decide::Event;
 use windrow_gates::trial::TrialState;
 use windrow_gates::{
@@ -10,6 +12,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::merge;
 
 use super::super::inputs::DropInInputs;
+use super::obstacles::automatic_request;
 use super::{TrialDriver, announce_step, unit};
 use crate::act::StateFile;
 use crate::observe::kubelet::Kubelet;
@@ -91,6 +94,11 @@ impl TrialDriver {
                 left => not_tried(left.join("; ")),
             });
         }
+        if !request.force {
+            let (version, content) = (version_text(&node.resolved.target), &asked.content);
+            self.nothing_against(name, &version, content.as_deref(), &node.layout)
+                .await?;
+        }
         if !request.force
             && let Some(why) = refused_by_kubelet(node, &asked.written).await
         {
@@ -150,9 +158,19 @@ impl TrialDriver {
         let now = (self.now)();
         let by = "the configuration (gates.onChange: try)";
         let request = SpooledRequest::new(RequestAction::GatesApply, by, now);
+        if self.is_giving_back() {
+            self.postponed = Some(Instant::now());
+            return;
+        }
         // What cannot be tried now is reported as pending.
-        let name = format!("changed-{}", now.as_nanosecond());
+        let name = automatic_request(now.as_nanosecond());
         let _ = self.apply(&name, &request, node).await;
+    }
+
+    /// The last trial is over, but its lease is not returned and the other servers do not know its end.
+    fn is_giving_back(&self) -> bool {
+        let trial = self.trial.as_ref();
+        trial.is_some_and(|trial| !trial.under_way() && trial.state != TrialState::Idle)
     }
 
     fn nothing_under_way(&self) -> Result<(), (TrialOutcome, String)> {
@@ -197,6 +215,7 @@ impl TrialDriver {
         self.lease = None;
         self.leased = false;
         self.as_asked = None;
+        self.obstacle = None;
         announce_step(&trial, &node.own, "waits for its turn in the cluster");
         Ok(())
     }

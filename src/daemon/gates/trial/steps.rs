@@ -33,6 +33,10 @@ impl TrialDriver {
                 self.restore(trial, site)
             }
             TrialStep::Restart => {
+                if trial.state == TrialState::Restarting {
+                    self.note_begun(trial, site).await?;
+                }
+                // The look at the clock is the last before the restart.
                 if trial.state == TrialState::Restarting && !self.may_restart(trial) {
                     trial.state = TrialState::Written;
                     trial.started = false;

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use kube::Client;
 use windrow_gates::trial::TrialState;
 use windrow_gates::{Component, GateChange, Trial};
 
+use super::obstacles::Obstacle;
 use super::{TRY_AGAIN, TrialDriver, TrialSite};
 use crate::act::{ClusterLease, LeaseHolder};
 use crate::observe::effect;
@@ -35,11 +37,18 @@ impl TrialDriver {
         }
         let taken = self.take_lease(site).await;
         match taken {
-            Ok(LeaseHolder::Us) => {
-                self.leased = true;
-                self.waits_for = None;
+            Ok((LeaseHolder::Us, client)) => {
+                let obstacle = if before {
+                    self.obstacle(&client, trial, site).await
+                } else {
+                    None
+                };
+                self.leased = obstacle.is_none();
+                self.waits_for = obstacle.map(|obstacle| match obstacle {
+                    Obstacle::Passing(why) | Obstacle::Lasting(why) => why,
+                });
             }
-            Ok(LeaseHolder::Other(who)) => {
+            Ok((LeaseHolder::Other(who), _)) => {
                 self.leased = false;
                 self.waits_for = Some(format!("{who} has the lease on changes of feature gates"));
             }
@@ -56,7 +65,10 @@ impl TrialDriver {
         counts || trial.change == GateChange::Rollback
     }
 
-    async fn take_lease(&mut self, site: &TrialSite) -> Result<LeaseHolder, String> {
+    pub(super) async fn take_lease(
+        &mut self,
+        site: &TrialSite,
+    ) -> Result<(LeaseHolder, Client), String> {
         let client = effect::client(
             &self.api,
             &admin_kubeconfig(&site.layout),
@@ -69,7 +81,8 @@ impl TrialDriver {
             let holder = lease_holder(&site.layout);
             ClusterLease::new(ClusterLease::GATES, holder, longest)
         });
-        lease.take(&client, (self.now)()).await
+        let holder = lease.take(&client, (self.now)()).await?;
+        Ok((holder, client))
     }
 
     /// The trial is over, and only the lease is left to give back.
@@ -85,13 +98,7 @@ impl TrialDriver {
         )
         .await;
         let released = match client {
-            Ok(client) => {
-                let lease = self.lease.get_or_insert_with(|| {
-                    let holder = lease_holder(&site.layout);
-                    ClusterLease::new(ClusterLease::GATES, holder, site.patience)
-                });
-                lease.release(&client).await
-            }
+            Ok(client) => self.report_and_release(&client, &trial, site).await,
             Err(why) => Err(why),
         };
         let run_out = trial.overdue(site.patience.saturating_mul(3), (self.now)());
@@ -103,5 +110,20 @@ impl TrialDriver {
         trial.state = TrialState::Idle;
         self.remember(&site.layout, &trial)?;
         Ok(Duration::ZERO)
+    }
+
+    /// The other servers learn how the trial ended before one of them can have its turn.
+    async fn report_and_release(
+        &mut self,
+        client: &Client,
+        trial: &Trial,
+        site: &TrialSite,
+    ) -> Result<(), String> {
+        self.note_ended(client, trial, site).await?;
+        let lease = self.lease.get_or_insert_with(|| {
+            let holder = lease_holder(&site.layout);
+            ClusterLease::new(ClusterLease::GATES, holder, site.patience)
+        });
+        lease.release(client).await
     }
 }

@@ -1,0 +1,276 @@
+//! What speaks against a restart of rke2-server for a trial, other than the lease: an upgrade, another server that is not ready, a drop-in that
+//! has failed on another server. `--force` overrides all of it, and a rollback does not need it.
+
+use std::time::{Duration, Instant};
+
+use kube::Client;
+use windrow_decide::Event;
+use windrow_gates::{Component, GateChange, Trial, TrialNote, TrialOutcome, TriedDropIn};
+use windrow_model::reasons::Code;
+
+use super::{TrialDriver, TrialSite};
+use crate::act::ClusterLease;
+use crate::kubeconfig;
+use crate::layout::Layout;
+use crate::observe::effect;
+use crate::observe::management::{host_name_of, lease_holder};
+use crate::observe::rke2::admin_kubeconfig;
+use crate::observe::servers::servers_not_ready;
+use crate::observe::upgrade::upgrade_in_progress;
+use crate::report::journal;
+
+/// For how long an answer holds. The steps before a restart take less than a second.
+const FRESH: Duration = Duration::from_secs(10);
+/// How often to look whether an upgrade has ended that an automatic trial waits for.
+const POSTPONED: Duration = Duration::from_secs(60);
+/// How the name of an automatic request begins.
+const AUTOMATIC: &str = "changed-";
+
+/// What speaks against a trial now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    /// It may go away.
+    Passing(String),
+    /// It stays.
+    Lasting(String),
+}
+
+/// The last answer, and when it came.
+pub(super) type KnownObstacle = (Instant, Option<Obstacle>);
+
+/// The name of a request that the configuration makes, at a time in nanoseconds.
+pub(super) fn automatic_request(at: i128) -> String {
+    format!("{AUTOMATIC}{at}")
+}
+
+fn is_automatic(request: &str) -> bool {
+    request.starts_with(AUTOMATIC)
+}
+
+impl TrialDriver {
+    /// What speaks against a restart now.
+    pub(super) async fn obstacle(
+        &mut self,
+        client: &Client,
+        trial: &Trial,
+        site: &TrialSite,
+    ) -> Option<Obstacle> {
+        if trial.forced || trial.change == GateChange::Rollback {
+            return None;
+        }
+        if let Some((at, obstacle)) = &self.obstacle
+            && at.elapsed() < FRESH
+        {
+            return obstacle.clone();
+        }
+        let found = look_for_obstacle(client, trial, &site.layout, self.lease.as_ref()).await;
+        self.obstacle = Some((Instant::now(), found.clone()));
+        found
+    }
+
+    /// Before a trial begins: does an upgrade speak against it, or what other servers have tried?
+    pub(super) async fn nothing_against(
+        &mut self,
+        request: &str,
+        version: &str,
+        content: Option<&str>,
+        layout: &Layout,
+    ) -> Result<(), (TrialOutcome, String)> {
+        let automatic = is_automatic(request);
+        let client = effect::client(
+            &self.api,
+            &admin_kubeconfig(layout),
+            Component::KubeApiserver,
+        )
+        .await;
+        let found = match &client {
+            Ok(client) => upgrade_in_progress(client).await,
+            Err(why) => Err(why.clone()),
+        };
+        match found {
+            Ok(None) => {}
+            Ok(Some(upgrade)) => {
+                return Err(self.refuse_for_now(automatic, in_progress(&upgrade)));
+            }
+            Err(why) => {
+                let why = not_checked(&why);
+                if automatic {
+                    return Err(self.refuse_for_now(automatic, why));
+                }
+                journal::write_event(&Event::new(
+                    Code::GateTrial,
+                    Code::GateTrial.say(&[("gates", "as requested"), ("step", &why)]),
+                ));
+            }
+        }
+        let lease = self.lease_for_note(layout);
+        if let Ok(client) = &client
+            && let Ok(note) = lease.note(client).await
+        {
+            let tried = TriedDropIn {
+                by: lease_holder(layout),
+                request: request.to_owned(),
+                version: version.to_owned(),
+                content: content.map(str::to_owned),
+                at: (self.now)(),
+                why: None,
+            };
+            let against = TrialNote::parse(note.as_deref()).against(&tried, automatic);
+            if let Some(why) = against {
+                self.postponed = None;
+                self.report_untried(automatic, &why);
+                return Err((TrialOutcome::NotTried, why));
+            }
+        }
+        self.postponed = None;
+        self.untried = None;
+        Ok(())
+    }
+
+    /// An automatic trial comes again when the obstacle is gone.
+    fn refuse_for_now(&mut self, automatic: bool, why: String) -> (TrialOutcome, String) {
+        if automatic {
+            self.postponed = Some(Instant::now());
+            self.report_untried(automatic, &why);
+        }
+        (TrialOutcome::NotTried, why)
+    }
+
+    /// Nobody waits for the answer to an automatic request: its reason is reported once.
+    fn report_untried(&mut self, automatic: bool, why: &str) {
+        if automatic && self.untried.as_deref() != Some(why) {
+            journal::write_event(&Event::new(
+                Code::GateTrialRefused,
+                Code::GateTrialRefused.say(&[("gates", "from the configuration"), ("why", why)]),
+            ));
+            self.untried = Some(why.to_owned());
+        }
+    }
+
+    /// May an automatic trial that waits for the end of an upgrade begin now?
+    pub(in crate::daemon::gates) async fn may_begin_postponed(&mut self) -> bool {
+        if self.postponed.is_none_or(|at| at.elapsed() < POSTPONED) {
+            return false;
+        }
+        self.postponed = Some(Instant::now());
+        let kubeconfig = admin_kubeconfig(&self.site().layout);
+        let client = effect::client(&self.api, &kubeconfig, Component::KubeApiserver).await;
+        let Ok(client) = client else { return false };
+        let ended = upgrade_in_progress(&client).await == Ok(None);
+        if ended {
+            self.postponed = None;
+        }
+        ended
+    }
+
+    fn lease_for_note(&self, layout: &Layout) -> ClusterLease {
+        ClusterLease::new(ClusterLease::GATES, lease_holder(layout), Duration::ZERO)
+    }
+
+    /// Writes down for the other servers that rke2-server is about to be restarted for this trial.
+    pub(super) async fn note_begun(&self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
+        if trial.change == GateChange::Rollback {
+            return Ok(());
+        }
+        let kubeconfig = admin_kubeconfig(&site.layout);
+        let client = effect::client(&self.api, &kubeconfig, Component::KubeApiserver).await?;
+        let tried = tried(trial, &site.layout);
+        self.write_note(&client, |note| note.begun(tried)).await
+    }
+
+    /// Writes down how the trial ended, if its begin is written down.
+    pub(super) async fn note_ended(
+        &mut self,
+        client: &Client,
+        trial: &Trial,
+        site: &TrialSite,
+    ) -> Result<(), String> {
+        let tried = tried(trial, &site.layout);
+        let failed = trial.outcome == Some(TrialOutcome::RolledBack);
+        let why = failed.then(|| trial.why.as_deref().unwrap_or_default());
+        let before = self.lease_for_note(&site.layout).note(client).await?;
+        let known = TrialNote::parse(before.as_deref());
+        if known.clone().ended(&tried, why) == known {
+            return Ok(());
+        }
+        self.take_lease(site).await?;
+        self.write_note(client, |note| note.ended(&tried, why))
+            .await
+    }
+
+    async fn write_note(
+        &self,
+        client: &Client,
+        change: impl FnOnce(TrialNote) -> TrialNote,
+    ) -> Result<(), String> {
+        let Some(lease) = &self.lease else {
+            return Err("the lease on changes of feature gates is not held".to_owned());
+        };
+        let before = lease.note(client).await?;
+        let known = TrialNote::parse(before.as_deref());
+        let changed = change(known.clone());
+        if changed == known {
+            return Ok(());
+        }
+        let written = lease.write_note(client, before.as_deref(), changed.text());
+        let written = written.await;
+        written.map_err(|why| format!("the note for the other servers: {why}"))
+    }
+}
+
+async fn look_for_obstacle(
+    client: &Client,
+    trial: &Trial,
+    layout: &Layout,
+    lease: Option<&ClusterLease>,
+) -> Option<Obstacle> {
+    if let Some(lease) = lease {
+        let tried = tried(trial, layout);
+        let against =
+            |note: &str| TrialNote::parse(Some(note)).against(&tried, is_automatic(&trial.request));
+        match lease.note(client).await {
+            Ok(note) => {
+                if let Some(why) = note.as_deref().and_then(against) {
+                    return Some(Obstacle::Lasting(why));
+                }
+            }
+            Err(why) => return Some(Obstacle::Passing(format!("the note of the lease: {why}"))),
+        }
+    }
+    match upgrade_in_progress(client).await {
+        Ok(None) => {}
+        Ok(Some(upgrade)) => return Some(Obstacle::Passing(in_progress(&upgrade))),
+        Err(why) if is_automatic(&trial.request) => {
+            return Some(Obstacle::Passing(not_checked(&why)));
+        }
+        Err(_) => {}
+    }
+    let own = kubeconfig::node_name(&layout.kubelet_kubeconfig());
+    let own = own.or_else(|| host_name_of(layout)).unwrap_or_default();
+    match servers_not_ready(client, &own).await {
+        Ok(lacks) if lacks.is_empty() => None,
+        Ok(lacks) => Some(Obstacle::Passing(lacks.join("; "))),
+        Err(why) => Some(Obstacle::Passing(format!(
+            "whether the other servers are ready was not checked: {why}"
+        ))),
+    }
+}
+
+fn in_progress(upgrade: &str) -> String {
+    format!("an upgrade is in progress: {upgrade}")
+}
+
+fn not_checked(why: &str) -> String {
+    format!("whether an upgrade is in progress was not checked: {why}")
+}
+
+fn tried(trial: &Trial, layout: &Layout) -> TriedDropIn {
+    TriedDropIn {
+        by: lease_holder(layout),
+        request: trial.request.clone(),
+        version: trial.version.clone(),
+        content: trial.asked.content.clone(),
+        at: trial.since,
+        why: None,
+    }
+}

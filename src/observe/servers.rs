@@ -1,0 +1,50 @@
+//! Are the cluster's other servers ready? Their Nodes and static pods tell, which every server may list with RKE2's admin credential.
+
+use std::time::Duration;
+
+use kube::Client;
+use serde_json::Value;
+use windrow_harvester::objects::{items, named};
+use windrow_harvester::restart;
+
+use crate::apiserver::{self, LONGEST, Reply};
+
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Servers alone: a cluster may have a thousand agents.
+const NODES: [&str; 2] = [
+    "/api/v1/nodes?labelSelector=node-role.kubernetes.io%2Fcontrol-plane%3Dtrue",
+    "/api/v1/nodes?labelSelector=node-role.kubernetes.io%2Fetcd%3Dtrue",
+];
+/// The label that RKE2 gives its static pods.
+const PODS: &str = "/api/v1/namespaces/kube-system/pods?labelSelector=tier%3Dcontrol-plane";
+
+/// What the servers lack that are not this Node, each in a line. None, if they all have a ready kube-apiserver and etcd member.
+///
+/// # Errors
+///
+/// In a line, when kube-apiserver does not answer or refuses.
+pub async fn servers_not_ready(client: &Client, own: &str) -> Result<Vec<String>, String> {
+    let mut nodes: Vec<Value> = Vec::new();
+    for path in NODES {
+        let found = list(client, path).await?;
+        for node in items(&found, "/items") {
+            let is_same = |known: &Value| named(known) == named(node);
+            if !nodes.iter().any(is_same) {
+                nodes.push(node.clone());
+            }
+        }
+    }
+    let pods = list(client, PODS).await?;
+    Ok(restart::servers_not_ready(
+        own,
+        &nodes,
+        items(&pods, "/items"),
+    ))
+}
+
+async fn list(client: &Client, path: &str) -> Result<Value, String> {
+    let reply = apiserver::get(client, path, ANSWER, LONGEST).await;
+    let found = reply.and_then(Reply::json);
+    found.map_err(|failure| failure.to_string())
+}
