@@ -5,7 +5,8 @@
 
 use assets::Minor;
 use gate_node::{
-    DROP_IN, SERVER, WISHES, gates, in_effect, request, running_node, said, status, wishes,
+    DROP_IN, SERVER, WISHES, findings, gates, in_effect, request, running_node, said, status,
+    wishes,
 };
 use machine::Machine;
 use serde_json::{Value, json};
@@ -151,4 +152,31 @@ fn what_failed_on_another_server_and_what_would_leave_none_is_tried_only_if_it_i
     let refused = said(&gates(&machine, &["apply", "--yes"]), 3);
     assert!(refused.contains("node other is not Ready"), "{refused}");
     assert_eq!(machine.unit(SERVER, "InvocationID"), runs);
+}
+
+#[test]
+fn a_start_is_watched_while_the_lease_of_a_trial_cannot_be_returned() {
+    let Some(machine) = running_node(Minor::V1_36) else {
+        return;
+    };
+    machine.write(POLICY, "gates: {patience: 40s}\n");
+    wish(&machine, "    NotAGate: true\n");
+    machine.sh("systemd-run --quiet windrow gates apply --force --yes");
+    machine.wait_until("it is tried", |machine| {
+        status(machine)["gates"]["trial"]["state"] == "restarting"
+            || status(machine)["gates"]["trial"]["state"] == "verifying"
+    });
+    // The cause that stays is not the trial's.
+    machine.write(
+        "/etc/rancher/rke2/config.yaml.d/50-site.yaml",
+        "debug: false\nkube-apiserver-arg:\n- feature-gates=NotOurs=true\n",
+    );
+    machine.wait_until(
+        "the gate is named although the lease is not returned",
+        |machine| {
+            let found = findings(machine, "gate-fatal");
+            let state = status(machine)["gates"]["trial"]["state"].clone();
+            found.iter().any(|message| message.contains("NotOurs")) && state == "rolled-back"
+        },
+    );
 }

@@ -105,7 +105,9 @@ impl GateController {
         loop {
             let under_way = self.is_trying();
             let pause = match self.trial.step().await {
-                Some(pause) => pause,
+                Some(pause) if self.is_trying() || pause.is_zero() => pause,
+                // A lease that cannot be returned may be because kube-apiserver does not start.
+                Some(pause) => pause.min(self.watch_over().await),
                 None => self.watch_over().await,
             };
             match under_way && !self.is_trying() {
