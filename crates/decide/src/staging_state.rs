@@ -132,7 +132,12 @@ impl StagingState {
     /// meanwhile, counts as well.
     pub fn recover_ledger(&mut self, earlier: impl Into<Arc<Ledger>>, now: Timestamp) {
         let mut ledger = begun_by(earlier.into(), now);
-        let files = &mut Arc::make_mut(&mut ledger).files;
+        let recovered = Arc::make_mut(&mut ledger);
+        let answered = self.ledger.boot.as_ref().and_then(|boot| boot.reachable);
+        if let Some(boot) = &mut recovered.boot {
+            boot.reachable = boot.reachable.or(answered);
+        }
+        let files = &mut recovered.files;
         for (path, entry) in &self.ledger.files {
             let ordered_at = |entry: &LedgerEntry| entry.manual.as_ref().map(|manual| manual.at);
             let is_newer = files

@@ -496,3 +496,21 @@ fn a_clock_that_is_set_while_no_daemon_runs_moves_no_deadline() {
         assert_eq!(node.held(), [""; 0], "{by}");
     }
 }
+
+#[test]
+fn an_answer_that_comes_before_the_ledger_can_be_read_counts_after_a_restart() {
+    let mut node = Node::new(&[("a.yaml", WIDGET)]);
+    begin_in_boot(&mut node, "boot-1");
+    node.tick();
+    let mut earlier = node.ledger_on_disk.clone();
+    node.later(10);
+    node.ledger_on_disk = Ledger::default();
+    restart_in_boot(&mut node, "boot-1");
+    let answered = node.now;
+    node.later(5);
+    earlier.enter_boot("boot-1", start(), node.now);
+    node.state.recover_ledger(earlier, node.now);
+    node.tick();
+    let boot = node.ledger_on_disk.boot.as_ref();
+    assert_eq!(boot.and_then(|boot| boot.reachable), Some(answered));
+}
