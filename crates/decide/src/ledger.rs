@@ -151,8 +151,13 @@ impl ClusterIdentity {
 
     /// Enters itself into a ledger, without what counted for another cluster; true if there was one. Holds by hand stay. If only
     /// the datastore is another one, this node may have rejoined its cluster: what is in `applied_once` then waits until
-    /// RKE2's Addons show whether the cluster has it.
-    pub(crate) fn enter(self, ledger: &mut Ledger, applied_once: &BTreeSet<ManifestPath>) -> bool {
+    /// RKE2's Addons show whether the cluster has it. Holds of files that are `gone` for a moment stay as well.
+    pub(crate) fn enter(
+        self,
+        ledger: &mut Ledger,
+        applied_once: &BTreeSet<ManifestPath>,
+        gone: &BTreeSet<ManifestPath>,
+    ) -> bool {
         let is_other = self.is_other_than(ledger);
         let may_rejoin = self.ca.is_some() && self.ca == ledger.cluster;
         let had_datastore = ledger.datastore.is_some() || ledger.datastore_removed;
@@ -164,7 +169,8 @@ impl ClusterIdentity {
             }
             ledger.node.joined &= may_rejoin;
             ledger.files.retain(|path, entry| {
-                if entry.manual.as_ref().is_some_and(|manual| manual.hold) {
+                let by_hand = entry.manual.as_ref().is_some_and(|manual| manual.hold);
+                if by_hand || gone.contains(path) {
                     return true;
                 }
                 let is_kept = may_rejoin && applied_once.contains(path);

@@ -22,10 +22,10 @@ impl StagingState {
         if known == (&identity.ca, &identity.datastore) {
             return None;
         }
-        let applied_once = self.applied_once();
+        let (applied_once, gone) = (self.applied_once(), self.held_and_gone());
         let was_removed = self.ledger.datastore_removed;
         let ledger = Arc::make_mut(&mut self.ledger);
-        let is_other = identity.enter(ledger, &applied_once);
+        let is_other = identity.enter(ledger, &applied_once, &gone);
         // What answered from the removed datastore has stopped already.
         let api = &self.observation.api;
         if api.unreachable.is_some() && !api.refused {
@@ -76,6 +76,17 @@ impl StagingState {
             | ClusterEvent::Addon(..)
             | ClusterEvent::ApplyFailed { .. } => self.session_from.is_some(),
         }
+    }
+
+    /// The files that are held and not in the directory now.
+    fn held_and_gone(&self) -> BTreeSet<ManifestPath> {
+        let is_there = |path: &ManifestPath| self.plan.files.iter().any(|file| file.path == *path);
+        let held = |entry: &LedgerEntry| matches!(entry.state, FileStage::Held { .. });
+        let entries = self.ledger.files.iter();
+        entries
+            .filter(|(path, entry)| held(entry) && !is_there(path))
+            .map(|(path, _)| path.clone())
+            .collect()
     }
 
     /// The files that RKE2 has applied and that are to be applied once, as the plan and the markers say.

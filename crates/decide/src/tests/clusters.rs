@@ -163,3 +163,17 @@ fn what_was_known_of_a_former_cluster_lets_nothing_through_while_the_daemon_stay
         assert_eq!(node.held(), ["a.yaml"], "the ledger says the same");
     }
 }
+
+#[test]
+fn another_cluster_ends_no_hold_of_a_file_that_is_gone_for_a_moment() {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
+    node.state.set_cluster(identity("one", Some("d1")));
+    node.tick();
+    node.files.clear();
+    node.scan();
+    node.tick();
+    node.state.set_cluster(identity("one", Some("d2")));
+    node.tick();
+    assert_eq!(node.held(), ["vm.yaml"]);
+}
