@@ -168,10 +168,26 @@ impl ClusterLease {
     ///
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn note(&self, client: &Client) -> Result<Option<String>, String> {
+        Ok(self.holder_and_note(client).await?.1)
+    }
+
+    /// Reads who has it, and the notes that the holders left for each other.
+    ///
+    /// # Errors
+    ///
+    /// In a line, when kube-apiserver does not answer or refuses.
+    pub async fn holder_and_note(
+        &self,
+        client: &Client,
+    ) -> Result<(Option<String>, Option<String>), String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
-        let found = self.read(&api).await?;
-        let annotations = found.and_then(|found| found.metadata.annotations);
-        Ok(annotations.and_then(|mut all| all.remove(NOTE)))
+        let Some(found) = self.read(&api).await? else {
+            return Ok((None, None));
+        };
+        let holder = found.spec.and_then(|spec| spec.holder_identity);
+        let annotations = found.metadata.annotations;
+        let note = annotations.and_then(|mut all| all.remove(NOTE));
+        Ok((holder, note))
     }
 
     /// Writes such a note, as long as this node holds the lease, in place of the one that was read. Nobody's note is lost,

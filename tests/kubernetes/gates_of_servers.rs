@@ -46,8 +46,9 @@ async fn write(
 }
 
 async fn against(lease: &ClusterLease, client: &Client, trial: &TriedDropIn) -> Option<String> {
-    let note = lease.note(client).await.expect("the note");
-    TrialNote::parse(note.as_deref()).against(trial, true)
+    let found = lease.holder_and_note(client).await;
+    let (holder, note) = found.expect("the lease");
+    TrialNote::parse(note.as_deref()).against(trial, true, holder.as_deref())
 }
 
 #[tokio::test]
@@ -64,6 +65,9 @@ async fn a_drop_in_that_one_server_has_begun_to_try_costs_the_cluster_one_trial(
     assert_eq!(written, Ok(()));
     let refused = write(&second, client, |note| note.begun(theirs.clone())).await;
     assert!(refused.is_err(), "it is not the turn of node2");
+
+    let turn = against(&second, client, &theirs).await;
+    assert_eq!(turn, None, "it is in progress");
 
     // node1 does not come back with a result, and its lease is free.
     first.release(client).await.expect("given back");

@@ -94,10 +94,18 @@ impl TrialNote {
     }
 
     /// Why a drop-in is not to be tried, if a trial of it did not succeed. A person may ask again for what the own server has tried.
-    pub fn against(&self, trial: &TriedDropIn, is_automatic: bool) -> Option<String> {
+    /// What another `holder` of the lease has begun is still in progress.
+    pub fn against(
+        &self,
+        trial: &TriedDropIn,
+        is_automatic: bool,
+        holder: Option<&str>,
+    ) -> Option<String> {
         let mut entries = self.0.iter().filter(|entry| {
+            let in_progress = entry.why.is_none() && holder == Some(entry.by.as_str());
             entry.is_same_text(trial)
                 && !entry.is_same_trial(trial)
+                && !in_progress
                 && (is_automatic || entry.by != trial.by)
         });
         let entry = entries.next()?;
@@ -135,7 +143,7 @@ mod tests {
             let mut failures = [0; 3];
             for (number, (server, gate, end)) in attempts.into_iter().enumerate() {
                 let attempt = trial(&format!("node{server}"), &format!("r{number}"), &format!("G{gate}"));
-                if note.against(&attempt, true).is_some() {
+                if note.against(&attempt, true, None).is_some() {
                     continue;
                 }
                 note = note.begun(attempt.clone());
@@ -173,17 +181,19 @@ mod tests {
         // As another server reads it.
         let note = TrialNote::parse(Some(&note.text()));
         for is_automatic in [false, true] {
-            let why = note.against(&second, is_automatic).unwrap();
+            let why = note.against(&second, is_automatic, None).unwrap();
             assert!(why.contains("its end is not known"), "{why}");
-            assert_eq!(note.against(&first, is_automatic), None, "it goes on");
+            assert_eq!(note.against(&first, is_automatic, None), None, "it goes on");
         }
+        let turn = note.against(&second, true, Some("node1"));
+        assert_eq!(turn, None, "it is in progress");
         let failed = note
             .clone()
             .ended(&first, Some("unrecognized feature gate: A"));
-        let why = failed.against(&second, true).unwrap();
+        let why = failed.against(&second, true, Some("node1")).unwrap();
         assert!(why.ends_with("unrecognized feature gate: A"), "{why}");
         let kept = note.ended(&first, None);
-        assert_eq!(kept.against(&second, true), None);
+        assert_eq!(kept.against(&second, true, None), None);
         assert_eq!(kept.text(), "[]");
     }
 
@@ -192,13 +202,13 @@ mod tests {
         let first = trial("node1", "r1", "A");
         let note = TrialNote::default().begun(first.clone());
         let note = note.ended(&first, Some("it did not come up"));
-        assert_eq!(note.against(&trial("node2", "r2", "B"), true), None);
+        assert_eq!(note.against(&trial("node2", "r2", "B"), true, None), None);
         let mut newer = trial("node2", "r2", "A");
         newer.version = "1.36.4".to_owned();
-        assert_eq!(note.against(&newer, true), None);
+        assert_eq!(note.against(&newer, true, None), None);
         let again = trial("node1", "r3", "A");
-        assert_eq!(note.against(&again, false), None);
-        assert!(note.against(&again, true).is_some());
+        assert_eq!(note.against(&again, false, None), None);
+        assert!(note.against(&again, true, None).is_some());
     }
 
     #[test]

@@ -304,4 +304,26 @@ mod tests {
         assert_eq!(stage(true, true, REPLACES), StartStage::Settled);
         assert_eq!(stage(false, false, REPLACES * 9), StartStage::Starting);
     }
+
+    #[test]
+    fn a_component_that_starts_after_kube_apiserver_is_reported_with_the_file_of_its_gate() {
+        let place = tempfile::tempdir().unwrap();
+        let root = crate::layout::Layout::new(place.path());
+        let write = |path: &str, text: &str| {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let site = "kube-scheduler-arg:\n- feature-gates=NotAGate=true\n";
+        write("/etc/rancher/rke2/config.yaml.d/50-site.yaml", site);
+        let log = "/var/log/pods/kube-system_kube-scheduler-n1_1/kube-scheduler/0.log";
+        let refusal = "2026-11-21T20:00:00Z stderr F Error: unrecognized feature gate: NotAGate\n";
+        write(log, refusal);
+        let configuration = Configuration::load(&root);
+        let (findings, _) = fatal(&configuration, &AFTER_APISERVER, None);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(findings[0].message.contains("kube-scheduler"));
+        assert_eq!(findings[0].at[0].line, Some(2));
+        assert!(fatal(&configuration, &STOP_A_START, None).0.is_empty());
+    }
 }

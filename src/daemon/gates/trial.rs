@@ -23,7 +23,7 @@ use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 
 use self::announce::{announce_state, announce_step, trial_finding};
-use self::obstacles::{KnownObstacle, Obstacle};
+use self::obstacles::{KnownObstacle, Obstacle, PostponedTrial};
 use super::inputs::DropInInputs;
 use super::verification::{Verification, VerificationResult, since_as_asked};
 use crate::act::{ClusterLease, StateFile, read_drop_in, remember_refused};
@@ -60,8 +60,8 @@ pub(super) struct TrialDriver {
     unrefused: bool,
     /// What speaks against a restart, as it was last seen.
     obstacle: Option<KnownObstacle>,
-    /// An automatic trial waits for the end of an upgrade, which was last looked for at this time.
-    postponed: Option<Instant>,
+    /// An automatic trial that waits, for the end of an upgrade for example.
+    postponed: Option<PostponedTrial>,
     /// Why an automatic trial was not begun, as it was reported.
     untried: Option<String>,
 }

@@ -1,7 +1,5 @@
 //! What people, or a changed configuration, ask of the driver of trials: to begin a trial, or to roll one back.
 
-use std::time::Instant;
-
 use windrow_decide::Event;
 use windrow_gates::trial::TrialState;
 use windrow_gates::{
@@ -12,7 +10,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::merge;
 
 use super::super::inputs::DropInInputs;
-use super::obstacles::automatic_request;
+use super::obstacles::{PostponedTrial, automatic_request};
 use super::{TrialDriver, announce_step, unit};
 use crate::act::StateFile;
 use crate::observe::kubelet::Kubelet;
@@ -159,7 +157,7 @@ impl TrialDriver {
         let by = "the configuration (gates.onChange: try)";
         let request = SpooledRequest::new(RequestAction::GatesApply, by, now);
         if self.is_giving_back() {
-            self.postponed = Some(Instant::now());
+            self.postponed = Some(PostponedTrial::new(None));
             return;
         }
         // What cannot be tried now is reported as pending.

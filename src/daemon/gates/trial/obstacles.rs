@@ -21,7 +21,7 @@ use crate::report::journal;
 
 /// For how long an answer holds. The steps before a restart take less than a second.
 const FRESH: Duration = Duration::from_secs(10);
-/// How often to look whether an upgrade has ended that an automatic trial waits for.
+/// How often to look whether an automatic trial that waits may begin.
 const POSTPONED: Duration = Duration::from_secs(60);
 /// How the name of an automatic request begins.
 const AUTOMATIC: &str = "changed-";
@@ -37,6 +37,23 @@ pub(super) enum Obstacle {
 
 /// The last answer, and when it came.
 pub(super) type KnownObstacle = (Instant, Option<Obstacle>);
+
+/// An automatic trial that waits.
+pub(super) struct PostponedTrial {
+    /// When it was last looked whether it may begin.
+    at: Instant,
+    /// What is to be tried, if it is known.
+    tried: Option<TriedDropIn>,
+}
+
+impl PostponedTrial {
+    pub(super) fn new(tried: Option<TriedDropIn>) -> Self {
+        Self {
+            at: Instant::now(),
+            tried,
+        }
+    }
+}
 
 /// The name of a request that the configuration makes, at a time in nanoseconds.
 pub(super) fn automatic_request(at: i128) -> String {
@@ -63,7 +80,7 @@ impl TrialDriver {
         {
             return obstacle.clone();
         }
-        let found = look_for_obstacle(client, trial, &site.layout, self.lease.as_ref()).await;
+        let found = look_for_obstacle(client, trial, &site.layout).await;
         self.obstacle = Some((Instant::now(), found.clone()));
         found
     }
@@ -76,7 +93,14 @@ impl TrialDriver {
         content: Option<&str>,
         layout: &Layout,
     ) -> Result<(), (TrialOutcome, String)> {
-        let automatic = is_automatic(request);
+        let tried = TriedDropIn {
+            by: lease_holder(layout),
+            request: request.to_owned(),
+            version: version.to_owned(),
+            content: content.map(str::to_owned),
+            at: (self.now)(),
+            why: None,
+        };
         let client = effect::client(
             &self.api,
             &admin_kubeconfig(layout),
@@ -90,12 +114,12 @@ impl TrialDriver {
         match found {
             Ok(None) => {}
             Ok(Some(upgrade)) => {
-                return Err(self.refuse_for_now(automatic, in_progress(&upgrade)));
+                return Err(self.refuse_for_now(tried, in_progress(&upgrade)));
             }
             Err(why) => {
                 let why = not_checked(&why);
-                if automatic {
-                    return Err(self.refuse_for_now(automatic, why));
+                if is_automatic(request) {
+                    return Err(self.refuse_for_now(tried, why));
                 }
                 journal::write_event(&Event::new(
                     Code::GateTrial,
@@ -103,24 +127,11 @@ impl TrialDriver {
                 ));
             }
         }
-        let lease = self.lease_for_note(layout);
+        // What cannot be read now is read once the lease is held.
         if let Ok(client) = &client
-            && let Ok(note) = lease.note(client).await
+            && let Ok(Some(why)) = failed_elsewhere(client, &tried, layout).await
         {
-            let tried = TriedDropIn {
-                by: lease_holder(layout),
-                request: request.to_owned(),
-                version: version.to_owned(),
-                content: content.map(str::to_owned),
-                at: (self.now)(),
-                why: None,
-            };
-            let against = TrialNote::parse(note.as_deref()).against(&tried, automatic);
-            if let Some(why) = against {
-                self.postponed = None;
-                self.report_untried(automatic, &why);
-                return Err((TrialOutcome::NotTried, why));
-            }
+            return Err(self.refuse_for_now(tried, why));
         }
         self.postponed = None;
         self.untried = None;
@@ -128,17 +139,17 @@ impl TrialDriver {
     }
 
     /// An automatic trial comes again when the obstacle is gone.
-    fn refuse_for_now(&mut self, automatic: bool, why: String) -> (TrialOutcome, String) {
-        if automatic {
-            self.postponed = Some(Instant::now());
-            self.report_untried(automatic, &why);
+    fn refuse_for_now(&mut self, tried: TriedDropIn, why: String) -> (TrialOutcome, String) {
+        if is_automatic(&tried.request) {
+            self.postponed = Some(PostponedTrial::new(Some(tried)));
+            self.report_untried(&why);
         }
         (TrialOutcome::NotTried, why)
     }
 
     /// Nobody waits for the answer to an automatic request: its reason is reported once.
-    fn report_untried(&mut self, automatic: bool, why: &str) {
-        if automatic && self.untried.as_deref() != Some(why) {
+    fn report_untried(&mut self, why: &str) {
+        if self.untried.as_deref() != Some(why) {
             journal::write_event(&Event::new(
                 Code::GateTrialRefused,
                 Code::GateTrialRefused.say(&[("gates", "from the configuration"), ("why", why)]),
@@ -147,24 +158,30 @@ impl TrialDriver {
         }
     }
 
-    /// May an automatic trial that waits for the end of an upgrade begin now?
+    /// May an automatic trial that waits begin now?
     pub(in crate::daemon::gates) async fn may_begin_postponed(&mut self) -> bool {
-        if self.postponed.is_none_or(|at| at.elapsed() < POSTPONED) {
+        let layout = self.site().layout;
+        let Some(postponed) = &mut self.postponed else {
+            return false;
+        };
+        if postponed.at.elapsed() < POSTPONED {
             return false;
         }
-        self.postponed = Some(Instant::now());
-        let kubeconfig = admin_kubeconfig(&self.site().layout);
+        postponed.at = Instant::now();
+        let tried = postponed.tried.clone();
+        let kubeconfig = admin_kubeconfig(&layout);
         let client = effect::client(&self.api, &kubeconfig, Component::KubeApiserver).await;
         let Ok(client) = client else { return false };
-        let ended = upgrade_in_progress(&client).await == Ok(None);
-        if ended {
-            self.postponed = None;
+        if upgrade_in_progress(&client).await != Ok(None) {
+            return false;
         }
-        ended
-    }
-
-    fn lease_for_note(&self, layout: &Layout) -> ClusterLease {
-        ClusterLease::new(ClusterLease::GATES, lease_holder(layout), Duration::ZERO)
+        if let Some(tried) = tried
+            && failed_elsewhere(&client, &tried, &layout).await != Ok(None)
+        {
+            return false;
+        }
+        self.postponed = None;
+        true
     }
 
     /// Writes down for the other servers that rke2-server is about to be restarted for this trial.
@@ -188,7 +205,7 @@ impl TrialDriver {
         let tried = tried(trial, &site.layout);
         let failed = trial.outcome == Some(TrialOutcome::RolledBack);
         let why = failed.then(|| trial.why.as_deref().unwrap_or_default());
-        let before = self.lease_for_note(&site.layout).note(client).await?;
+        let before = lease_for_note(&site.layout).note(client).await?;
         let known = TrialNote::parse(before.as_deref());
         if known.clone().ended(&tried, why) == known {
             return Ok(());
@@ -218,24 +235,32 @@ impl TrialDriver {
     }
 }
 
-async fn look_for_obstacle(
+fn lease_for_note(layout: &Layout) -> ClusterLease {
+    ClusterLease::new(ClusterLease::GATES, lease_holder(layout), Duration::ZERO)
+}
+
+/// Why a trial of another server speaks against this one. A trial of the server that has the lease is still in progress.
+async fn failed_elsewhere(
     client: &Client,
-    trial: &Trial,
+    tried: &TriedDropIn,
     layout: &Layout,
-    lease: Option<&ClusterLease>,
-) -> Option<Obstacle> {
-    if let Some(lease) = lease {
-        let tried = tried(trial, layout);
-        let against =
-            |note: &str| TrialNote::parse(Some(note)).against(&tried, is_automatic(&trial.request));
-        match lease.note(client).await {
-            Ok(note) => {
-                if let Some(why) = note.as_deref().and_then(against) {
-                    return Some(Obstacle::Lasting(why));
-                }
+) -> Result<Option<String>, String> {
+    let (holder, note) = lease_for_note(layout).holder_and_note(client).await?;
+    let note = TrialNote::parse(note.as_deref());
+    Ok(note.against(tried, is_automatic(&tried.request), holder.as_deref()))
+}
+
+/// The lease is ours: no other server's trial is in progress.
+async fn look_for_obstacle(client: &Client, trial: &Trial, layout: &Layout) -> Option<Obstacle> {
+    let tried = tried(trial, layout);
+    match lease_for_note(layout).note(client).await {
+        Ok(note) => {
+            let note = TrialNote::parse(note.as_deref());
+            if let Some(why) = note.against(&tried, is_automatic(&tried.request), None) {
+                return Some(Obstacle::Lasting(why));
             }
-            Err(why) => return Some(Obstacle::Passing(format!("the note of the lease: {why}"))),
         }
+        Err(why) => return Some(Obstacle::Passing(format!("the note of the lease: {why}"))),
     }
     match upgrade_in_progress(client).await {
         Ok(None) => {}
