@@ -4,16 +4,51 @@
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use windrow_gates::{GateRequest, RefusedGates};
+use windrow_gates::{FailedDropIn, FailedDropIns, GateRequest, RefusedGates};
 
-use crate::files::{Durability, make_private, replace};
+use crate::files::{Durability, FileStamp, make_private, replace};
 use crate::layout::Layout;
+use crate::lock::Lock;
 
 /// No document here is larger, in bytes.
 const LARGEST: u64 = 4 << 20;
+
+/// How long to wait for another process that changes the gates. RKE2 does not wait longer for it to start.
+const OTHER_PROCESS: Duration = Duration::from_secs(1);
+/// How often to look whether it is done.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// While it is held, no other process of Windrow changes the drop-in or what is remembered of gates.
+#[derive(Debug)]
+pub struct GatesLock {
+    _lock: Option<Lock>,
+}
+
+impl GatesLock {
+    /// Takes it; waits a second at most. After that the caller goes on without it: a process that hangs must not keep RKE2 from
+    /// starting, or a trial from going back.
+    pub fn take(layout: &Layout) -> Self {
+        let path = layout.gates_dir().join("lock");
+        let began = Instant::now();
+        loop {
+            let made = make_private(&layout.gates_dir());
+            match made.and_then(|()| Lock::take(&path)) {
+                Ok(None) if began.elapsed() < OTHER_PROCESS => thread::sleep(LOOK_AGAIN),
+                // On a disk that takes nothing there is nothing to protect.
+                found => {
+                    return Self {
+                        _lock: found.ok().flatten(),
+                    };
+                }
+            }
+        }
+    }
+}
 
 /// The drop-in's text; `None` when it is not there.
 ///
@@ -85,8 +120,35 @@ pub enum StateFile {
     Starts,
     /// Gates that did not work.
     Refused,
+    /// Drop-ins that did not work as a whole.
+    Failed,
+    /// What an operator took back.
+    TakenBack,
+    /// The last change that followed from the configuration.
+    LastChange,
     /// The upgrade that was under way when kube-apiserver last answered.
     Upgrade,
+}
+
+/// Which version of its files Windrow has read about gates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatesStamp(Vec<Option<FileStamp>>);
+
+impl GatesStamp {
+    /// The drop-in and the records on which it depends, as they are now.
+    pub fn read(layout: &Layout) -> Self {
+        let records = [
+            StateFile::KnownGood,
+            StateFile::Trial,
+            StateFile::Refused,
+            StateFile::Failed,
+            StateFile::TakenBack,
+        ];
+        let records = records.map(|file| file.path(layout));
+        let paths = records.into_iter().chain([layout.gates_drop_in()]);
+        let stamp = |path| Some(FileStamp::from(&fs::symlink_metadata(path).ok()?));
+        Self(paths.map(stamp).collect())
+    }
 }
 
 impl StateFile {
@@ -97,6 +159,9 @@ impl StateFile {
             StateFile::Trial => "trial.json",
             StateFile::Starts => "starts.json",
             StateFile::Refused => "refused.json",
+            StateFile::Failed => "failed.json",
+            StateFile::TakenBack => "taken-back.json",
+            StateFile::LastChange => "last-change.json",
             StateFile::Upgrade => "upgrade.json",
         })
     }
@@ -178,6 +243,33 @@ pub fn remember_refused(
         .map_err(|error| error.to_string())
 }
 
+/// Remembers a drop-in that does not work on a version.
+///
+/// # Errors
+///
+/// Those of the file system, in a line.
+pub fn remember_failed(layout: &Layout, failed: FailedDropIn) -> Result<(), String> {
+    let known: Option<FailedDropIns> = StateFile::Failed.recall(layout).unwrap_or_default();
+    let mut all = known.unwrap_or_default();
+    all.add(failed);
+    StateFile::Failed
+        .keep(layout, &all)
+        .map_err(|error| error.to_string())
+}
+
+/// Removes everything that is remembered of gates.
+///
+/// # Errors
+///
+/// Those of the file system. A missing directory is no error.
+pub fn forget_gates(layout: &Layout) -> io::Result<()> {
+    match fs::remove_dir_all(layout.gates_dir()) {
+        Ok(()) => fs::File::open(layout.state_dir())?.sync_all(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -237,6 +329,30 @@ mod tests {
         StateFile::Trial.forget(&layout).unwrap();
         assert_eq!(StateFile::Trial.recall::<u8>(&layout), Ok(None));
         assert_eq!(StateFile::Starts.recall(&layout), Ok(Some(2)));
+    }
+
+    #[test]
+    fn another_process_delays_a_change_by_a_second_at_most() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let held = GatesLock::take(&layout);
+        assert!(held._lock.is_some());
+        assert!(GatesLock::take(&layout)._lock.is_none());
+        drop(held);
+        assert!(GatesLock::take(&layout)._lock.is_some());
+    }
+
+    #[test]
+    fn a_record_or_drop_in_that_another_process_changes_is_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let before = GatesStamp::read(&layout);
+        assert_eq!(GatesStamp::read(&layout), before);
+        put_drop_in(&layout, Some("a: 1\n")).unwrap();
+        let written = GatesStamp::read(&layout);
+        assert_ne!(written, before);
+        StateFile::TakenBack.keep(&layout, &1).unwrap();
+        assert_ne!(GatesStamp::read(&layout), written);
     }
 
     #[test]

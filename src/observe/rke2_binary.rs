@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::systemd::{RKE2_UNITS, UNIT_DIRECTORIES};
 use crate::files::{FileStamp, read_text};
@@ -16,6 +17,11 @@ const BINARIES: &[&str] = &["/usr/local/bin/rke2", "/opt/rke2/bin/rke2", "/usr/b
 pub fn stamp(layout: &Layout) -> Option<FileStamp> {
     let found = fs::metadata(binary(layout)?).ok()?;
     Some(FileStamp::from(&found))
+}
+
+/// When the content of the installed binary last changed; `None` if there is none.
+pub fn installed_at(layout: &Layout) -> Option<SystemTime> {
+    fs::metadata(binary(layout)?).ok()?.modified().ok()
 }
 
 /// The Kubernetes version of the installed binary, if it shows without running it.

@@ -28,6 +28,7 @@ mod target;
 mod testing;
 mod together;
 pub mod trial;
+mod verdicts;
 mod verified;
 
 pub use assess::{Assessment, ComponentView, EffectiveGate, assess, set_last_at};
@@ -37,9 +38,15 @@ pub use note::{TrialNote, TriedDropIn};
 pub use observed::{ObservedGates, metrics, pod_arguments, pod_flag};
 pub use record::{GateChange, RefusedGates, Trial, TrialOutcome, TrialStarts};
 pub use refusal::{ComponentRefusal, last as last_refusal};
-pub use settle::{KnownGood, Proven, Rejected, Rke2State, Settled, TrialHistory, same, settle};
+pub use settle::{
+    KnownGood, Proven, Rejected, Rke2State, SettleInputs, Settled, TrialHistory, Withheld,
+    made_fatal, same, settle,
+};
 pub use status::{AskedGate, GateSet, GatesStatus, LeftOutGate, RequestAnswer, TrialStatus, list};
 pub use target::{ResolvedVersion, Upgrade, VersionCandidates, resolve};
+pub use verdicts::{
+    FailedDropIn, FailedDropIns, LastChange, TakenBack, before_last_change, request_text,
+};
 pub use verified::{ComponentLook, Verdict, is_newer, judge_look};
 
 use std::fmt;

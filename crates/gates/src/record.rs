@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::dropin::{DropInSnapshot, read_gates};
+use super::settle::KnownGood;
 use super::trial::{OnDisk, TrialState};
+use super::verdicts::{FailedDropIn, TakenBack};
 use super::{Component, GateRequest, Proven};
 
 /// What is tried.
@@ -43,6 +45,9 @@ pub struct Trial {
     /// The request that took it back while it was under way.
     #[serde(default)]
     pub taken_back: Option<String>,
+    /// Who took it back.
+    #[serde(default)]
+    pub taken_back_by: Option<String>,
     /// What is tried.
     pub change: GateChange,
     /// Who asks.
@@ -55,6 +60,9 @@ pub struct Trial {
     pub version: String,
     /// The drop-in that is tried.
     pub asked: DropInSnapshot,
+    /// What the configuration asked for, as [`super::request_text`] writes it; `None` if it was not read completely.
+    #[serde(default)]
+    pub request_text: Option<String>,
     /// The drop-in that was in force, once it is saved.
     #[serde(default)]
     pub saved: Option<DropInSnapshot>,
@@ -89,6 +97,53 @@ fn started_perhaps() -> bool {
 }
 
 impl Trial {
+    /// What an operator has decided with it against the configuration, if so.
+    pub fn withdrawal(&self, at: Timestamp) -> Option<TakenBack> {
+        let (by, content) = match (self.change, &self.taken_back) {
+            (GateChange::Apply, Some(_)) => (&self.taken_back_by, self.asked.content.clone()),
+            (GateChange::Rollback, None) => (&None, self.saved.clone()?.content),
+            (GateChange::Apply, None) | (GateChange::Rollback, Some(_)) => return None,
+        };
+        Some(TakenBack {
+            by: by.as_ref().unwrap_or(&self.by).clone(),
+            at,
+            request: self.request_text.clone(),
+            version: self.version.clone(),
+            content,
+        })
+    }
+
+    /// That it failed.
+    pub fn failed(&self) -> FailedDropIn {
+        FailedDropIn {
+            version: self.version.clone(),
+            content: self.asked.content.clone(),
+            why: self.why.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The record of a drop-in that works, once it is kept. After a rollback, what was in force before it is known only if `known`
+    /// has it.
+    pub fn known_good(
+        &self,
+        version: String,
+        at: Timestamp,
+        known: Option<KnownGood>,
+    ) -> KnownGood {
+        let content = self.asked.content.clone();
+        let earlier = known.filter(|known| known.content == content);
+        KnownGood {
+            version,
+            at,
+            previous: match self.change {
+                GateChange::Apply => Some(self.saved.clone().unwrap_or_default()),
+                GateChange::Rollback => earlier.and_then(|known| known.previous),
+            },
+            content,
+            verified: None,
+        }
+    }
+
     /// Is it under way?
     pub fn under_way(&self) -> bool {
         self.outcome.is_none()
@@ -113,6 +168,11 @@ impl Trial {
 
     /// What a drop-in is to this trial. Before anything is saved, what lies there is what works.
     pub fn on_disk(&self, current: Option<&str>) -> OnDisk {
+        // An upgrade can make both the same.
+        let is_saved = |saved: &DropInSnapshot| current == saved.content.as_deref();
+        if self.state == TrialState::RollingBack && self.saved.as_ref().is_some_and(is_saved) {
+            return OnDisk::Saved;
+        }
         if current == self.asked.content.as_deref() {
             return OnDisk::Asked;
         }
@@ -120,6 +180,12 @@ impl Trial {
             Some(saved) if current != saved.content.as_deref() => OnDisk::Other,
             _ => OnDisk::Saved,
         }
+    }
+
+    /// Is what it was to try there already, before it has changed anything?
+    pub fn is_met(&self, current: Option<&str>) -> bool {
+        matches!(self.state, TrialState::Idle | TrialState::Leased)
+            && current == self.asked.content.as_deref()
     }
 
     /// Has it stood there for longer than it may? A clock that was set back makes nothing overdue.
@@ -294,12 +360,14 @@ mod tests {
         Trial {
             request: "1".to_owned(),
             taken_back: None,
+            taken_back_by: None,
             change: GateChange::Apply,
             by: "ann".to_owned(),
             at: Timestamp::UNIX_EPOCH,
             forced: false,
             version: "1.36.3".to_owned(),
             asked: snapshot("A=true,B=true"),
+            request_text: None,
             saved: Some(snapshot("A=true")),
             state,
             since: Timestamp::UNIX_EPOCH,
@@ -415,6 +483,87 @@ mod tests {
             1
         );
         assert_eq!(two.without(&gates, OWN), None);
+    }
+
+    #[test]
+    fn a_trial_ends_although_an_upgrade_has_made_what_was_saved_the_same_as_what_is_tried() {
+        let same = Trial {
+            saved: Some(snapshot("A=true,B=true")),
+            ..trial(TrialState::RollingBack)
+        };
+        let current = same.asked.content.as_deref();
+        assert_eq!(same.on_disk(current), OnDisk::Saved);
+        assert!(!same.is_met(current));
+        let before = Trial {
+            state: TrialState::Leased,
+            ..same.clone()
+        };
+        assert!(before.is_met(current) && !before.is_met(None));
+    }
+
+    #[test]
+    fn what_an_operator_takes_back_is_the_text_that_the_configuration_asks_for() {
+        let apply = Trial {
+            request_text: Some("asked then".to_owned()),
+            ..trial(TrialState::Verifying)
+        };
+        assert_eq!(apply.withdrawal(after(1)), None);
+        let back = Trial {
+            taken_back: Some("2".to_owned()),
+            taken_back_by: Some("bob".to_owned()),
+            ..apply.clone()
+        };
+        let withdrawal = back.withdrawal(after(1)).unwrap();
+        assert_eq!(withdrawal.by, "bob");
+        assert!(withdrawal.is_of("asked then") && !withdrawal.is_of("asked now"));
+        assert_eq!(withdrawal.content, back.asked.content);
+        // A rollback that is kept takes back what was there before.
+        let rollback = Trial {
+            change: GateChange::Rollback,
+            request_text: None,
+            ..apply
+        };
+        let withdrawal = rollback.withdrawal(after(1)).unwrap();
+        assert_eq!(withdrawal.by, "ann");
+        assert!(withdrawal.is_of("what the next complete configuration asks for"));
+        assert_eq!(withdrawal.content, rollback.saved.clone().unwrap().content);
+        // A rollback that is taken back itself leaves what is asked for.
+        let undone = Trial {
+            taken_back: Some("3".to_owned()),
+            ..rollback
+        };
+        assert_eq!(undone.withdrawal(after(1)), None);
+    }
+
+    #[test]
+    fn a_second_rollback_knows_what_was_in_force_before_only_if_that_was_known() {
+        let good = |content: &str, previous: Option<&str>| KnownGood {
+            version: "1.36.3".to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+            content: snapshot(content).content,
+            previous: previous.map(snapshot),
+            verified: None,
+        };
+        let rollback = Trial {
+            change: GateChange::Rollback,
+            asked: snapshot("A=true"),
+            ..trial(TrialState::Verifying)
+        };
+        let record = |trial: &Trial, known| trial.known_good("1.36.3".to_owned(), after(1), known);
+        let known = good("A=true", Some("B=true"));
+        assert_eq!(
+            record(&rollback, Some(known.clone())).previous,
+            Some(snapshot("B=true"))
+        );
+        assert_eq!(
+            record(&rollback, Some(good("C=true", Some("B=true")))).previous,
+            None
+        );
+        let apply = Trial {
+            change: GateChange::Apply,
+            ..rollback
+        };
+        assert_eq!(record(&apply, Some(known)).previous, apply.saved);
     }
 
     #[test]

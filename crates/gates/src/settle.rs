@@ -3,12 +3,23 @@
 //! While no RKE2 runs, it is what is asked for and certain to work: the next start reads it. While one
 //! runs, nothing is added behind its back; only what the version that will start refuses is taken
 //! out, so that an upgrade does not stop at a gate of ours.
+//!
+//! The drop-in stays as it is, apart from what the version refuses, if the configuration was not read completely, if an operator took
+//! this request back, if the drop-in that follows from it has failed, or if the check says that a component would stop because of it
+//! ([`Withheld`]).
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use windrow_plan::rke2::config::MergedConfig;
+use windrow_model::findings::Finding;
+use windrow_model::reasons::{Code, Severity};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
+use super::assess::assess;
 use super::check::{may_be_one_of, was_asked_for};
 use super::dropin::{DropInSnapshot, drop_in_trusting, read_gates, text};
+use super::status::list;
+use super::verdicts::{FailedDropIns, TakenBack, request_text};
 use super::{DropIn, GateRequest, LeftOut, TargetVersion};
 
 /// Is a server or agent of RKE2 running?
@@ -40,6 +51,25 @@ pub struct Rejected {
     pub why: String,
 }
 
+/// What the drop-in depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct SettleInputs<'a> {
+    /// What the configuration asks for.
+    pub requests: &'a [GateRequest],
+    /// The version that will start.
+    pub target: &'a TargetVersion,
+    /// RKE2's configuration without Windrow's drop-in.
+    pub files: &'a [Rke2ConfigFile],
+    /// The drop-in's path.
+    pub own: &'a str,
+    /// Its present text.
+    pub current: Option<&'a str>,
+    /// Is RKE2 running?
+    pub rke2: Rke2State,
+    /// Why it is not certain that `requests` are complete, if so: nothing follows from a gate that they do not ask for.
+    pub unread: Option<&'a str>,
+}
+
 /// What to do with the drop-in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
@@ -49,43 +79,166 @@ pub struct Settled {
     pub kept: Vec<GateRequest>,
     /// What was in it and had to go, and why.
     pub dropped: Vec<LeftOut>,
-    /// What is asked for, judged for itself.
+    /// What was in it and is no longer asked for.
+    pub removed: Vec<GateRequest>,
+    /// The drop-in that the configuration leads to. As long as a request cannot be written, it removes no other gate.
     pub asked: DropIn,
     /// Is something asked for, and fit to be written, that waits for a boot?
     pub pending: bool,
+    /// Why the drop-in does not follow the configuration, if so.
+    pub withheld: Option<Withheld>,
+    /// What is taken back from now on: nothing, once the configuration asks for something else.
+    pub taken_back: Option<TakenBack>,
 }
 
-/// Decides. `current` is the text that lies there, `own` its path, `foreign` the merged configuration
-/// without it.
-pub fn settle(
-    requests: &[GateRequest],
-    target: &TargetVersion,
-    foreign: &MergedConfig,
-    current: Option<(&str, &str)>,
-    rke2: Rke2State,
-    history: &TrialHistory,
-) -> Settled {
-    let proven = &history.trusted_on(target);
-    let mut asked = drop_in_trusting(requests, target, foreign, proven);
-    history.leave_rejected_out(target, &mut asked);
-    let there = current.map_or_else(Vec::new, |(own, text)| read_gates(own, text, requests));
-    // Taken back by the configuration is not refused: only a refusal is worth a word.
-    let mut judged = drop_in_trusting(&there, target, foreign, proven);
-    history.leave_rejected_out(target, &mut judged);
-    let (content, kept) = match rke2 {
-        Rke2State::Stopped => (asked.content.clone(), asked.written.clone()),
-        Rke2State::Running if judged.left_out.is_empty() => {
-            (current.map(|(_, text)| text.to_owned()), there.clone())
+/// Why the drop-in does not follow the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Withheld {
+    /// The configuration was not read completely.
+    Unread(String),
+    /// An operator took it back.
+    TakenBack {
+        /// Who.
+        by: String,
+    },
+    /// A trial of this drop-in failed.
+    Failed {
+        /// On which version.
+        version: String,
+        /// What went wrong.
+        why: String,
+    },
+    /// The check says that a component would not start, which starts with the present drop-in.
+    Fatal(String),
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Withheld::Unread(why) => f.write_str(why),
+            Withheld::TakenBack { by } => write!(f, "taken back by {by}"),
+            Withheld::Failed { version, why } => {
+                write!(f, "a trial on {version} failed ({why})")
+            }
+            Withheld::Fatal(message) => f.write_str(message),
         }
-        Rke2State::Running => (judged.content.clone(), judged.written.clone()),
+    }
+}
+
+impl Settled {
+    /// How the drop-in differs from the configuration, in a line.
+    pub fn difference(&self) -> String {
+        let only = |these: &[GateRequest], those: &[GateRequest]| {
+            let mut these = these.to_vec();
+            these.retain(|gate| !those.iter().any(|known| known.sets_as(gate)));
+            these
+        };
+        let missing = only(&self.asked.written, &self.kept);
+        let still = only(&self.kept, &self.asked.written);
+        let parts = [("not set", missing), ("still set", still)];
+        let parts = parts.iter().filter(|(_, gates)| !gates.is_empty());
+        let parts: Vec<String> = parts
+            .map(|(word, gates)| format!("{word}: {}", list(gates)))
+            .collect();
+        parts.join("; ")
+    }
+}
+
+/// Decides.
+pub fn settle(inputs: &SettleInputs<'_>, history: &TrialHistory) -> Settled {
+    let SettleInputs {
+        requests, target, ..
+    } = *inputs;
+    let foreign = merge(inputs.files);
+    let proven = &history.trusted_on(target);
+    let there = inputs.current.map_or_else(Vec::new, |text| {
+        read_gates(inputs.own, text, inputs.requests)
+    });
+    // Taken back by the configuration is not refused: only a refusal is worth a word.
+    let mut judged = drop_in_trusting(&there, target, &foreign, proven);
+    history.leave_rejected_out(target, &mut judged);
+    let mut asked = drop_in_trusting(requests, target, &foreign, proven);
+    history.leave_rejected_out(target, &mut asked);
+    asked.remove_nothing_if_incomplete(&judged.written);
+    let (present, present_gates) = if judged.left_out.is_empty() {
+        (inputs.current.map(str::to_owned), there.clone())
+    } else {
+        (judged.content, judged.written)
     };
-    let pending = rke2 == Rke2State::Running && !same(&kept, &asked.written);
+    let withheld = (!same(&present_gates, &asked.written))
+        .then(|| history.withheld(inputs, &asked, present.as_deref(), proven))
+        .flatten();
+    let follows = inputs.rke2 == Rke2State::Stopped && withheld.is_none();
+    let (content, kept) = if follows {
+        (asked.content.clone(), asked.written.clone())
+    } else {
+        (present, present_gates)
+    };
+    let dropped = judged.left_out;
+    let mut removed = there;
+    removed.retain(|gate| {
+        let is_same = |other: &GateRequest| other.sets_as(gate);
+        !kept.iter().any(is_same) && !dropped.iter().any(|left| is_same(&left.request))
+    });
+    let pending =
+        inputs.rke2 == Rke2State::Running && withheld.is_none() && !same(&kept, &asked.written);
     Settled {
         content,
         kept,
-        dropped: judged.left_out,
+        dropped,
+        removed,
         asked,
         pending,
+        withheld,
+        taken_back: history.still_taken_back(inputs),
+    }
+}
+
+/// What the check finds wrong with a drop-in that it does not find wrong with the present one: a component would not start because
+/// of it. Gates of the drop-in were judged one by one before.
+pub fn made_fatal(
+    inputs: &SettleInputs<'_>,
+    present: Option<&str>,
+    next: Option<&str>,
+) -> Option<Finding> {
+    let SettleInputs { own, target, .. } = *inputs;
+    let errors = |content: Option<&str>| {
+        let mut files = inputs.files.to_vec();
+        let ours = content.map(|text| Rke2ConfigFile::new(ConfigLayer::DropIn, own, text));
+        files.extend(ours);
+        let mut findings = assess(&merge(&files), Some(own), target).findings;
+        findings.retain(|finding| finding.severity == Severity::Error);
+        findings
+    };
+    let known = errors(present);
+    let is_known = |finding: &Finding| {
+        let mut known = known.iter();
+        known.any(|known| (known.code, &known.message) == (finding.code, &finding.message))
+    };
+    let is_of_one_gate = |finding: &Finding| {
+        let together = [Code::GateDependency, Code::GateApiNotServed];
+        let ours = finding.at.iter().all(|at| at.file == own);
+        ours && !finding.at.is_empty() && !together.contains(&finding.code)
+    };
+    let mut found = errors(next).into_iter();
+    found.find(|finding| !is_known(finding) && !is_of_one_gate(finding))
+}
+
+impl DropIn {
+    /// As long as a request cannot be written, gates that lie there stay: the request may be a typing error in the name of one of
+    /// them, or the replacement of one.
+    fn remove_nothing_if_incomplete(&mut self, there: &[GateRequest]) {
+        if self.left_out.iter().all(|left| left.not_meant) {
+            return;
+        }
+        let is_set = |gate: &GateRequest, written: &[GateRequest]| {
+            let mut written = written.iter();
+            written.any(|known| (known.component, &known.gate) == (gate.component, &gate.gate))
+        };
+        let staying = there.iter().filter(|gate| !is_set(gate, &self.written));
+        let staying: Vec<GateRequest> = staying.cloned().collect();
+        self.written.extend(staying);
+        self.content = text(&self.written);
     }
 }
 
@@ -145,6 +298,10 @@ pub struct TrialHistory {
     pub rejected: Option<Rejected>,
     /// What is being tried.
     pub tried: Option<Proven>,
+    /// Drop-ins that failed as a whole.
+    pub failed: FailedDropIns,
+    /// What an operator took back.
+    pub taken_back: Option<TakenBack>,
 }
 
 impl TrialHistory {
@@ -164,6 +321,55 @@ impl TrialHistory {
             _ => &[],
         };
         proven.iter().chain(tried).cloned().collect()
+    }
+
+    /// Why the drop-in does not follow the configuration, although that `asked` for another one.
+    fn withheld(
+        &self,
+        inputs: &SettleInputs<'_>,
+        asked: &DropIn,
+        present: Option<&str>,
+        trusted: &[GateRequest],
+    ) -> Option<Withheld> {
+        if let Some(why) = inputs.unread {
+            return Some(Withheld::Unread(why.to_owned()));
+        }
+        if self.tried.is_some() {
+            return None;
+        }
+        let request = request_text(inputs.requests);
+        if let Some(taken_back) = self.taken_back.as_ref().filter(|it| it.is_of(&request)) {
+            return Some(Withheld::TakenBack {
+                by: taken_back.by.clone(),
+            });
+        }
+        let failed = self.failed.find(&asked.written, inputs.target, inputs.own);
+        if let Some(failed) = failed {
+            return Some(Withheld::Failed {
+                version: failed.version.clone(),
+                why: failed.why.clone(),
+            });
+        }
+        // Tried as a whole on this version.
+        if !trusted.is_empty() && same(&asked.written, trusted) {
+            return None;
+        }
+        made_fatal(inputs, present, asked.content.as_deref())
+            .map(|finding| Withheld::Fatal(finding.message))
+    }
+
+    /// What is to be remembered as taken back from now on.
+    fn still_taken_back(&self, inputs: &SettleInputs<'_>) -> Option<TakenBack> {
+        let mut taken_back = self.taken_back.clone()?;
+        if inputs.unread.is_some() {
+            return Some(taken_back);
+        }
+        let request = request_text(inputs.requests);
+        if !taken_back.is_of(&request) {
+            return None;
+        }
+        taken_back.request = Some(request);
+        Some(taken_back)
     }
 
     /// What failed on a version that may start is not written again without a trial.

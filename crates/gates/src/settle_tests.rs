@@ -1,6 +1,10 @@
 use super::*;
-use crate::Component;
-use crate::testing::{api, at};
+use crate::catalogue::Catalogue;
+use crate::dependencies::broken;
+use crate::testing::{api, at, request};
+use crate::verdicts::FailedDropIn;
+use crate::{Component, drop_in};
+use std::collections::BTreeMap;
 use windrow_model::findings::Location;
 use windrow_plan::version::Version;
 
@@ -13,15 +17,16 @@ fn settled(
     rke2: Rke2State,
     history: &TrialHistory,
 ) -> Settled {
-    let current = current.map(|text| (OWN, text));
-    settle(
+    let inputs = SettleInputs {
         requests,
-        &at(version),
-        &MergedConfig::default(),
+        target: &at(version),
+        files: &[],
+        own: OWN,
         current,
         rke2,
-        history,
-    )
+        unread: None,
+    };
+    settle(&inputs, history)
 }
 
 fn written(requests: &[GateRequest]) -> String {
@@ -255,14 +260,16 @@ fn what_was_rolled_back_does_not_come_back_while_the_version_is_not_certain() {
         TargetVersion::OneOf(versions.to_vec()),
         TargetVersion::Unknown,
     ] {
-        let result = settle(
-            &good,
-            &target,
-            &MergedConfig::default(),
-            None,
-            Rke2State::Stopped,
-            &history,
-        );
+        let inputs = SettleInputs {
+            requests: &good,
+            target: &target,
+            files: &[],
+            own: OWN,
+            current: None,
+            rke2: Rke2State::Stopped,
+            unread: None,
+        };
+        let result = settle(&inputs, &history);
         assert_eq!(result.content, None, "{target:?}");
     }
 }
@@ -315,4 +322,298 @@ fn what_was_kept_without_being_seen_in_effect_is_not_proven() {
     assert!(!old.contains("verified"), "{old}");
     let old: KnownGood = serde_json::from_str(&old).unwrap();
     assert!(proves(&old, &[seen, unseen]));
+}
+
+const BOTH: [Rke2State; 2] = [Rke2State::Stopped, Rke2State::Running];
+
+#[test]
+fn a_configuration_that_was_not_read_completely_removes_and_adds_nothing() {
+    let current = written(&[api("ImageVolume", true)]);
+    let requests = [api("APIResponseCompression", false)];
+    for (rke2, requests) in BOTH
+        .into_iter()
+        .flat_map(|rke2| [(rke2, &[][..]), (rke2, &requests)])
+    {
+        let inputs = SettleInputs {
+            requests,
+            target: &at("1.34.2"),
+            files: &[],
+            own: OWN,
+            current: Some(&current),
+            rke2,
+            unread: Some("the configuration has errors"),
+        };
+        let result = settle(&inputs, &TrialHistory::default());
+        assert_eq!(result.content.as_ref(), Some(&current));
+        assert!(!result.pending && result.removed.is_empty());
+        assert!(
+            result
+                .difference()
+                .contains("still set: ImageVolume=true (kube-apiserver)")
+        );
+        assert!(matches!(result.withheld, Some(Withheld::Unread(_))));
+        // An upgrade does not stop because of it.
+        let locked = written(&[
+            api("ImageVolume", true),
+            api("AuthorizeNodeWithSelectors", false),
+        ]);
+        let inputs = SettleInputs {
+            current: Some(&locked),
+            ..inputs
+        };
+        let result = settle(&inputs, &TrialHistory::default());
+        assert_eq!(result.content.as_ref(), Some(&current));
+        assert_eq!(result.dropped.len(), 1);
+    }
+}
+
+#[test]
+fn a_boot_names_each_gate_that_it_removes() {
+    let there = [
+        api("ImageVolume", true),
+        api("APIResponseCompression", false),
+    ];
+    let asked = [api("ImageVolume", true)];
+    let history = TrialHistory::default();
+    let result = settled(
+        &asked,
+        "1.34.2",
+        Some(&written(&there)),
+        Rke2State::Stopped,
+        &history,
+    );
+    assert_eq!(
+        result.removed,
+        [there[1].clone()].map(|gate| GateRequest {
+            at: Location::line(OWN, 4),
+            ..gate
+        })
+    );
+    assert!(result.dropped.is_empty());
+    let running = settled(
+        &asked,
+        "1.34.2",
+        Some(&written(&there)),
+        Rke2State::Running,
+        &history,
+    );
+    assert!(running.removed.is_empty() && running.pending);
+}
+
+#[test]
+fn as_long_as_a_request_cannot_be_written_no_other_gate_is_removed() {
+    let there = [
+        api("ImageVolume", true),
+        api("APIResponseCompression", false),
+    ];
+    let current = written(&there);
+    let history = TrialHistory::default();
+    // A typing error in the name.
+    let asked = [
+        api("ImageVolum", true),
+        api("APIResponseCompression", false),
+    ];
+    let result = settled(
+        &asked,
+        "1.34.2",
+        Some(&current),
+        Rke2State::Stopped,
+        &history,
+    );
+    assert!(same(&result.kept, &there));
+    // What can be written is written.
+    let asked = [api("ImageVolum", true), api("APIResponseCompression", true)];
+    let result = settled(
+        &asked,
+        "1.34.2",
+        Some(&current),
+        Rke2State::Stopped,
+        &history,
+    );
+    assert!(same(
+        &result.kept,
+        &[
+            api("ImageVolume", true),
+            api("APIResponseCompression", true)
+        ]
+    ));
+    // A gate that is not meant on this version is no error.
+    let mut asked = [api("ImageVolume", true)];
+    asked[0].when = Some("<1.34".parse().unwrap());
+    let result = settled(
+        &asked,
+        "1.34.2",
+        Some(&current),
+        Rke2State::Stopped,
+        &history,
+    );
+    assert_eq!(result.content, None);
+}
+
+#[test]
+fn a_replacement_that_was_rolled_back_does_not_remove_what_it_was_to_replace() {
+    let current = written(&[api("ImageVolume", false)]);
+    let asked = [api("ImageVolume", true)];
+    let history = TrialHistory {
+        rejected: Some(Rejected {
+            version: "1.34.2".to_owned(),
+            gates: asked.to_vec(),
+            why: "not in effect".to_owned(),
+        }),
+        ..TrialHistory::default()
+    };
+    for rke2 in BOTH {
+        let result = settled(&asked, "1.34.2", Some(&current), rke2, &history);
+        assert_eq!(result.content.as_ref(), Some(&current));
+        assert!(!result.pending && result.removed.is_empty());
+    }
+}
+
+#[test]
+fn a_drop_in_that_failed_is_neither_tried_nor_written_until_the_version_or_the_request_changes() {
+    let current = written(&[api("ImageVolume", true)]);
+    let mut history = TrialHistory::default();
+    history.failed.add(FailedDropIn {
+        version: "1.34.2".to_owned(),
+        content: None,
+        why: "kube-apiserver was not ready".to_owned(),
+    });
+    for rke2 in BOTH {
+        let result = settled(&[], "1.34.2", Some(&current), rke2, &history);
+        assert_eq!(result.content.as_ref(), Some(&current), "{rke2:?}");
+        assert!(!result.pending && result.removed.is_empty());
+        assert!(matches!(result.withheld, Some(Withheld::Failed { .. })));
+        let other = settled(&[], "1.35.6", Some(&current), rke2, &history);
+        assert_eq!(other.withheld, None);
+        assert_eq!(other.pending, rke2 == Rke2State::Running);
+        let asked = [api("APIResponseCompression", false)];
+        let other = settled(&asked, "1.34.2", Some(&current), rke2, &history);
+        assert_eq!(other.withheld, None);
+    }
+}
+
+#[test]
+fn what_an_operator_took_back_stays_back_until_the_request_changes() {
+    let asked = [api("ImageVolume", false)];
+    let history = TrialHistory {
+        taken_back: Some(TakenBack {
+            by: "ann".to_owned(),
+            at: jiff::Timestamp::UNIX_EPOCH,
+            request: Some(request_text(&asked)),
+            version: "1.34.2".to_owned(),
+            content: Some(written(&asked)),
+        }),
+        ..TrialHistory::default()
+    };
+    let current = written(&[api("ImageVolume", true)]);
+    for rke2 in BOTH {
+        for (version, current) in [("1.34.2", Some(current.as_str())), ("1.35.6", None)] {
+            let result = settled(&asked, version, current, rke2, &history);
+            assert_eq!(result.content.as_deref(), current, "{rke2:?}");
+            assert!(!result.pending && result.taken_back == history.taken_back);
+            let by = "ann".to_owned();
+            assert_eq!(result.withheld, Some(Withheld::TakenBack { by }));
+            assert!(result.difference().contains("not set: ImageVolume=false"));
+        }
+        let result = settled(&[], "1.34.2", Some(&current), rke2, &history);
+        assert!(result.taken_back.is_none() && result.withheld.is_none());
+    }
+}
+
+#[test]
+fn what_was_taken_back_while_the_configuration_had_errors_is_what_it_asks_for_without_them() {
+    let asked = [api("ImageVolume", true)];
+    let history = TrialHistory {
+        taken_back: Some(TakenBack {
+            by: "ann".to_owned(),
+            at: jiff::Timestamp::UNIX_EPOCH,
+            request: None,
+            version: "1.34.2".to_owned(),
+            content: None,
+        }),
+        ..TrialHistory::default()
+    };
+    let result = settled(&asked, "1.34.2", None, Rke2State::Stopped, &history);
+    assert_eq!(result.content, None);
+    assert_eq!(
+        result.taken_back.unwrap().request,
+        Some(request_text(&asked))
+    );
+}
+
+#[test]
+fn no_gate_is_removed_without_which_the_check_says_that_a_component_stops() {
+    let catalogue = Catalogue::builtin();
+    let mut tried = 0;
+    for (version, component) in ["1.34.2", "1.35.6", "1.36.3"]
+        .into_iter()
+        .flat_map(|version| Component::ALL.map(|component| (version, component)))
+        .filter(|(_, component)| component.setting().is_some())
+    {
+        let number: Version = version.parse().unwrap();
+        for gate in catalogue.gates() {
+            let off = [request(component, gate.name(), false)];
+            let mut others: BTreeMap<&str, bool> = gate
+                .needs(component, number.minor)
+                .map(|need| (need, false))
+                .collect();
+            if others.is_empty() || drop_in(&off, &at(version), &merge(&[])).content.is_none() {
+                continue;
+            }
+            // Everything else that depends on those is off as well: only our gate makes the difference.
+            let is_the_cause = loop {
+                let found = broken(catalogue, component, number, &others);
+                match found.iter().find(|it| it.gate != gate.name()) {
+                    Some(other) => drop(others.insert(other.gate, false)),
+                    None => break !found.is_empty(),
+                }
+            };
+            if !is_the_cause {
+                continue;
+            }
+            tried += 1;
+            let pairs: Vec<String> = others.keys().map(|name| format!("{name}=false")).collect();
+            let site = format!(
+                "{}:\n- feature-gates={}\n",
+                component.argument(),
+                pairs.join(",")
+            );
+            let files = [Rke2ConfigFile::new(
+                ConfigLayer::DropIn,
+                "50-site.yaml",
+                site,
+            )];
+            let current = written(&off);
+            for rke2 in BOTH {
+                let inputs = SettleInputs {
+                    requests: &[],
+                    target: &at(version),
+                    files: &files,
+                    own: OWN,
+                    current: Some(&current),
+                    rke2,
+                    unread: None,
+                };
+                let result = settle(&inputs, &TrialHistory::default());
+                assert_eq!(
+                    result.content.as_ref(),
+                    Some(&current),
+                    "{} {version}",
+                    gate.name()
+                );
+                assert!(!result.pending);
+                assert!(matches!(result.withheld, Some(Withheld::Fatal(_))));
+                // Without the other file nothing depends on it.
+                let result = settle(
+                    &SettleInputs {
+                        files: &[],
+                        ..inputs
+                    },
+                    &TrialHistory::default(),
+                );
+                assert_eq!(result.withheld, None);
+            }
+        }
+    }
+    assert!(tried > 10, "{tried}");
 }

@@ -11,15 +11,21 @@ use std::{fs, io};
 use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::OnDisk;
-use windrow_gates::{Component, Rke2State, Trial, TrialStarts};
+use windrow_gates::{
+    Component, FailedDropIn, GateRequest, LastChange, RefusedGates, Rke2State, Trial, TrialStarts,
+    read_gates, version_text,
+};
 use windrow_model::reasons::Code;
 
 use super::settle::{concerns, settle_for_start};
-use super::startup_watch;
-use crate::act::{StateFile, read_drop_in, remember_refused, take_out_of_drop_in};
+use crate::act::{
+    GatesLock, StateFile, put_drop_in, read_drop_in, remember_failed, remember_refused,
+    take_out_of_drop_in,
+};
 use crate::configuration::Configuration;
 use crate::layout::Layout;
-use crate::observe::effect;
+use crate::observe::rke2::{candidates_on_disk, resolved};
+use crate::observe::{effect, rke2_binary};
 
 /// In the run-time directory: RKE2 was started in this boot.
 const STARTED: &str = "rke2-started";
@@ -37,15 +43,17 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
     // The first start of a boot applies what the configuration asks for. Later ones are restarts of a server that
     // worked, and only remove gates that would stop it.
     let started = root.run_dir().join(STARTED);
-    let rke2 = match started.exists() {
-        true => Rke2State::Running,
-        false => Rke2State::Stopped,
+    let rke2 = if started.exists() {
+        Rke2State::Running
+    } else {
+        Rke2State::Stopped
     };
     let mut events = Vec::new();
     let configuration = Configuration::load(root);
     let (settings, layout) = (configuration.settings(), configuration.layout());
     match StateFile::Trial.recall::<Trial>(layout) {
         Ok(Some(trial)) if trial.in_force() => {
+            let _lock = GatesLock::take(layout);
             let counted = count(layout, &trial, settings.gates.patience, now);
             events.extend(
                 counted
@@ -53,7 +61,7 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
                     .map(|why| failed("count the starts of a trial", &why)),
             );
         }
-        Ok(_) => startup_watch::own_refusals(&configuration),
+        Ok(_) => own_refusals(&configuration),
         // Settling ignores a trial that cannot be read.
         Err(why) => events.push(failed("read the trial of feature gates", &why)),
     }
@@ -94,9 +102,106 @@ fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> 
         });
     let own = layout.gates_drop_in().display().to_string();
     remember_refused(layout, &trial.version, &trial.novel(&own), &why, &own)?;
+    let why_failed = Some(why.clone());
+    remember_failed(
+        layout,
+        Trial {
+            why: why_failed,
+            ..trial.clone()
+        }
+        .failed(),
+    )?;
     // What the daemon goes by is last.
     starts.restored = Some(why);
     StateFile::Starts.keep(layout, &starts).map_err(line)
+}
+
+/// Before a start: gates of ours that kube-apiserver or the kubelet has refused since they were written are remembered, so that
+/// settling takes them out, or does not write them again if the drop-in was removed by hand.
+fn own_refusals(configuration: &Configuration) {
+    let layout = configuration.layout();
+    let own = layout.gates_drop_in().display().to_string();
+    let (gates, since) = match read_drop_in(layout) {
+        Ok(Some(text)) => {
+            let written = fs::metadata(layout.gates_drop_in()).and_then(|found| found.modified());
+            (read_gates(&own, &text, &[]), written.ok())
+        }
+        // What another binary has refused says nothing.
+        Ok(None) => (
+            configuration.settings().feature_gates.clone(),
+            rke2_binary::installed_at(layout),
+        ),
+        Err(_) => return,
+    };
+    let since = since.and_then(|at| Timestamp::try_from(at).ok());
+    for component in [Component::KubeApiserver, Component::Kubelet] {
+        if let Err(error) = undo_refused_removal(configuration, component) {
+            tracing::warn!("{own}: {error}");
+        }
+        if gates.is_empty() {
+            continue;
+        }
+        let Some((refusal, _)) = effect::refusal(layout, component, since) else {
+            continue;
+        };
+        let mut mine = gates.clone();
+        mine.retain(|gate| gate.component == component && refusal.gates.contains(&gate.gate));
+        if mine.is_empty() {
+            continue;
+        }
+        let data_dir = &configuration.settings().data_dir;
+        let resolved = resolved(&candidates_on_disk(layout, data_dir));
+        let version = version_text(&resolved.target);
+        let _lock = GatesLock::take(layout);
+        let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();
+        let is_known = known.is_some_and(|known| {
+            let known_gates = known.gates(&own);
+            known.version == version
+                && mine
+                    .iter()
+                    .all(|mine| known_gates.iter().any(|gate| gate.sets_as(mine)))
+        });
+        if !is_known {
+            let why = format!("{component} says: {}", refusal.line);
+            // What cannot be remembered is found again at the next start.
+            let _ = remember_refused(layout, &version, &mine, &why, &own);
+        }
+    }
+}
+
+/// A component may name a gate that the last change took away: it does not start without it, and the catalogue does not know that.
+fn undo_refused_removal(configuration: &Configuration, component: Component) -> io::Result<()> {
+    let layout = configuration.layout();
+    let own = layout.gates_drop_in().display().to_string();
+    let known: Option<LastChange> = StateFile::LastChange.recall(layout).unwrap_or_default();
+    let Some(last) = known else { return Ok(()) };
+    let gone = last.gone(&own);
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let _lock = GatesLock::take(layout);
+    if last.content != read_drop_in(layout)? {
+        return Ok(());
+    }
+    let changed = fs::metadata(StateFile::LastChange.path(layout))?.modified()?;
+    let since = Timestamp::try_from(changed).map_err(io::Error::other)?;
+    let Some((refusal, _)) = effect::refusal(layout, component, Some(since)) else {
+        return Ok(());
+    };
+    let is_named =
+        |gate: &GateRequest| gate.component == component && refusal.gates.contains(&gate.gate);
+    if !gone.iter().any(is_named) {
+        return Ok(());
+    }
+    let candidates = candidates_on_disk(layout, &configuration.settings().data_dir);
+    let failed = FailedDropIn {
+        version: version_text(&resolved(&candidates).target),
+        content: last.content,
+        why: format!("{component} says: {}", refusal.line),
+    };
+    remember_failed(layout, failed).map_err(io::Error::other)?;
+    put_drop_in(layout, last.before.as_deref())?;
+    StateFile::LastChange.forget(layout)
 }
 
 fn failed(what: &str, error: &str) -> Event {
@@ -108,6 +213,8 @@ fn failed(what: &str, error: &str) -> Event {
 
 #[cfg(test)]
 mod tests {
+    use super::super::inputs::DropInInputs;
+    use super::super::settle::settle_as_read;
     use super::*;
 
     fn write(root: &Layout, path: &str, text: &str) {
@@ -153,5 +260,137 @@ mod tests {
         write(&root, log, &format!("{took}{refused}"));
         before_start(&root, Timestamp::now());
         assert_eq!(read_drop_in(&root).unwrap(), None);
+    }
+    /// The next boot, before RKE2 starts; what it reports.
+    fn boot(root: &Layout) -> Vec<Event> {
+        let _ = fs::remove_file(root.run_dir().join(STARTED));
+        before_start(root, Timestamp::now())
+    }
+
+    fn codes(events: &[Event]) -> Vec<Code> {
+        events.iter().map(|event| event.code).collect()
+    }
+
+    #[test]
+    fn an_error_in_the_configuration_changes_no_gate_at_a_boot() {
+        let asks = "featureGates: {kubeApiserver: {APIResponseCompression: false}}\n";
+        for (name, text) in [
+            (
+                "wrong value",
+                format!("{asks}staging: {{blindDeadline: 5 apples}}\n"),
+            ),
+            ("unknown key", format!("{asks}stagging: {{}}\n")),
+            ("YAML", format!("{asks}a: [\n")),
+            (
+                "component",
+                "featureGates: {kubelt: {ImageVolume: true}}\n".to_owned(),
+            ),
+            ("not text", "\0".to_owned()),
+        ] {
+            let (_place, root) = node("kubeApiserver: {APIResponseCompression: false}");
+            boot(&root);
+            let written = read_drop_in(&root).unwrap();
+            assert!(written.is_some());
+            write(&root, "/etc/windrow/windrow.yaml", &text);
+            let events = boot(&root);
+            assert_eq!(read_drop_in(&root).unwrap(), written, "{name}");
+            assert_eq!(codes(&events), [Code::GatesWithheld], "{name}");
+            // Nor is a gate added.
+            fs::remove_file(root.gates_drop_in()).unwrap();
+            write(&root, "/etc/windrow/conf.d/more.yaml", asks);
+            boot(&root);
+            assert_eq!(read_drop_in(&root).unwrap(), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_be_read_changes_no_gate_at_a_boot() {
+        let (_place, root) = node("kubeApiserver: {APIResponseCompression: false}");
+        boot(&root);
+        let written = read_drop_in(&root).unwrap();
+        let file = root.path("/etc/windrow/windrow.yaml");
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        boot(&root);
+        assert_eq!(read_drop_in(&root).unwrap(), written);
+        // A file that is gone asks for nothing.
+        fs::remove_dir(&file).unwrap();
+        let events = boot(&root);
+        assert_eq!(read_drop_in(&root).unwrap(), None);
+        assert_eq!(codes(&events), [Code::GatesWritten, Code::GateDropped]);
+        assert!(events[1].message.contains("APIResponseCompression=false"));
+    }
+
+    #[test]
+    fn a_boot_keeps_the_gate_without_which_a_component_stops() {
+        let (_place, root) = node("kubeApiserver: {GracefulNodeShutdownBasedOnPodPriority: false}");
+        write(&root, "/usr/local/bin/rke2", "\0v1.35.6+rke2r1\0");
+        let site = "kube-apiserver-arg:\n- feature-gates=GracefulNodeShutdown=false,WindowsGracefulNodeShutdown=false\n";
+        write(&root, "/etc/rancher/rke2/config.yaml.d/50-site.yaml", site);
+        boot(&root);
+        let written = read_drop_in(&root).unwrap();
+        assert!(written.is_some());
+        write(&root, "/etc/windrow/windrow.yaml", "");
+        assert_eq!(codes(&boot(&root)), [Code::GatesWithheld]);
+        assert_eq!(read_drop_in(&root).unwrap(), written);
+    }
+
+    #[test]
+    fn a_gate_that_kube_apiserver_refused_is_not_written_again_after_the_drop_in_was_removed_by_hand()
+     {
+        let (_place, root) =
+            node("kubeApiserver: {APIResponseCompression: false, ImageVolume: true}");
+        boot(&root);
+        let log = "/var/log/pods/kube-system_kube-apiserver-n_1/kube-apiserver/0.log";
+        let refusal = "stderr F E1128 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: ImageVolume\"\n";
+        write(&root, log, &format!("{} {refusal}", Timestamp::now()));
+        fs::remove_file(root.gates_drop_in()).unwrap();
+        boot(&root);
+        let written = read_drop_in(&root).unwrap().unwrap();
+        assert!(written.contains("APIResponseCompression") && !written.contains("ImageVolume"));
+    }
+
+    #[test]
+    fn a_removal_that_kube_apiserver_refuses_is_undone_before_its_next_start() {
+        let (_place, root) = node("kubeApiserver: {APIResponseCompression: false}");
+        boot(&root);
+        let written = read_drop_in(&root).unwrap();
+        write(&root, "/etc/windrow/windrow.yaml", "");
+        boot(&root);
+        assert_eq!(read_drop_in(&root).unwrap(), None);
+        let log = "/var/log/pods/kube-system_kube-apiserver-n_1/kube-apiserver/0.log";
+        let refusal = "stderr F E1128 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: APIResponseCompression is enabled, but depends on features that are disabled: [Other]\"\n";
+        let later = Timestamp::now() + Duration::from_secs(1);
+        write(&root, log, &format!("{later} {refusal}"));
+        before_start(&root, Timestamp::now());
+        assert_eq!(read_drop_in(&root).unwrap(), written);
+        fs::remove_file(root.path(log)).unwrap();
+        // It has failed: it is not written again.
+        assert_eq!(codes(&boot(&root)), [Code::GatesWithheld]);
+        assert_eq!(read_drop_in(&root).unwrap(), written);
+    }
+
+    #[test]
+    fn what_another_process_has_changed_meanwhile_is_read_again_before_anything_is_written() {
+        let (_place, root) = node(
+            "kubeApiserver: {AuthorizeNodeWithSelectors: false, APIResponseCompression: false}",
+        );
+        write(&root, "/usr/local/bin/rke2", "\0v1.33.3+rke2r1\0");
+        let configuration = Configuration::load(&root);
+        let reads = std::cell::Cell::new(0);
+        let read = || {
+            reads.set(reads.get() + 1);
+            let inputs = DropInInputs::read_for(&configuration, false);
+            if reads.get() == 1 {
+                // RKE2 is upgraded, and its start runs the hook.
+                write(&root, "/usr/local/bin/rke2", "\0v1.34.2+rke2r1\0");
+                boot(&root);
+            }
+            inputs
+        };
+        settle_as_read(read, Rke2State::Stopped);
+        assert_eq!(reads.get(), 2);
+        let written = read_drop_in(&root).unwrap().unwrap();
+        assert!(!written.contains("AuthorizeNodeWithSelectors"), "{written}");
     }
 }

@@ -1,16 +1,23 @@
 //! Everything that the drop-in depends on, as it is on the disk.
 
+use std::io::{self, ErrorKind};
+
 use windrow_decide::settings::Settings;
 use windrow_gates::{
-    GateRequest, KnownGood, RefusedGates, Rejected, ResolvedVersion, Rke2State, Settled, Trial,
-    TrialHistory, read_gates,
+    FailedDropIns, GateRequest, KnownGood, RefusedGates, Rejected, ResolvedVersion, Rke2State,
+    SettleInputs, Settled, TakenBack, Trial, TrialHistory, made_fatal, read_gates,
 };
-use windrow_plan::rke2::config::{Rke2ConfigFile, merge};
+use windrow_model::findings::Finding;
+use windrow_plan::rke2::config::Rke2ConfigFile;
 
-use crate::act::{StateFile, read_drop_in};
+use crate::act::{GatesStamp, StateFile, read_drop_in};
 use crate::configuration::Configuration;
+use crate::files::FileStamp;
 use crate::layout::Layout;
-use crate::observe::rke2::{candidates_on_disk, config_and_kubelet_files, resolved};
+use crate::observe::rke2::{
+    FoundConfigFiles, candidates_on_disk, config_and_kubelet_files, resolved,
+};
+use crate::observe::rke2_binary;
 
 /// Everything that the drop-in depends on, as it is on the disk.
 pub(super) struct DropInInputs {
@@ -22,8 +29,16 @@ pub(super) struct DropInInputs {
     pub(super) current: Option<String>,
     pub(super) resolved: ResolvedVersion,
     pub(super) history: TrialHistory,
+    /// Why the configuration, or RKE2's, was not read completely, if so.
+    pub(super) unread: Option<String>,
+    /// Why it is not known what failed or was taken back, if so.
+    unread_record: Option<String>,
+    /// Why the drop-in cannot be read, if so.
+    pub(super) unread_drop_in: Option<String>,
     /// The current trial.
     trial: Option<Trial>,
+    /// What these were read from.
+    stamp: (GatesStamp, Option<FileStamp>),
 }
 
 impl DropInInputs {
@@ -36,9 +51,16 @@ impl DropInInputs {
     pub(super) fn read_for(configuration: &Configuration, upgrades: bool) -> Self {
         let settings = configuration.settings().clone();
         let layout = configuration.layout().clone();
+        // First: what changes while the rest is read is seen.
+        let stamp = (GatesStamp::read(&layout), rke2_binary::stamp(&layout));
         let own = layout.gates_drop_in().display().to_string();
-        let mut files = config_and_kubelet_files(&layout).files;
+        let FoundConfigFiles { mut files, errors } = config_and_kubelet_files(&layout);
         files.retain(|file| file.path != own);
+        let configuration_error = configuration.loaded.errors.first();
+        let unread = configuration_error
+            .map(|error| format!("the configuration has an error: {error}"))
+            .or_else(|| errors.into_iter().find(|error| !error.starts_with(&own)));
+        let (current, unread_drop_in) = or_unread(&own, read_drop_in(&layout));
         let mut candidates = candidates_on_disk(&layout, &settings.data_dir);
         match upgrades {
             true => candidates.upgrade = StateFile::Upgrade.recall(&layout).unwrap_or_default(),
@@ -52,7 +74,10 @@ impl DropInInputs {
         let trial = StateFile::Trial
             .recall::<Trial>(&layout)
             .unwrap_or_default();
+        let failed = StateFile::Failed.recall::<FailedDropIns>(&layout);
+        let taken_back = StateFile::TakenBack.recall::<TakenBack>(&layout);
         Self {
+            unread_record: failed.as_ref().err().or(taken_back.as_ref().err()).cloned(),
             history: TrialHistory {
                 proven: known.ok().flatten().map(|known| known.proven(&own)),
                 rejected: refused.ok().flatten().map(|refused| Rejected {
@@ -61,9 +86,13 @@ impl DropInInputs {
                     why: refused.why,
                 }),
                 tried: trial.as_ref().and_then(|trial| trial.trusted(&own)),
+                failed: failed.ok().flatten().unwrap_or_default(),
+                taken_back: taken_back.ok().flatten(),
             },
-            // A record that cannot be read is overwritten.
-            current: read_drop_in(&layout).unwrap_or_default(),
+            current,
+            unread,
+            unread_drop_in,
+            stamp,
             trial: trial.filter(Trial::under_way),
             files,
             resolved,
@@ -98,13 +127,40 @@ impl DropInInputs {
     }
 
     fn settled_from(&self, current: Option<&str>, rke2: Rke2State) -> Settled {
-        windrow_gates::settle(
-            &self.settings.feature_gates,
-            &self.resolved.target,
-            &merge(&self.files),
-            current.map(|text| (self.own.as_str(), text)),
+        windrow_gates::settle(&self.settle_inputs(current, rke2), &self.history)
+    }
+
+    fn settle_inputs<'a>(&'a self, current: Option<&'a str>, rke2: Rke2State) -> SettleInputs<'a> {
+        SettleInputs {
+            requests: &self.settings.feature_gates,
+            target: &self.resolved.target,
+            files: &self.files,
+            own: &self.own,
+            current,
             rke2,
-            &self.history,
-        )
+            unread: self.unread.as_deref().or(self.unread_record.as_deref()),
+        }
+    }
+
+    /// What the check finds wrong with a drop-in that it does not find wrong with the present one.
+    pub(super) fn made_fatal(&self, content: Option<&str>) -> Option<Finding> {
+        let current = self.current.as_deref();
+        let inputs = self.settle_inputs(current, Rke2State::Running);
+        made_fatal(&inputs, current, content)
+    }
+
+    /// Are the drop-in, the records and RKE2's binary still those that were read?
+    pub(super) fn are_current(&self) -> bool {
+        let layout = &self.layout;
+        self.stamp == (GatesStamp::read(layout), rke2_binary::stamp(layout))
+    }
+}
+
+/// The drop-in's text, or why it is not known. One that is not text is none: RKE2 cannot read it either.
+fn or_unread(own: &str, read: io::Result<Option<String>>) -> (Option<String>, Option<String>) {
+    match read {
+        Ok(text) => (text, None),
+        Err(error) if error.kind() == ErrorKind::InvalidData => (None, None),
+        Err(error) => (None, Some(format!("{own}: {error}"))),
     }
 }

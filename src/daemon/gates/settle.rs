@@ -3,13 +3,15 @@
 use std::fs;
 
 use windrow_decide::Event;
-use windrow_gates::{GateSet, GatesStatus, LeftOut, Rke2State, Settled, assess, check, list};
+use windrow_gates::{
+    GateSet, GatesStatus, LastChange, LeftOut, Rke2State, Settled, assess, check, list,
+};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
 use super::inputs::DropInInputs;
-use crate::act::{StateFile, TakenOut, put_drop_in, take_out_of_drop_in};
+use crate::act::{GatesLock, StateFile, TakenOut, put_drop_in, take_out_of_drop_in};
 use crate::configuration::Configuration;
 
 /// What the status document reports about feature gates.
@@ -77,16 +79,19 @@ impl DropInInputs {
         for left in settled.asked.left_out.iter().filter(|left| !left.not_meant) {
             add(left_out(Code::GateLeftOut, left));
         }
-        if settled.pending {
+        let message = if settled.pending {
+            Some((Code::GatePending, pending(settled)))
+        } else {
+            withheld(settled).map(|message| (Code::GatesWithheld, message))
+        };
+        if let Some((code, message)) = message {
+            let first = self.settings.feature_gates.first();
             add(Finding {
                 incident: None,
-                code: Code::GatePending,
-                severity: Code::GatePending.severity(),
-                message: pending(settled),
-                at: self
-                    .settings
-                    .feature_gates
-                    .first()
+                code,
+                severity: code.severity(),
+                message,
+                at: first
                     .map(|request| request.at.clone())
                     .into_iter()
                     .collect(),
@@ -98,17 +103,40 @@ impl DropInInputs {
 
 /// Brings the drop-in up to date for this state of RKE2.
 pub fn settle(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
-    settle_on(&DropInInputs::read(configuration), rke2)
+    settle_as_read(|| DropInInputs::read(configuration), rke2)
 }
 
 /// The same right before a start: the installed version is the one that starts, even during an upgrade.
 pub(super) fn settle_for_start(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
-    settle_on(&DropInInputs::read_for(configuration, false), rke2)
+    let mut outcome = settle_as_read(|| DropInInputs::read_for(configuration, false), rke2);
+    // The boot's only chance: a restart of RKE2 adds nothing.
+    if rke2 == Rke2State::Stopped
+        && let Some(view) = &outcome.view
+    {
+        let withheld = view.findings.iter();
+        let withheld = withheld.filter(|finding| finding.code == Code::GatesWithheld);
+        outcome
+            .events
+            .extend(withheld.map(|finding| Event::new(finding.code, finding.message.clone())));
+    }
+    outcome
 }
 
-fn settle_on(inputs: &DropInInputs, rke2: Rke2State) -> SettleOutcome {
+/// Reading takes seconds on a slow disk, so another process may have changed the gates, or RKE2, meanwhile: then it is read again.
+pub(super) fn settle_as_read(read: impl Fn() -> DropInInputs, rke2: Rke2State) -> SettleOutcome {
+    let mut inputs = read();
     let mut settled = inputs.settled(rke2);
-    let events = put(inputs, &mut settled);
+    let mut events = Vec::new();
+    if let Some(why) = &inputs.unread_drop_in {
+        events.push(failed("read Windrow's feature gates", why));
+    } else if settled.content != inputs.current || settled.taken_back != inputs.history.taken_back {
+        let _lock = GatesLock::take(&inputs.layout);
+        if !inputs.are_current() {
+            inputs = read();
+            settled = inputs.settled(rke2);
+        }
+        events = put(&inputs, &mut settled);
+    }
     let concerns = !inputs.settings.feature_gates.is_empty() || inputs.current.is_some();
     let view = inputs.view(&settled);
     SettleOutcome {
@@ -121,17 +149,29 @@ fn settle_on(inputs: &DropInInputs, rke2: Rke2State) -> SettleOutcome {
 /// Puts the drop-in there as it is `settled`; where that cannot be, `settled` is what is there then. Returns what to report.
 fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
     let (layout, own) = (&inputs.layout, &inputs.own);
+    if settled.taken_back != inputs.history.taken_back {
+        // If that fails, the next look tries again.
+        let _ = match &settled.taken_back {
+            Some(taken_back) => StateFile::TakenBack.keep(layout, taken_back),
+            None => StateFile::TakenBack.forget(layout),
+        };
+    }
     let content = settled.content.as_deref();
-    let done = match settled.dropped.is_empty() {
-        true => put_drop_in(layout, content).map(TakenOut::Put),
-        false => take_out_of_drop_in(layout, content),
+    remember_change(inputs, settled);
+    let done = if settled.dropped.is_empty() {
+        put_drop_in(layout, content).map(TakenOut::Put)
+    } else {
+        take_out_of_drop_in(layout, content)
     };
     let mut events = Vec::new();
     match &done {
-        Ok(TakenOut::Put(true)) => events.push(Event::new(
-            Code::GatesWritten,
-            Code::GatesWritten.say(&[("path", own), ("gates", &list(&settled.kept))]),
-        )),
+        Ok(TakenOut::Put(true)) => {
+            events.push(Event::new(
+                Code::GatesWritten,
+                Code::GatesWritten.say(&[("path", own), ("gates", &list(&settled.kept))]),
+            ));
+            events.extend(no_longer_asked_for(settled));
+        }
         Ok(TakenOut::Put(false)) => {}
         Ok(TakenOut::Removed(error)) => {
             let why = format!("{own} could not be written ({error}), so all of it was removed");
@@ -144,11 +184,7 @@ fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
             settled.content = None;
         }
         Err(error) => {
-            let what = format!("write {own}");
-            events.push(Event::new(
-                Code::ActionFailed,
-                Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]),
-            ));
+            events.push(failed(&format!("write {own}"), &error.to_string()));
             settled.dropped.clear();
             settled.kept = inputs.there();
             settled.content.clone_from(&inputs.current);
@@ -160,6 +196,60 @@ fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
         events.push(Event::new(Code::GateDropped, message));
     }
     events
+}
+
+/// Remembers what a change of the configuration replaces. Without this record a rollback goes by what the last trial has kept.
+fn remember_change(inputs: &DropInInputs, settled: &Settled) {
+    let (current, content) = (inputs.current.as_deref(), settled.content.as_deref());
+    if current == content {
+        return;
+    }
+    let there = inputs.there();
+    let mut added = settled.kept.iter();
+    let is_asked_for = !settled.removed.is_empty()
+        || added.any(|gate| !there.iter().any(|known| known.sets_as(gate)));
+    let file = StateFile::LastChange;
+    let known = file.recall(&inputs.layout).unwrap_or_default();
+    let _ = match LastChange::after(known, current, content, is_asked_for) {
+        Some(change) => file.keep(&inputs.layout, &change),
+        None => file.forget(&inputs.layout),
+    };
+}
+
+/// Each gate that a boot removes is worth a warning: the configuration may have lost it by mistake.
+fn no_longer_asked_for(settled: &Settled) -> impl Iterator<Item = Event> {
+    settled.removed.iter().map(|gate| {
+        let mut kept = settled.kept.iter();
+        let replaced =
+            kept.any(|other| (other.component, &other.gate) == (gate.component, &gate.gate));
+        let why = if replaced {
+            "the configuration now asks for the other value"
+        } else {
+            "the configuration does not ask for it any more"
+        };
+        let removed = LeftOut {
+            request: gate.clone(),
+            why: why.to_owned(),
+            not_meant: false,
+        };
+        Event::new(
+            Code::GateDropped,
+            left_out(Code::GateDropped, &removed).message,
+        )
+    })
+}
+
+fn failed(what: &str, error: &str) -> Event {
+    Event::new(
+        Code::ActionFailed,
+        Code::ActionFailed.say(&[("what", what), ("error", error)]),
+    )
+}
+
+fn withheld(settled: &Settled) -> Option<String> {
+    let why = settled.withheld.as_ref()?.to_string();
+    let difference = settled.difference();
+    Some(Code::GatesWithheld.say(&[("difference", &difference), ("why", &why)]))
 }
 
 /// Must anything be done before RKE2 starts? Where no gate is asked for, nothing is read and nothing is delayed.

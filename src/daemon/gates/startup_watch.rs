@@ -9,19 +9,18 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use windrow_decide::Event;
 use windrow_gates::{
-    Component, ComponentRefusal, GateRequest, RefusedGates, is_newer, read_gates, set_last_at,
-    version_text,
+    Component, ComponentRefusal, GateRequest, is_newer, read_gates, set_last_at, version_text,
 };
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile};
 
 use super::inputs::DropInInputs;
-use crate::act::{StateFile, read_drop_in, remember_refused};
+use crate::act::remember_refused;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
-use crate::observe::rke2::{admin_kubeconfig, candidates_on_disk, resolved};
+use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::{RKE2_AGENT, RKE2_SERVER, Systemd, Unit};
 use crate::report::journal;
 
@@ -248,45 +247,6 @@ fn own_gates(
     let mut gates = read_gates(own, current.unwrap_or_default(), &[]);
     gates.retain(|gate| gate.component == component && said.gates.contains(&gate.gate));
     gates
-}
-
-/// Before a start: gates of ours that kube-apiserver or the kubelet has refused since they were written are remembered, so that
-/// settling takes them out.
-pub(super) fn own_refusals(configuration: &Configuration) {
-    let layout = configuration.layout();
-    let Ok(Some(text)) = read_drop_in(layout) else {
-        return;
-    };
-    let own = layout.gates_drop_in().display().to_string();
-    let written = std::fs::metadata(layout.gates_drop_in())
-        .and_then(|found| found.modified())
-        .ok()
-        .and_then(|at| Timestamp::try_from(at).ok());
-    for component in STOP_A_START {
-        let Some((said, _)) = effect::refusal(layout, component, written) else {
-            continue;
-        };
-        let mine = own_gates(&own, Some(&text), component, &said);
-        if mine.is_empty() {
-            continue;
-        }
-        let data_dir = &configuration.settings().data_dir;
-        let resolved = resolved(&candidates_on_disk(layout, data_dir));
-        let version = version_text(&resolved.target);
-        let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();
-        let told = known.is_some_and(|known| {
-            let known_gates = known.gates(&own);
-            known.version == version
-                && mine
-                    .iter()
-                    .all(|mine| known_gates.iter().any(|gate| gate.sets_as(mine)))
-        });
-        if !told {
-            let why = format!("{component} says: {}", said.line);
-            // What cannot be remembered is found again at the next start.
-            let _ = remember_refused(layout, &version, &mine, &why, &own);
-        }
-    }
 }
 
 #[cfg(test)]

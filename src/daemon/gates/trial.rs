@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use windrow_decide::Event;
-use windrow_gates::trial::{InEffect, OnDisk, TrialObservation, TrialState, next};
+use windrow_gates::trial::{InEffect, OnDisk, TrialObservation, TrialState, TrialStep, next};
 use windrow_gates::{
-    Component, GateChange, GateRequest, KnownGood, RefusedGates, RequestAnswer, TargetVersion,
-    Trial, TrialOutcome, TrialStarts, TrialStatus, version_text,
+    Component, FailedDropIns, GateChange, GateRequest, KnownGood, LastChange, RefusedGates,
+    RequestAnswer, TargetVersion, Trial, TrialOutcome, TrialStarts, TrialStatus, version_text,
 };
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
@@ -26,7 +26,9 @@ use self::announce::{announce_state, announce_step, trial_finding};
 use self::obstacles::{KnownObstacle, Obstacle, PostponedTrial};
 use super::inputs::DropInInputs;
 use super::verification::{Verification, VerificationResult, since_as_asked};
-use crate::act::{ClusterLease, StateFile, read_drop_in, remember_refused};
+use crate::act::{
+    ClusterLease, GatesLock, StateFile, read_drop_in, remember_failed, remember_refused,
+};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
@@ -157,14 +159,29 @@ impl TrialDriver {
         Ok(())
     }
 
-    /// Remembers, once for a trial, that what was tried does not work. Where that fails it goes back all the same, but does not
-    /// end: the next boot would write it again.
+    /// Remembers, once for a trial, that what was tried does not work, or was taken back. Where that fails it goes back all the
+    /// same, but does not end: the next boot would write it again.
     fn refuse(&mut self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
-        let why = trial.why.as_deref().unwrap_or_default();
-        let gates = trial.novel(&site.own);
-        let done = remember_refused(&site.layout, &trial.version, &gates, why, &site.own);
+        let done = if trial.taken_back.is_some() {
+            self.withdraw(trial, site)
+        } else {
+            let why = trial.why.as_deref().unwrap_or_default();
+            let gates = trial.novel(&site.own);
+            remember_refused(&site.layout, &trial.version, &gates, why, &site.own)
+                .and_then(|()| remember_failed(&site.layout, trial.failed()))
+        };
         self.unrefused = done.is_err();
         done
+    }
+
+    /// Remembers what an operator has decided against the configuration.
+    fn withdraw(&self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
+        let Some(withdrawal) = trial.withdrawal((self.now)()) else {
+            return Ok(());
+        };
+        StateFile::TakenBack
+            .keep(&site.layout, &withdrawal)
+            .map_err(|error| error.to_string())
     }
 
     /// Reports a failure that has just come.
@@ -220,11 +237,17 @@ impl TrialDriver {
             false => VerificationResult::not_yet("rke2-server starts"),
         };
         let overdue = self.overdue(&trial, site.patience);
+        let is_met = trial.is_met(current.as_deref());
+        if is_met {
+            trial.why = trial
+                .why
+                .or_else(|| Some("the drop-in is like this already".to_owned()));
+        }
         let restarting = unit.job || unit.active == "deactivating";
         self.hold_lease(&trial, site, restarted || restarting, result.ready)
             .await;
         let seen = TrialObservation {
-            wanted: trial.taken_back.is_none() && !overdue,
+            wanted: trial.taken_back.is_none() && !overdue && !is_met,
             leased: self.leased,
             saved: trial.saved.is_some(),
             on_disk,
@@ -250,6 +273,17 @@ impl TrialDriver {
                 return self.never_tried(trial, site);
             }
         }
+        let mut lock = None;
+        let is_of_file = |step: &TrialStep| {
+            use TrialStep::{Restore, Save, Write};
+            matches!(step, Save | Write | Restore)
+        };
+        if to != from || steps.iter().any(is_of_file) {
+            lock = Some(lock_gates(site).await);
+            if read_drop_in(&site.layout).map_err(|error| error.to_string())? != current {
+                return Ok(Duration::ZERO);
+            }
+        }
         if to != from {
             self.enter(&mut trial, to, &result, &seen, site).await?;
         }
@@ -259,12 +293,18 @@ impl TrialDriver {
             self.waits_for = None;
         }
         for step in steps {
+            if step == TrialStep::Restart {
+                // What runs before the start takes it.
+                lock = None;
+            }
             self.take_step(step, &mut trial, current.clone(), site)
                 .await?;
         }
-        Ok(match to == from {
-            true => LOOK_AGAIN,
-            false => Duration::ZERO,
+        drop(lock);
+        Ok(if to == from {
+            LOOK_AGAIN
+        } else {
+            Duration::ZERO
         })
     }
 
@@ -304,7 +344,9 @@ impl TrialDriver {
                     self.tell(why);
                 }
             }
-            TrialState::RolledBack if self.unrefused => self.refuse(trial, site)?,
+            TrialState::RolledBack if self.unrefused || trial.taken_back.is_some() => {
+                self.refuse(trial, site)?;
+            }
             _ => {}
         }
         if to == TrialState::Kept {
@@ -333,16 +375,10 @@ impl TrialDriver {
         site: &TrialSite,
     ) -> Result<(), String> {
         let (layout, own) = (&site.layout, site.own.as_str());
-        let saved = trial.saved.clone().unwrap_or_default();
-        let good = KnownGood {
-            version: version_that_runs(&self.api, layout)
-                .await
-                .unwrap_or_else(|| trial.version.clone()),
-            at: (self.now)(),
-            content: trial.asked.content.clone(),
-            previous: (trial.change == GateChange::Apply).then_some(saved),
-            verified: None,
-        };
+        let version = version_that_runs(&self.api, layout).await;
+        let version = version.unwrap_or_else(|| trial.version.clone());
+        let known: Option<KnownGood> = StateFile::KnownGood.recall(layout).unwrap_or_default();
+        let good = trial.known_good(version, (self.now)(), known);
         let unverified = result.unverified.iter();
         let unverified: Vec<GateRequest> = unverified
             .flat_map(|unverified| unverified.gates.iter().cloned())
@@ -356,9 +392,24 @@ impl TrialDriver {
             None => StateFile::Refused.forget(layout),
         }
         .map_err(line)?;
-        if trial.change == GateChange::Rollback {
-            let why = format!("{} rolled it back", trial.by);
-            remember_refused(layout, &good.version, &trial.going(own), &why, own)?;
+        let failed: Option<FailedDropIns> = StateFile::Failed.recall(layout).unwrap_or_default();
+        if let Some(mut failed) = failed {
+            failed.forget(&trial.gates(own, &[]), own);
+            StateFile::Failed.keep(layout, &failed).map_err(line)?;
+        }
+        match trial.change {
+            GateChange::Apply => {
+                StateFile::TakenBack.forget(layout).map_err(line)?;
+                let change = LastChange {
+                    content: trial.asked.content.clone(),
+                    before: trial.saved.clone().unwrap_or_default().content,
+                };
+                StateFile::LastChange.keep(layout, &change).map_err(line)?;
+            }
+            GateChange::Rollback => {
+                self.withdraw(trial, site)?;
+                StateFile::LastChange.forget(layout).map_err(line)?;
+            }
         }
         Ok(())
     }
@@ -403,6 +454,9 @@ impl TrialDriver {
     }
 
     fn never_tried(&mut self, mut trial: Trial, site: &TrialSite) -> Result<Duration, String> {
+        if trial.taken_back.is_some() {
+            self.withdraw(&trial, site)?;
+        }
         let why = trial.why.clone().unwrap_or_else(|| {
             let waited = match &self.waits_for {
                 Some(waited) => format!(": {waited}"),
@@ -488,6 +542,13 @@ async fn version_that_runs(api: &ApiServer, layout: &Layout) -> Option<String> {
     let version = client.ok()?.apiserver_version().await.ok()?.git_version;
     let version = version.parse().ok()?;
     Some(version_text(&TargetVersion::Known(version)))
+}
+
+/// Waits for another process that changes the gates, for a second at most.
+async fn lock_gates(site: &TrialSite) -> Option<GatesLock> {
+    let layout = site.layout.clone();
+    let taken = tokio::task::spawn_blocking(move || GatesLock::take(&layout));
+    taken.await.ok()
 }
 
 async fn unit() -> Result<Unit, String> {

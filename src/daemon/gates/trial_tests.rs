@@ -2,11 +2,13 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use windrow_gates::trial::TrialStep;
-use windrow_gates::{DropInSnapshot, TrialNote, TriedDropIn};
+use windrow_gates::{DropInSnapshot, Rke2State, TrialNote, TriedDropIn, request_text};
 
+use super::super::settle::settle;
 use super::*;
 use crate::act::testing::{ObjectStore, list_of};
 use crate::act::{TakenOut, put_drop_in};
+use crate::observe::requests::{RequestAction, SpooledRequest};
 
 fn trial(state: TrialState) -> Trial {
     let asked = serde_json::json!({"content": "kube-apiserver-arg+:\n- feature-gates+=A=true\n"});
@@ -214,4 +216,112 @@ async fn an_automatic_trial_waits_until_the_other_servers_know_the_end_of_the_la
     driver.changed(&node).await;
     assert_eq!(driver.trial, Some(last));
     assert!(driver.postponed.is_some());
+}
+
+/// A node whose configuration asks for this gate, and the text of a drop-in that sets it.
+fn node_that_asks(root: &std::path::Path) -> (Layout, String) {
+    let write = |path: &str, text: &str| {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("usr/local/bin/rke2", "\0v1.34.2+rke2r1\0");
+    let asks = "featureGates: {kubeApiserver: {APIResponseCompression: false}}\n";
+    write("etc/windrow/windrow.yaml", asks);
+    let text = "kube-apiserver-arg+:\n- \"feature-gates+=APIResponseCompression=false\"\n";
+    (Layout::new(root), text.to_owned())
+}
+
+fn rollback_by_bob() -> SpooledRequest {
+    SpooledRequest::new(RequestAction::GatesRollback, "bob", Timestamp::UNIX_EPOCH)
+}
+
+#[tokio::test]
+async fn what_is_taken_back_in_any_state_stays_back_over_boots_until_the_configuration_changes() {
+    for state in [
+        TrialState::Idle,
+        TrialState::Leased,
+        TrialState::Saved,
+        TrialState::Written,
+        TrialState::Restarting,
+        TrialState::Verifying,
+        TrialState::RollingBack,
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        let (layout, asked) = node_that_asks(root.path());
+        let mut running = trial(state);
+        running.asked.content = Some(asked);
+        let configuration = Configuration::load(&layout);
+        running.request_text = Some(request_text(&configuration.settings().feature_gates));
+        StateFile::Trial.keep(&layout, &running).unwrap();
+        let mut driver = driver(&layout);
+        let node = DropInInputs::read(&configuration);
+        driver.take_request("r2", &rollback_by_bob(), &node).await;
+        // It has ended.
+        let mut ended = driver.trial.clone().unwrap();
+        ended.outcome = Some(TrialOutcome::RolledBack);
+        StateFile::Trial.keep(&layout, &ended).unwrap();
+        put_drop_in(&layout, None).unwrap();
+        for rke2 in [Rke2State::Running, Rke2State::Stopped] {
+            let outcome = settle(&configuration, rke2);
+            let view = outcome.view.unwrap();
+            let mut withheld = view.findings.iter();
+            let withheld = withheld.find(|finding| finding.code == Code::GatesWithheld);
+            assert!(
+                withheld.unwrap().message.contains("taken back by bob"),
+                "{state:?}"
+            );
+            assert!(!view.section.pending);
+            assert_eq!(read_drop_in(&layout).unwrap(), None, "{state:?} {rke2:?}");
+        }
+        let other = "featureGates: {kubeApiserver: {APIResponseCompression: true}}\n";
+        std::fs::write(root.path().join("etc/windrow/windrow.yaml"), other).unwrap();
+        settle(&Configuration::load(&layout), Rke2State::Stopped);
+        assert!(read_drop_in(&layout).unwrap().is_some());
+        let record = StateFile::TakenBack.recall::<serde_json::Value>(&layout);
+        assert_eq!(record, Ok(None));
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_file_comes_back_after_a_crash_is_carried_out_once() {
+    let root = tempfile::tempdir().unwrap();
+    let (layout, text) = node_that_asks(root.path());
+    put_drop_in(&layout, Some(&text)).unwrap();
+    let node = DropInInputs::read(&Configuration::load(&layout));
+    let mut first = driver(&layout);
+    first.take_request("r2", &rollback_by_bob(), &node).await;
+    let begun = first.trial.clone().unwrap();
+    assert_eq!(
+        (begun.change, begun.taken_back.as_ref()),
+        (GateChange::Rollback, None)
+    );
+    let mut second = driver(&layout);
+    second.take_request("r2", &rollback_by_bob(), &node).await;
+    assert_eq!(second.trial, Some(begun));
+    // Another one ends it.
+    second.take_request("r3", &rollback_by_bob(), &node).await;
+    let by = second.trial.and_then(|trial| trial.taken_back);
+    assert_eq!(by.as_deref(), Some("r3"));
+}
+
+#[tokio::test]
+async fn a_rollback_leaves_what_a_boot_has_added_to_and_removes_what_it_has_added() {
+    let root = tempfile::tempdir().unwrap();
+    let (layout, text) = node_that_asks(root.path());
+    let good = KnownGood {
+        version: "1.34.2".to_owned(),
+        at: Timestamp::UNIX_EPOCH,
+        content: Some(text.clone()),
+        previous: Some(DropInSnapshot::default()),
+        verified: None,
+    };
+    StateFile::KnownGood.keep(&layout, &good).unwrap();
+    let both = text.replace("=false", "=false,ImageVolume=true");
+    put_drop_in(&layout, Some(&both)).unwrap();
+    let node = DropInInputs::read(&Configuration::load(&layout));
+    let mut driver = driver(&layout);
+    driver.take_request("r2", &rollback_by_bob(), &node).await;
+    let begun = driver.trial.unwrap();
+    assert_eq!(begun.asked.content, Some(text));
 }

@@ -717,6 +717,10 @@ reasons! {
             "feature gates are asked for and not written yet: {gates}"
             "They are written only while RKE2 is known to be stopped: the next boot writes them, before RKE2 starts. A restart of RKE2 alone does not, so that it is never the test of something new. `windrow gates apply` tries them now."
             "654e82a088a745aba20677cc7e56e041";
+        GatesWithheld "gates-withheld" Warning
+            "Windrow's feature gates differ from its configuration ({difference}): {why}"
+            "If the configuration has errors, fix them: until then no gate changes. Otherwise change `featureGates`, or run `windrow gates apply` to try them now."
+            "f73a896a2a5143b59d5e9fbef74d1f7e";
         GateTrial "gate-trial" Notice
             "feature gates on trial ({gates}): {step}"
             "Nothing to do: `windrow gates show` says how it ends. Until then kube-apiserver of this node may be away."

@@ -3,8 +3,9 @@
 use windrow_decide::Event;
 use windrow_gates::trial::TrialState;
 use windrow_gates::{
-    self as gates, DropInSnapshot, GateChange, KnownGood, RequestAnswer, TargetVersion, Trial,
-    TrialOutcome, drop_in_trusting, version_text,
+    self as gates, DropIn, DropInSnapshot, GateChange, KnownGood, LastChange, RequestAnswer,
+    Rke2State, TargetVersion, Trial, TrialOutcome, before_last_change, drop_in_trusting,
+    request_text, version_text,
 };
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::merge;
@@ -20,6 +21,8 @@ use crate::report::journal;
 
 /// How many answers are kept for those who ask.
 const ANSWERS: usize = 8;
+/// Who asks for an automatic trial.
+const CONFIGURATION: &str = "the configuration (gates.onChange: try)";
 
 impl TrialDriver {
     /// Handles a request. `node` is what the drop-in depends on, read just now.
@@ -29,6 +32,10 @@ impl TrialDriver {
         request: &SpooledRequest,
         node: &DropInInputs,
     ) {
+        // Its file may come back after a crash, or cannot be removed.
+        if self.is_answered(name) {
+            return;
+        }
         let answer = match request.action {
             RequestAction::GatesRollback => self.rollback(name, &request.by, node).await,
             _ => self.apply(name, request, node).await,
@@ -48,6 +55,13 @@ impl TrialDriver {
         }
     }
 
+    fn is_answered(&self, name: &str) -> bool {
+        let by_trial = self.trial.as_ref().is_some_and(|trial| {
+            trial.request == name || trial.taken_back.as_deref() == Some(name)
+        });
+        by_trial || self.answers.iter().any(|answer| answer.request == name)
+    }
+
     /// Begins a trial of what the configuration asks for.
     async fn apply(
         &mut self,
@@ -63,20 +77,10 @@ impl TrialDriver {
                 "{RKE2_SERVER} does not run; what the configuration asks for is written before its next start"
             )));
         }
-        let requests = &node.settings.feature_gates;
-        let trusted = match (request.force, &node.history.proven) {
-            (true, _) => requests.clone(),
-            (false, Some(proven)) if version_text(&node.resolved.target) == proven.version => {
-                proven.gates.clone()
-            }
-            (false, _) => Vec::new(),
-        };
-        let asked = drop_in_trusting(
-            requests,
-            &node.resolved.target,
-            &merge(&node.files),
-            &trusted,
-        );
+        if let Some(why) = &node.unread {
+            return Err(not_tried(why.clone()));
+        }
+        let asked = drop_in_of(request, node);
         if asked.content == node.current {
             let left: Vec<&str> = asked
                 .left_out
@@ -102,7 +106,15 @@ impl TrialDriver {
         {
             return Err(not_tried(why));
         }
-        self.begin(name, GateChange::Apply, request, asked.content, node)
+        if !request.force
+            && let Some(finding) = node.made_fatal(asked.content.as_deref())
+        {
+            return Err(not_tried(finding.message));
+        }
+        self.begin(name, GateChange::Apply, request, asked.content, node)?;
+        // Asked for again. If the record stays, it ends with the trial.
+        let _ = StateFile::TakenBack.forget(&node.layout);
+        Ok(())
     }
 
     /// Rolls back the current trial, or else the last one that was kept.
@@ -115,6 +127,7 @@ impl TrialDriver {
         let now = (self.now)();
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.under_way()) {
             trial.taken_back = Some(name.to_owned());
+            trial.taken_back_by = Some(by.to_owned());
             trial.why = Some(format!("taken back by {by}"));
             if trial.in_force() {
                 trial.state = TrialState::RollingBack;
@@ -122,24 +135,29 @@ impl TrialDriver {
                 trial.baseline = None;
             }
             let trial = trial.clone();
-            return self
-                .keep(&trial, node)
-                .map_err(|why| (TrialOutcome::NotTried, why));
+            self.keep(&trial, node)
+                .map_err(|why| (TrialOutcome::NotTried, why))?;
+            if let Err(why) = self.withdraw(&trial, &self.site()) {
+                self.tell(why);
+            }
+            return Ok(());
         }
         let known: Option<KnownGood> = StateFile::KnownGood
             .recall(&node.layout)
             .unwrap_or_default();
-        let before = match (known.and_then(|known| known.previous), &node.current) {
-            // It may be from before an upgrade.
-            (Some(previous), _) => node.fit(previous.content.as_deref()),
-            // What was written at a boot was never tried: without it no gate of ours is left.
-            (None, Some(_)) => None,
-            (None, None) => {
-                return Err((
-                    TrialOutcome::Unchanged,
-                    "no feature gate of Windrow's is set".to_owned(),
-                ));
-            }
+        let last: Option<LastChange> = StateFile::LastChange
+            .recall(&node.layout)
+            .unwrap_or_default();
+        // It may be from before an upgrade.
+        let fit = |earlier: Option<&str>| node.fit(earlier);
+        let current = node.current.as_deref();
+        let Some(before) = before_last_change(current, known.as_ref(), last.as_ref(), fit) else {
+            let why = if current.is_some() {
+                "what was in force before is not known"
+            } else {
+                "no feature gate of Windrow's is set"
+            };
+            return Err((TrialOutcome::Unchanged, why.to_owned()));
         };
         if before == node.current {
             return Err((
@@ -154,12 +172,14 @@ impl TrialDriver {
     /// Begins a trial of a changed configuration, where the settings allow it.
     pub(in crate::daemon::gates) async fn changed(&mut self, node: &DropInInputs) {
         let now = (self.now)();
-        let by = "the configuration (gates.onChange: try)";
-        let request = SpooledRequest::new(RequestAction::GatesApply, by, now);
         if self.is_giving_back() {
             self.postponed = Some(PostponedTrial::new(None));
             return;
         }
+        if !node.settled(Rke2State::Running).pending {
+            return;
+        }
+        let request = SpooledRequest::new(RequestAction::GatesApply, CONFIGURATION, now);
         // What cannot be tried now is reported as pending.
         let name = automatic_request(now.as_nanosecond());
         let _ = self.apply(&name, &request, node).await;
@@ -192,12 +212,15 @@ impl TrialDriver {
         let trial = Trial {
             request: name.to_owned(),
             taken_back: None,
+            taken_back_by: None,
             change,
             by: request.by.clone(),
             at: request.at,
             forced: request.force,
             version: version_text(&node.resolved.target),
             asked: DropInSnapshot { content },
+            request_text: (node.unread.is_none())
+                .then(|| request_text(&node.settings.feature_gates)),
             saved: None,
             state: TrialState::Idle,
             since: (self.now)(),
@@ -217,6 +240,29 @@ impl TrialDriver {
         announce_step(&trial, &node.own, "waits for its turn in the cluster");
         Ok(())
     }
+}
+
+/// The drop-in that a request leads to. That of a changed configuration is without what has failed.
+fn drop_in_of(request: &SpooledRequest, node: &DropInInputs) -> DropIn {
+    if request.by == CONFIGURATION {
+        return node.settled(Rke2State::Running).asked;
+    }
+    let requests = &node.settings.feature_gates;
+    let version = version_text(&node.resolved.target);
+    let proven = node.history.proven.as_ref();
+    let trusted = if request.force {
+        requests.as_slice()
+    } else {
+        proven
+            .filter(|proven| proven.version == version)
+            .map_or(&[][..], |proven| proven.gates.as_slice())
+    };
+    drop_in_trusting(
+        requests,
+        &node.resolved.target,
+        &merge(&node.files),
+        trusted,
+    )
 }
 
 /// What the installed kubelet says against these gates, if it has the version that will start.
