@@ -3,10 +3,11 @@
 mod cluster;
 
 use windrow_decide::Manual;
+use windrow_gates::Trial;
 
 use super::release::Lift;
 use super::{Context, Exit};
-use crate::act::put_drop_in;
+use crate::act::{GatesLock, StateFile, forget_gates, put_drop_in};
 use crate::causes::plain;
 use crate::lock::Lock;
 use crate::report::{flight, login};
@@ -35,6 +36,10 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
         reason: "Windrow was removed",
     };
     let mut exit = lift.everywhere(context);
+    // The records first: what they say would be written again before RKE2's next start.
+    if !end_gate_trial(context) {
+        exit = Exit::Failure;
+    }
     let drop_in = context.layout.gates_drop_in();
     match put_drop_in(&context.layout, None) {
         Ok(true) => println!(
@@ -54,6 +59,36 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
     cluster::clean_up(context)?;
     name_the_rest(context);
     Ok(exit)
+}
+
+/// Ends a trial of feature gates, and removes everything that is remembered of them.
+fn end_gate_trial(context: &Context) -> bool {
+    let layout = &context.layout;
+    let directory = layout.gates_dir();
+    if !directory.exists() {
+        return true;
+    }
+    let _lock = GatesLock::take(layout);
+    let trial: Option<Trial> = StateFile::Trial.recall(layout).unwrap_or_default();
+    let under_way = trial.filter(Trial::under_way);
+    match forget_gates(layout) {
+        Ok(()) => {
+            if let Some(trial) = under_way {
+                println!(
+                    "ended the trial of feature gates that {} asked for: rolled back",
+                    trial.by
+                );
+            }
+            true
+        }
+        Err(error) => {
+            eprintln!(
+                "windrow: {} stays, so its feature gates may come back: {error}",
+                directory.display()
+            );
+            false
+        }
+    }
 }
 
 fn remove_copy_of_boot_log(context: &Context) -> bool {

@@ -65,7 +65,14 @@ async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) {
     let kubeconfig = admin_kubeconfig(layout);
     let removed = if kubeconfig.is_file() {
         match api.client(&kubeconfig).await {
-            Ok(client) => remove_leases(&client, node, &lease_holder(layout)).await,
+            Ok(client) => {
+                let holder = lease_holder(layout);
+                let removed = remove_leases(&client, node, &holder).await;
+                match &removed {
+                    Ok(_) => removed,
+                    Err(_) => return_lease(&client, holder).await.and(removed),
+                }
+            }
             Err(why) => Err(why),
         }
     } else {
@@ -84,6 +91,12 @@ async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) {
             ClusterLease::NAMES.join(" ")
         ),
     }
+}
+
+/// Another server need not wait for a trial that was ended here.
+async fn return_lease(client: &Client, holder: String) -> Result<(), String> {
+    let lease = ClusterLease::new(ClusterLease::GATES, holder, ClusterLease::ANSWER);
+    lease.release(client).await
 }
 
 /// Deletes the Leases unless another node uses Windrow, and returns the names of those that were there.

@@ -446,6 +446,34 @@ fn cleanup_takes_back_every_hold_and_the_gates_and_nothing_of_anybody_elses() {
     assert!(again.out.contains("0 lifted, 1 kept"), "{again:?}");
 }
 
+#[test]
+fn no_gate_comes_back_after_a_cleanup_in_the_middle_of_a_trial() {
+    let node = Node::new();
+    let drop_in = "kube-apiserver-arg+:\n- \"feature-gates+=APIResponseCompression=false\"\n";
+    node.write("usr/local/bin/rke2", "\0v1.34.2+rke2r1\0");
+    for state in ["rolling-back", "verifying"] {
+        let record = serde_json::json!({
+            "request": "1", "change": "apply", "by": "ann", "at": "2026-11-28T00:00:00Z", "forced": false,
+            "version": "1.34.2", "asked": {"content": null}, "saved": {"content": drop_in}, "state": state,
+            "since": "2026-11-28T00:00:00Z", "started": true,
+        });
+        node.write(
+            "var/lib/rancher/windrow/gates/trial.json",
+            &record.to_string(),
+        );
+        let gates = node.write(
+            "etc/rancher/rke2/config.yaml.d/99-zz9-windrow-gates.yaml",
+            drop_in,
+        );
+        let ran = node.run(&["cleanup"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.out.contains("rolled back"), "{ran:?}");
+        assert!(!node.path("var/lib/rancher/windrow/gates").exists());
+        assert_eq!(node.run(&["gates", "settle"]).code, 0);
+        assert!(!gates.exists(), "{state}");
+    }
+}
+
 /// A command in a mount namespace in which the manifests directory is read-only; `None`, after a line that says so, where mounting is
 /// not allowed.
 fn on_a_read_only_directory(node: &Node, args: &[&str]) -> Option<Output> {
