@@ -25,20 +25,35 @@ impl Lock {
     ///
     /// When there can be no lock at this path.
     pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            // Whoever can open it can lock it, and keep the next process from starting.
-            .mode(0o600)
-            .open(path)?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        match Flock::lock(open(path)?, FlockArg::LockExclusiveNonblock) {
             Ok(file) => Ok(Some(Self { _file: file })),
             Err((_, Errno::EWOULDBLOCK)) => Ok(None),
             Err((_, error)) => Err(error.into()),
         }
     }
+
+    /// Waits until no other process has the lock, and takes it.
+    ///
+    /// # Errors
+    ///
+    /// When there can be no lock at this path.
+    pub(crate) fn wait(path: &Path) -> io::Result<Self> {
+        match Flock::lock(open(path)?, FlockArg::LockExclusive) {
+            Ok(file) => Ok(Self { _file: file }),
+            Err((_, error)) => Err(error.into()),
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        // Whoever can open it can lock it, and keep the next process from starting.
+        .mode(0o600)
+        .open(path)
 }

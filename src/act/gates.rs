@@ -4,8 +4,9 @@
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,8 +21,6 @@ const LARGEST: u64 = 4 << 20;
 
 /// How long to wait for another process that changes the gates. RKE2 does not wait longer for it to start.
 const OTHER_PROCESS: Duration = Duration::from_secs(1);
-/// How often to look whether it is done.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// While it is held, no other process of Windrow changes the drop-in or what is remembered of gates.
 #[derive(Debug)]
@@ -33,19 +32,17 @@ impl GatesLock {
     /// Takes it; waits a second at most. After that the caller goes on without it: a process that hangs must not keep RKE2 from
     /// starting, or a trial from going back.
     pub fn take(layout: &Layout) -> Self {
-        let path = layout.gates_dir().join("lock");
-        let began = Instant::now();
-        loop {
-            let made = make_private(&layout.gates_dir());
-            match made.and_then(|()| Lock::take(&path)) {
-                Ok(None) if began.elapsed() < OTHER_PROCESS => thread::sleep(LOOK_AGAIN),
-                // On a disk that takes nothing there is nothing to protect.
-                found => {
-                    return Self {
-                        _lock: found.ok().flatten(),
-                    };
-                }
-            }
+        let directory = layout.gates_dir();
+        let (send, receive) = mpsc::channel();
+        thread::spawn(move || {
+            let lock = make_private(&directory).and_then(|()| Lock::wait(&directory.join("lock")));
+            // If it comes too late, it is given back.
+            let _ = send.send(lock);
+        });
+        // On a disk that takes nothing there is nothing to protect.
+        let lock = receive.recv_timeout(OTHER_PROCESS).ok();
+        Self {
+            _lock: lock.and_then(Result::ok),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+
+use jiff::Timestamp;
 
 use super::systemd::{RKE2_UNITS, UNIT_DIRECTORIES};
 use crate::files::{FileStamp, read_text};
@@ -20,8 +21,9 @@ pub fn stamp(layout: &Layout) -> Option<FileStamp> {
 }
 
 /// When the content of the installed binary last changed; `None` if there is none.
-pub fn installed_at(layout: &Layout) -> Option<SystemTime> {
-    fs::metadata(binary(layout)?).ok()?.modified().ok()
+pub fn installed_at(layout: &Layout) -> Option<Timestamp> {
+    let modified = fs::metadata(binary(layout)?).ok()?.modified().ok()?;
+    Timestamp::try_from(modified).ok()
 }
 
 /// The Kubernetes version of the installed binary, if it shows without running it.

@@ -124,7 +124,8 @@ fn own_refusals(configuration: &Configuration) {
     let (gates, since) = match read_drop_in(layout) {
         Ok(Some(text)) => {
             let written = fs::metadata(layout.gates_drop_in()).and_then(|found| found.modified());
-            (read_gates(&own, &text, &[]), written.ok())
+            let written = written.ok().and_then(|at| Timestamp::try_from(at).ok());
+            (read_gates(&own, &text, &[]), written)
         }
         // What another binary has refused says nothing.
         Ok(None) => (
@@ -133,7 +134,6 @@ fn own_refusals(configuration: &Configuration) {
         ),
         Err(_) => return,
     };
-    let since = since.and_then(|at| Timestamp::try_from(at).ok());
     for component in [Component::KubeApiserver, Component::Kubelet] {
         if let Err(error) = undo_refused_removal(configuration, component) {
             tracing::warn!("{own}: {error}");
