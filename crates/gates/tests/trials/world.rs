@@ -49,7 +49,8 @@ pub(crate) enum Event {
     Configure(Configured),
     OnChange(bool),
     Wait(u32),
-    Boot,
+    /// A boot, and so many minutes.
+    Boot(u32),
     RestartDaemon,
     /// The process that writes next dies at this write, before or after it.
     Crash {
@@ -285,7 +286,10 @@ impl World {
                 self.daemon(Agent::configuration_changed);
             }
             Event::Wait(ticks) => (0..*ticks).for_each(|_| self.pass()),
-            Event::Boot => self.boot(),
+            Event::Boot(minutes) => {
+                self.boot();
+                self.play(&Event::Wait(*minutes));
+            }
             Event::RestartDaemon => {
                 self.seen.push(Seen::Crashed);
                 self.start_daemon();
