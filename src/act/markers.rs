@@ -5,13 +5,14 @@
 //! removal are two steps: if our marker is replaced within the microseconds between them, the new one is lost.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, openat};
-use nix::sys::stat::{Mode, SFlag, fstatat};
+use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, openat};
+use nix::sys::stat::{Mode, SFlag, fstat, fstatat};
 use thiserror::Error;
 use windrow_decide::Mark;
 use windrow_model::manifest::MarkerPath;
@@ -60,6 +61,13 @@ impl MarkerError {
     pub(super) fn cause(&self) -> &io::Error {
         &self.source
     }
+}
+
+/// While this exists, nobody removes the marker.
+#[derive(Debug)]
+pub struct MarkerGuard {
+    /// `None` if the file system knows no locks.
+    _locked: Option<Flock<File>>,
 }
 
 enum There {
@@ -222,8 +230,41 @@ impl Markers {
         match look_at(&directory, path)? {
             There::Foreign => Ok(MarkerOutcome::Foreign.into()),
             There::Nothing => Ok(MarkerOutcome::Unchanged.into()),
-            There::Ours(_) => MarkerChange::remove(directory),
+            There::Ours(_) => {
+                let _locked = lock(&directory, FlockArg::LockExclusiveNonblock)?;
+                MarkerChange::remove(directory)
+            }
         }
+    }
+
+    /// Keeps everyone from removing the marker at `path` while a file that it hides is replaced. `None` if it is gone, or was
+    /// replaced meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system, with the path.
+    pub fn guard(&self, path: &MarkerPath) -> Result<Option<MarkerGuard>, MarkerError> {
+        let guard = || {
+            let Some(directory) = ParentDirectory::find(&self.directory, path)? else {
+                return Ok(None);
+            };
+            let locked = match lock(&directory, FlockArg::LockExclusive) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                locked => locked?,
+            };
+            let Some(file) = &locked else {
+                return Ok(Some(MarkerGuard { _locked: locked }));
+            };
+            let there = fstatat(
+                directory.fd(),
+                directory.name(),
+                AtFlags::AT_SYMLINK_NOFOLLOW,
+            );
+            let is_there = there
+                .is_ok_and(|there| fstat(&**file).is_ok_and(|file| file.st_ino == there.st_ino));
+            Ok(is_there.then_some(MarkerGuard { _locked: locked }))
+        };
+        guard().map_err(|source| self.error("lock the marker", path, source))
     }
 
     /// The marker at `path`, if it is ours.
@@ -272,6 +313,20 @@ impl Markers {
     }
 }
 
+/// The lock of a marker, which ends with the process. Whoever replaces a file that it hides has it meanwhile.
+fn lock(place: &ParentDirectory, how: FlockArg) -> io::Result<Option<Flock<File>>> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let file = File::from(openat(place.fd(), place.name(), flags, Mode::empty())?);
+    match Flock::lock(file, how) {
+        Ok(locked) => Ok(Some(locked)),
+        Err((_, Errno::EWOULDBLOCK)) => Err(io::Error::new(
+            io::ErrorKind::WouldBlock,
+            "another process of Windrow replaces the file that it hides",
+        )),
+        Err(_) => Ok(None),
+    }
+}
+
 /// What lies at a marker's place. A link or a directory hides a file too, and is not ours.
 fn look_at(place: &ParentDirectory, path: &MarkerPath) -> io::Result<There> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
@@ -285,7 +340,7 @@ fn look_at(place: &ParentDirectory, path: &MarkerPath) -> io::Result<There> {
         return Ok(There::Foreign);
     }
     let file = match openat(place.fd(), place.name(), flags, Mode::empty()) {
-        Ok(fd) => std::fs::File::from(fd),
+        Ok(fd) => File::from(fd),
         Err(Errno::ENOENT) => return Ok(There::Nothing),
         Err(Errno::ELOOP) => return Ok(There::Foreign),
         Err(error) => return Err(error.into()),

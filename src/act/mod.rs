@@ -31,5 +31,5 @@ pub use inventory::save_inventory;
 pub(crate) use lease::since_boot;
 pub use lease::{ClusterLease, LeaseHolder};
 pub use ledger::{LedgerRead, give_up_ledger, read_ledger, save_ledger};
-pub use markers::{MarkerError, MarkerOutcome, Markers};
+pub use markers::{MarkerError, MarkerGuard, MarkerOutcome, Markers};
 pub use turn::{Turn, lease_on_repairs};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use windrow_decide::Mark;
 use windrow_model::manifest::{
-    self, AddonName, FileContent, ManifestPath, ReadLimits, is_manifest_name,
+    self, AddonName, FileContent, ManifestPath, MarkerPath, ReadLimits, is_manifest_name,
 };
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rke2;
@@ -229,18 +229,14 @@ fn put(
     if fs::read(&there).ok().as_ref() == Some(&file.bytes) {
         return Ok("is there already, unchanged");
     }
-    let path = marker_of(&file.path, &found.markers);
-    let held = Markers::new(manifests).read(&path)?.is_some();
-    if !held {
-        let mark = Mark::provisional(&file.path, now);
-        match Markers::new(manifests).create(&file.path.marker(), &mark)? {
-            MarkerOutcome::Changed | MarkerOutcome::Unchanged => {}
-            // A foreign marker hides the name: RKE2 will not read the file.
-            MarkerOutcome::Foreign => {}
-            MarkerOutcome::NoDirectory => anyhow::bail!("the manifests directory is gone"),
-        }
-    }
-    files::replace(&there, &file.bytes, 0o600, Durability::Durable)?;
+    let markers = Markers::new(manifests);
+    let known = marker_of(&file.path, &found.markers);
+    let held = markers.read(&known)?.is_some();
+    let path = if held { known } else { file.path.marker() };
+    let mark = Mark::provisional(&file.path, now);
+    place_behind(&markers, (&path, &mark), || {
+        files::replace(&there, &file.bytes, 0o600, Durability::Durable)
+    })?;
     Ok(if held {
         "staged; its name was held already and stays so until that is decided again"
     } else {
@@ -248,9 +244,52 @@ fn put(
     })
 }
 
+/// Places a file while its marker is there and cannot be lifted: a decision about the former content may be on its way.
+fn place_behind(
+    markers: &Markers,
+    (path, mark): (&MarkerPath, &Mark),
+    place: impl FnOnce() -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    let _guard = loop {
+        match markers.create_missing(&[(path, mark)]).pop().transpose()? {
+            // A foreign marker hides the name: RKE2 will not read the file.
+            Some(MarkerOutcome::Foreign) => break None,
+            Some(MarkerOutcome::NoDirectory) => {
+                anyhow::bail!("the manifests directory is gone")
+            }
+            Some(MarkerOutcome::Changed | MarkerOutcome::Unchanged) | None => {}
+        }
+        // It may be gone again, or another one.
+        if let Some(guard) = markers.guard(path)? {
+            break Some(guard);
+        }
+    };
+    Ok(place()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_never_placed_without_its_marker() {
+        let directory = tempfile::tempdir().unwrap();
+        let markers = Markers::new(directory.path());
+        let file = ManifestPath::from("a.yaml");
+        let (path, mark) = (file.marker(), Mark::provisional(&file, now()));
+        // Held before, or not.
+        for _ in 0..2 {
+            place_behind(&markers, (&path, &mark), || {
+                // The daemon lifts it by a decision about the former content.
+                assert!(markers.remove(&path).is_err());
+                assert!(markers.read(&path).unwrap().is_some());
+                Ok(())
+            })
+            .unwrap();
+            assert!(markers.read(&path).unwrap().is_some());
+        }
+        assert_eq!(markers.remove(&path).unwrap(), MarkerOutcome::Changed);
+    }
 
     #[test]
     fn what_is_rke2s_own_is_not_staged_even_when_it_is_forced() {
