@@ -70,7 +70,16 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
         ),
         "nothing stops the machines: what would is the server that does not start".to_owned(),
     ];
-    finding.cure = Some(cure(&running));
+    if let Some(vm) = running.iter().find(|vm| !starts_again(vm)) {
+        let strategy = text(vm, "/spec/runStrategy");
+        finding.advice = format!(
+            "Windrow offers no fix: VirtualMachine {} has runStrategy {strategy}, so it would not come back as it was. Stop it \
+             yourself, and start it when Harvester is ready. Then run `windrow diagnose` again.",
+            named(vm)
+        );
+    } else {
+        finding.cure = Some(cure(&running));
+    }
     Ok(vec![finding])
 }
 
@@ -115,27 +124,54 @@ fn is_stopped(vm: &Value) -> bool {
     text(vm, "/status/printableStatus") == "Stopped"
 }
 
+/// Does virt-controller start it again as soon as its run strategy is back? With Manual it waits for a request to its
+/// subresource `start`, with WaitAsReceiver for a migration, and with Once what has run before would run a second time
+/// (KubeVirt v1.2.2 to v1.7.4, `syncRunStrategy`).
+fn starts_again(vm: &Value) -> bool {
+    match (vm.pointer("/spec/running"), text(vm, "/spec/runStrategy")) {
+        (Some(Value::Bool(_)), "") => true,
+        (None, "" | "Halted" | "Always" | "RerunOnFailure") => true,
+        _ => false,
+    }
+}
+
+/// Is it asked to be off, and only not stopped yet?
+fn is_halted(vm: &Value) -> bool {
+    let running = vm.pointer("/spec/running") == Some(&json!(true));
+    !running && matches!(text(vm, "/spec/runStrategy"), "" | "Halted")
+}
+
 fn cure(machines: &[&Value]) -> Cure {
-    let mut steps = Vec::new();
-    let mut back = Vec::new();
+    let (mut steps, mut back, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+    let status = |vm: &Value, status: &str| CureGoal::Field {
+        path: ObjectKind::VM.path_of(vm),
+        before: None,
+        field: "/status/printableStatus".to_owned(),
+        value: json!(status),
+    };
     for vm in machines {
+        let name = named(vm);
+        if is_halted(vm) {
+            let wait = format!("wait until VirtualMachine {name} is stopped");
+            steps.push(CureStep::wait(wait, status(vm, "Stopped"), 600));
+            continue;
+        }
         let stopped = ObjectChange::of(ObjectKind::VM, vm)
             .set("/spec/running", Value::Null)
             .set("/spec/runStrategy", json!("Halted"));
-        let goal = CureGoal::Field {
-            path: ObjectKind::VM.path_of(vm),
-            before: None,
-            field: "/status/printableStatus".to_owned(),
-            value: json!("Stopped"),
-        };
-        let stop = format!("stop VirtualMachine {}", named(vm));
+        let stop = format!("stop VirtualMachine {name}");
         steps.push(
             stopped
-                .step(stop, goal, 600)
-                .afterwards("virt-controller shuts it down; the last step starts it again"),
+                .step(stop, status(vm, "Stopped"), 600)
+                .afterwards("virt-controller shuts it down; a later step starts it again"),
         );
-        let start = format!("start VirtualMachine {} again, as it was", named(vm));
+        let start = format!("start VirtualMachine {name} again, as it was");
         back.push(stopped.step_back(start, 120));
+        // What did not run before need not run afterwards.
+        if text(vm, "/status/printableStatus") == "Running" {
+            let wait = format!("wait until VirtualMachine {name} runs again");
+            runs.push(CureStep::wait(wait, status(vm, "Running"), 600));
+        }
     }
     let setting = ObjectKind::SETTING.object_path("", SETTING);
     steps.push(CureStep::wait(
@@ -149,6 +185,7 @@ fn cure(machines: &[&Value]) -> Cure {
         1800,
     ));
     steps.extend(back);
+    steps.extend(runs);
     let names: Vec<String> = machines.iter().map(|vm| named(vm)).collect();
     Cure {
         summary: "stop the machines until Harvester has made its settings".to_owned(),

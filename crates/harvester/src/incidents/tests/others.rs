@@ -52,8 +52,14 @@ fn machines_that_keep_harvester_from_its_settings_are_named_and_can_be_stopped()
             "stop VirtualMachine apps/db",
             "wait until Harvester has made its Setting storage-network",
             "start VirtualMachine apps/db again, as it was",
+            "wait until VirtualMachine apps/db runs again",
         ]
     );
+    // Its run strategy alone is no machine that runs.
+    let mut left = machine("db", "Stopped");
+    assert!(!cure.steps[3].goal.is_reached(Some(&left)));
+    left["status"]["printableStatus"] = json!("Running");
+    assert!(cure.steps[3].goal.is_reached(Some(&left)));
     let body = |step: usize| cure.steps[step].request.as_ref().unwrap().body.clone();
     let replaced = |from: &str, to: &str| {
         json!([
@@ -88,6 +94,40 @@ fn a_machine_without_a_status_counts_as_running_and_one_that_was_running_is_rest
             {"op": "add", "path": "/spec/running", "value": true}
         ])
     );
+}
+
+#[test]
+fn no_machine_is_stopped_if_one_of_them_would_not_start_again() {
+    for (strategy, is_offered) in [
+        ("Always", true),
+        ("RerunOnFailure", true),
+        ("Halted", true),
+        ("Manual", false),
+        ("Once", false),
+        ("WaitAsReceiver", false),
+        ("Unheard", false),
+    ] {
+        let mut other = machine("web", "Running");
+        other["spec"]["runStrategy"] = json!(strategy);
+        let objects = cluster([machine("db", "Running"), other, server("CrashLoopBackOff")]);
+        let finding = diagnose(&objects, now()).findings.remove(0);
+        assert_eq!(finding.cure.is_some(), is_offered, "{strategy}");
+        if !is_offered {
+            let named = format!("apps/web has runStrategy {strategy}");
+            assert!(finding.advice.contains(&named), "{}", finding.advice);
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_is_asked_to_stop_is_waited_for_and_not_started() {
+    let mut stopping = machine("db", "Stopping");
+    stopping["spec"] = json!({"running": false});
+    let objects = cluster([stopping, server("CrashLoopBackOff")]);
+    let cure = diagnose(&objects, now()).findings.remove(0).cure.unwrap();
+    let requests = cure.steps.iter().filter(|step| step.request.is_some());
+    assert_eq!(requests.count(), 0, "{:?}", cure.steps);
+    assert_eq!(cure.steps.len(), 2);
 }
 
 #[test]
