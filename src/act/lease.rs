@@ -86,6 +86,11 @@ impl ClusterLease {
             .is_some_and(|renewed| since_boot() < renewed.saturating_add(counts))
     }
 
+    /// The holder's name.
+    pub(super) fn holder(&self) -> &str {
+        &self.holder
+    }
+
     /// When the write began by which it is ours, on the clock of [`since_boot`]; `None` while it is not known to be.
     pub(super) fn renewed(&self) -> Option<Duration> {
         self.renewed
@@ -99,7 +104,7 @@ impl ClusterLease {
     pub async fn take(&mut self, client: &Client, now: Timestamp) -> Result<LeaseHolder, String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
         let began = since_boot();
-        let Some(mut found) = self.read(&api).await? else {
+        let Some(mut found) = read(&api, self.name).await? else {
             let lease = Lease {
                 metadata: ObjectMeta {
                     name: Some(self.name.to_owned()),
@@ -139,7 +144,7 @@ impl ClusterLease {
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn release(&self, client: &Client) -> Result<(), String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
-        let Some(mut found) = self.read(&api).await? else {
+        let Some(mut found) = read(&api, self.name).await? else {
             return Ok(());
         };
         match found.spec.as_mut() {
@@ -168,7 +173,7 @@ impl ClusterLease {
     ///
     /// In a line, when kube-apiserver does not answer or refuses.
     pub async fn note(&self, client: &Client) -> Result<Option<String>, String> {
-        Ok(self.holder_and_note(client).await?.1)
+        Self::annotation(client, self.name, NOTE).await
     }
 
     /// Reads who has it, and the notes that the holders left for each other.
@@ -203,31 +208,86 @@ impl ClusterLease {
         before: Option<&str>,
         note: String,
     ) -> Result<(), String> {
+        let replace = |found: Option<&str>| {
+            if found != before {
+                return Err("somebody else has written a note".to_owned());
+            }
+            Ok(Some(note))
+        };
+        Self::annotate(client, self.name, &self.holder, NOTE, replace).await
+    }
+
+    /// Reads an annotation of a lease.
+    ///
+    /// # Errors
+    ///
+    /// In a line, if kube-apiserver does not answer or refuses.
+    pub(super) async fn annotation(
+        client: &Client,
+        name: &str,
+        key: &str,
+    ) -> Result<Option<String>, String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
-        let Some(mut found) = self.read(&api).await? else {
+        let found = read(&api, name).await?;
+        let annotations = found.and_then(|found| found.metadata.annotations);
+        Ok(annotations.and_then(|mut all| all.remove(key)))
+    }
+
+    /// Does a server have this lease, as far as the clock of this one can tell? One that was not renewed for three times as
+    /// long as it counts is nobody's.
+    ///
+    /// # Errors
+    ///
+    /// In a line, if kube-apiserver does not answer or refuses.
+    pub(super) async fn is_held(
+        client: &Client,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<bool, String> {
+        let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
+        let spec = read(&api, name).await?.and_then(|found| found.spec);
+        let Some(spec) = spec.filter(|spec| {
+            let holder = spec.holder_identity.as_deref();
+            holder.is_some_and(|holder| !holder.is_empty())
+        }) else {
+            return Ok(false);
+        };
+        let counts = counts(&spec).unwrap_or_default().max(UNMOVED) * 3;
+        Ok(spec.renew_time.is_some_and(|MicroTime(renewed)| {
+            let age = now.duration_since(renewed).abs();
+            age < SignedDuration::try_from(counts).unwrap_or(SignedDuration::MAX)
+        }))
+    }
+
+    /// Changes an annotation of a lease while `holder` has it. `change` gets the value and returns the new one, or `None` if it
+    /// stays.
+    ///
+    /// # Errors
+    ///
+    /// In a line, if kube-apiserver does not answer or refuses, another node has taken the lease over, or `change` failed.
+    pub(super) async fn annotate(
+        client: &Client,
+        name: &str,
+        holder: &str,
+        key: &str,
+        change: impl FnOnce(Option<&str>) -> Result<Option<String>, String>,
+    ) -> Result<(), String> {
+        let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
+        let Some(mut found) = read(&api, name).await? else {
             return Err("the lease is gone".to_owned());
         };
         let spec = found.spec.as_ref();
-        let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
-        if holder != Some(&self.holder) {
+        if spec.and_then(|spec| spec.holder_identity.as_deref()) != Some(holder) {
             return Err("another server has the lease now".to_owned());
         }
         let annotations = found.metadata.annotations.get_or_insert_default();
-        let replaced = annotations.insert(NOTE.to_owned(), note);
-        if replaced.as_deref() != before {
-            return Err("somebody else has written a note".to_owned());
-        }
-        let written = within(
-            Self::ANSWER,
-            api.replace(self.name, &PostParams::default(), &found),
-        )
-        .await;
+        let Some(value) = change(annotations.get(key).map(String::as_str))? else {
+            return Ok(());
+        };
+        annotations.insert(key.to_owned(), value);
+        let parameters = PostParams::default();
+        let written = within(Self::ANSWER, api.replace(name, &parameters, &found)).await;
         written.map_err(|failure| failure.to_string()).map(drop)
-    }
-
-    async fn read(&self, api: &Api<Lease>) -> Result<Option<Lease>, String> {
-        let found = within(Self::ANSWER, api.get_opt(self.name)).await;
-        found.map_err(|failure| failure.to_string())
     }
 
     /// Whoever loses a race asks again.
@@ -279,6 +339,11 @@ impl ClusterLease {
         self.seen = Some((version.to_owned(), since));
         since.elapsed() >= counts(spec).unwrap_or_default().max(UNMOVED)
     }
+}
+
+async fn read(api: &Api<Lease>, name: &str) -> Result<Option<Lease>, String> {
+    let found = within(ClusterLease::ANSWER, api.get_opt(name)).await;
+    found.map_err(|failure| failure.to_string())
 }
 
 /// How long the machine has been up. It goes on while the machine is suspended, or a process stands still.

@@ -13,6 +13,9 @@ use super::*;
 pub(super) const ADDON: &str =
     "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/addons/pci";
 
+/// The server that repairs, by its name in leases.
+pub(super) const SERVER: &str = "node1";
+
 pub(super) fn finding() -> (IncidentFinding, Cure) {
     let cure = Cure {
         summary: "s".into(),
@@ -64,7 +67,7 @@ fn a_record_that_cannot_be_read_is_not_passed_over() {
     std::fs::write(&path, "{").unwrap();
     for error in [
         records.unfinished(Code::AddonStuck).unwrap_err(),
-        records.newest_to_undo().unwrap_err(),
+        records.newest().unwrap_err(),
     ] {
         let named = format!("{}: ", path.display());
         assert!(error.to_string().starts_with(&named), "{error}");
@@ -90,6 +93,34 @@ pub(super) fn sets(field: &str, patience: u32) -> CureStep {
     ObjectChange::of(ObjectKind::ADDON, &addon())
         .set(pointer, json!(true))
         .step(format!("set {field}"), goal, patience)
+}
+
+/// A step that only waits, for what never comes.
+pub(super) fn waits() -> CureStep {
+    CureStep {
+        request: None,
+        way_back: None,
+        ..sets("b", 0)
+    }
+}
+
+/// The step that restores what `sets("a", …)` changes.
+pub(super) fn gives_back(field: &str) -> CureStep {
+    ObjectChange::of(ObjectKind::ADDON, &addon())
+        .set(format!("/spec/{field}"), json!(true))
+        .step_back(format!("restore {field}"), 0)
+}
+
+/// Records a cure that has changed something for a while and was interrupted. Returns the name of its record.
+pub(crate) fn sample_of_a_temporary_change(records: &Records) -> String {
+    let (finding, mut cure) = finding();
+    cure.steps = vec![sets("a", 0), waits(), gives_back("a")];
+    let begun = records.begin(&finding, &cure, Worker::Person, Timestamp::UNIX_EPOCH);
+    let mut record = begun.unwrap();
+    record.done = 1;
+    record.changed.push(ChangedObject::new(0, addon()));
+    records.write(&record).unwrap();
+    records.name(&record)
 }
 
 /// A step that deletes the addon.
@@ -123,6 +154,7 @@ impl Repair {
             .unwrap();
         let store = ObjectStore::default();
         store.put(ADDON, addon());
+        store.put_lease_of(SERVER);
         Self {
             directory,
             store,
@@ -135,27 +167,35 @@ impl Repair {
 
     pub(super) async fn carry_out(&mut self) -> Result<(), String> {
         let now = || Timestamp::from_second(60).unwrap();
-        let client = self.store.client();
+        let context = self.context();
         let (told, wanted) = (&mut self.told, &self.wanted);
         let is_wanted = || wanted.replace(wanted.get().saturating_sub(1)) > 0;
         let tell = |at, _: &CureStep| told.push(at);
-        carry_out(
-            &client,
-            &self.records,
-            &mut self.record,
-            now,
-            is_wanted,
-            tell,
-        )
-        .await
-        .map_err(|error| error.to_string())
+        carry_out(&context, &mut self.record, now, is_wanted, tell)
+            .await
+            .map_err(|error| error.to_string())
+    }
+
+    /// The process dies while it waits for the answer to a request, after so many were answered.
+    pub(super) async fn die_at_patch(&mut self, answered: usize) {
+        self.store.hang_after(HttpMethod::PATCH, answered);
+        let store = self.store.clone();
+        tokio::select! {
+            done = self.carry_out() => panic!("{done:?}"),
+            () = store.hung() => {}
+        }
+        self.record = self.written();
+    }
+
+    pub(super) fn context(&self) -> RepairContext {
+        RepairContext::new(self.store.client(), self.records.clone(), SERVER)
     }
 
     pub(super) async fn undo(&mut self) -> (bool, Vec<UndoneStep>) {
         let mut told = Vec::new();
-        let client = self.store.client();
+        let context = self.context();
         let now = || Timestamp::from_second(90).unwrap();
-        let undone = undo(&client, &self.records, &mut self.record, now, |_, step| {
+        let undone = undo(&context, &mut self.record, now, |_, step| {
             told.push(step.clone());
         });
         (undone.await.unwrap(), told)
@@ -250,7 +290,7 @@ async fn a_cure_ends_where_somebody_else_was_faster_and_is_not_continued() {
     repair.carry_out().await.unwrap_err();
     let written = repair.written();
     assert_eq!((written.done, written.finished.is_some()), (1, true));
-    assert_eq!(repair.records.newest_to_undo().unwrap(), Some(written));
+    assert_eq!(repair.records.newest().unwrap(), Some(written));
     assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
 }
 
@@ -412,9 +452,8 @@ async fn a_cure_that_goes_on_waits_for_what_it_set_going() {
         addon
     };
     let changed = |after| ChangedObject {
-        step: 0,
-        before: addon(),
         after,
+        ..ChangedObject::new(0, addon())
     };
     // The request was taken, and Harvester is at work since.
     repair.record.changed = vec![changed(Some(with(json!(true))))];
@@ -436,4 +475,156 @@ async fn a_cure_that_goes_on_waits_for_what_it_set_going() {
     let why = repair.carry_out().await.unwrap_err();
     assert!(why.contains("somebody else was faster"), "{why}");
     assert_eq!(repair.written().changed.len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_changed_for_a_while_is_given_back_when_the_wait_fails() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0), waits(), sets("c", 0), gives_back("a")]);
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("it was not seen until"), "{why}");
+    assert_eq!(repair.told, [0, 1, 3]);
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
+    let written = repair.written();
+    assert!(written.finished.is_some() && !written.has_to_restore());
+    assert_eq!(written.outcome, Some(RepairOutcome::GivenBack));
+    assert!(written.given_up.is_some_and(|given_up| given_up == why));
+    assert_eq!(repair.store.restore_note(), json!([]));
+}
+
+#[tokio::test]
+async fn a_cure_whose_next_request_is_refused_gives_back_what_it_has_changed_for_a_while() {
+    let steps = vec![sets("a", 0), sets("b", 0), gives_back("a"), gives_back("b")];
+    let mut repair = Repair::of_steps(steps);
+    let webhook = StatusCode::UNPROCESSABLE_ENTITY;
+    // The first one is taken.
+    repair.store.take(HttpMethod::PATCH);
+    repair.store.refuse(HttpMethod::PATCH, webhook);
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.starts_with("set b: "), "{why}");
+    assert_eq!(repair.told, [0, 1, 2], "b was never changed");
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(repair.written().outcome, Some(RepairOutcome::GivenBack));
+}
+
+#[tokio::test]
+async fn what_cannot_be_given_back_now_is_given_back_later_and_the_others_at_once() {
+    let steps = vec![
+        sets("a", 0),
+        sets("c", 0),
+        waits(),
+        gives_back("a"),
+        gives_back("c"),
+    ];
+    let mut repair = Repair::of_steps(steps);
+    let busy = StatusCode::TOO_MANY_REQUESTS;
+    repair.store.take(HttpMethod::PATCH);
+    repair.store.take(HttpMethod::PATCH);
+    repair.store.refuse(HttpMethod::PATCH, busy);
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("not restored yet: restore a: 429"), "{why}");
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
+    assert!(repair.written().is_open() && repair.written().has_to_restore());
+    assert_eq!(
+        repair.store.restore_note()[0]["steps"][0]["say"],
+        "restore a"
+    );
+
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(
+        why.contains("it was not seen until"),
+        "the first reason: {why}"
+    );
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
+    assert!(!repair.written().is_open());
+}
+
+#[tokio::test]
+async fn only_what_the_cure_itself_has_changed_is_given_back() {
+    // Another client has set it before: the goal is reached without a request.
+    let mut repair = Repair::of_steps(vec![sets("a", 0), waits(), gives_back("a")]);
+    repair.change(json!({"a": true}));
+    repair.carry_out().await.unwrap_err();
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
+    // Another client is faster by a moment: the request is refused.
+    let theirs = json!({"metadata": addon()["metadata"], "spec": {"a": true}});
+    let mut repair = Repair::of_steps(vec![sets("a", 0), waits(), gives_back("a")]);
+    repair.store.overtake(ADDON, Some(theirs));
+    repair.carry_out().await.unwrap_err();
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
+    assert_eq!(repair.told, [0, 1]);
+    assert!(repair.written().changed.is_empty());
+}
+
+#[tokio::test]
+async fn the_cluster_knows_what_to_restore_before_it_is_changed() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0), gives_back("a")]);
+    // Without the lease nothing is changed.
+    repair.store.put_lease_of("node2");
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("another server has the lease now"), "{why}");
+    assert_eq!(repair.store.changes(), [""; 0]);
+
+    let mut repair = Repair::of_steps(vec![sets("a", 0), gives_back("a")]);
+    let _ = repair.carry_out().await;
+    let seen = repair.store.notes_at_changes();
+    assert_eq!(seen[0][0]["steps"][0]["say"], "restore a");
+    assert_eq!(seen[0][0]["server"], SERVER);
+    assert_eq!(repair.store.restore_note(), json!([]));
+}
+
+#[tokio::test]
+async fn another_server_gives_back_what_a_lost_one_has_changed_and_the_first_one_learns_of_it() {
+    let mut first = Repair::of_steps(vec![sets("a", 0), sets("b", 3600), gives_back("a")]);
+    // It dies while it waits for the answer about the second change.
+    first.die_at_patch(1).await;
+    assert_eq!(first.store.object(ADDON)["spec"], json!({"a": true}));
+
+    let (there, client) = (tempfile::tempdir().unwrap(), first.store.client());
+    let records = Records::new(there.path());
+    let context = RepairContext::new(client, records.clone(), "node2");
+    let entries = RestoreNote::entries(&context.client).await.unwrap();
+    assert!(records.may_adopt(&entries[0]));
+    assert!(!first.records.may_adopt(&entries[0]), "it has the record");
+    let mut adopted = records.adopt(&entries[0]).unwrap();
+    // Its lease has run out.
+    first.store.hand_lease_to("node2");
+    let now = || Timestamp::from_second(120).unwrap();
+    let given = give_back(&context, &mut adopted, "", now, |_, _| {}).await;
+    given.unwrap();
+    assert_eq!(first.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(first.store.restore_note()[0]["restoredBy"], "node2");
+    assert!(!records.may_adopt(&entries[0]), "it is done");
+
+    // A person halts it, and the first server comes back.
+    first.change(json!({"a": true}));
+    first.store.hand_lease_to(SERVER);
+    first.record = first.written();
+    let why = first.carry_out().await.unwrap_err();
+    assert!(why.contains("another server has restored"), "{why}");
+    assert_eq!(first.store.object(ADDON)["spec"], json!({"a": true}));
+    assert_eq!(
+        first.written().outcome,
+        Some(RepairOutcome::RestoredElsewhere)
+    );
+    assert_eq!(first.store.restore_note(), json!([]));
+}
+
+#[tokio::test]
+async fn a_lease_that_was_deleted_keeps_nothing_from_being_given_back() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0), waits(), gives_back("a")]);
+    repair.die_at_patch(1).await;
+    repair.store.put_lease_of(SERVER);
+    let _ = repair.carry_out().await;
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
+    assert!(!repair.written().is_open());
+}
+
+#[test]
+fn a_cure_that_changes_more_for_a_while_than_the_lease_holds_has_no_room() {
+    let (_, mut cure) = finding();
+    cure.steps = vec![sets("a", 0), gives_back("a")];
+    assert!(has_room_for(&cure));
+    let many = std::iter::repeat_n(gives_back("a"), 2000);
+    cure.steps.extend(many);
+    assert!(!has_room_for(&cure));
 }

@@ -8,17 +8,60 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is answered.
+    Served,
+    /// A webhook refuses it.
+    Denied,
+    /// It is answered with 409, and changes nothing.
+    Conflict,
+    /// It is done, and the answer is lost.
+    AnswerLost,
+    /// It never arrives, and times out.
+    Lost,
+    /// The process dies before it arrives.
+    DiesBefore,
+    /// It is done, and the process dies before the answer.
+    DiesAfter,
+}
+
+/// What others put at paths right before a request, or take away there, and what becomes of the request.
+pub(crate) type Meddler = Box<
+    dyn FnMut(&Method, &str, &BTreeMap<String, Value>) -> (Vec<(String, Option<Value>)>, Fate)
+        + Send,
+>;
+
+/// A change that was made: the request, and the object before and after it.
+#[derive(Debug, Clone)]
+pub(crate) struct MadeChange {
+    pub(crate) path: String,
+    pub(crate) before: Value,
+    pub(crate) after: Value,
+}
 
 #[derive(Default)]
 struct State {
+    meddler: Option<Meddler>,
+    made: Vec<MadeChange>,
     objects: BTreeMap<String, Value>,
     version: u64,
     refused: Vec<(Method, StatusCode, String)>,
     lost: Vec<Method>,
     overtaking: Option<(String, Option<Value>)>,
+    /// Of this method, how many more are answered.
+    hanging: Option<(Method, usize)>,
     requests: Vec<String>,
+    /// What the cluster knew to restore when each request came that would change something else than the lease.
+    notes: Vec<Value>,
 }
 
+/// The lease on repairs.
+pub(crate) const LEASE: &str =
+    "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/windrow-repairs";
 /// The path of the list of Addons.
 pub(crate) const ADDONS: &str = "/apis/harvesterhci.io/v1beta1/addons";
 /// The path of the list of Jobs.
@@ -43,7 +86,7 @@ pub(crate) fn old_job(uid: &str) -> Value {
 
 /// The server. Its clones are the same server.
 #[derive(Clone, Default)]
-pub(crate) struct ObjectStore(Arc<Mutex<State>>);
+pub(crate) struct ObjectStore(Arc<Mutex<State>>, Arc<Notify>);
 
 impl ObjectStore {
     pub(crate) fn client(&self) -> Client {
@@ -108,10 +151,72 @@ impl ObjectStore {
         self.state().overtaking = Some((path.to_owned(), object));
     }
 
-    /// The requests that would change something, in their order.
+    /// From now on it is asked before each request, except for those that are only tried.
+    pub(crate) fn meddle(&self, meddler: Option<Meddler>) {
+        self.state().meddler = meddler;
+    }
+
+    /// What requests have changed since this was asked the last time.
+    pub(crate) fn made_changes(&self) -> Vec<MadeChange> {
+        std::mem::take(&mut self.state().made)
+    }
+
+    /// Takes the next request of this method, whatever is refused afterwards.
+    pub(crate) fn take(&self, method: Method) {
+        self.refuse(method, StatusCode::OK);
+    }
+
+    /// Answers so many more requests of this method, and none after these.
+    pub(crate) fn hang_after(&self, method: Method, answered: usize) {
+        self.state().hanging = Some((method, answered));
+    }
+
+    /// Waits until a request is not answered. From then on all are answered.
+    pub(crate) async fn hung(&self) {
+        self.1.notified().await;
+        self.state().hanging = None;
+    }
+
+    /// The lease is of this holder from now on, with what is noted in it.
+    pub(crate) fn hand_lease_to(&self, holder: &str) {
+        let mut lease = self.object(LEASE);
+        lease["spec"]["holderIdentity"] = json!(holder);
+        self.put(LEASE, lease);
+    }
+
+    /// What the cluster knew to restore when each request came that would change something else than the lease.
+    pub(crate) fn notes_at_changes(&self) -> Vec<Value> {
+        self.state().notes.clone()
+    }
+
+    /// Puts the lease on repairs there, of this holder.
+    pub(crate) fn put_lease_of(&self, holder: &str) {
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "windrow-repairs", "namespace": "kube-system"},
+            "spec": {"holderIdentity": holder}});
+        self.put(LEASE, lease);
+    }
+
+    /// The cluster knows that this has to be restored, and nobody has the lease.
+    pub(crate) fn put_restore_note(&self, note: &Value) {
+        self.put_lease_of("");
+        let mut lease = self.object(LEASE);
+        lease["metadata"]["annotations"] = json!({"windrow.dev/restore": note.to_string()});
+        self.put(LEASE, lease);
+    }
+
+    /// What the cluster knows that has to be restored.
+    pub(crate) fn restore_note(&self) -> Value {
+        self.state().restore_note()
+    }
+
+    /// The requests that would change something, in their order, but for those of the lease on repairs.
     pub(crate) fn changes(&self) -> Vec<String> {
         let state = self.state();
-        let changes = state.requests.iter().filter(|one| !one.starts_with("GET "));
+        let changes = state
+            .requests
+            .iter()
+            .filter(|one| !one.starts_with("GET ") && !one.ends_with(LEASE));
         changes.cloned().collect()
     }
 
@@ -123,8 +228,32 @@ impl ObjectStore {
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await.unwrap();
         let body = serde_json::from_slice(&body).unwrap_or_default();
+        if self.state().hangs(&head.method) {
+            self.1.notify_one();
+            std::future::pending().await
+        }
+        let fate = self.state().fate(&head.method, &head.uri, &body);
+        if fate == Fate::DiesBefore {
+            self.1.notify_one();
+            std::future::pending().await
+        }
+        let (mut status, mut value) = match fate {
+            Fate::Denied => refusal_saying(
+                StatusCode::FORBIDDEN,
+                "admission webhook \"w\" denied the request: no",
+            ),
+            Fate::Conflict => refusal(StatusCode::CONFLICT),
+            Fate::Lost => refusal(StatusCode::GATEWAY_TIMEOUT),
+            _ => self.state().answer(&head.method, &head.uri, body),
+        };
+        if fate == Fate::DiesAfter {
+            self.1.notify_one();
+            std::future::pending().await
+        }
+        if fate == Fate::AnswerLost {
+            (status, value) = refusal(StatusCode::GATEWAY_TIMEOUT);
+        }
         let mut state = self.state();
-        let (mut status, mut value) = state.answer(&head.method, &head.uri, body);
         if let Some(at) = state.lost.iter().position(|one| one == head.method) {
             state.lost.remove(at);
             (status, value) = refusal(StatusCode::INTERNAL_SERVER_ERROR);
@@ -137,14 +266,57 @@ impl ObjectStore {
 }
 
 impl State {
+    fn fate(&mut self, method: &Method, uri: &Uri, body: &Value) -> Fate {
+        let Some(mut meddler) = self.meddler.take() else {
+            return Fate::Served;
+        };
+        let mut fate = Fate::Served;
+        if !is_trial(uri, body) {
+            let (puts, drawn) = meddler(method, uri.path(), &self.objects);
+            fate = drawn;
+            for (path, object) in puts {
+                match object {
+                    Some(object) => drop(self.store(&path, object)),
+                    None => drop(self.objects.remove(&path)),
+                }
+            }
+        }
+        self.meddler = Some(meddler);
+        fate
+    }
+
+    fn hangs(&mut self, method: &Method) -> bool {
+        let Some((hanging, answered)) = &mut self.hanging else {
+            return false;
+        };
+        if hanging != method {
+            return false;
+        }
+        let hangs = *answered == 0;
+        *answered = answered.saturating_sub(1);
+        hangs
+    }
+
+    fn restore_note(&self) -> Value {
+        let lease = self.objects.get(LEASE).cloned().unwrap_or_default();
+        let text = lease["metadata"]["annotations"]["windrow.dev/restore"].as_str();
+        text.map_or(json!([]), |text| serde_json::from_str(text).unwrap())
+    }
+
     fn answer(&mut self, method: &Method, uri: &Uri, body: Value) -> (StatusCode, Value) {
         let path = uri.path();
-        let is_trial = uri.query() == Some("dryRun=All") || body["dryRun"] == json!(["All"]);
+        let is_trial = is_trial(uri, &body);
         let mark = if is_trial { " (dry run)" } else { "" };
         self.requests.push(format!("{method} {path}{mark}"));
         if let Some(at) = self.refused.iter().position(|(one, ..)| one == method) {
             let (_, status, words) = self.refused.remove(at);
-            return refusal_saying(status, &words);
+            if status != StatusCode::OK {
+                return refusal_saying(status, &words);
+            }
+        }
+        if method != Method::GET && path != LEASE {
+            let note = self.restore_note();
+            self.notes.push(note);
         }
         if method != Method::GET
             && let Some((path, object)) = self.overtaking.take()
@@ -173,7 +345,14 @@ impl State {
             ("PATCH", Some(mut object)) => match patched(&mut object, &body) {
                 None => refusal(StatusCode::UNPROCESSABLE_ENTITY),
                 Some(()) if is_trial => (StatusCode::OK, object),
-                Some(()) => (StatusCode::OK, self.store(path, object)),
+                Some(()) => {
+                    self.made.push(MadeChange {
+                        path: path.to_owned(),
+                        before: self.objects.get(path).cloned().unwrap_or_default(),
+                        after: object.clone(),
+                    });
+                    (StatusCode::OK, self.store(path, object))
+                }
             },
             ("DELETE", Some(object)) => {
                 if !is_trial {
@@ -191,6 +370,10 @@ impl State {
         self.objects.insert(path.to_owned(), object.clone());
         object
     }
+}
+
+fn is_trial(uri: &Uri, body: &Value) -> bool {
+    uri.query() == Some("dryRun=All") || body["dryRun"] == json!(["All"])
 }
 
 /// A JSON patch (RFC 6902) as kube-apiserver applies it, of fields of objects: null tests that a field is absent. None

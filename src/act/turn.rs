@@ -9,14 +9,17 @@ use http::{Method, Request};
 use jiff::Timestamp;
 use kube::Client;
 use kube::client::Body;
+use tokio::sync::Mutex;
 use tokio::time::sleep;
 use tower::BoxError;
 
 use super::lease::since_boot;
-use super::repair::PATIENCE;
+use super::repair::{PATIENCE, Records, RepairContext, RestoreNote};
 use super::{ClusterLease, LeaseHolder};
 use crate::lock::Lock;
 
+/// The lock, in Windrow's state directory.
+pub(super) const LOCK: &str = "repairs.lock";
 /// How long the lease counts without being renewed.
 const LEASE: Duration = Duration::from_secs(60);
 /// How often it is renewed while a cure is carried out, and how soon where that failed.
@@ -38,6 +41,8 @@ pub struct Turn<'c> {
     now: fn() -> Timestamp,
     /// Until when nobody else can have it, in milliseconds since the machine's start.
     sure: Arc<AtomicU64>,
+    /// Held while the lease is read and written: two writes at a time would refuse each other.
+    writes: Arc<Mutex<()>>,
     _lock: Lock,
 }
 
@@ -71,7 +76,7 @@ impl<'c> Turn<'c> {
                 may_come,
             }))
         };
-        let path = state_dir.join("repairs.lock");
+        let path = state_dir.join(LOCK);
         let lock = match Lock::take(&path) {
             Ok(Some(lock)) => lock,
             Ok(None) => {
@@ -87,6 +92,7 @@ impl<'c> Turn<'c> {
                     client,
                     now,
                     sure: Arc::default(),
+                    writes: Arc::default(),
                     _lock: lock,
                 };
                 turn.note_renewal();
@@ -121,6 +127,16 @@ impl<'c> Turn<'c> {
         Client::new(service, self.client.default_namespace())
     }
 
+    /// Where a cure is carried out in this turn, with these records.
+    pub fn repair_context(&self, records: &Records) -> RepairContext {
+        let (client, holder) = (self.client(), self.lease.holder().to_owned());
+        RepairContext {
+            note: RestoreNote::new(client.clone(), holder, Arc::clone(&self.writes)),
+            records: records.clone(),
+            client,
+        }
+    }
+
     fn note_renewal(&self) {
         let until = self.lease.renewed().map(|renewed| renewed + SURE);
         let until = until.map_or(0, |until| until.as_millis());
@@ -148,7 +164,10 @@ impl<'c> Turn<'c> {
         let mut failing: Option<Instant> = None;
         loop {
             sleep(failing.map_or(RENEW, |_| RENEW_AGAIN)).await;
+            let writes = Arc::clone(&self.writes);
+            let alone = writes.lock().await;
             let renewed = self.lease.take(self.client, (self.now)()).await;
+            drop(alone);
             self.note_renewal();
             if let Some(why) = why_lost(renewed, &mut failing, Instant::now()) {
                 return why;

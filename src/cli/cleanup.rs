@@ -8,6 +8,7 @@ use windrow_gates::Trial;
 use super::release::Lift;
 use super::{Context, Exit};
 use crate::act::{GatesLock, StateFile, forget_gates, put_drop_in};
+use crate::act::repair::Records;
 use crate::causes::plain;
 use crate::lock::Lock;
 use crate::report::{flight, login};
@@ -56,7 +57,14 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
     if !remove_copy_of_boot_log(context) {
         exit = Exit::Failure;
     }
-    cluster::clean_up(context)?;
+    if !cluster::clean_up(context)? {
+        exit = Exit::Failure;
+    }
+    let repairs = unfinished_repairs(context);
+    for line in &repairs {
+        eprintln!("windrow: {line}");
+        exit = Exit::Failure;
+    }
     name_the_rest(context);
     Ok(exit)
 }
@@ -89,6 +97,25 @@ fn end_gate_trial(context: &Context) -> bool {
             false
         }
     }
+}
+
+/// The repairs of this machine that have not restored what they changed for a while: their records are the list of it.
+fn unfinished_repairs(context: &Context) -> Vec<String> {
+    let records = Records::new(&context.layout.state_dir());
+    let found = records.to_restore().into_iter();
+    found
+        .map(|record| {
+            let steps: Vec<&str> = record
+                .steps_to_restore()
+                .map(|(_, step)| step.say.as_str())
+                .collect();
+            let (subject, name) = (&record.subject, records.name(&record));
+            format!(
+                "a repair of {subject} has not restored what it changed: {}. Before you remove Windrow, run `windrow repair --undo {name}`",
+                steps.join("; ")
+            )
+        })
+        .collect()
 }
 
 fn remove_copy_of_boot_log(context: &Context) -> bool {
@@ -144,5 +171,30 @@ fn name_the_rest(context: &Context) {
              By hand: {FAILSAFE} cleanup",
             unit.display()
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_model::reasons::Code;
+
+    use super::*;
+    use crate::act::repair::sample_of_a_temporary_change;
+    use crate::layout::Layout;
+
+    #[test]
+    fn a_repair_that_has_to_restore_something_is_named_with_its_command() {
+        let root = tempfile::tempdir().unwrap();
+        let context = Context::new(Layout::new(root.path()));
+        assert_eq!(unfinished_repairs(&context), [""; 0]);
+        let records = Records::new(&context.layout.state_dir());
+        let name = sample_of_a_temporary_change(&records);
+        let named = unfinished_repairs(&context);
+        assert_eq!(named.len(), 1);
+        assert!(
+            named[0].contains("restore a") && named[0].contains(&format!("--undo {name}`")),
+            "{named:?}"
+        );
+        assert_eq!(records.unfinished(Code::AddonStuck).unwrap().len(), 1);
     }
 }

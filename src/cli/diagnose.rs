@@ -1,5 +1,7 @@
 //! `windrow diagnose`: the known incidents, with evidence, proof and cure.
 
+use std::cell::RefCell;
+
 use windrow_harvester::incidents::{
     OwnNode, add_own, kinds_of, look, look_at_own, look_by_rules, rules_for, summed_up,
     upgrade_in_words,
@@ -13,7 +15,9 @@ use super::document::now;
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
+use crate::act::repair::{Records, RestoreEntry};
 use crate::daemon::node_findings::read_own_node;
+use crate::daemon::repairs::entries_of_others;
 use crate::observe::objects::ask_for_a_person;
 use crate::observe::platform;
 use crate::render::diagnosis_table;
@@ -30,6 +34,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let loaded = context.settings();
+    // What other servers have left changed is in the cluster.
+    let left = RefCell::new(Vec::new());
     let live = match args.from.is_live() {
         true => Some(runtime()?.block_on(read_own_node(
             &context.node(),
@@ -41,11 +47,17 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let judge = |objects: &Objects, own: Option<&OwnNode>, at| {
         let mut looked = look(objects, at);
         if let Some(own) = own {
-            add_own(&mut looked, own, objects, at);
+            let mut own = own.clone();
+            own.unfinished_repairs.extend(left.borrow().iter().cloned());
+            add_own(&mut looked, &own, objects, at);
         }
         looked
     };
+    let records = Records::new(&context.layout.state_dir());
     let seen = args.from.look(context, async |client, at| {
+        let found = entries_of_others(client, &records, at).await;
+        let found = found.unwrap_or_default();
+        left.replace(found.iter().map(RestoreEntry::in_short).collect());
         ask_for_a_person(client, |objects| judge(objects, live.as_ref(), at)).await
     })?;
     let (objects, mut looked, at, unasked) = match seen {

@@ -1,6 +1,7 @@
 //! `windrow repair`: cures a recognised incident, after showing what it will do and asking kube-apiserver whether it
 //! would take it; or undoes a cure.
 
+mod interrupts;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -15,15 +16,17 @@ use tokio::time::{Instant, sleep};
 use windrow_harvester::incidents::{CURABLE, Cure, CureStep, IncidentFinding, found_of, look};
 use windrow_model::reasons::{Code, REASONS};
 
+use self::interrupts::Interrupts;
 use self::plan::RepairPlan;
+use self::undo::print_undone;
 use super::cluster::{ClusterArgs, ClusterAsker};
 use super::document::now;
 use super::manual::who;
 use super::out::print_whole;
 use super::{Context, Exit, style};
 use crate::act::repair::{
-    BegunCure, Record, Records, RequestOutcome, Worker, ask_for_cluster, carry_out, give_back,
-    has_come, try_out,
+    BegunCure, Record, Records, RequestOutcome, RestoreEntry, RestoreNote, Worker, ask_for_cluster,
+    carry_out, give_back, has_come, has_room_for, try_out, undo,
 };
 use crate::act::{Turn, lease_on_repairs};
 use crate::daemon::repairs::report_to_daemon;
@@ -130,17 +133,18 @@ impl Repair<'_> {
         let part = args.subject.as_deref().unwrap_or_default();
         let unfinished = self.records.unfinished(code)?;
         let begun = about(&unfinished, part);
+        let left = self.left_by_others(code, part).await;
         let recognised = self.recognised(code, part).await;
         if let Err(why) = &recognised {
             eprintln!("windrow: whether there is anything to repair is not known: {why}");
-            if begun.is_empty() {
+            if begun.is_empty() && left.is_empty() {
                 return Ok(Exit::Unknown);
             }
         }
         let plan = RepairPlan::new(&begun, recognised.as_deref().ok());
         let mut plan = self.tell_what_is_over(plan).await;
         show_closed(&plan.closed)?;
-        if plan.is_empty() {
+        if plan.is_empty() && left.is_empty() {
             if !args.dry_run && !plan.closed.is_empty() {
                 let Some(mut turn) = self.turn().await else {
                     return Ok(Exit::Failed);
@@ -157,9 +161,10 @@ impl Repair<'_> {
         }
         show_begun(&plan.begun)?;
         show_giving_back(&plan.giving_back)?;
+        show_left(&left)?;
         show_found(&plan.found)?;
         let tried = self.try_out(&mut plan.begun, &mut plan.found).await?;
-        if !plan.has_a_cure() {
+        if !plan.has_a_cure() && left.is_empty() {
             return Ok(if tried == Exit::Ok {
                 Exit::Failed
             } else {
@@ -184,15 +189,29 @@ impl Repair<'_> {
                 eprintln!("windrow: {subject}: it is no longer as it was shown, and is left alone");
             }
         }
+        let interrupts = Interrupts::listen()?;
+        plan.giving_back.extend(self.adopt(&left).await?);
         if !plan.has_a_cure() {
             turn.end().await;
             return self.say_nothing_left(code, &again);
         }
-        plan.begun.extend(self.begin(&plan.found)?);
-        let mut cured = self.cure_all(&mut plan.giving_back, false, &mut turn).await;
-        cured = cured && self.cure_all(&mut plan.begun, true, &mut turn).await;
+        let mut cured = true;
+        let records = plan.giving_back.iter_mut().map(|record| (record, false));
+        for (record, wanted) in records.chain(plan.begun.iter_mut().map(|record| (record, true))) {
+            cured = cured && self.cure(record, wanted, &interrupts, &mut turn).await;
+        }
+        for finding in &plan.found {
+            if !cured || interrupts.is_set() {
+                break;
+            }
+            // Nothing counts as begun before its turn.
+            if let Some(mut record) = self.begin(finding)? {
+                cured = self.cure(&mut record, true, &interrupts, &mut turn).await;
+                plan.begun.push(record);
+            }
+        }
         turn.end().await;
-        if !cured {
+        if !cured || interrupts.is_set() {
             return Ok(Exit::Failed);
         }
         plan.begun.append(&mut plan.giving_back);
@@ -227,7 +246,8 @@ impl Repair<'_> {
         let plan = self.tell_what_is_over(plan).await;
         for (record, judged) in &plan.closed {
             let mut record = record.clone();
-            self.records.close(&mut record, now())?;
+            let context = turn.repair_context(&self.records);
+            context.close(&mut record, judged.outcome(), now()).await?;
             match judged {
                 BegunCure::Over => self.note(&record, RequestAction::RepairDone, ""),
                 _ => self.note(&record, RequestAction::RepairFailed, judged.why_it_ends()),
@@ -239,9 +259,10 @@ impl Repair<'_> {
     /// The same, where a cure goes on as long as something has not come that it waits for.
     async fn tell_what_is_over(&self, mut plan: RepairPlan) -> RepairPlan {
         for record in mem::take(&mut plan.giving_back) {
-            match has_come(&self.client, &record).await {
-                true => plan.giving_back.push(record),
-                false => plan.begun.push(record),
+            if has_come(&self.client, &record).await {
+                plan.giving_back.push(record);
+            } else {
+                plan.begun.push(record);
             }
         }
         plan
@@ -309,6 +330,12 @@ impl Repair<'_> {
     /// The same of one cure, after the steps that are done.
     async fn try_cure(&self, subject: &str, cure: &Cure, done: usize) -> anyhow::Result<Exit> {
         let (mut exit, mut taken) = (Exit::Ok, 0);
+        if !has_room_for(cure) {
+            eprintln!(
+                "windrow: {subject}: the repair changes too many objects for a while; change some of them by hand first"
+            );
+            return Ok(Exit::Failed);
+        }
         for request in cure.requests_to_try(done) {
             let what = format!("{subject}: {}", request.say());
             match try_out(&self.client, request).await {
@@ -357,70 +384,99 @@ impl Repair<'_> {
         }
     }
 
-    /// Records that these cures are begun.
-    fn begin(&self, found: &[IncidentFinding]) -> anyhow::Result<Vec<Record>> {
-        let mut begun = Vec::new();
-        for finding in found {
-            if let Some(cure) = &finding.cure {
-                let record = self.records.begin(finding, cure, Worker::Person, now())?;
-                self.note(&record, RequestAction::RepairBegun, &cure.summary);
-                begun.push(record);
-            }
-        }
-        Ok(begun)
+    /// What repairs of this code on other servers have left changed.
+    async fn left_by_others(&self, code: Code, part: &str) -> Vec<RestoreEntry> {
+        let mut left = self.entries().await;
+        left.retain(|entry| entry.code == code && entry.subject.contains(part));
+        left
     }
 
-    /// Carries the cures out, up to the first one that does not finish. False when there is one. What is not `wanted` only gives
-    /// back what it has changed for a while.
-    async fn cure_all(&self, records: &mut [Record], wanted: bool, turn: &mut Turn<'_>) -> bool {
-        for record in records {
-            if let Err(why) = self.cure(record, wanted, turn).await {
-                self.note(record, RequestAction::RepairFailed, &why);
-                return false;
+    /// What other servers have left changed.
+    pub(super) async fn entries(&self) -> Vec<RestoreEntry> {
+        match RestoreNote::entries(&self.client).await {
+            Ok(mut entries) => {
+                entries.retain(|entry| self.records.may_adopt(entry));
+                entries
+            }
+            Err(why) => {
+                eprintln!("windrow: what other servers have left changed is not known: {why}");
+                Vec::new()
             }
         }
-        true
     }
 
-    /// Carries one cure out; returns why it did not finish.
+    /// Takes over what other servers have left changed and was shown, as far as it is still so.
+    pub(super) async fn adopt(&self, shown: &[RestoreEntry]) -> anyhow::Result<Vec<Record>> {
+        let mut adopted = Vec::new();
+        if shown.is_empty() {
+            return Ok(adopted);
+        }
+        for entry in self.entries().await {
+            if shown.contains(&entry) {
+                adopted.push(self.records.adopt(&entry)?);
+            }
+        }
+        Ok(adopted)
+    }
+
+    /// Records that this cure is begun.
+    fn begin(&self, finding: &IncidentFinding) -> anyhow::Result<Option<Record>> {
+        let Some(cure) = &finding.cure else {
+            return Ok(None);
+        };
+        let record = self.records.begin(finding, cure, Worker::Person, now())?;
+        self.note(&record, RequestAction::RepairBegun, &cure.summary);
+        Ok(Some(record))
+    }
+
+    /// Carries a cure out, or only gives back what it has changed for a while if it is not `wanted`. False if it did not finish.
     async fn cure(
         &self,
         record: &mut Record,
         wanted: bool,
+        interrupts: &Interrupts,
         turn: &mut Turn<'_>,
-    ) -> Result<(), String> {
+    ) -> bool {
         let subject = record.subject.clone();
         // A closed output is no reason to stop the repair.
-        let summary = match wanted {
-            true => record.cure.summary.as_str(),
-            false => "give back what was changed for a while",
+        let summary = if wanted {
+            record.cure.summary.as_str()
+        } else {
+            "give back what was changed for a while"
         };
         let _ = print_whole(&format!("\n{subject}: {summary}\n"));
         let _ = print_whole(&format!(
             "saved in {}\n",
             self.records.path(record).display()
         ));
-        let client = turn.client();
+        let context = turn.repair_context(&self.records);
         let work = async {
             let tell = |number, step: &CureStep| {
                 let _ = print_whole(&format!("{}. {}\n", number + 1, step.say));
             };
-            let done = match wanted {
-                true => carry_out(&client, &self.records, record, now, || true, tell).await,
-                false => give_back(&client, &self.records, record, now, tell).await,
+            let is_wanted = || !interrupts.is_set();
+            let done = if wanted {
+                carry_out(&context, record, now, is_wanted, tell).await
+            } else if record.undoing.is_some() {
+                match undo(&context, record, now, print_undone).await {
+                    Ok(true) => Ok(()),
+                    Ok(false) => return Err("not all of it is undone".to_owned()),
+                    Err(error) => Err(error),
+                }
+            } else {
+                give_back(&context, record, "it is not recognised any more", now, tell).await
             };
             done.map_err(|error| error.to_string())
         };
-        let ended = turn.during(work).await;
-        if let Err(why) = &ended {
-            eprintln!("windrow: {subject}: {why}");
-            if record.finished.is_none() {
-                eprintln!(
-                    "The same command goes on from here; `windrow repair --undo` takes it back."
-                );
-            }
+        let Err(why) = turn.during(work).await else {
+            return true;
+        };
+        eprintln!("windrow: {subject}: {why}");
+        if record.is_open() {
+            eprintln!("The same command goes on from here; `windrow repair --undo` takes it back.");
         }
-        ended
+        self.note(record, RequestAction::RepairFailed, &why);
+        false
     }
 
     /// Have the incidents ended?
@@ -498,16 +554,30 @@ fn show_begun(begun: &[Record]) -> anyhow::Result<()> {
 
 fn show_giving_back(records: &[Record]) -> anyhow::Result<()> {
     for record in records {
-        let left = record.cure.steps.iter().skip(record.done);
-        let left: Vec<&str> = left
-            .filter(|step| step.gives_back())
-            .map(|step| step.say.as_str())
+        let left: Vec<&str> = record
+            .steps_to_restore()
+            .map(|(_, step)| step.say.as_str())
             .collect();
+        let why = record.given_up.as_deref().unwrap_or("it is over");
         print_whole(&format!(
-            "{}: begun at {}, and over. What it has changed for a while is given back: {}.\n",
+            "{}: begun at {}, and goes no further: {why}. What it has changed for a while is given back: {}.\n",
             record.subject,
             record.started,
             left.join("; ")
+        ))?;
+    }
+    Ok(())
+}
+
+fn show_left(left: &[RestoreEntry]) -> anyhow::Result<()> {
+    for entry in left {
+        let steps: Vec<&str> = entry.steps.iter().map(|step| step.say.as_str()).collect();
+        print_whole(&format!(
+            "{}: begun at {} on {}, which has not finished it. What it has changed for a while is given back: {}.\n",
+            entry.subject,
+            entry.since,
+            entry.server,
+            steps.join("; ")
         ))?;
     }
     Ok(())

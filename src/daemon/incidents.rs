@@ -33,6 +33,7 @@ use super::look_turn::{LookBasis, LookTurn, LookTurns};
 use super::node_findings::read_without_manifests;
 use super::repairs::Repairer;
 use super::sightings::Sightings;
+use crate::act::repair::RestoreEntry;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
@@ -142,8 +143,14 @@ impl Diagnoser {
         let settings = configuration.settings();
         let status = self.status.borrow_and_update();
         let status = status.as_ref()?;
-        if !settings.diagnosis.enabled || !may_ask(configuration.layout(), status.role) {
+        if !may_ask(configuration.layout(), status.role) {
             return None;
+        }
+        if !settings.diagnosis.enabled {
+            // What a repair has changed for a while is given back all the same.
+            let is_due = self.repairer.has_to_restore(configuration.layout());
+            let next = |last| last + settings.diagnosis.interval / SOONER;
+            return is_due.then(|| last.map_or_else(Instant::now, next));
         }
         let stands = Some((status.readiness, status.phase, status.reason.code));
         if self.stands != stands {
@@ -163,6 +170,12 @@ impl Diagnoser {
     /// Looks, and reports what is new.
     async fn diagnose(&mut self, configuration: &Configuration, rules: &[FindingRule]) {
         let (settings, layout) = (configuration.settings(), configuration.layout());
+        if !settings.diagnosis.enabled {
+            if let Ok(client) = reach(&self.api, &admin_kubeconfig(layout)).await {
+                self.repairer.repair(&client, layout, settings, &[]).await;
+            }
+            return;
+        }
         let own = self.own_node(layout).await;
         let Ok(client) = reach(&self.api, &admin_kubeconfig(layout)).await else {
             // Probes report that kube-apiserver does not answer. The node's own files may say why.
@@ -207,11 +220,15 @@ impl Diagnoser {
 
     /// The findings from the node's own files. The plan and the gate controller report two of these themselves.
     async fn own_node(&self, layout: &Layout) -> OwnNode {
-        OwnNode {
+        let mut own = OwnNode {
             gate: None,
             manifests: self.manifests(),
             ..read_without_manifests(layout, (self.now)()).await
-        }
+        };
+        let of_others = self.repairer.left_by_others().iter();
+        own.unfinished_repairs
+            .extend(of_others.map(RestoreEntry::in_short));
+        own
     }
 
     /// The manifests that RKE2 reads, as the daemon has read them: reading each once more would wake its watch.
@@ -296,6 +313,7 @@ mod tests {
     use windrow_model::manifest::GroupKind;
 
     use super::super::clock::Clock;
+    use crate::act::repair::{Records, sample_of_a_temporary_change};
     use windrow_decide::Status;
 
     use super::super::{Daemon, link};
@@ -436,6 +454,30 @@ mod tests {
         assert_eq!(pause(&mut diagnoser), 60, "that was news");
         stands(Readiness::Ready, Phase::Ready);
         assert_eq!(pause(&mut diagnoser), 300);
+    }
+
+    #[test]
+    fn a_repair_that_has_to_give_back_is_gone_on_with_while_diagnosis_is_off() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let [directory, ..] = layout.config_dirs();
+        std::fs::create_dir_all(&directory).unwrap();
+        let off = "diagnosis: {enabled: false}\n";
+        std::fs::write(directory.join("windrow.yaml"), off).unwrap();
+        let configuration = Configuration::load(&layout);
+        assert_eq!(configuration.loaded.errors, []);
+        let status = Status {
+            role: NodeRole::FirstServer,
+            ..sample("it is ready")
+        };
+        let status = watch::channel(Some(PublishedStatus::new(status))).1;
+        let mut diagnoser = Diagnoser {
+            status,
+            ..diagnoser()
+        };
+        assert_eq!(diagnoser.due(&configuration, None), None);
+        sample_of_a_temporary_change(&Records::new(&layout.state_dir()));
+        assert!(diagnoser.due(&configuration, None).is_some());
     }
 
     #[test]

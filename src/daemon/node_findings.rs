@@ -11,6 +11,7 @@ use windrow_model::manifest::{
 };
 use windrow_plan::rke2;
 
+use crate::act::repair::Records;
 use crate::files::read_text;
 use crate::kubeconfig;
 use crate::layout::Layout;
@@ -75,6 +76,7 @@ fn read_files(layout: &Layout, now: Timestamp) -> OwnNode {
         network: own_network(layout),
         images: system_images(layout),
         harvesters_markers: harvesters_markers(layout),
+        unfinished_repairs: Records::new(&layout.state_dir()).unfinished_repairs(),
         webhook_breaks: None,
         server_starts: None,
     }

@@ -1,7 +1,8 @@
 //! One cure that the daemon carries out, from the turn to the report: a task of its own, beside the looks.
 //!
 //! It goes on while the configuration names its code. Where that ends in the middle, what it has changed for a while (machines
-//! that it stopped) is given back, and nothing else is done.
+//! that it stopped) is given back, and nothing else is done. What another process has left changed is given back too,
+//! whatever the configuration names: that it comes back was promised when it was changed.
 
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ use windrow_model::reasons::Code;
 use super::incident_look::{is_over, look_at_cluster};
 use super::repairs::{fingerprint, report_to_daemon};
 use crate::act::repair::{
-    BegunCure, Record, Records, RequestOutcome, Unfinished, Worker, carry_out, give_back, has_come,
-    judge_begun, try_out,
+    BegunCure, Record, Records, RepairOutcome, RequestOutcome, RestoreEntry, RestoreNote,
+    Unfinished, Worker, carry_out, give_back, has_come, has_room_for, judge_begun, try_out, undo,
 };
 use crate::act::{ClusterLease, Turn};
 use crate::configuration::Published;
@@ -25,6 +26,8 @@ use crate::observe::requests::RequestAction;
 
 /// How many attempts are remembered for all servers.
 const REMEMBERED: usize = 64;
+/// How often a cure that has changed something for a while goes on after an interruption, before it only gives that back.
+const RESUMED: u32 = 3;
 /// The daemon, as it is recorded.
 const BY: &str = "windrow (repair.auto)";
 
@@ -43,17 +46,23 @@ struct Attempt {
 pub(super) enum RepairWork {
     /// Continue a cure that was begun.
     Resume(Box<Record>),
+    /// Give back what a cure has changed for a while, because of this, or finish its undo.
+    Restore(Box<Record>, String),
+    /// The same of a cure of another server.
+    Adopt(Box<RestoreEntry>),
     /// Begin a cure.
     Begin(Box<IncidentFinding>, String),
 }
 
 /// How much of a cure is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Extent {
     /// All that is left of it.
     Whole,
-    /// What it has changed for a while is given back: what it cures is over.
-    GiveBack,
+    /// What it has changed for a while is given back; why.
+    GiveBack(String),
+    /// It is undone: a person began that.
+    Undo,
 }
 
 /// Where a cure is carried out and recorded.
@@ -95,6 +104,8 @@ impl RepairTask {
         };
         let begun = match work {
             RepairWork::Resume(record) => self.resume(&mut turn, *record).await,
+            RepairWork::Restore(record, why) => self.restore(*record, why),
+            RepairWork::Adopt(entry) => self.adopt(&entry).await,
             RepairWork::Begin(finding, of) => {
                 let begun = self.begin(&mut turn, &finding, of).await;
                 begun.map(|record| (record, Extent::Whole))
@@ -127,20 +138,59 @@ impl RepairTask {
         }
         let judged = match self.look_again(turn, record.code).await {
             Ok(found) => judge_begun(&record, &found),
-            Err(_) if record.has_to_give_back() => BegunCure::GoesOn,
+            Err(_) if record.has_to_restore() => BegunCure::GoesOn,
             Err(why) => {
                 let (subject, code) = (&record.subject, record.code);
                 tracing::debug!("the repair of {subject} ({code}) does not go on now: {why}");
                 return None;
             }
         };
-        match judged {
-            BegunCure::GivesBack if self.has_come(turn, &record).await => {
-                Some((record, Extent::GiveBack))
+        let mut record = record;
+        if record.has_to_restore()
+            && let Err(error) = self.records.resume(&mut record)
+        {
+            tracing::warn!("{}: {error}", self.records.name(&record));
+            return None;
+        }
+        let extent = match judged {
+            _ if record.resumed > RESUMED => {
+                Extent::GiveBack(format!("it was interrupted {RESUMED} times"))
             }
-            BegunCure::GoesOn | BegunCure::GivesBack => Some((record, Extent::Whole)),
+            BegunCure::GivesBack if self.has_come(turn, &record).await => {
+                Extent::GiveBack("it is not recognised any more".to_owned())
+            }
+            BegunCure::GoesOn | BegunCure::GivesBack => Extent::Whole,
             BegunCure::Superseded | BegunCure::Over | BegunCure::Unconfirmed => {
-                self.close(record, judged);
+                self.close(turn, record, judged).await;
+                return None;
+            }
+        };
+        Some((record, extent))
+    }
+
+    /// Gives back what a process that has ended left changed, or finishes its undo.
+    fn restore(&self, record: Record, why: String) -> Option<(Record, Extent)> {
+        if !self.records.is_current(&record) {
+            return None;
+        }
+        let extent = match record.undoing {
+            Some(_) => Extent::Undo,
+            None => Extent::GiveBack(why),
+        };
+        Some((record, extent))
+    }
+
+    /// Takes over what another server has left changed, if that is still so.
+    async fn adopt(&self, entry: &RestoreEntry) -> Option<(Record, Extent)> {
+        let entries = RestoreNote::entries(&self.client).await.ok()?;
+        if !entries.contains(entry) {
+            return None;
+        }
+        match self.records.adopt(entry) {
+            Ok(record) => Some((record, Extent::GiveBack(String::new()))),
+            Err(error) => {
+                let (code, subject) = (entry.code, &entry.subject);
+                tracing::warn!("what {subject} ({code}) left changed is not restored: {error}");
                 None
             }
         }
@@ -165,9 +215,11 @@ impl RepairTask {
     }
 
     /// Closes a cure that does not go on.
-    fn close(&self, mut record: Record, judged: BegunCure) {
+    async fn close(&self, turn: &Turn<'_>, mut record: Record, judged: BegunCure) {
         let name = self.records.name(&record);
-        if let Err(error) = self.records.close(&mut record, (self.now)()) {
+        let context = turn.repair_context(&self.records);
+        let closed = context.close(&mut record, judged.outcome(), (self.now)());
+        if let Err(error) = closed.await {
             tracing::warn!("{name}: {error}");
             return;
         }
@@ -201,10 +253,17 @@ impl RepairTask {
         let finding = found.iter().find(is_it)?;
         for record in self.records.unfinished(finding.code).ok()? {
             if judge_begun(&record, &found) == BegunCure::Superseded {
-                self.close(record, BegunCure::Superseded);
+                self.close(turn, record, BegunCure::Superseded).await;
             }
         }
         let cure = finding.cure.as_ref()?;
+        if !has_room_for(cure) {
+            let (code, subject) = (finding.code, &finding.subject);
+            tracing::warn!(
+                "{subject} ({code}) is not repaired: it changes too many objects for a while"
+            );
+            return None;
+        }
         for request in cure.requests_to_try(0) {
             if let RequestOutcome::Refused(why) | RequestOutcome::Outdated(why) =
                 try_out(&self.client, request).await
@@ -261,28 +320,30 @@ impl RepairTask {
         mut record: Record,
         extent: Extent,
     ) -> Option<String> {
-        let (records, now, code) = (&self.records, self.now, record.code);
-        let name = records.name(&record);
-        let changing = turn.client();
+        let (now, code) = (self.now, record.code);
+        let name = self.records.name(&record);
+        let context = turn.repair_context(&self.records);
         let mut is_unwanted = false;
         let work = async {
             let is_wanted = || self.is_wanted(code);
-            let done = match extent {
-                Extent::Whole => {
-                    carry_out(&changing, records, &mut record, now, is_wanted, |_, _| {}).await
+            let done = match &extent {
+                Extent::Whole => carry_out(&context, &mut record, now, is_wanted, |_, _| {}).await,
+                Extent::GiveBack(why) => {
+                    give_back(&context, &mut record, why, now, |_, _| {}).await
                 }
-                Extent::GiveBack => {
-                    give_back(&changing, records, &mut record, now, |_, _| {}).await
-                }
+                Extent::Undo => match undo(&context, &mut record, now, |_, _| {}).await {
+                    Ok(true) => Ok(()),
+                    Ok(false) => Err(Unfinished::NotRestoredYet("a step failed".to_owned())),
+                    Err(error) => Err(error),
+                },
             };
             let is_in_vain = matches!(done, Err(Unfinished::Step { .. }))
                 && !record.has_request_left()
-                && !record.has_to_give_back();
+                && !record.has_to_restore();
             if is_in_vain {
                 // It has waited for as long as it may take, and to wait again would be without an end.
-                records
-                    .close(&mut record, now())
-                    .map_err(|error| error.to_string())?;
+                let closed = context.close(&mut record, RepairOutcome::InVain, now());
+                closed.await.map_err(|error| error.to_string())?;
             }
             is_unwanted = matches!(done, Err(Unfinished::Unwanted { .. }));
             done.map_err(|error| error.to_string())
@@ -290,19 +351,29 @@ impl RepairTask {
         let ended = turn.during(work).await;
         let mut goes_on = None;
         let verified = match ended {
+            Ok(()) if extent == Extent::Undo => {
+                let what = "all that was left of it";
+                let undone = RequestAction::RepairUndone;
+                report_to_daemon(&self.layout, undone, &name, (BY, what), now());
+                return None;
+            }
             Ok(()) => is_over(&self.client, now, code, &record.subject).await,
             Err(_) if is_unwanted => Err(why_stopped(&record)),
             // Somebody else was faster, or nothing is left but to wait.
-            Err(why) if record.finished.is_some() => Err(why),
+            Err(why) if !record.is_open() => Err(why),
             Err(why) => {
                 goes_on = Some(name.clone());
                 let seconds = self.pause.as_secs();
                 Err(format!("{why}; it goes on in {seconds} s"))
             }
         };
-        let (action, why) = match verified {
-            Ok(()) => (RequestAction::RepairDone, String::new()),
-            Err(why) => (RequestAction::RepairFailed, why),
+        let (action, why) = match (verified, &record.given_up) {
+            (Ok(()), _) => (RequestAction::RepairDone, String::new()),
+            (Err(why), Some(given_up)) if extent != Extent::Whole => (
+                RequestAction::RepairFailed,
+                format!("{given_up}; what it had changed for a while is given back: {why}"),
+            ),
+            (Err(why), _) => (RequestAction::RepairFailed, why),
         };
         report_to_daemon(&self.layout, action, &name, (BY, &why), now());
         goes_on

@@ -13,6 +13,10 @@
 //! subject, the objects by UID): no server begins it a second time, whatever came of it, but a person may. A cure that
 //! did not finish is continued, after pauses that double, as long as what it is for is recognised or something is to be
 //! given back. It is closed once it has waited for as long as it may, and nothing else is left.
+//!
+//! Whatever the configuration names, the daemon gives back what a repair has changed for a while if its process has ended:
+//! of this machine, which the lock on repairs shows, or of another server, once that has neither the lease nor moved
+//! between two looks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,11 +27,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use windrow_decide::flight::RecordedRepair;
 use windrow_decide::settings::Settings;
-use windrow_harvester::incidents::{CURABLE, Cure, DetectorResult, IncidentFinding};
+use windrow_harvester::incidents::{Cure, DetectorResult, IncidentFinding};
 use windrow_model::manifest::sha256_hex;
 
 use super::repair_task::{RepairEnd, RepairTask, RepairWork};
-use crate::act::repair::{BegunCure, Record, Records, Worker, ask_for_cluster, judge_begun};
+use crate::act::repair::{
+    BegunCure, Record, Records, RestoreEntry, RestoreNote, Worker, ask_for_cluster, judge_begun,
+};
 use crate::act::{ClusterLease, lease_on_repairs};
 use crate::configuration::Published;
 use crate::layout::Layout;
@@ -52,6 +58,8 @@ pub(super) struct Repairer {
     lease: Option<ClusterLease>,
     /// What the previous look found, by fingerprint: found once is no reason to act.
     before: BTreeSet<String>,
+    /// What other servers had left changed at the previous look.
+    left: Vec<RestoreEntry>,
     pauses: BTreeMap<String, Pause>,
     /// Why the records could not be read the last time.
     unreadable: Option<String>,
@@ -66,6 +74,7 @@ impl Repairer {
             now,
             lease: None,
             before: BTreeSet::new(),
+            left: Vec::new(),
             pauses: BTreeMap::new(),
             unreadable: None,
             under_way: JoinSet::new(),
@@ -84,17 +93,22 @@ impl Repairer {
         let found = findings_to_cure(settings, looked);
         let now = found.iter().map(|(_, of)| of.clone()).collect();
         let before = std::mem::replace(&mut self.before, now);
+        if !self.under_way.is_empty() {
+            self.left.clear();
+            return;
+        }
         let records = Records::new(&layout.state_dir());
+        let left = self.look_at_others(client, settings, &records).await;
         let has_nothing_to_do =
-            settings.repair.auto.is_empty() && given_up(&records, settings).is_empty();
-        if has_nothing_to_do || !self.under_way.is_empty() {
+            settings.repair.auto.is_empty() && left.is_empty() && records.to_restore().is_empty();
+        if has_nothing_to_do {
             return;
         }
         let Ok(cluster) = ask_for_cluster(client).await else {
             return;
         };
         let records = records.of_cluster(cluster);
-        let Some(work) = self.work(&records, settings, found, &before) else {
+        let Some(work) = self.work(&records, settings, (found, &before), left) else {
             return;
         };
         let task = RepairTask {
@@ -108,6 +122,35 @@ impl Repairer {
         let lease = self.lease.take();
         let lease = lease.unwrap_or_else(|| lease_on_repairs(lease_holder(layout)));
         self.under_way.spawn(task.run(lease, work));
+    }
+
+    /// Does this machine have to restore something, whatever else the daemon may do?
+    pub(super) fn has_to_restore(&self, layout: &Layout) -> bool {
+        self.under_way.is_empty() && !Records::new(&layout.state_dir()).to_restore().is_empty()
+    }
+
+    /// What other servers had left changed at the last look.
+    pub(super) fn left_by_others(&self) -> &[RestoreEntry] {
+        &self.left
+    }
+
+    /// Looks what other servers have left changed. Returns what they had left at the previous look too.
+    async fn look_at_others(
+        &mut self,
+        client: &Client,
+        settings: &Settings,
+        records: &Records,
+    ) -> Vec<RestoreEntry> {
+        let before = std::mem::take(&mut self.left);
+        if !settings.diagnosis.enabled {
+            return Vec::new();
+        }
+        match entries_of_others(client, records, (self.now)()).await {
+            Ok(entries) => self.left = entries,
+            Err(why) => tracing::debug!("what other servers have left changed is not known: {why}"),
+        }
+        let left = self.left.iter().filter(|entry| before.contains(entry));
+        left.cloned().collect()
     }
 
     /// Waits until what is under way has ended; where nothing is, without an end. True when the cluster should be looked at again.
@@ -130,6 +173,11 @@ impl Repairer {
         }
     }
 
+    #[cfg(test)]
+    fn end_pauses(&mut self) {
+        self.pauses.clear();
+    }
+
     /// Ends what is under way, where it is. Another process goes on from there.
     pub(super) async fn stop(&mut self) {
         self.under_way.shutdown().await;
@@ -138,7 +186,10 @@ impl Repairer {
     /// How long to leave a cure alone that does not finish this time.
     fn next_pause(&self, records: &Records, work: &RepairWork) -> Duration {
         match work {
-            RepairWork::Resume(record) => self.pause_after(&records.name(record)),
+            RepairWork::Resume(record) | RepairWork::Restore(record, _) => {
+                self.pause_after(&records.name(record))
+            }
+            RepairWork::Adopt(entry) => self.pause_after(&entry.record),
             RepairWork::Begin(..) => PAUSES.0,
         }
     }
@@ -154,9 +205,23 @@ impl Repairer {
         &mut self,
         records: &Records,
         settings: &Settings,
-        found: Vec<(&IncidentFinding, String)>,
-        before: &BTreeSet<String>,
+        (found, before): (Vec<(&IncidentFinding, String)>, &BTreeSet<String>),
+        left: Vec<RestoreEntry>,
     ) -> Option<RepairWork> {
+        let is_paused = |name: &str| {
+            let pause = self.pauses.get(name);
+            pause.is_some_and(|pause| pause.until > Instant::now())
+        };
+        let to_restore = records.to_restore().into_iter();
+        let mut to_restore = to_restore
+            .filter(|record| !is_paused(&records.name(record)) && !goes_on(record, settings));
+        if let Some(record) = to_restore.next() {
+            let why = why_restored(&record);
+            return Some(RepairWork::Restore(Box::new(record), why));
+        }
+        let mut left = left.into_iter();
+        let of_others = left.find(|entry| records.may_adopt(entry) && !is_paused(&entry.record));
+
         let auto = &settings.repair.auto;
         let begun: Result<Vec<_>, _> = auto.iter().map(|code| records.unfinished(*code)).collect();
         let begun = match begun {
@@ -168,18 +233,16 @@ impl Repairer {
                     tracing::warn!("nothing is repaired: {why}");
                     self.unreadable = Some(why);
                 }
-                return None;
+                return of_others.map(|entry| RepairWork::Adopt(Box::new(entry)));
             }
         };
         self.unreadable = None;
-        let paused = |record: &Record| {
-            let pause = self.pauses.get(&records.name(record));
-            pause.is_some_and(|pause| pause.until > Instant::now())
-        };
-        let own = |record: &&Record| record.by == Worker::Daemon && !paused(record);
-        let given_up = given_up(records, settings);
-        if let Some(record) = given_up.iter().chain(&begun).find(own) {
+        let own = |record: &&Record| goes_on(record, settings) && !is_paused(&records.name(record));
+        if let Some(record) = begun.iter().find(own) {
             return Some(RepairWork::Resume(Box::new(record.clone())));
+        }
+        if let Some(entry) = of_others {
+            return Some(RepairWork::Adopt(Box::new(entry)));
         }
         let is_begun = |finding: &IncidentFinding| {
             let mut begun = begun.iter();
@@ -208,17 +271,33 @@ fn findings_to_cure<'f>(
         .collect()
 }
 
-/// The cures of the daemon whose code the settings do not name any more, and which have changed something for a while.
-fn given_up(records: &Records, settings: &Settings) -> Vec<Record> {
-    let codes = CURABLE.iter();
-    let codes = codes.filter(|code| !settings.repair.auto.contains(code));
-    // One that cannot be read keeps nothing from being cured. A person finds it.
-    let mut given_up: Vec<Record> = codes
-        .filter_map(|code| records.unfinished(*code).ok())
-        .flatten()
-        .collect();
-    given_up.retain(|record| record.by == Worker::Daemon && record.has_to_give_back());
-    given_up
+/// What other servers have left changed, and none goes on with.
+pub(crate) async fn entries_of_others(
+    client: &Client,
+    records: &Records,
+    now: Timestamp,
+) -> Result<Vec<RestoreEntry>, String> {
+    let mut entries = RestoreNote::entries(client).await?;
+    entries.retain(|entry| records.may_adopt(entry));
+    if entries.is_empty() || RestoreNote::is_attended(client, now).await? {
+        return Ok(Vec::new());
+    }
+    Ok(entries)
+}
+
+/// Is it the daemon's own cure, and nothing speaks against the rest of it?
+fn goes_on(record: &Record, settings: &Settings) -> bool {
+    let is_own = record.by == Worker::Daemon && record.adopted_from.is_none();
+    let is_ended = record.undoing.is_some() || record.given_up.is_some();
+    is_own && !is_ended && settings.repair.auto.contains(&record.code)
+}
+
+/// Why a cure does no more than give back.
+fn why_restored(record: &Record) -> String {
+    match record.by {
+        Worker::Person => "the process that repaired has ended".to_owned(),
+        Worker::Daemon => format!("`repair.auto` does not name {} any more", record.code),
+    }
 }
 
 /// What a cure is done for: the code, the subject, and the objects that it is for, by their UID.
@@ -228,6 +307,9 @@ pub(super) fn fingerprint(finding: &IncidentFinding, cure: &Cure) -> String {
     sha256_hex(all.as_bytes())
 }
 
+#[cfg(test)]
+#[path = "repairs_drawn_tests.rs"]
+mod drawn_tests;
 #[cfg(test)]
 #[path = "repairs_tests.rs"]
 mod tests;

@@ -13,17 +13,18 @@ use super::*;
 use crate::act::repair::ChangedObject;
 use crate::act::testing::{ADDON, ADDONS, OLD_JOB, ObjectStore, list_of, old_job};
 use crate::configuration::Configuration;
+use crate::lock::Lock;
 
 /// A server whose daemon cures Addons.
-struct Server {
+pub(super) struct Server {
     directory: TempDir,
-    store: ObjectStore,
+    pub(super) store: ObjectStore,
     configuration: watch::Sender<Arc<Configuration>>,
-    repairer: Repairer,
+    pub(super) repairer: Repairer,
 }
 
 impl Server {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let layout = Layout::new(directory.path());
         std::fs::create_dir_all(layout.state_dir()).unwrap();
@@ -39,16 +40,22 @@ impl Server {
     }
 
     /// The configuration names other codes from now on.
-    fn configure(&self, auto: &str) {
+    pub(super) fn configure(&self, auto: &str) {
         let configuration = configuration(&self.layout(), auto);
         self.configuration.send_replace(configuration);
     }
 
-    fn layout(&self) -> Layout {
+    /// Its daemon is another process from now on.
+    pub(super) fn start_again(&mut self) {
+        let now = || "2026-05-01T12:10:00Z".parse().unwrap();
+        self.repairer = Repairer::new(self.configuration.subscribe(), now);
+    }
+
+    pub(super) fn layout(&self) -> Layout {
         Layout::new(self.directory.path())
     }
 
-    fn records(&self) -> Records {
+    pub(super) fn records(&self) -> Records {
         Records::new(&self.layout().state_dir())
     }
 
@@ -68,7 +75,7 @@ impl Server {
     }
 
     /// Looks, and cures what it may.
-    async fn look(&mut self) -> bool {
+    pub(super) async fn look(&mut self) -> bool {
         self.begin_to_look().await;
         match self.repairer.under_way.is_empty() {
             true => false,
@@ -243,6 +250,77 @@ async fn what_was_taken_for_a_while_is_given_back_after_a_restart_without_the_co
     assert_eq!(server.unfinished(), []);
 }
 
+#[tokio::test]
+async fn what_a_person_changed_for_a_while_is_given_back_once_that_process_has_ended() {
+    for auto in ["[]", "[drain-blocked]", "[addon-stuck]"] {
+        let mut server = with_half_a_cure(vec![waits()]);
+        let mut record = server.unfinished().remove(0);
+        record.by = Worker::Person;
+        let path = server.records().path(&record);
+        std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
+        server.configure(auto);
+        let lock = server.layout().state_dir().join("repairs.lock");
+        let held = Lock::take(&lock).unwrap();
+        assert!(!server.look().await, "it is still at it");
+        assert_eq!(server.unfinished(), [record]);
+        drop(held);
+        assert!(server.look().await);
+        assert_eq!(server.store.object(ADDON)["spec"], json!({}), "{auto}");
+        assert_eq!(
+            server.changes_of_the_job(),
+            [""; 0],
+            "nothing more is taken"
+        );
+        assert_eq!(server.unfinished(), []);
+    }
+}
+
+#[tokio::test]
+async fn what_a_lost_server_has_changed_is_given_back_by_another_that_saw_it_twice() {
+    let mut lost = Server::new();
+    lost.store.put_stuck_addon("1");
+    lost.store.put(ADDON, addon());
+    lost.begin("1", off_and_on());
+    lost.begin_to_look().await;
+    while lost.store.object(ADDON)["spec"] == json!({}) {
+        tokio::task::yield_now().await;
+    }
+    lost.repairer.stop().await;
+
+    let mut other = Server {
+        store: lost.store.clone(),
+        ..Server::new()
+    };
+    other.configure("[]");
+    assert!(!other.look().await);
+    assert_eq!(
+        other.repairer.left_by_others(),
+        [],
+        "its lease still counts"
+    );
+    other.repairer.now = || "2026-05-01T12:10:00Z".parse().unwrap();
+    assert!(!other.look().await, "once is no reason");
+    assert_eq!(other.repairer.left_by_others().len(), 1);
+    assert!(other.look().await);
+    assert_eq!(other.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(other.unfinished(), []);
+    assert!(!other.look().await, "nothing is left");
+    assert_eq!(other.repairer.left_by_others(), []);
+}
+
+#[tokio::test]
+async fn a_cure_that_is_interrupted_again_and_again_gives_back() {
+    let mut server = with_half_a_cure(vec![waits()]);
+    server.store.put_stuck_addon("1");
+    let mut record = server.unfinished().remove(0);
+    record.resumed = 3;
+    let path = server.records().path(&record);
+    std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
+    assert!(server.look().await);
+    assert_eq!(server.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(server.changes_of_the_job(), [""; 0]);
+}
+
 /// A server with a cure that has switched the Addon off. It is to delete the Job, to do this, and to switch the Addon on again.
 fn with_half_a_cure(between: Vec<CureStep>) -> Server {
     let server = Server::new();
@@ -261,9 +339,8 @@ fn with_half_a_cure(between: Vec<CureStep>) -> Server {
     let mut record = server.begin("1", steps);
     record.done = 1;
     record.changed.push(ChangedObject {
-        step: 0,
-        before: addon(),
         after: Some(switched_off),
+        ..ChangedObject::new(0, addon())
     });
     let path = server.records().path(&record);
     std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
@@ -283,9 +360,10 @@ async fn a_cure_of_what_is_over_gives_back_what_it_took_and_takes_nothing_more()
 async fn a_cure_goes_on_while_what_it_waits_for_has_not_come_although_nothing_is_recognised() {
     let mut server = with_half_a_cure(vec![waits()]);
     assert!(server.look().await);
-    assert_eq!(server.store.object(ADDON)["spec"], json!({"off": true}));
     assert_eq!(server.changes_of_the_job(), [format!("DELETE {OLD_JOB}")]);
-    assert_eq!(server.unfinished().len(), 1);
+    // It waited in vain.
+    assert_eq!(server.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(server.unfinished(), []);
 }
 
 #[tokio::test]

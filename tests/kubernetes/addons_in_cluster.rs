@@ -11,7 +11,7 @@ use support::addon_controller::AddonController;
 use support::cluster::{DEADLINE, HelmVersion, eventually};
 use support::objects::{ADDON, JOB, POLICY, POLICY_BINDING};
 use support::objects::{api, create, field, patch, status};
-use windrow::act::repair::{Records, Worker, carry_out};
+use windrow::act::repair::{Records, RepairContext, Worker, carry_out};
 use windrow::observe::objects::diagnosed;
 
 use crate::helm_controller::{DELETE, INSTALL, Site, minutes_on};
@@ -72,16 +72,10 @@ async fn cure(site: &Site, later: Timestamp) {
     let records = Records::new(root.path());
     let cure = finding.cure.as_ref().expect("it has a cure");
     let mut record = records.begin(finding, cure, Worker::Person, later).unwrap();
-    carry_out(
-        &site.client,
-        &records,
-        &mut record,
-        || later,
-        || true,
-        |_, _| {},
-    )
-    .await
-    .unwrap();
+    let context = RepairContext::new(site.client.clone(), records, "node1");
+    carry_out(&context, &mut record, || later, || true, |_, _| {})
+        .await
+        .unwrap();
 }
 
 async fn stuck_in_disabling(version: HelmVersion) {

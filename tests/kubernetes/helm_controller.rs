@@ -14,7 +14,7 @@ use support::cluster::{
 use support::helm::Helm;
 use support::objects::{ADDON, CHART, JOB, SETTING};
 use support::objects::{api, field, harvester, make, patch, serve_published, served, server};
-use windrow::act::repair::{Records, Worker, carry_out};
+use windrow::act::repair::{Records, RepairContext, Worker, carry_out};
 use windrow::observe::objects::diagnosed;
 
 use crate::support;
@@ -251,14 +251,8 @@ async fn an_addon_gets_stuck(version: HelmVersion) {
     let records = Records::new(root.path());
     let cure = finding.cure.as_ref().unwrap();
     let mut record = records.begin(finding, cure, Worker::Person, later).unwrap();
-    let cured = carry_out(
-        &site.client,
-        &records,
-        &mut record,
-        || later,
-        || true,
-        |_, _| {},
-    );
+    let context = RepairContext::new(site.client.clone(), records, "node1");
+    let cured = carry_out(&context, &mut record, || later, || true, |_, _| {});
     let kubelet = async {
         let second = site.newer(INSTALL, &first).await;
         assert!(made(&second) >= since);

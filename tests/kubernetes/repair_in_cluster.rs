@@ -13,7 +13,7 @@ use serde_json::json;
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
 use support::objects::{ADDON, CHART, JOB, POD, POLICY, POLICY_BINDING, SETTING, VM};
 use support::objects::{api, create, field, harvester, namespace, serve_published, server, status};
-use windrow::act::repair::{Records, Worker, carry_out};
+use windrow::act::repair::{Records, RepairContext, Worker, carry_out};
 use windrow::observe::objects::diagnosed;
 
 use crate::support;
@@ -156,7 +156,7 @@ async fn machines_that_block_harvester_are_stopped_and_started_again_even_after_
         root.path(),
         &[&repair[..], &["--dry-run"]].concat(),
     );
-    assert!(said.contains("0 of 5 steps are done"), "{said}");
+    assert!(said.contains("0 of 7 steps are done"), "{said}");
     let again = command(&cluster, root.path(), &do_it)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -289,9 +289,9 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
     let cure = finding.cure.as_ref().unwrap();
     let mut record = records.begin(finding, cure, Worker::Person, later).unwrap();
     let mut steps = Vec::new();
+    let context = RepairContext::new(client.clone(), records.clone(), "node1");
     let repair = carry_out(
-        &client,
-        &records,
+        &context,
         &mut record,
         || later,
         || true,
@@ -320,7 +320,7 @@ async fn a_stuck_addon_is_settled_by_a_newer_job_and_is_itself_left_alone() {
     assert_eq!(codes(later).await, [""; 0]);
     // A second run has nothing to do: every goal is reached.
     record.done = 0;
-    carry_out(&client, &records, &mut record, || later, || true, |_, _| {})
+    carry_out(&context, &mut record, || later, || true, |_, _| {})
         .await
         .unwrap();
     let kept = std::fs::read_to_string(records.path(&record)).unwrap();

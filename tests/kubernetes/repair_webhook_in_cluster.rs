@@ -283,7 +283,7 @@ async fn no_machine_is_stopped_while_the_webhook_would_keep_another_one_running(
     for how in ["--dry-run", "--yes"] {
         let (code, said) = repair(how);
         assert_eq!(code, 6, "{said}");
-        assert!(said.contains("0 of 5 steps are done"), "{said}");
+        assert!(said.contains("0 of 7 steps are done"), "{said}");
         assert!(
             said.contains("virtualmachines/web would be refused"),
             "{said}"

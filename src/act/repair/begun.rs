@@ -2,14 +2,14 @@
 
 use windrow_harvester::incidents::IncidentFinding;
 
-use super::records::Record;
+use super::records::{Record, RepairOutcome};
 
 /// What becomes of a cure that was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BegunCure {
     /// It goes on where it was.
     GoesOn,
-    /// What it cures is not recognised any more, and it has changed something for a while: once [`super::has_come`] what it waits
+    /// It was given up, or what it cures is not recognised any more, and it has changed something for a while: once [`super::has_come`] what it waits
     /// for, it gives that back, and does nothing else. Until then it goes on: a container that crashes again and again runs
     /// between two crashes.
     GivesBack,
@@ -22,6 +22,16 @@ pub enum BegunCure {
 }
 
 impl BegunCure {
+    /// What the record says of it.
+    pub fn outcome(self) -> RepairOutcome {
+        match self {
+            Self::GoesOn | Self::GivesBack => RepairOutcome::GivenBack,
+            Self::Superseded => RepairOutcome::Superseded,
+            Self::Over => RepairOutcome::Over,
+            Self::Unconfirmed => RepairOutcome::Unconfirmed,
+        }
+    }
+
     /// Why it ends here; empty if it does not.
     pub fn why_it_ends(self) -> &'static str {
         match self {
@@ -42,9 +52,10 @@ pub fn judge_begun<'f>(
     let found = found.find(|one| one.code == record.code && one.subject == record.subject);
     let is_unconfirmed = found.is_some_and(|finding| finding.unconfirmed);
     match found.map(|finding| &finding.cure) {
+        _ if record.given_up.is_some() || record.undoing.is_some() => BegunCure::GivesBack,
         // What it has taken from others for a while it gives back, whatever is recognised. It takes nothing more for what is over.
-        None if record.has_to_give_back() && record.takes_more() => BegunCure::GivesBack,
-        _ if record.has_to_give_back() => BegunCure::GoesOn,
+        None if record.has_to_restore() && record.takes_more() => BegunCure::GivesBack,
+        _ if record.has_to_restore() => BegunCure::GoesOn,
         _ if is_unconfirmed && record.has_request_left() => BegunCure::Unconfirmed,
         Some(Some(cure)) if !cure.saves_the_same(&record.cure) => BegunCure::Superseded,
         None if !record.has_request_left() => BegunCure::Over,

@@ -1,12 +1,12 @@
 use http::{Method as HttpMethod, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use windrow_harvester::incidents::{Cure, CureStep, ObjectChange, SavedObject};
+use windrow_harvester::incidents::{Cure, CureStep, SavedObject};
 use windrow_harvester::objects::ObjectKind;
 use windrow_model::reasons::Code;
 
-use super::super::tests::{ADDON, Repair, addon, deletes, finding, sets};
-use super::super::{ChangedObject, Records, UndoneStep, Worker, ask_for_cluster};
+use super::super::tests::{ADDON, Repair, addon, deletes, finding, gives_back, sets, waits};
+use super::super::{ChangedObject, Records, UndoneStep, Worker, ask_for_cluster, steps_to_undo};
 use super::*;
 
 /// What is recognised of the Addon, with a cure for the object of this UID.
@@ -29,27 +29,10 @@ fn begun(steps: Vec<CureStep>, done: usize) -> Repair {
     repair.record.cure.saves = recognised("1").cure.unwrap().saves;
     repair.record.done = done;
     repair.record.changed.push(ChangedObject {
-        step: 0,
-        before: addon(),
         after: Some(Value::Null),
+        ..ChangedObject::new(0, addon())
     });
     repair
-}
-
-/// A step that only waits.
-fn waits() -> CureStep {
-    CureStep {
-        request: None,
-        way_back: None,
-        ..sets("b", 0)
-    }
-}
-
-/// The step that restores what `sets("a", …)` changes.
-fn gives_back(field: &str) -> CureStep {
-    ObjectChange::of(ObjectKind::ADDON, &addon())
-        .set(format!("/spec/{field}"), json!(true))
-        .step_back(format!("restore {field}"), 0)
 }
 
 #[test]
@@ -115,6 +98,7 @@ async fn what_somebody_else_has_changed_is_passed_over_and_the_rest_is_given_bac
     let steps = vec![sets("a", 0), sets("b", 0), gives_back("a"), gives_back("b")];
     let mut repair = Repair::of_steps(steps);
     repair.record.done = 2;
+    repair.record.changed = [0, 1].map(|step| ChangedObject::new(step, addon())).into();
     repair.change(json!({"a": "else", "b": true}));
     let why = repair.carry_out().await.unwrap_err();
     assert!(
@@ -154,7 +138,7 @@ async fn a_cure_that_is_not_wanted_any_more_gives_back_what_it_took_and_does_not
     assert_eq!(repair.told, [0, 1, 3]);
     assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
     let written = repair.written();
-    assert_eq!((written.done, written.finished.is_some()), (4, true));
+    assert_eq!((written.done, written.finished.is_some()), (1, true));
 }
 
 #[tokio::test]
@@ -180,7 +164,7 @@ async fn a_cure_without_a_way_back_is_closed_by_its_undo() {
     let (done, told) = repair.undo().await;
     assert!(done && matches!(told[..], [UndoneStep::NoWayBack(_)]));
     assert_eq!(repair.records.unfinished(Code::AddonStuck).unwrap(), []);
-    assert_eq!(repair.records.newest_to_undo().unwrap(), None);
+    assert_eq!(steps_to_undo(&repair.written()), []);
 }
 
 #[tokio::test]
@@ -202,11 +186,7 @@ async fn a_record_of_another_cluster_is_left_alone() {
         let records = all.clone().of_cluster(cluster);
         let at = Timestamp::from_second(second).unwrap();
         let mut record = records.begin(&finding, &cure, Worker::Person, at).unwrap();
-        record.changed.push(ChangedObject {
-            step: 0,
-            before: addon(),
-            after: None,
-        });
+        record.changed.push(ChangedObject::new(0, addon()));
         records.write(&record).unwrap();
         record
     };
@@ -214,11 +194,11 @@ async fn a_record_of_another_cluster_is_left_alone() {
     let in_east = all.clone().of_cluster(east);
     let in_west = all.clone().of_cluster(Some("west".to_owned()));
     assert_eq!(in_east.unfinished(finding.code).unwrap().len(), 2);
-    assert_eq!(in_east.newest_to_undo().unwrap(), Some(ours.clone()));
+    assert_eq!(in_east.newest().unwrap(), Some(ours.clone()));
     // One that does not name its cluster counts as this one's.
     let unfinished = in_west.unfinished(finding.code).unwrap();
     assert_eq!(unfinished, std::slice::from_ref(&old));
-    assert_eq!(in_west.newest_to_undo().unwrap(), Some(old));
+    assert_eq!(in_west.newest().unwrap(), Some(old));
     assert_eq!(in_west.other_cluster(&ours), Some("east"));
     assert_eq!(in_east.other_cluster(&ours), None);
 }

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windrow_harvester::incidents::{Cure, CureStep, IncidentFinding};
+use windrow_harvester::incidents::{Cure, CureStep, IncidentFinding, UnfinishedRepair, WayBack};
 use windrow_model::manifest::sha256_hex;
 use windrow_model::reasons::Code;
 
+use super::restore_note::RestoreEntry;
+use crate::act::turn::LOCK;
 use crate::files::{Durability, make_private, read_at_most, replace};
+use crate::lock::Lock;
 
 /// A cure that was begun. Lies in Windrow's state directory, readable by root only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,9 +38,27 @@ pub struct Record {
     /// When it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<Timestamp>,
+    /// What came of it, once it is finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<RepairOutcome>,
+    /// Since when it is being undone: it is not continued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoing: Option<Timestamp>,
     /// When it was undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone: Option<Timestamp>,
+    /// Why it goes no further, and only restores what it has changed for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
+    /// How often the daemon has gone on with it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resumed: u32,
+    /// Does the Lease say what has to be restored?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub noted: bool,
+    /// The server that began it, if this one took over what had to be restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopted_from: Option<String>,
     /// How many of its steps are done.
     pub done: usize,
     /// What its requests have changed, in their order.
@@ -48,15 +69,82 @@ pub struct Record {
 }
 
 impl Record {
-    /// Has it changed something that a step of it is still to restore?
-    pub fn has_to_give_back(&self) -> bool {
-        self.next_to_give_back().is_some()
+    /// A cure that begins.
+    pub(super) fn new(code: Code, subject: String, cure: Cure, started: Timestamp) -> Self {
+        Self {
+            api_version: "windrow.dev/v1".to_owned(),
+            kind: "Repair".to_owned(),
+            code,
+            subject,
+            cluster: None,
+            by: Worker::default(),
+            started,
+            finished: None,
+            outcome: None,
+            undoing: None,
+            undone: None,
+            given_up: None,
+            resumed: 0,
+            noted: false,
+            adopted_from: None,
+            done: 0,
+            changed: Vec::new(),
+            cure,
+        }
     }
 
-    /// The next step that restores something, where something was changed.
-    pub(super) fn next_to_give_back(&self) -> Option<usize> {
-        let next = self.steps_left().find(|(_, step)| step.gives_back());
-        next.filter(|_| !self.changed.is_empty()).map(|(at, _)| at)
+    /// Has it changed something for a while that is not restored yet, or does the cluster still say so?
+    pub fn has_to_restore(&self) -> bool {
+        self.noted || self.steps_to_restore().next().is_some()
+    }
+
+    /// The steps that restore what was changed for a while and is not restored yet.
+    pub fn steps_to_restore(&self) -> impl Iterator<Item = (usize, &CureStep)> {
+        let steps = self.cure.steps.iter().enumerate();
+        steps.filter(|(_, step)| step.gives_back() && self.change_to_restore(step).is_some())
+    }
+
+    /// Which of the changes this step restores; `None` if it was not made, or has ended.
+    pub(super) fn change_to_restore(&self, step: &CureStep) -> Option<usize> {
+        let request = step.request.as_ref()?;
+        self.changed.iter().position(|changed| {
+            let way_back = self.cure.steps.get(changed.step);
+            let way_back = way_back.and_then(|step| step.way_back.as_ref());
+            changed.ended.is_none()
+                && matches!(way_back, Some(WayBack::Request(back)) if back == request)
+        })
+    }
+
+    /// The changes for a while that were left alone, because another client has changed the object since.
+    pub(super) fn left_alone(&self) -> Vec<String> {
+        let left = self.changed.iter();
+        let left = left.filter(|changed| changed.ended == Some(ChangeEnd::ChangedByOthers));
+        left.filter_map(|changed| {
+            let restoring = self.restoring_step(self.cure.steps.get(changed.step)?)?;
+            let why = changed.why.as_deref().unwrap_or_default();
+            Some(format!("{}: {why}", restoring.say))
+        })
+        .collect()
+    }
+
+    /// Has another server restored some of it?
+    pub(super) fn is_restored_elsewhere(&self) -> bool {
+        let mut changed = self.changed.iter();
+        changed.any(|changed| changed.ended == Some(ChangeEnd::RestoredElsewhere))
+    }
+
+    /// The step of the same cure that restores what this one changes; `None` if the change is meant to stay.
+    pub(super) fn restoring_step(&self, step: &CureStep) -> Option<&CureStep> {
+        let Some(WayBack::Request(back)) = &step.way_back else {
+            return None;
+        };
+        let mut steps = self.cure.steps.iter();
+        steps.find(|other| other.gives_back() && other.request.as_ref() == Some(back))
+    }
+
+    /// Is it neither finished nor, after it was finished, half undone?
+    pub fn is_open(&self) -> bool {
+        self.undone.is_none() && (self.finished.is_none() || self.undoing.is_some())
     }
 
     /// Is there a request left that restores nothing, and that kube-apiserver has not taken yet?
@@ -66,10 +154,11 @@ impl Record {
             .any(|(at, step)| takes(step) && !self.was_taken(at))
     }
 
-    /// Is there a request that kube-apiserver has not taken yet?
+    /// Is there a request that kube-apiserver has not taken yet? What was not changed is not restored.
     pub fn has_request_left(&self) -> bool {
+        let is_due = |step: &CureStep| !step.gives_back() || self.change_to_restore(step).is_some();
         self.steps_left()
-            .any(|(at, step)| step.request.is_some() && !self.was_taken(at))
+            .any(|(at, step)| step.request.is_some() && is_due(step) && !self.was_taken(at))
     }
 
     /// Has kube-apiserver taken the request of this step?
@@ -78,9 +167,10 @@ impl Record {
         changed.any(|changed| changed.step == step && changed.after.is_some())
     }
 
-    /// The steps left that only wait.
+    /// The steps left that only wait, before something is restored.
     pub(super) fn waits_left(&self) -> impl Iterator<Item = &CureStep> {
         let steps = self.steps_left().map(|(_, step)| step);
+        let steps = steps.take_while(|step| !step.gives_back());
         steps.filter(|step| step.request.is_none())
     }
 
@@ -99,6 +189,65 @@ pub struct ChangedObject {
     /// What kube-apiserver answered: the object right after it. None when the answer was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
+    /// How it ended: nothing of it is restored or undone any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<ChangeEnd>,
+    /// Why it was left alone, in a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl ChangedObject {
+    /// A request of this step is about to be sent.
+    pub(crate) fn new(step: usize, before: Value) -> Self {
+        Self {
+            step,
+            before,
+            after: None,
+            ended: None,
+            why: None,
+        }
+    }
+}
+
+/// How a change ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeEnd {
+    /// The object is as it was before.
+    Restored,
+    /// Another client has changed it since, so it was left alone.
+    ChangedByOthers,
+    /// It cannot be undone.
+    NoWayBack,
+    /// Another server restored it.
+    RestoredElsewhere,
+}
+
+/// What came of a repair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RepairOutcome {
+    /// Every step was done.
+    Done,
+    /// It went no further, and restored what it had changed for a while.
+    GivenBack,
+    /// The same, but something was left alone because another client had changed it.
+    NotRestored,
+    /// Another client had changed what it was to change. It had nothing to restore.
+    Outdated,
+    /// The same was recognised of other objects.
+    Superseded,
+    /// What it repairs was not recognised any more.
+    Over,
+    /// A version that it relies on was not confirmed any more.
+    Unconfirmed,
+    /// What it waited for did not come, and it had nothing left to do.
+    InVain,
+    /// It was undone.
+    Undone,
+    /// Another server restored what it had changed for a while.
+    RestoredElsewhere,
 }
 
 /// Who starts a cure.
@@ -158,34 +307,111 @@ impl Records {
         now: Timestamp,
     ) -> io::Result<Record> {
         let record = Record {
-            api_version: "windrow.dev/v1".to_owned(),
-            kind: "Repair".to_owned(),
-            code: finding.code,
-            subject: finding.subject.clone(),
             cluster: self.cluster.clone(),
             by,
-            started: now,
-            finished: None,
-            undone: None,
-            done: 0,
-            changed: Vec::new(),
-            cure: cure.clone(),
+            ..Record::new(finding.code, finding.subject.clone(), cure.clone(), now)
         };
         self.write(&record)?;
         Ok(record)
     }
 
-    /// Closes a cure: it is not continued.
+    /// Closes a cure that has nothing to restore: it is not continued.
     ///
     /// # Errors
     ///
     /// Those of the file system.
-    pub fn close(&self, record: &mut Record, now: Timestamp) -> io::Result<()> {
-        record.finished = Some(now);
+    pub fn close(
+        &self,
+        record: &mut Record,
+        outcome: RepairOutcome,
+        now: Timestamp,
+    ) -> io::Result<()> {
+        record.finished = record.finished.or(Some(now));
+        record.outcome = Some(outcome);
         self.write(record)
     }
 
-    /// The cures of this code that were begun and not finished, of this cluster.
+    /// The daemon goes on with a cure that was interrupted.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system.
+    pub fn resume(&self, record: &mut Record) -> io::Result<()> {
+        record.resumed = record.resumed.saturating_add(1);
+        self.write(record)
+    }
+
+    /// Takes over what another server has to restore: its record is on the disk when this returns. One of an earlier try is
+    /// gone on with.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system, or a finished record of this name.
+    pub fn adopt(&self, entry: &RestoreEntry) -> io::Result<Record> {
+        let record = entry.to_record();
+        if self.name(&record) != entry.record {
+            return Err(io::Error::other("its name is not the name of a record"));
+        }
+        match self.named(&entry.record) {
+            Ok(known) if known.is_open() => return Ok(known),
+            Ok(_) => return Err(io::Error::other("its record here is finished")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        self.write(&record)?;
+        Ok(record)
+    }
+
+    /// Is there work in this entry for this machine? Not if its own record goes on with it, or it is of another cluster.
+    pub fn may_adopt(&self, entry: &RestoreEntry) -> bool {
+        let is_ours = match (&self.cluster, &entry.cluster) {
+            (Some(asked), Some(recorded)) => asked == recorded,
+            _ => true,
+        };
+        let known = self.named(&entry.record);
+        let is_unknown = known.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        is_ours && is_unknown && !entry.steps.is_empty()
+    }
+
+    /// The open records of this cluster that have something to restore. One that cannot be read is passed over.
+    pub fn to_restore(&self) -> Vec<Record> {
+        let mut found: Vec<Record> = self
+            .paths("")
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|path| read(path).ok())
+            .collect();
+        found.retain(|record| {
+            let is_ours = self.other_cluster(record).is_none();
+            is_ours && record.is_open() && record.has_to_restore()
+        });
+        found
+    }
+
+    /// The same, as a finding shows them, if no process of this machine repairs. The lock tells.
+    pub fn unfinished_repairs(&self) -> Vec<UnfinishedRepair> {
+        let lock = self.directory.with_file_name(LOCK);
+        let found = self.to_restore();
+        if found.is_empty() || !matches!(Lock::take(&lock), Ok(Some(_))) {
+            return Vec::new();
+        }
+        let found = found.iter();
+        found
+            .map(|record| UnfinishedRepair {
+                record: self.name(record),
+                subject: record.subject.clone(),
+                server: String::new(),
+                since: record.started,
+                steps: record
+                    .steps_to_restore()
+                    .map(|(_, step)| step.say.clone())
+                    .collect(),
+            })
+            .collect()
+    }
+
+    /// The cures of this code that were begun and not finished, of this cluster. One that is being undone is one of them only
+    /// while it has something to restore.
     ///
     /// # Errors
     ///
@@ -194,7 +420,8 @@ impl Records {
         let mut found = self.all(&format!("{code}-"))?;
         found.retain(|record| {
             let is_ours = self.other_cluster(record).is_none();
-            is_ours && record.code == code && record.finished.is_none()
+            let goes_on = record.undoing.is_none() || record.has_to_restore();
+            is_ours && record.code == code && record.is_open() && goes_on
         });
         Ok(found)
     }
@@ -218,22 +445,28 @@ impl Records {
         written.is_ok_and(|written| written == *record)
     }
 
-    /// The newest record of a cure of this cluster that changed something and was not undone.
+    /// The newest record of a cure of this cluster, whatever came of it.
     ///
     /// # Errors
     ///
     /// A record that cannot be read.
-    pub fn newest_to_undo(&self) -> io::Result<Option<Record>> {
+    pub fn newest(&self) -> io::Result<Option<Record>> {
         let mut found = self.all("")?;
-        found.retain(|record| {
-            let is_ours = self.other_cluster(record).is_none();
-            is_ours && record.undone.is_none() && !record.changed.is_empty()
-        });
+        found.retain(|record| self.other_cluster(record).is_none());
         Ok(found.into_iter().max_by_key(|record| record.started))
     }
 
     /// Every record in a file whose name begins so ([`Records::name`]), by subject.
     fn all(&self, prefix: &str) -> io::Result<Vec<Record>> {
+        let paths = self.paths(prefix)?;
+        let found: io::Result<Vec<Record>> = paths.iter().map(|path| read(path)).collect();
+        let mut found = found?;
+        found.sort_by(|a, b| a.subject.cmp(&b.subject));
+        Ok(found)
+    }
+
+    /// The files of records whose name begins so.
+    fn paths(&self, prefix: &str) -> io::Result<Vec<PathBuf>> {
         let entries = match std::fs::read_dir(&self.directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -244,10 +477,10 @@ impl Records {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with(prefix) && name.ends_with(".json") {
-                found.push(read(&path)?);
+                found.push(path);
             }
         }
-        found.sort_by(|a, b| a.subject.cmp(&b.subject));
+        found.sort();
         Ok(found)
     }
 
@@ -288,6 +521,10 @@ impl Records {
             Durability::Durable,
         )
     }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 fn read(path: &Path) -> io::Result<Record> {

@@ -44,19 +44,33 @@ pub async fn try_out(client: &Client, request: &CureRequest) -> RequestOutcome {
     }
 }
 
-/// Makes the request, unless it was made before or the object has changed. `note` gets the object right before it.
+/// Why a request was not sent.
+#[derive(Debug)]
+pub(super) enum NotSent {
+    /// The record could not be written.
+    Record(io::Error),
+    /// The cluster could not be told what has to be restored; why, in a line.
+    Note(String),
+}
+
+/// Makes the request, unless it was made before or the object has changed. `note` gets the object right before it; if it
+/// fails, nothing is sent.
 ///
 /// # Errors
 ///
-/// Those of `note`; nothing was sent then.
+/// The record could not be written.
 pub(super) async fn make(
     client: &Client,
     request: &CureRequest,
-    note: impl FnOnce(&Value) -> io::Result<()>,
+    note: impl AsyncFnOnce(&Value) -> Result<(), NotSent>,
 ) -> io::Result<RequestOutcome> {
     Ok(match judge(client, request).await {
         Ok((RequestState::Due, seen)) => {
-            note(&seen.unwrap_or_default())?;
+            match note(&seen.unwrap_or_default()).await {
+                Ok(()) => {}
+                Err(NotSent::Record(error)) => return Err(error),
+                Err(NotSent::Note(why)) => return Ok(RequestOutcome::Unanswered(why)),
+            }
             let answer = send_change(client, request, &request.url(), &request.body).await;
             outcome(client, request, answer).await
         }

@@ -4,10 +4,12 @@ use std::io;
 
 use jiff::Timestamp;
 use kube::Client;
+use serde_json::Value;
 use windrow_harvester::incidents::{CureStep, WayBack};
 
-use super::records::{Record, Records};
+use super::records::{ChangeEnd, Record, RepairOutcome};
 use super::requests::{RequestOutcome, make};
+use super::{RepairContext, Unfinished};
 
 /// What came of undoing a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,40 +26,71 @@ pub enum UndoneStep {
     Failed(String),
 }
 
-/// The steps that have changed something, in the order in which they are undone.
+/// The changes that have not ended, in the order in which they are undone.
 pub fn steps_to_undo(record: &Record) -> Vec<(&CureStep, &WayBack)> {
-    let changed = record.changed.iter().rev();
+    let changes = changes_to_undo(record).into_iter();
+    changes
+        .map(|(_, step, way_back)| (step, way_back))
+        .collect()
+}
+
+fn changes_to_undo(record: &Record) -> Vec<(usize, &CureStep, &WayBack)> {
+    let changed = record.changed.iter().enumerate().rev();
     changed
-        .filter_map(|changed| {
+        .filter(|(_, changed)| changed.ended.is_none())
+        .filter_map(|(at, changed)| {
             let step = record.cure.steps.get(changed.step)?;
-            Some((step, step.way_back.as_ref()?))
+            Some((at, step, step.way_back.as_ref()?))
         })
         .collect()
 }
 
-/// Undoes a cure, whether it was finished or not; it is not continued afterwards. `tell` gets what came of each step.
-/// False when a step failed: then it can be undone again.
+/// Undoes a cure, whether it was finished or not; it is not continued afterwards, which is written down first. `tell` gets what
+/// came of each step. False when a step failed: then the rest can be undone again.
 ///
 /// # Errors
 ///
-/// When the record cannot be written.
+/// When the record, or what the cluster knows of it, cannot be written.
 pub async fn undo(
-    client: &Client,
-    records: &Records,
+    context: &RepairContext,
     record: &mut Record,
     now: impl Fn() -> Timestamp,
     mut tell: impl FnMut(&CureStep, &UndoneStep),
-) -> io::Result<bool> {
+) -> Result<bool, Unfinished> {
+    if record.undoing.is_none() {
+        record.undoing = Some(now());
+        context.records.write(record)?;
+    }
+    context.learn_what_others_restored(record).await?;
     let mut is_undone = true;
-    for (step, way_back) in steps_to_undo(record) {
-        let undone = undo_step(client, way_back).await?;
-        is_undone &= !matches!(undone, UndoneStep::Failed(_));
-        tell(step, &undone);
+    let changes = changes_to_undo(record).into_iter();
+    let changes: Vec<(usize, CureStep, WayBack)> = changes
+        .map(|(at, step, way_back)| (at, step.clone(), way_back.clone()))
+        .collect();
+    for (at, step, way_back) in changes {
+        let undone = undo_step(&context.client, &way_back).await?;
+        tell(&step, &undone);
+        let request = match &way_back {
+            WayBack::Request(request) => Some(request),
+            WayBack::None { .. } => None,
+        };
+        let end = match undone {
+            UndoneStep::Failed(_) => {
+                is_undone = false;
+                continue;
+            }
+            UndoneStep::Restored | UndoneStep::AsBefore => (ChangeEnd::Restored, None),
+            UndoneStep::ChangedSince(why) => (ChangeEnd::ChangedByOthers, Some(why)),
+            UndoneStep::NoWayBack(why) => (ChangeEnd::NoWayBack, Some(why)),
+        };
+        context.end_change(record, at, end, request).await?;
     }
     if is_undone {
         record.undone = Some(now());
-        record.finished = record.finished.or(record.undone);
-        records.write(record)?;
+        if let Err(error) = context.close(record, RepairOutcome::Undone, now()).await {
+            record.undone = None;
+            return Err(error);
+        }
     }
     Ok(is_undone)
 }
@@ -67,12 +100,16 @@ async fn undo_step(client: &Client, way_back: &WayBack) -> io::Result<UndoneStep
         WayBack::Request(request) => request,
         WayBack::None { why } => return Ok(UndoneStep::NoWayBack(why.clone())),
     };
-    Ok(match make(client, request, |_| Ok(())).await? {
-        RequestOutcome::Taken(_) => UndoneStep::Restored,
-        RequestOutcome::Applied => UndoneStep::AsBefore,
-        RequestOutcome::Outdated(why) => UndoneStep::ChangedSince(why),
-        RequestOutcome::Refused(why) | RequestOutcome::Unanswered(why) => UndoneStep::Failed(why),
-    })
+    Ok(
+        match make(client, request, async |_: &Value| Ok(())).await? {
+            RequestOutcome::Taken(_) => UndoneStep::Restored,
+            RequestOutcome::Applied => UndoneStep::AsBefore,
+            RequestOutcome::Outdated(why) => UndoneStep::ChangedSince(why),
+            RequestOutcome::Refused(why) | RequestOutcome::Unanswered(why) => {
+                UndoneStep::Failed(why)
+            }
+        },
+    )
 }
 
 #[cfg(test)]

@@ -21,26 +21,24 @@ async fn a_change_whose_answer_was_lost_can_be_undone() {
 }
 
 #[test]
-fn the_newest_repair_that_changed_something_and_still_stands_is_undone_first() {
+fn only_the_newest_repair_is_undone_without_a_name() {
     let directory = tempfile::tempdir().unwrap();
     let records = Records::new(directory.path());
     let (finding, cure) = finding();
     let begin = |second: i64, is_changed: bool| {
         let at = Timestamp::from_second(second).unwrap();
         let mut record = records.begin(&finding, &cure, Worker::Person, at).unwrap();
-        record.changed.extend(is_changed.then(|| ChangedObject {
-            step: 0,
-            before: addon(),
-            after: None,
-        }));
+        let changed = ChangedObject::new(0, addon());
+        record.changed.extend(is_changed.then_some(changed));
         records.write(&record).unwrap();
         record
     };
-    let [first, mut second, _] = [begin(1, true), begin(2, true), begin(3, false)];
-    assert_eq!(records.newest_to_undo().unwrap(), Some(second.clone()));
+    let [_, mut second] = [begin(1, true), begin(2, true)];
     second.undone = Some(Timestamp::UNIX_EPOCH);
     records.write(&second).unwrap();
-    assert_eq!(records.newest_to_undo().unwrap(), Some(first));
+    assert_eq!(records.newest().unwrap(), Some(second));
+    let third = begin(3, false);
+    assert_eq!(records.newest().unwrap(), Some(third));
 }
 
 #[test]
@@ -67,7 +65,7 @@ async fn what_a_step_changed_is_recorded_and_undone_with_the_last_step_first() {
     assert_eq!(after["spec"], json!({"a": true, "b": true}));
     let after = changed[0].after.as_ref().unwrap();
     assert_eq!(after["spec"], json!({"a": true}));
-    let newest = repair.records.newest_to_undo().unwrap();
+    let newest = repair.records.newest().unwrap();
     assert_eq!(newest, Some(repair.record.clone()));
 
     let steps = steps_to_undo(&repair.record);
@@ -80,8 +78,13 @@ async fn what_a_step_changed_is_recorded_and_undone_with_the_last_step_first() {
     assert_eq!(written.undone, Timestamp::from_second(90).ok());
     // What was done, and when, can still be read.
     assert_eq!(written.finished, Timestamp::from_second(60).ok());
-    assert_eq!(written.changed, changed);
-    assert_eq!(repair.records.newest_to_undo().unwrap(), None);
+    let kept = written.changed.into_iter();
+    let kept = kept.map(|changed| ChangedObject {
+        ended: None,
+        ..changed
+    });
+    assert_eq!(kept.collect::<Vec<_>>(), changed);
+    assert_eq!(steps_to_undo(&repair.written()), []);
 }
 
 #[tokio::test]
@@ -127,9 +130,12 @@ async fn what_can_be_undone_is_undone_although_a_later_step_cannot_and_the_rest_
     assert!(!done && matches!(told[0], UndoneStep::Failed(_)));
     assert_eq!(told[1], UndoneStep::Restored);
     assert_eq!(repair.store.object(ADDON)["spec"], json!({"b": true}));
-    assert_eq!(repair.written().undone, None);
-    let rest = vec![UndoneStep::Restored, UndoneStep::AsBefore];
-    assert_eq!(repair.undo().await, (true, rest));
+    let written = repair.written();
+    assert_eq!((written.undone, written.undoing.is_some()), (None, true));
+    // It is not continued meanwhile.
+    let unfinished = repair.records.unfinished(Code::AddonStuck).unwrap();
+    assert_eq!(unfinished, []);
+    assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
     assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
 }
 

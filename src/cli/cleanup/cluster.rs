@@ -9,6 +9,7 @@ use windrow_rack::{ANNOTATION, CONDITION, FORMER_CONDITION, has_own_entries};
 
 use super::super::Context;
 use crate::act::ClusterLease;
+use crate::act::repair::RestoreNote;
 use crate::apiserver::{ApiServer, within};
 use crate::kubeconfig;
 use crate::layout::Layout;
@@ -16,14 +17,15 @@ use crate::observe::management::lease_holder;
 use crate::observe::rke2::admin_kubeconfig;
 use crate::report::cluster::{NodeWriter, remove_condition};
 
-/// Removes both, and prints what stays with the command that removes it. What stays does no harm, so this is no failure.
-pub(super) fn clean_up(context: &Context) -> anyhow::Result<()> {
+/// Removes both, and prints what stays with the command that removes it. What stays does no harm, so this is no failure. False
+/// if a repair of this server has not restored what it changed.
+pub(super) fn clean_up(context: &Context) -> anyhow::Result<bool> {
     let data_dir = context.settings().settings.data_dir;
     let layout = context.layout.clone().with_data_dir(&data_dir);
     let own = layout.kubelet_kubeconfig();
     // Without a kubelet there was never a Node.
     let Some(node) = kubeconfig::node_name(&own) else {
-        return Ok(());
+        return Ok(true);
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -35,9 +37,8 @@ pub(super) fn clean_up(context: &Context) -> anyhow::Result<()> {
     let api = ApiServer::on(&layout);
     runtime.block_on(async {
         clean_up_node(&api, &writer).await;
-        clean_up_leases(&api, &layout, &writer.node).await;
-    });
-    Ok(())
+        Ok(clean_up_leases(&api, &layout, &writer.node).await)
+    })
 }
 
 async fn clean_up_node(api: &ApiServer, writer: &NodeWriter) {
@@ -61,16 +62,32 @@ async fn clean_up_node(api: &ApiServer, writer: &NodeWriter) {
     }
 }
 
-async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) {
+async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) -> bool {
     let kubeconfig = admin_kubeconfig(layout);
+    let holder = lease_holder(layout);
+    let mut is_clean = true;
     let removed = if kubeconfig.is_file() {
         match api.client(&kubeconfig).await {
             Ok(client) => {
-                let holder = lease_holder(layout);
+                let mut left = RestoreNote::entries(&client).await.unwrap_or_default();
+                left.retain(|entry| !entry.steps.is_empty());
+                for entry in &left {
+                    let (subject, server, record) = (&entry.subject, &entry.server, &entry.record);
+                    eprintln!(
+                        "windrow: a repair of {subject}, begun by {server}, has not restored what it changed. On a server, run \
+                         `windrow repair --undo {record}`"
+                    );
+                    is_clean &= entry.server != holder;
+                }
+                if !left.is_empty() {
+                    // What is left to restore is in a Lease.
+                    let _ = return_lease(&client, holder).await;
+                    return is_clean;
+                }
                 let removed = remove_leases(&client, node, &holder).await;
                 match &removed {
                     Ok(_) => removed,
-                    Err(_) => return_lease(&client, holder).await.and(removed),
+                    Err(_) => return_lease(&client, holder.clone()).await.and(removed),
                 }
             }
             Err(why) => Err(why),
@@ -91,6 +108,7 @@ async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) {
             ClusterLease::NAMES.join(" ")
         ),
     }
+    is_clean
 }
 
 /// Another server need not wait for a trial that was ended here.

@@ -6,7 +6,7 @@ use windrow_harvester::incidents::{CureGoal, CureStep, ObjectChange, SavedObject
 use windrow_harvester::objects::ObjectKind;
 
 use super::*;
-use crate::act::repair::ChangedObject;
+use crate::act::repair::{ChangedObject, sample_of_a_temporary_change};
 use crate::act::testing::{ADDON, ADDONS, JOBS, OLD_JOB, ObjectStore, list_of, old_job};
 use crate::layout::Layout;
 
@@ -78,9 +78,8 @@ impl Machine {
         let mut record = begun.unwrap();
         record.done = 1;
         record.changed.push(ChangedObject {
-            step: 0,
-            before: job.clone(),
-            after: Some(job),
+            after: Some(job.clone()),
+            ..ChangedObject::new(0, job)
         });
         let path = self.records.path(&record);
         std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
@@ -96,6 +95,69 @@ impl Machine {
 
     fn unfinished(&self) -> Vec<Record> {
         self.records.unfinished(Code::AddonStuck).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_second_undo_does_not_go_on_to_an_older_repair() {
+    let machine = Machine::new();
+    let older = sample_of_a_temporary_change(&machine.records);
+    let mut newer = machine.records.named(&older).unwrap();
+    newer.subject = "Addon harvester-system/vgpu".to_owned();
+    newer.started = Timestamp::from_second(60).unwrap();
+    let path = machine.records.path(&newer);
+    std::fs::write(path, serde_json::to_string(&newer).unwrap()).unwrap();
+    machine.store.put(
+        ADDON,
+        json!({"metadata": {"uid": "1"}, "spec": {"a": true}}),
+    );
+    for _ in 0..2 {
+        assert_eq!(machine.run(&["--undo", "--yes"]).await, Exit::Ok);
+    }
+    let newer = machine
+        .records
+        .named(&machine.records.name(&newer))
+        .unwrap();
+    assert!(newer.undone.is_some());
+    let older = machine.records.named(&older).unwrap();
+    assert!(older.undoing.is_none() && older.is_open());
+    assert_eq!(machine.store.object(ADDON)["spec"], json!({}));
+}
+
+#[tokio::test]
+async fn what_another_server_left_changed_is_given_back_by_the_same_command_and_by_undo() {
+    for words in [
+        &["addon-stuck", "--yes"][..],
+        &["--undo", "--yes"],
+        &[
+            "--undo",
+            "addon-stuck-Addon_harvester-system_pci-0.json",
+            "--yes",
+        ],
+    ] {
+        let lost = Machine::new();
+        let name = sample_of_a_temporary_change(&lost.records);
+        let record = lost.records.named(&name).unwrap();
+        let machine = Machine {
+            store: lost.store.clone(),
+            ..Machine::new()
+        };
+        machine.store.put(
+            ADDON,
+            json!({"metadata": {"uid": "1"}, "spec": {"a": true}}),
+        );
+        machine.store.put(ADDONS, list_of(&[]));
+        let restores = record.cure.steps.iter().filter(|step| step.gives_back());
+        let restores: Vec<&CureStep> = restores.collect();
+        machine.store.put_restore_note(&json!([{
+            "record": name, "code": "addon-stuck", "subject": record.subject,
+            "server": "lost", "since": record.started, "steps": restores,
+        }]));
+        assert_eq!(machine.run(words).await, Exit::Ok, "{words:?}");
+        assert_eq!(machine.store.object(ADDON)["spec"], json!({}));
+        let adopted = machine.records.named(&name).unwrap();
+        assert!(!adopted.is_open());
+        assert_eq!(machine.store.restore_note()[0]["steps"], json!([]));
     }
 }
 

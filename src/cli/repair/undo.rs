@@ -8,7 +8,8 @@ use windrow_harvester::incidents::{CureStep, WayBack};
 use super::super::Exit;
 use super::super::document::now;
 use super::super::out::print_whole;
-use super::{Args, Repair, agreed};
+use super::interrupts::Interrupts;
+use super::{Args, Repair, agreed, show_left};
 use crate::act::repair::{Record, RequestOutcome, UndoneStep, steps_to_undo, try_out, undo};
 use crate::observe::requests::RequestAction;
 use crate::render::request_text;
@@ -18,11 +19,9 @@ impl Repair<'_> {
         let name = args.undo.as_deref().unwrap_or_default();
         let mut record = match self.record_to_undo(name) {
             Ok(Some(record)) => record,
-            Ok(None) => {
-                print_whole(
-                    "Nothing to undo: no repair from this machine has changed anything in this cluster.\n",
-                )?;
-                return Ok(Exit::Ok);
+            Ok(None) => return self.undo_of_others(name, args).await,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.has_entry(name).await => {
+                return self.undo_of_others(name, args).await;
             }
             Err(error) => {
                 eprintln!("windrow: there is no such record: {error}");
@@ -42,13 +41,25 @@ impl Repair<'_> {
             return Ok(Exit::Usage);
         }
         if let Some(undone) = record.undone {
-            print_whole(&format!("It was undone at {undone}.\n"))?;
+            print_whole(&format!("Nothing to undo: it was undone at {undone}.\n"))?;
+            return Ok(Exit::Ok);
+        }
+        if steps_to_undo(&record).is_empty() && !record.is_open() {
+            print_whole("Nothing to undo: nothing that it changed is left to undo.\n")?;
             return Ok(Exit::Ok);
         }
         match self.show_way_back(&record).await? {
             exit if args.dry_run => Ok(exit),
             Exit::Ok => {
                 if !args.yes && !agreed("Undo this?")? {
+                    return Ok(Exit::Usage);
+                }
+                self.take_back(&mut record).await
+            }
+            // It has changed nothing.
+            Exit::Failed if steps_to_undo(&record).is_empty() => {
+                let question = "It has changed nothing. Close it, so that it is not continued?";
+                if !args.yes && !agreed(question)? {
                     return Ok(Exit::Usage);
                 }
                 self.take_back(&mut record).await
@@ -65,12 +76,59 @@ impl Repair<'_> {
         }
     }
 
-    /// The record of this file name or path; without a name the newest that can be undone.
+    /// The record of this file name or path; without a name the newest, whatever came of it: a repeated undo does not go on
+    /// to older repairs.
     fn record_to_undo(&self, name: &str) -> io::Result<Option<Record>> {
-        match Path::new(name).file_name().and_then(|name| name.to_str()) {
+        match file_name(name) {
             Some(name) => self.records.named(name).map(Some),
-            None => self.records.newest_to_undo(),
+            None => self.records.newest(),
         }
+    }
+
+    async fn has_entry(&self, name: &str) -> bool {
+        let entries = self.entries().await;
+        entries
+            .iter()
+            .any(|entry| Some(entry.record.as_str()) == file_name(name))
+    }
+
+    /// Gives back what a repair of another server has left changed: the one of this name, or else the newest.
+    async fn undo_of_others(&self, name: &str, args: &Args) -> anyhow::Result<Exit> {
+        let mut left = self.entries().await;
+        left.retain(|entry| file_name(name).is_none_or(|name| entry.record == name));
+        let Some(entry) = left.into_iter().max_by_key(|entry| entry.since) else {
+            print_whole(
+                "Nothing to undo: no repair from this machine has changed anything in this cluster.\n",
+            )?;
+            return Ok(Exit::Ok);
+        };
+        let left = [entry];
+        show_left(&left)?;
+        if args.dry_run {
+            return Ok(Exit::Ok);
+        }
+        if !args.yes && !agreed("Do this?")? {
+            return Ok(Exit::Usage);
+        }
+        let Some(mut turn) = self.turn().await else {
+            return Ok(Exit::Failed);
+        };
+        let interrupts = Interrupts::listen()?;
+        let mut exit = Exit::Ok;
+        let adopted = self.adopt(&left).await?;
+        if adopted.is_empty() {
+            eprintln!("windrow: nothing was changed: it is no longer as it was shown");
+            exit = Exit::Failed;
+        }
+        for mut record in adopted {
+            if self.cure(&mut record, false, &interrupts, &mut turn).await {
+                self.note(&record, RequestAction::RepairUndone, "all of it");
+            } else {
+                exit = Exit::Failed;
+            }
+        }
+        turn.end().await;
+        Ok(exit)
     }
 
     /// Shows what would be undone and what stays, and tries the requests.
@@ -100,7 +158,7 @@ impl Repair<'_> {
             }
         }
         if exit == Exit::Failed {
-            eprintln!("windrow: nothing of it can be undone");
+            eprintln!("Nothing to undo: nothing of it can be undone");
         }
         Ok(exit)
     }
@@ -116,10 +174,12 @@ impl Repair<'_> {
             );
             return Ok(Exit::Failed);
         }
+        // The first signal does not end it: it gives back already.
+        let _interrupts = Interrupts::listen()?;
         let (mut left, mut lost) = (0, 0);
-        let client = turn.client();
+        let context = turn.repair_context(&self.records);
         let work = async {
-            let undone = undo(&client, &self.records, record, now, |step, undone| {
+            let undone = undo(&context, record, now, |step, undone| {
                 left += usize::from(matches!(undone, UndoneStep::ChangedSince(_)));
                 lost += usize::from(matches!(undone, UndoneStep::NoWayBack(_)));
                 print_undone(step, undone);
@@ -148,14 +208,22 @@ impl Repair<'_> {
     }
 }
 
-/// Says what came of a step, or what would.
-fn print_undone(step: &CureStep, undone: &UndoneStep) {
+/// The last part of a record's name or path; `None` without a name.
+fn file_name(name: &str) -> Option<&str> {
+    Path::new(name).file_name().and_then(|name| name.to_str())
+}
+
+/// Says what came of a step, or what would. A closed output is no reason to stop.
+pub(super) fn print_undone(step: &CureStep, undone: &UndoneStep) {
     let say = &step.say;
-    match undone {
-        UndoneStep::Restored => println!("undone: {say}"),
-        UndoneStep::AsBefore => println!("as before already: {say}"),
-        UndoneStep::ChangedSince(why) => eprintln!("windrow: left as it is: {say}: {why}"),
-        UndoneStep::NoWayBack(why) => println!("cannot be undone: {say}: {why}"),
-        UndoneStep::Failed(why) => eprintln!("windrow: not undone: {say}: {why}"),
-    }
+    let done = match undone {
+        UndoneStep::Restored => format!("undone: {say}\n"),
+        UndoneStep::AsBefore => format!("as before already: {say}\n"),
+        UndoneStep::NoWayBack(why) => format!("cannot be undone: {say}: {why}\n"),
+        UndoneStep::ChangedSince(why) => {
+            return eprintln!("windrow: left as it is: {say}: {why}");
+        }
+        UndoneStep::Failed(why) => return eprintln!("windrow: not undone: {say}: {why}"),
+    };
+    let _ = print_whole(&done);
 }

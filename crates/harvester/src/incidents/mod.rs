@@ -34,7 +34,9 @@ pub use cure::{
     WayBack,
 };
 pub use finding::{DetectorResult, Diagnosis, IncidentFinding};
-pub use own::{GateRefused, OwnManifest, OwnNode, add_own, is_about_own_node, look_at_own};
+pub use own::{
+    GateRefused, OwnManifest, OwnNode, UnfinishedRepair, add_own, is_about_own_node, look_at_own,
+};
 pub use pages::{CURABLE, page};
 pub use site::{kinds_of, look_by_rules, rules_for};
 

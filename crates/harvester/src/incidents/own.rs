@@ -22,6 +22,8 @@ use crate::system_image::SystemImages;
 const ANSWERED: SignedDuration = SignedDuration::from_mins(1);
 /// Files that are missing and shown one by one.
 const MOST_FILES: usize = 16;
+/// Steps of an interrupted repair that are shown one by one.
+const MOST_STEPS: usize = 4;
 
 /// What was seen in the files of a node. What could not be looked at is absent, and nothing is said of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +64,9 @@ pub struct OwnNode {
     /// Markers of Harvester's own, by which an upgrade keeps RKE2 from a manifest while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub harvesters_markers: Vec<ManifestPath>,
+    /// Repairs that nobody goes on with, and that have not restored what they changed for a while.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished_repairs: Vec<UnfinishedRepair>,
     /// How rancher-webhook broke off, while rancherd has not finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_breaks: Option<WebhookBreaks>,
@@ -82,6 +87,23 @@ pub struct GateRefused {
     pub line: String,
     /// Where RKE2's configuration sets the gate.
     pub at: String,
+}
+
+/// A repair that nobody goes on with, and that has not restored what it changed for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnfinishedRepair {
+    /// The file name of its record.
+    pub record: String,
+    /// What it repaired.
+    pub subject: String,
+    /// The server that began it; empty for the node that looks.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub server: String,
+    /// When it began.
+    pub since: Timestamp,
+    /// The steps that restore, in a line each.
+    pub steps: Vec<String>,
 }
 
 /// One manifest file.
@@ -120,6 +142,9 @@ const DETECTORS: &[OwnDetector] = &[
         |own, _, _| Ok(files(own)),
     ),
     ("manifests that differ between servers", servers),
+    ("repairs that were interrupted", |own, _, _| {
+        Ok(unfinished_repairs(own))
+    }),
     ("a VIP at a foreign hardware address", vip::conflict),
     ("a VIP that was left behind", vip::stale),
     (
@@ -257,6 +282,39 @@ fn files(own: &OwnNode) -> Vec<IncidentFinding> {
     let shown = own.missing_files.iter().take(MOST_FILES);
     let evidence = shown.map(|path| Evidence::new(path, "file", "it is not there"));
     vec![IncidentFinding::new(Code::WriteFilesMissing, node(own), &why).seen(evidence)]
+}
+
+/// Whatever was changed for a while is given back, or reported.
+fn unfinished_repairs(own: &OwnNode) -> Vec<IncidentFinding> {
+    let repairs = own.unfinished_repairs.iter();
+    repairs
+        .map(|repair| {
+            let record = &repair.record;
+            let steps = repair.steps.iter().take(MOST_STEPS);
+            let mut steps: Vec<String> = steps.cloned().collect();
+            let more = repair.steps.len().saturating_sub(MOST_STEPS);
+            if more > 0 {
+                steps.push(format!("{more} more steps"));
+            }
+            let why = steps.join("; ");
+            let subject = format!("Repair {record}");
+            let server = if repair.server.is_empty() {
+                &own.name
+            } else {
+                &repair.server
+            };
+            let mut finding = IncidentFinding::new(Code::RepairUnfinished, subject.clone(), &why)
+                .seen([
+                    Evidence::new(&subject, "what it repaired", &repair.subject),
+                    Evidence::new(&subject, "the server that began it", server),
+                    Evidence::new(&subject, "when it began", repair.since.to_string()),
+                ]);
+            finding.advice = format!(
+                "Run `windrow repair --undo {record} --dry-run`, then the same without --dry-run."
+            );
+            finding
+        })
+        .collect()
 }
 
 /// Another server applied other content under the same name, after this one had applied its own.

@@ -37,7 +37,7 @@ pub fn page(code: Code) -> Option<&'static str> {
         Code::StorageNetworkWaits => "incidents/storage-network.md",
         Code::ChartRetries => "incidents/chart.md",
         Code::ApplyStorm => "incidents/apply-storm.md",
-        Code::RuleFinding => "incidents/README.md",
+        Code::RuleFinding | Code::RepairUnfinished => "incidents/README.md",
         Code::DhcpClash
         | Code::KubeletCredentialExpired
         | Code::NodeNameChanges

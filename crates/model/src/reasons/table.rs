@@ -843,6 +843,10 @@ reasons! {
             "{subject} cannot make its settings and is started again and again: {why}"
             "`windrow repair machines-block-settings --dry-run` shows the cure: these machines are stopped until the settings are there."
             "bc52de413d7a48b9b5567f9413b94744";
+        RepairUnfinished "repair-unfinished" Warning
+            "{subject} was interrupted and has not given back what it changed for a while: {why}"
+            "Run `windrow repair --undo RECORD --dry-run`, then the same without --dry-run. RECORD is the name of the record."
+            "6d3e31a851724624a6304ca41cb9ccf0";
         DriverWithoutFeature "driver-without-feature" Warning
             "{subject} is off, and its node driver is not: {why}"
             "Once no cluster was made with it, set spec.active of NodeDriver harvester to false: Rancher before v2.11.0 never does it by itself."

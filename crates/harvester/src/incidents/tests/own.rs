@@ -156,3 +156,31 @@ fn what_goes_by_a_network_at_which_nobody_looked_is_not_said_to_have_been_looked
     };
     assert_eq!((of_vip(&unseen), of_vip(&seen)), (0, 2));
 }
+
+#[test]
+fn a_repair_that_nobody_goes_on_with_is_found_with_the_command_that_gives_back() {
+    let repair = |steps: usize| UnfinishedRepair {
+        record: "machines-block-settings-Harvester-1.json".to_owned(),
+        subject: "Harvester".to_owned(),
+        server: "n2".to_owned(),
+        since: now(),
+        steps: (0..steps).map(|step| format!("start {step}")).collect(),
+    };
+    let own = OwnNode {
+        unfinished_repairs: vec![repair(1), repair(6)],
+        ..OwnNode::default()
+    };
+    let looked = look_at_own(&own, &Objects::default(), now());
+    let found: Vec<&IncidentFinding> = looked
+        .iter()
+        .flat_map(|detector| detector.found.iter().flatten())
+        .collect();
+    let [short, long] = found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(short.code, Code::RepairUnfinished);
+    let command = "windrow repair --undo machines-block-settings-Harvester-1.json";
+    assert!(short.advice.contains(command), "{}", short.advice);
+    assert!(short.message.contains("start 0"), "{}", short.message);
+    assert!(long.message.contains("2 more steps"), "{}", long.message);
+}

@@ -1,0 +1,64 @@
+//! Signals while a repair changes something: the first one ends it once what was changed for a while is given back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::super::Exit;
+
+/// Whether the repair was interrupted.
+pub(super) struct Interrupts {
+    is_set: Arc<AtomicBool>,
+}
+
+impl Interrupts {
+    /// Listens from now on. A second signal ends the process at once. SIGHUP stays ignored if it was (nohup).
+    pub(super) fn listen() -> std::io::Result<Self> {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hangup = if ignores_hangup() {
+            None
+        } else {
+            Some(signal(SignalKind::hangup())?)
+        };
+        let is_set = Arc::<AtomicBool>::default();
+        let set = Arc::clone(&is_set);
+        tokio::spawn(async move {
+            for is_first in [true, false] {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                    () = received(&mut hangup) => {}
+                }
+                if is_first {
+                    set.store(true, Ordering::Relaxed);
+                    eprintln!(
+                        "windrow: interrupted: what was changed for a while is given back first. A second signal ends this at once"
+                    );
+                }
+            }
+            std::process::exit(i32::from(Exit::Failed as u8));
+        });
+        Ok(Self { is_set })
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Relaxed)
+    }
+}
+
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Did whoever started this process have SIGHUP ignored?
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 == 1)
+}
