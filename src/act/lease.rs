@@ -186,7 +186,7 @@ impl ClusterLease {
         client: &Client,
     ) -> Result<(Option<String>, Option<String>), String> {
         let api: Api<Lease> = Api::namespaced(client.clone(), Self::NAMESPACE);
-        let Some(found) = self.read(&api).await? else {
+        let Some(found) = read(&api, self.name).await? else {
             return Ok((None, None));
         };
         let holder = found.spec.and_then(|spec| spec.holder_identity);

@@ -42,6 +42,7 @@ mod staging;
 mod upgrade_check_in_cluster;
 mod upgrade_in_cluster;
 mod vip_in_cluster;
+mod virt_controller;
 mod watches_in_cluster;
 mod webhooks_in_cluster;
 mod yaml_as_rke2_reads_it;

@@ -19,6 +19,7 @@ pub(crate) mod flood;
 pub(crate) mod gate_node;
 pub(crate) mod harvester_webhook;
 pub(crate) mod helm;
+pub(crate) mod kubevirt;
 pub(crate) mod machine;
 pub(crate) mod manual;
 pub(crate) mod markdown;

@@ -77,6 +77,23 @@ pub(crate) fn find_harvester_controllers() -> Result<PathBuf, String> {
     })
 }
 
+/// The path of KubeVirt's virt-controller, or one line that says how to get it.
+pub(crate) fn find_virt_controller() -> Result<PathBuf, String> {
+    let program = built("kubevirt").join("virt-controller");
+    executable(&program).then_some(program).ok_or_else(|| {
+        "no virt-controller in the cache: run tests/cluster/build kubevirt".to_owned()
+    })
+}
+
+/// The CustomResourceDefinitions of KubeVirt as YAML, in the version of its controller. There are none if that is not built.
+pub(crate) fn kubevirt_definitions() -> Vec<String> {
+    let files = fs::read_dir(built("kubevirt")).into_iter().flatten();
+    let paths = files.map(|file| file.expect("the cache can be read").path());
+    let definitions = paths.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
+    let texts = definitions.map(fs::read_to_string);
+    texts.map(|text| text.expect("the cache can be read")).collect()
+}
+
 /// The path of a program, or one line that says where it was looked for and how to get it.
 pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
     let kubernetes = built(&format!("k8s-{}", minor.text()));

@@ -14,6 +14,7 @@ mod etcd;
 mod events;
 mod harvester;
 mod helm;
+mod kubevirt;
 mod pki;
 mod process;
 
@@ -40,6 +41,7 @@ pub(crate) use audit::{AuditLog, Write, refused};
 pub(crate) use events::Recorder;
 pub(crate) use harvester::HarvesterControllers;
 pub(crate) use helm::HelmController;
+pub(crate) use kubevirt::VirtController;
 pub(crate) use pki::Who;
 use pki::{OwnCertificate, Pki};
 use process::{Janitor, Process};
