@@ -7,8 +7,8 @@ use windrow_gates::Trial;
 
 use super::release::Lift;
 use super::{Context, Exit};
-use crate::act::{GatesLock, StateFile, forget_gates, put_drop_in};
 use crate::act::repair::Records;
+use crate::act::{GatesLock, StateFile, forget_gates, put_drop_in};
 use crate::causes::plain;
 use crate::lock::Lock;
 use crate::report::{flight, login};

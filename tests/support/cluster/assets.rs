@@ -91,7 +91,9 @@ pub(crate) fn kubevirt_definitions() -> Vec<String> {
     let paths = files.map(|file| file.expect("the cache can be read").path());
     let definitions = paths.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
     let texts = definitions.map(fs::read_to_string);
-    texts.map(|text| text.expect("the cache can be read")).collect()
+    texts
+        .map(|text| text.expect("the cache can be read"))
+        .collect()
 }
 
 /// The path of a program, or one line that says where it was looked for and how to get it.
