@@ -21,6 +21,7 @@ mod tests;
 mod truth;
 mod waits;
 mod words;
+mod written;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -304,6 +305,7 @@ impl<'a> Drive<'a> {
         for signal in self.node.signals() {
             write_again(self.known, signal, &mut self.node, &mut self.disks, now);
             if let Signal::Restarts(server) = signal {
+                self.daemons[server].begin_boot(now);
                 self.restart_daemon(server, now);
                 if let Some(probing) = &mut self.daemons[server].probing {
                     probing.reboot();
@@ -428,6 +430,12 @@ impl<'a> Drive<'a> {
                 daemon.watch.poll(cluster, &interests)
             }
         };
+        // That a session begins is no message of kube-apiserver's: it cannot be lost.
+        let begins = |event: &mut ClusterEvent| matches!(event, ClusterEvent::SessionBegins { .. });
+        let at = daemon.wall(now);
+        for event in events.extract_if(.., begins) {
+            daemon.state.take_event(event, at);
+        }
         if !events.is_empty() && self.dice.throw(self.faults.lost) {
             daemon.watch.cut();
             daemon.listen_again(now);
@@ -529,18 +537,18 @@ impl<'a> Drive<'a> {
             self.record_fault(who, "the ledger cannot be read at first");
         }
         let (settings, rules) = self.configuration(who);
+        let platform = Some(self.setup.platform());
         let daemon = &mut self.daemons[who];
         daemon.ledger_unread = is_unread.then(|| now + RETRY);
         let saved = match is_unread {
             true => Arc::default(),
             false => Arc::clone(&daemon.saved),
         };
-        daemon.state = if daemon.reads.fail(now) {
-            StagingState::new(settings, rules, Some(self.setup.platform()), saved, at)
-        } else {
-            // Reading a file again gives the same.
-            daemon.state.restarted(saved, at)
-        };
+        if daemon.reads.fail(now) {
+            let state = StagingState::new(settings, rules, platform, Ledger::default(), at);
+            daemon.state = state;
+        }
+        daemon.start_process(saved, now);
         daemon.reads.restart();
         // It connects at once.
         daemon.deaf = None;

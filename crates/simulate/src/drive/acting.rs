@@ -130,6 +130,7 @@ impl Drive<'_> {
             Action::SaveLedger(ledger) => {
                 daemon.saved = Arc::clone(ledger);
                 daemon.unsaved = false;
+                daemon.oracle.note_saved();
                 if let Some(probing) = &mut daemon.probing {
                     probing.saved();
                 }

@@ -92,11 +92,13 @@ pub(super) struct SimulatedDaemon {
     pub(super) ledger_unread: Option<Timestamp>,
     /// What the fail-safe released while it did not run, and of which content.
     pub(super) requests: Vec<(ManifestPath, SmolStr)>,
+    /// How often the machine has booted, and when it last did.
+    boot: (u32, Timestamp),
 }
 
 impl SimulatedDaemon {
     pub(super) fn new(server: usize, known: &PreparedSetup, start: Timestamp) -> Self {
-        Self {
+        let mut daemon = Self {
             state: known.states[server].restarted(Ledger::default(), start),
             interests: Arc::default(),
             watch: Watch::for_server(server),
@@ -131,7 +133,34 @@ impl SimulatedDaemon {
             mute: None,
             ledger_unread: None,
             requests: Vec::new(),
-        }
+            boot: (0, start),
+        };
+        daemon.begin_boot(start);
+        daemon.oracle.restart(start);
+        daemon.start_process(Arc::default(), start);
+        daemon
+    }
+
+    /// The machine boots.
+    pub(super) fn begin_boot(&mut self, now: Timestamp) {
+        self.boot = (self.boot.0 + 1, now);
+        self.oracle.begin_boot(now);
+    }
+
+    /// A process begins with this ledger. Reading a file again gives the same.
+    pub(super) fn start_process(&mut self, ledger: Arc<Ledger>, now: Timestamp) {
+        let ledger = self.enter_boot(ledger, now);
+        self.state = self.state.restarted(ledger, self.wall(now));
+        // The boot is news to the disk.
+        self.state.save_ledger();
+    }
+
+    /// A ledger that was read from the disk, in the present boot.
+    pub(super) fn enter_boot(&self, ledger: Arc<Ledger>, now: Timestamp) -> Ledger {
+        let mut ledger = Arc::unwrap_or_clone(ledger);
+        let (number, booted) = self.boot;
+        ledger.enter_boot(&number.to_string(), self.wall(booted), self.wall(now));
+        ledger
     }
 
     /// Its clock may be ahead, and it may have no answer from kube-apiserver at all.
@@ -139,7 +168,7 @@ impl SimulatedDaemon {
         if more.throw(faults.ahead) {
             self.skew = SignedDuration::from_secs(more.up_to(DAY).as_secs() as i64);
             self.clock_was_set = true;
-            self.state = self.state.restarted(Ledger::default(), self.wall(start));
+            self.start_process(Arc::default(), start);
         }
         if more.throw(faults.mute) {
             let late = if more.throw(2) {

@@ -25,7 +25,9 @@ impl Drive<'_> {
     pub(super) fn crash(&mut self, who: usize, now: Timestamp) {
         self.record_fault(who, "Windrow dies");
         self.daemons[who].oracle.reports.die();
-        if self.dice.throw(self.faults.ledger_lost) {
+        // Nobody can know then that the next datastore is not the first one.
+        let is_between = self.daemons[who].membership.is_between();
+        if self.dice.throw(self.faults.ledger_lost) && !is_between {
             self.record_fault(who, "the ledger is destroyed");
             let daemon = &mut self.daemons[who];
             daemon.saved = Arc::default();
@@ -138,6 +140,7 @@ impl Drive<'_> {
 
     fn reboot(&mut self, who: usize, masked: Duration, now: Timestamp) {
         self.node.reboot_later(who, masked);
+        self.daemons[who].begin_boot(now);
         self.crash(who, now);
         // yip writes its files again at every boot. What a person took away stays away here.
         let disk = &mut self.disks[who];

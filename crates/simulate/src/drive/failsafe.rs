@@ -25,7 +25,9 @@ impl Drive<'_> {
     pub(super) fn fail_safe(&mut self, who: usize, now: Timestamp) {
         let until = now + self.more.up_to(FAILS);
         self.record_fault(who, &format!("Windrow cannot run until {until}"));
-        let is_marked = self.disks.len() == 1 && self.disks[who].get(MARKED).is_none();
+        // What the file waits for would be gone with a datastore.
+        let may_come = self.disks.len() == 1 && self.faults.replaced == 0;
+        let is_marked = may_come && self.disks[who].get(MARKED).is_none();
         if is_marked && self.more.throw(2) {
             self.mark_a_file(who, now, until);
         }

@@ -35,6 +35,8 @@ impl Oracle {
                 || read_at.is_none_or(is_recent)
                 || file.owner.is_some()
                 || server.troubles.contains_key(&file.name)
+                // RKE2 may have begun its look before the disk took the marker.
+                || self.not_made.get(&file.name).copied().is_some_and(is_recent)
                 || truth.has_applied(file)
                 || self.is_let_through(file)
             {

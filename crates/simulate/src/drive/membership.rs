@@ -39,6 +39,11 @@ impl Membership {
         self.losing.is_some()
     }
 
+    /// Was the datastore removed, and is there no new one yet?
+    pub(super) fn is_between(&self) -> bool {
+        self.names > 0 && self.identity.datastore.is_none()
+    }
+
     /// RKE2 draws a name for its part in etcd.
     fn draw(&mut self, who: usize) -> ClusterIdentity {
         self.names += 1;
@@ -98,7 +103,9 @@ impl Drive<'_> {
             return;
         }
         let identity = daemon.membership.identity.clone();
-        if daemon.state.set_cluster(identity).is_some() {
+        let is_news = daemon.state.set_cluster(identity).is_some();
+        // Without its ledger it cannot know that there was another one.
+        if is_news || daemon.oracle.is_lost && daemon.knows_cluster() {
             daemon.oracle.enter_cluster(now);
             self.record_fault(who, "Windrow sees another cluster");
         }
@@ -146,6 +153,7 @@ impl Drive<'_> {
             daemon
                 .oracle
                 .forget_unwritten(&self.disks[who], &daemon.saved);
+            self.daemons[who].begin_boot(now);
             self.restart_daemon(who, now);
             self.daemons[who].wake = Some(now);
         }

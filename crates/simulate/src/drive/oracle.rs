@@ -17,6 +17,7 @@ use windrow_plan::{Plan, PlanFile, Requirement, SatisfiedBy, rke2};
 use super::reports::Reports;
 use super::truth::{DirectoryView, Truth, brings_own_kind};
 use super::waits::Waits;
+use super::written::Unwritten;
 use crate::files::{SimulatedDirectory, base_name};
 use crate::run::FileRelease;
 
@@ -44,7 +45,9 @@ pub(super) struct Oracle {
     pub(super) first_seen: BTreeMap<(ManifestPath, SmolStr), Timestamp>,
     /// Since when files wait.
     pub(super) waits: Waits,
-    /// When kube-apiserver first answered here.
+    /// When the machine last booted.
+    pub(super) boot_began: Option<Timestamp>,
+    /// When kube-apiserver first answered here in this boot.
     pub(super) up_since: Option<Timestamp>,
     /// The content of each file that RKE2 took, in whatever bytes.
     pub(super) taken: BTreeSet<(ManifestPath, SmolStr)>,
@@ -62,6 +65,9 @@ pub(super) struct Oracle {
     pub(super) read_at: BTreeMap<(ManifestPath, SmolStr), Timestamp>,
     /// Since when files are gone.
     pub(super) gone_since: BTreeMap<ManifestPath, Timestamp>,
+    pub(super) unwritten: Unwritten,
+    /// When the disk last refused the marker of a name.
+    pub(super) not_made: BTreeMap<BaseName, Timestamp>,
 }
 
 /// A server whose directory is judged.
@@ -138,13 +144,13 @@ impl Oracle {
             .note(&plan.files, server.is_up && has_answered, now);
         for file in &plan.files {
             // Other content starts over, whatever was before.
-            for known in [&mut self.for_good, &mut self.let_go] {
-                if known
-                    .get(&file.path)
-                    .is_some_and(|known| *known != file.digest)
-                {
-                    known.remove(&file.path);
-                }
+            let is_other = |known: &SmolStr| *known != file.digest;
+            if self.for_good.get(&file.path).is_some_and(is_other) {
+                self.for_good.remove(&file.path);
+            }
+            if self.let_go.get(&file.path).is_some_and(is_other) {
+                let dropped = self.let_go.remove_entry(&file.path);
+                self.unwritten.let_go.extend(dropped);
             }
             let seen = (file.path.clone(), file.digest.clone());
             if truth.has_applied(file) && !self.taken.contains(&seen) {
@@ -162,9 +168,14 @@ impl Oracle {
             }
             // What is held once more is judged once more when it is released.
             if server.has_ledger && matches!(state, Some(FileStage::Held { .. })) {
-                self.granted.remove(&file.path);
+                let dropped = self.granted.remove_entry(&file.path);
+                self.unwritten.granted.extend(dropped);
             }
         }
+        let refused = server.troubles.iter();
+        let refused = refused.filter(|(_, trouble)| matches!(trouble, MarkerTrouble::NotMade(_)));
+        self.not_made
+            .extend(refused.map(|(name, _)| (name.clone(), now)));
         self.note_gone(server, now);
         self.judge_escaped(truth, server);
         for action in actions {
@@ -348,13 +359,22 @@ impl Oracle {
     pub(super) fn restart(&mut self, now: Timestamp) {
         self.waits.restart(now);
         self.relied.clear();
+        self.recall_written();
+    }
+
+    /// The machine boots.
+    pub(super) fn begin_boot(&mut self, now: Timestamp) {
+        (self.boot_began, self.up_since) = (Some(now), None);
+        self.waits.begin_boot();
     }
 
     /// The ledger was destroyed.
     pub(super) fn forget(&mut self, now: Timestamp) {
         self.forgot_at = Some(now);
+        self.waits.forget();
         self.for_good.clear();
         self.let_go.clear();
+        self.unwritten = Unwritten::default();
     }
 
     /// A process or a marker is gone: what a person holds is what stands in the ledger on the disk, and in the markers.
@@ -428,7 +448,9 @@ impl Oracle {
                 true => self.relied.insert(file.path.clone(), file.digest.clone()),
                 false => self.relied.remove(&file.path),
             };
-            let is_released = cause.is_some();
+            // Windrow may not have read what is there now.
+            let is_released =
+                cause.is_some() && entry.is_some_and(|entry| entry.digest == file.digest);
             if is_released && !relies && server.is_saved {
                 self.for_good.insert(file.path.clone(), file.digest.clone());
             }

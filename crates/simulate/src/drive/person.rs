@@ -134,13 +134,15 @@ impl Drive<'_> {
     /// What was asked for is done, and on the disk.
     pub(super) fn order_is_done(&mut self, who: usize) {
         let (daemon, disk) = (&mut self.daemons[who], &self.disks[who]);
-        if !daemon.unsaved {
+        // A ledger that cannot be read yet is not written either.
+        let is_saved = !daemon.unsaved && daemon.ledger_unread.is_none();
+        if is_saved {
             daemon.requests.clear();
         }
         let is_taken = daemon.asked.as_ref().is_some_and(|order| order.is_taken);
         // What cannot be read keeps its marker until it can be.
         let is_unread = daemon.reads.look_at.is_some();
-        if !is_taken || is_unread || daemon.unsaved || !daemon.troubles.is_empty() {
+        if !is_taken || is_unread || !is_saved || !daemon.troubles.is_empty() {
             return;
         }
         let Some(order) = daemon.asked.take() else {

@@ -9,6 +9,7 @@ use windrow_plan::PlanFile;
 
 use super::oracle::{JudgedServer, Oracle};
 use super::truth::Truth;
+use super::written::Unwritten;
 
 /// RKE2 takes at most this long from its look at the directory to the last file that it found.
 const LONGEST_PASS: SignedDuration = SignedDuration::from_mins(5);
@@ -47,6 +48,7 @@ impl Oracle {
         ] {
             known.clear();
         }
+        self.unwritten = Unwritten::default();
         self.taken.clear();
         // All is decided once more, and reported.
         self.reports.forget();

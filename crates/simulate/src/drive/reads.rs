@@ -159,8 +159,8 @@ impl Drive<'_> {
     pub(super) fn read_ledger_again(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         if daemon.ledger_unread.take_if(|at| *at <= now).is_some() {
-            let (saved, at) = (Arc::clone(&daemon.saved), daemon.wall(now));
-            daemon.state.recover_ledger(saved, at);
+            let saved = daemon.enter_boot(Arc::clone(&daemon.saved), now);
+            daemon.state.recover_ledger(saved, daemon.wall(now));
             daemon.oracle.reports.forget();
             daemon.reads.look_at = Some(now);
             daemon.wake = Some(now);

@@ -16,7 +16,7 @@ use windrow_plan::{PlanFile, Requirement};
 
 use super::oracle::{JudgedServer, Oracle};
 use super::truth::Truth;
-use super::waits::{Bounds, SLACK};
+use super::waits::{Bounds, Longest, SLACK};
 
 /// A released file is late when RKE2 has not applied it after this time.
 const LATE: Duration = Duration::from_secs(5 * 60);
@@ -126,7 +126,8 @@ impl Oracle {
                 digest: file.digest.clone(),
                 listed,
                 since: known.as_ref().map_or(now, |known| known.since),
-                is_overdue: known.is_some_and(|known| known.is_overdue)
+                // What was reported before is not known at first.
+                is_overdue: known.map_or(is_overdue, |known| known.is_overdue)
                     || codes.contains(&Code::Overdue),
                 is_gone: false,
             };
@@ -163,7 +164,7 @@ impl Oracle {
         now: Timestamp,
     ) {
         let knows = server.is_up && server.is_current && server.is_deaf_since.is_none();
-        let Some(up) = self.waits.up_since.filter(|_| knows && server.is_on_time) else {
+        let Some(up) = self.waits.process.up.filter(|_| knows && server.is_on_time) else {
             return;
         };
         for held in &staging.held {
@@ -178,7 +179,7 @@ impl Oracle {
             let mut files = server.plan.files.iter();
             let file = files.find(|file| file.path == held.file);
             if let Some(file) = file.filter(|_| waits_for_needs(held)) {
-                self.judge_hold_times(truth, server, held, file, up, now);
+                self.judge_hold_times(truth, server, held, file, now);
             }
         }
         for released in &staging.released {
@@ -194,7 +195,7 @@ impl Oracle {
             let Some(known) = self.reports.files.get(path) else {
                 continue;
             };
-            let from = [Some(known.since), Some(up), self.waits.began];
+            let from = [Some(known.since), Some(up), self.waits.process.at];
             let from = from.into_iter().flatten().max().unwrap_or(now);
             let waited = now.duration_since(from).unsigned_abs();
             if released.late.is_some() && waited + SLACK < LATE {
@@ -216,7 +217,6 @@ impl Oracle {
         server: &JudgedServer<'_>,
         held: &HeldFile,
         file: &PlanFile,
-        up: Timestamp,
         now: Timestamp,
     ) {
         let view = server.view();
@@ -225,12 +225,11 @@ impl Oracle {
         let first = self.first_seen.get(&seen).copied();
         let there = self.waits.there.get(&file.path).map(|(_, since)| *since);
         let there = there.max(self.reports.since);
-        let began = self.waits.began;
-        let latest = |since: Option<Timestamp>| {
-            let times = [since, Some(up), began];
-            times.into_iter().flatten().max().unwrap_or(up)
-        };
-        let (earliest, latest) = (latest(first), latest(there));
+        let earliest = [first, self.up_since, self.boot_began];
+        let earliest = earliest.into_iter().flatten().max().unwrap_or(now);
+        let latest = [there, self.waits.boot.up, self.waits.boot.at];
+        let latest = latest.into_iter().flatten().max().unwrap_or(now);
+        let latest_end = |wait: Longest| self.waits.latest_end(file, latest, wait, staging) + SLACK;
         let lacks: Vec<&Requirement> = file
             .requirements()
             .filter(|requirement| truth.lacks(requirement, view))
@@ -266,7 +265,8 @@ impl Oracle {
                 Some(_) => Some(staging.refused_deadline),
                 None => surely.map(|(bounds, _)| bounds.least).max(),
             };
-            let most = bounds.iter().filter_map(|bounds| bounds.most).max();
+            let ends = bounds.iter().filter_map(|bounds| bounds.most);
+            let end = ends.map(latest_end).max();
             match held.deadline {
                 None => {
                     problems.insert(format!("{path} has no deadline: nothing keeps it"));
@@ -277,7 +277,7 @@ impl Oracle {
                     if least.is_some_and(|least| at + SLACK < earliest + least) {
                         problems.insert(format!("{path} goes at {at}: that is too early"));
                     }
-                    if most.is_some_and(|most| at > latest + most + SLACK) {
+                    if end.is_some_and(|end| at > end) {
                         problems.insert(format!("{path} goes at {at}: that is too late"));
                     }
                 }
@@ -290,7 +290,7 @@ impl Oracle {
         if held.overdue && is_early {
             problems.insert(format!("{path} is overdue: its time is not over"));
         }
-        if !held.overdue && most.is_some_and(|most| now > latest + most + SLACK) {
+        if !held.overdue && most.is_some_and(|most| now > latest_end(most.into())) {
             problems.insert(format!("{path} is not overdue: its time is over"));
         }
         self.untrue.extend(problems);

@@ -18,40 +18,86 @@ use super::truth::{DirectoryView, Truth};
 /// What a request that is refused or lost may delay: it is asked again after five seconds.
 pub(super) const SLACK: Duration = Duration::from_secs(60);
 
-/// Since when what waits has waited, as far as this process of Windrow knows.
+/// A process looks at the cluster for this long before a deadline that ran out without it counts.
+const FIRST_LOOK: Duration = Duration::from_secs(30);
+/// From the next start in a boot on, this look ends when the file has waited twice as long as it should.
+const MOST_STARTS: u32 = 3;
+
+/// A process of Windrow, or a boot.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Began {
+    /// When it began: for a boot, when Windrow first started in it.
+    pub(super) at: Option<Timestamp>,
+    /// When kube-apiserver first answered in it.
+    pub(super) up: Option<Timestamp>,
+}
+
+/// Since when what waits has waited, as far as Windrow can know: a process that dies leaves what it has written.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// When each content began to be there without a break.
     pub(super) there: BTreeMap<ManifestPath, (SmolStr, Timestamp)>,
-    /// When the process began: deadlines count from then at the earliest.
-    pub(super) began: Option<Timestamp>,
-    /// When kube-apiserver first answered it.
-    pub(super) up_since: Option<Timestamp>,
+    pub(super) process: Began,
+    /// Deadlines count within one boot, over restarts of Windrow.
+    pub(super) boot: Began,
+    /// How often Windrow has started in this boot.
+    starts: u32,
+    written: Written,
+}
+
+/// What a new process would know.
+#[derive(Debug, Default)]
+struct Written {
+    there: BTreeMap<ManifestPath, (SmolStr, Timestamp)>,
+    boot: Began,
+    starts: u32,
 }
 
 impl Waits {
     /// A new process of Windrow begins.
     pub(super) fn restart(&mut self, now: Timestamp) {
-        self.began = Some(now);
-        self.up_since = None;
+        self.there.clone_from(&self.written.there);
+        (self.boot, self.starts) = (self.written.boot, self.written.starts + 1);
+        self.boot.at.get_or_insert(now);
+        self.process = Began {
+            at: Some(now),
+            up: None,
+        };
+    }
+
+    /// The machine boots: all deadlines begin again.
+    pub(super) fn begin_boot(&mut self) {
+        (self.written.boot, self.written.starts) = (Began::default(), 0);
+    }
+
+    /// The ledger is on the disk.
+    pub(super) fn note_saved(&mut self) {
+        self.written.there.clone_from(&self.there);
+        (self.written.boot, self.written.starts) = (self.boot, self.starts);
+    }
+
+    /// The ledger was destroyed.
+    pub(super) fn forget(&mut self) {
+        self.written = Written::default();
     }
 
     /// Did the process begin so short a time ago?
     pub(super) fn began_within(&self, time: Duration, now: Timestamp) -> bool {
-        self.began
-            .is_some_and(|began| now.duration_since(began).unsigned_abs() < time)
+        let began = self.process.at;
+        began.is_some_and(|began| now.duration_since(began).unsigned_abs() < time)
     }
 
     /// Everything begins to wait: the cluster is another one.
     pub(super) fn enter_cluster(&mut self) {
         self.there.clear();
-        self.up_since = None;
+        (self.boot.up, self.process.up) = (None, None);
     }
 
     /// Takes in what lies in the directory now, and whether kube-apiserver answers.
     pub(super) fn note(&mut self, files: &[PlanFile], is_up: bool, now: Timestamp) {
         if is_up {
-            self.up_since.get_or_insert(now);
+            self.process.up.get_or_insert(now);
+            self.boot.up.get_or_insert(now);
         }
         let is_there = |path: &ManifestPath| files.iter().any(|file| file.path == *path);
         self.there.retain(|path, _| is_there(path));
@@ -63,19 +109,72 @@ impl Waits {
             }
         }
     }
+
+    /// When a file's wait ends at the latest that began at `since` and may last for `longest`.
+    pub(super) fn latest_end(
+        &self,
+        file: &PlanFile,
+        since: Timestamp,
+        longest: Longest,
+        staging: &Staging,
+    ) -> Timestamp {
+        let Longest { held, released } = longest;
+        let end = since + held;
+        let Some(began) = self.process.at.filter(|_| self.is_of_earlier(file)) else {
+            return end + released;
+        };
+        let looked = match self.process.up {
+            Some(up) => up + FIRST_LOOK,
+            // RKE2 may not run yet either.
+            None => began + staging.blind_deadline,
+        };
+        let latest = if self.starts > MOST_STARTS {
+            looked.min(end + held)
+        } else {
+            looked
+        };
+        end.max(latest) + released
+    }
+
+    /// Did an earlier process write down that this content waits?
+    fn is_of_earlier(&self, file: &PlanFile) -> bool {
+        let there = self.there.get(&file.path);
+        there.map(|(_, since)| *since) < self.process.at
+    }
+
+    /// Has this process looked at the cluster before it ended a wait of an earlier one?
+    fn has_looked(&self, file: &PlanFile, now: Timestamp) -> bool {
+        !self.is_of_earlier(file) || self.process.up.is_some_and(|up| now >= up + FIRST_LOOK)
+    }
 }
 
 /// Between which times a file may be held for one thing that it lacks; there is no end to what is kept.
 pub(super) struct Bounds {
     pub(super) least: Duration,
-    pub(super) most: Option<Duration>,
+    pub(super) most: Option<Longest>,
+}
+
+/// How long a file may be held at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Longest {
+    /// As long as any file.
+    held: Duration,
+    /// And then from the release of the file that it comes after.
+    released: Duration,
+}
+
+impl From<Duration> for Longest {
+    fn from(held: Duration) -> Self {
+        let released = Duration::ZERO;
+        Self { held, released }
+    }
 }
 
 impl Bounds {
     pub(super) fn exactly(time: Duration) -> Self {
         Self {
             least: time,
-            most: Some(time),
+            most: Some(time.into()),
         }
     }
 
@@ -96,7 +195,7 @@ impl Bounds {
                 };
                 Self {
                     least: time,
-                    most: (!is_hopeless).then_some(time),
+                    most: (!is_hopeless).then_some(time.into()),
                 }
             }
             (Tier::Required, false) => {
@@ -104,7 +203,7 @@ impl Bounds {
                 let is_kept = requirement.on_deadline == OnDeadline::Keep;
                 Self {
                     least: time,
-                    most: (!is_kept).then_some(time),
+                    most: (!is_kept).then_some(time.into()),
                 }
             }
         }
@@ -129,7 +228,10 @@ impl Bounds {
             // From its release on.
             Some(_) | None => Self {
                 least: Duration::ZERO,
-                most: Some(long + short),
+                most: Some(Longest {
+                    held: long,
+                    released: short,
+                }),
             },
         }
     }
@@ -149,6 +251,7 @@ impl Oracle {
         let Some(seen) = self.first_seen.get(&seen).copied() else {
             return;
         };
+        let seen = self.boot_began.map_or(seen, |began| began.max(seen));
         // Before kube-apiserver answers nothing is lost by holding.
         let waited = now.duration_since(seen.max(self.up_since.unwrap_or(now)));
         let least = match &file.refused {
@@ -185,6 +288,14 @@ impl Oracle {
         if !is_over && !is_blind {
             self.untrue
                 .insert(format!("{path} has waited long enough: for {waited:#}"));
+        }
+        let is_long = self.waits.starts > MOST_STARTS
+            && waited.is_positive()
+            && waited.unsigned_abs() >= least * 2;
+        if !is_blind && !is_long && !self.waits.has_looked(file, now) {
+            self.untrue.insert(format!(
+                "{path} has waited long enough: this process has not looked at the cluster yet"
+            ));
         }
         let mut advice = file.requirements();
         if server.is_current && !is_blind && advice.any(|one| Self::is_hasty(truth, server, one)) {
@@ -228,14 +339,18 @@ impl Oracle {
         }
         // Of what it asked before it knows what was so then.
         let is_deaf = server.is_deaf_since.is_some();
-        if self.waits.up_since.is_some() && !(server.is_up && server.is_current) && !is_deaf {
+        let has_answer = self.waits.process.up.is_some();
+        if has_answer && !(server.is_up && server.is_current) && !is_deaf {
             return;
         }
-        let knows = self.waits.up_since.is_some() && !is_deaf;
-        let waits = |held: &&HeldFile| {
+        let knows = has_answer && !is_deaf;
+        // It is not recorded what an earlier process of this boot knew, and a ledger may not be read yet.
+        let begins_again = !knows && self.waits.boot.up.is_some() || !server.has_ledger;
+        let process = self.waits.process.at.filter(|_| begins_again);
+        let is_judged = |held: &&HeldFile| {
             held.waits() && held.code != Code::SameBaseName && held.code != Code::MarkerStays
         };
-        for held in status.staging.held.iter().filter(waits) {
+        for held in status.staging.held.iter().filter(is_judged) {
             let files = &server.plan.files;
             let Some(file) = files.iter().find(|file| file.path == held.file) else {
                 continue;
@@ -243,20 +358,25 @@ impl Oracle {
             if server.troubles.contains_key(&file.name) {
                 continue;
             }
-            let Some(most) = truth.most_wait(file, server.view(), knows) else {
+            let Some(waits) = truth.longest_waits(file, server.view(), knows) else {
                 continue;
             };
-            let (most, from) = match self.waits.up_since.filter(|_| knows) {
-                Some(up) => (most, Some(up)),
-                None => (most.max(staging.blind_deadline), server.is_deaf_since),
+            let (least, from) = match self.waits.boot.up.filter(|_| knows) {
+                Some(up) => (Duration::ZERO, Some(up)),
+                None => (staging.blind_deadline, server.is_deaf_since),
             };
             let there = self.waits.there.get(&file.path).map(|(_, since)| *since);
-            let Some(since) = [there, from, self.waits.began].into_iter().flatten().max() else {
+            let from = [there, from, process, self.waits.boot.at];
+            let Some(since) = from.into_iter().flatten().max() else {
                 continue;
             };
-            let waited = now.duration_since(since);
-            if waited.is_positive() && waited.unsigned_abs() > most + SLACK {
-                let path = &file.path;
+            let ends = waits.into_iter().map(|wait| {
+                let held = wait.held.max(least);
+                let wait = Longest { held, ..wait };
+                self.waits.latest_end(file, since, wait, staging)
+            });
+            if ends.max().is_some_and(|end| now > end + SLACK) {
+                let (path, waited) = (&file.path, now.duration_since(since));
                 self.untrue.insert(format!(
                     "{path} waits: its time is over, it waited {waited:#}"
                 ));
@@ -266,10 +386,15 @@ impl Oracle {
 }
 
 impl Truth<'_> {
-    /// How long a file may be held at most by all that it lacks, where Windrow `knows` what is there; `None` where some of it keeps the file, or nothing is lacking.
-    fn most_wait(&self, file: &PlanFile, view: DirectoryView<'_>, knows: bool) -> Option<Duration> {
+    /// How long a file may be held at most by each thing that it lacks, where Windrow `knows` what is there; `None` where one of them keeps the file.
+    fn longest_waits(
+        &self,
+        file: &PlanFile,
+        view: DirectoryView<'_>,
+        knows: bool,
+    ) -> Option<Vec<Longest>> {
         if file.refused.is_some() {
-            return Some(view.state.settings().staging.refused_deadline);
+            return Some(vec![view.state.settings().staging.refused_deadline.into()]);
         }
         // Before kube-apiserver answers nothing is known to be there.
         let lacks = |one: &Requirement| match knows {
@@ -279,9 +404,8 @@ impl Truth<'_> {
         // Nothing of a file is known to be hopeless then either.
         let is_hopeless = knows && Self::is_each_lacking(file, lacks);
         let lacks = file.requirements().filter(|one| lacks(one));
-        let waits: Option<Vec<Duration>> = lacks
+        lacks
             .map(|requirement| Bounds::of(requirement, view, is_hopeless).most)
-            .collect();
-        waits?.into_iter().max()
+            .collect()
     }
 }

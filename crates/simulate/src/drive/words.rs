@@ -267,7 +267,8 @@ impl Drive<'_> {
             }
             let at = daemon.wall(now);
             let clock_was_set = daemon.clock_was_set;
-            let mut state = self.known.states[who].restarted(Arc::clone(&daemon.saved), at);
+            let saved = daemon.enter_boot(Arc::clone(&daemon.saved), now);
+            let mut state = self.known.states[who].restarted(saved, at);
             state.take_directory(self.disks[who].look(None));
             let mut watch = Watch::for_server(who);
             for _ in 0..ROUNDS {

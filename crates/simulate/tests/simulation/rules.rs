@@ -216,7 +216,7 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
         let waits = is_kept("pipe.yaml")
             || run.files.is_hidden(oddities::HOPELESS)
             || run.files.is_hidden(oddities::WAITS_MOVED)
-            || left.any(|file| file == oddities::AFTER_PAIR);
+            || left.any(|file| [oddities::AFTER_PAIR, oddities::HOPELESS].contains(&file));
         let fails_still = !fails.is_empty() || !staging.failed.is_empty();
         let is_settled = staging.settled != (waits || fails_still);
         let may_stay = |file: &str| is_kept(file) || file == oddities::AFTER_PAIR;

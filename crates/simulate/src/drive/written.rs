@@ -1,0 +1,34 @@
+//! The oracle: what a process that dies has not written down counts as it was before.
+
+use std::collections::BTreeMap;
+
+use smol_str::SmolStr;
+use windrow_model::manifest::ManifestPath;
+
+use super::oracle::Oracle;
+
+/// What ended by decisions that are not on the disk yet, by content.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten {
+    pub(super) let_go: BTreeMap<ManifestPath, SmolStr>,
+    pub(super) granted: BTreeMap<ManifestPath, SmolStr>,
+}
+
+impl Oracle {
+    /// The ledger is on the disk.
+    pub(super) fn note_saved(&mut self) {
+        self.unwritten = Unwritten::default();
+        self.waits.note_saved();
+    }
+
+    /// A new process begins: it knows only what is on the disk.
+    pub(super) fn recall_written(&mut self) {
+        let Unwritten { let_go, granted } = std::mem::take(&mut self.unwritten);
+        for (file, digest) in let_go {
+            self.let_go.entry(file).or_insert(digest);
+        }
+        for (file, digest) in granted {
+            self.granted.entry(file).or_insert(digest);
+        }
+    }
+}
