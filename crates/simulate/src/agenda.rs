@@ -63,6 +63,15 @@ impl<T> Agenda<T> {
         self.entries.iter().flatten().any(test)
     }
 
+    /// These entries come later.
+    pub(super) fn postpone(&mut self, length: Duration, test: impl Fn(&T) -> bool) {
+        let entries: Vec<_> = std::iter::from_fn(|| self.due(Timestamp::MAX)).collect();
+        for (at, entry) in entries {
+            let late = if test(&entry) { length } else { Duration::ZERO };
+            self.enter(at + late, entry);
+        }
+    }
+
     /// The node is down for a while: what it does itself is forgotten, everything else comes later.
     pub(super) fn outage(&mut self, length: Duration, forget: impl Fn(&T) -> bool) {
         let entries: Vec<_> = std::iter::from_fn(|| self.due(Timestamp::MAX)).collect();

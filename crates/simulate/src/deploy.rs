@@ -177,6 +177,11 @@ impl DeployController {
         self.looking.as_ref()
     }
 
+    /// Does it neither look at the directory nor apply files?
+    pub(super) fn is_between_passes(&self) -> bool {
+        self.pass.is_none() && self.looking.is_none()
+    }
+
     /// How many passes it began.
     pub(super) fn passes(&self) -> u64 {
         self.passes

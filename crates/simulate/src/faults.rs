@@ -49,6 +49,8 @@ pub struct Faults {
     pub files: u64,
     /// RKE2 restarts, and Windrow does not.
     pub rke2: u64,
+    /// RKE2 does not look at its manifests directory for up to 15 minutes, and its kube-apiserver answers.
+    pub stalls: u64,
     /// A question of a probe has no answer, or a late one. 0: the node is not probed at all.
     pub unanswered: u64,
     /// A person holds a file, or lets go the one that is held so.
@@ -93,6 +95,7 @@ impl Faults {
         slow_walks: 0,
         files: 0,
         rke2: 0,
+        stalls: 0,
         unanswered: 0,
         by_hand: 0,
         replaced: 0,
@@ -105,7 +108,7 @@ impl Faults {
         mute: 0,
     };
 
-    /// Everything goes wrong now and then, but for what has its own bootstraps below.
+    /// Everything goes wrong now and then, but for what has only its own bootstraps below: clusters, reads and the fail-safe.
     pub const ALL: Self = Self {
         until: Duration::from_secs(30 * 60),
         crash: 6,
@@ -126,8 +129,12 @@ impl Faults {
         slow_walks: 2,
         files: 40,
         rke2: 200,
+        stalls: 150,
         unanswered: 0,
         by_hand: 60,
+        gone: 120,
+        ahead: 8,
+        mute: 12,
         ..Self::NONE
     };
 

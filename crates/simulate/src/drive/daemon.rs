@@ -88,6 +88,8 @@ pub(super) struct SimulatedDaemon {
     pub(super) deaf: Option<Timestamp>,
     /// From when on it has no answer at all.
     pub(super) mute: Option<Timestamp>,
+    /// When it has answers again, if ever.
+    hears_from: Option<Timestamp>,
     /// The ledger could not be read at the start, and is read again then. It is not overwritten before.
     pub(super) ledger_unread: Option<Timestamp>,
     /// What the fail-safe released while it did not run, and of which content.
@@ -131,6 +133,7 @@ impl SimulatedDaemon {
             reconnects: None,
             deaf: None,
             mute: None,
+            hears_from: None,
             ledger_unread: None,
             requests: Vec::new(),
             boot: (0, start),
@@ -177,6 +180,8 @@ impl SimulatedDaemon {
                 more.up_to(MUTE)
             };
             self.mute = Some(start + late);
+            // Where other things go wrong, it ends with them.
+            self.hears_from = Some(start + faults.until).filter(|end| *end > start);
         }
     }
 
@@ -227,6 +232,12 @@ impl SimulatedDaemon {
 
     /// It hears again, or no more.
     pub(super) fn hear_again(&mut self, now: Timestamp) {
+        let ends = |until: &mut Timestamp| *until <= now;
+        if self.hears_from.take_if(ends).is_some() {
+            self.mute = None;
+            self.heard = None;
+            self.watch.cut();
+        }
         if self.deaf.is_some_and(|until| until <= now) {
             self.deaf = None;
             self.heard = None;
@@ -241,6 +252,7 @@ impl SimulatedDaemon {
             self.relist,
             self.away,
             self.deaf,
+            self.hears_from,
             self.reads.look_at,
             self.ledger_unread,
         ];
@@ -259,7 +271,14 @@ impl SimulatedDaemon {
                     self.ledger_unread,
                 ];
                 let looks = earliest(looks);
-                earliest([self.wake, self.relist, self.deaf, looks, asks])
+                earliest([
+                    self.wake,
+                    self.relist,
+                    self.deaf,
+                    self.hears_from,
+                    looks,
+                    asks,
+                ])
             }
         }
     }

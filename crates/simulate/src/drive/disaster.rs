@@ -15,6 +15,8 @@ use super::daemon::RETRY;
 const READ_ONLY: Duration = Duration::from_secs(5 * 60);
 const AWAY: Duration = Duration::from_secs(30 * 60);
 const MASKED: Duration = Duration::from_secs(60 * 60);
+/// How long RKE2 looks at no file, at most.
+const STALLS: Duration = Duration::from_secs(15 * 60);
 /// How long a file is gone whose marker stays ten minutes.
 const GONE: Duration = Duration::from_secs(8 * 60);
 /// How much of a file is there when its writing was cut off: no document that RKE2 takes is this short.
@@ -98,6 +100,10 @@ impl Drive<'_> {
             if !skew.is_zero() {
                 self.record_fault(who, &format!("the wall clock is ahead by {skew:#}"));
             }
+            if let Some(mute) = self.daemons[who].mute {
+                let fault = format!("kube-apiserver does not answer Windrow from {mute} on");
+                self.record_fault(who, &fault);
+            }
         }
     }
 
@@ -105,6 +111,12 @@ impl Drive<'_> {
         let loses = self.more.throw(self.faults.replaced) | self.more.throw(self.faults.rejoins);
         if loses {
             self.lose_datastore(who, now);
+        }
+        let deploy = self.node.deploy_of(who);
+        if deploy.is_between_passes() && self.more.throw(self.faults.stalls) {
+            let length = self.more.up_to(STALLS);
+            self.record_fault(who, &format!("RKE2 looks at no file for {length:?}"));
+            self.node.stall(who, length);
         }
         let is_alive = self.daemons[who].away.is_none();
         if is_alive && self.more.throw(self.faults.unread) {

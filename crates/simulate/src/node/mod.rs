@@ -324,6 +324,14 @@ impl SimulatedNode {
         }
     }
 
+    /// RKE2 looks at its manifests directory so much later.
+    pub(super) fn stall(&mut self, server: usize, length: Duration) {
+        let cluster = &mut self.cluster;
+        cluster
+            .agenda
+            .postpone(length, |timer| *timer == Timer::Deploy(server));
+    }
+
     /// Signals that were not handed out yet.
     pub(super) fn signals(&mut self) -> Vec<Signal> {
         std::mem::take(&mut self.signals)
