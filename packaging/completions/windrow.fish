@@ -191,7 +191,7 @@ yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l force -d 'Try gates that the check refuses, too: the trial shows whether it was right'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l force -d 'Try gates that the check refuses, too: the trial shows whether it was right. Also ignore an upgrade in progress, other servers that are not ready, and failed trials of other servers'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s y -l yes -d 'Do not ask whether rke2-server may be restarted'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
