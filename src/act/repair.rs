@@ -80,7 +80,7 @@ pub enum Unfinished {
     #[error("not everything could be given back: {0}")]
     NotRestored(String),
     /// What was changed for a while cannot be restored now.
-    #[error("what was changed for a while is not restored yet: {0}")]
+    #[error("not restored yet: {0}")]
     NotRestoredYet(String),
     /// The progress could not be recorded.
     #[error("the record of the repair cannot be written: {0}")]

@@ -176,7 +176,7 @@ impl Repair {
             .map_err(|error| error.to_string())
     }
 
-    /// The process dies while it waits for the answer to a request, after so many were answered.
+    /// The process dies while it waits for the answer to a request, after this number of answers.
     pub(super) async fn die_at_patch(&mut self, answered: usize) {
         self.store.hang_after(HttpMethod::PATCH, answered);
         let store = self.store.clone();

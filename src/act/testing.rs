@@ -166,7 +166,7 @@ impl ObjectStore {
         self.refuse(method, StatusCode::OK);
     }
 
-    /// Answers so many more requests of this method, and none after these.
+    /// Answers this number of further requests of this method, and none after these.
     pub(crate) fn hang_after(&self, method: Method, answered: usize) {
         self.state().hanging = Some((method, answered));
     }

@@ -560,7 +560,7 @@ fn show_giving_back(records: &[Record]) -> anyhow::Result<()> {
             .collect();
         let why = record.given_up.as_deref().unwrap_or("it is over");
         print_whole(&format!(
-            "{}: begun at {}, and goes no further: {why}. What it has changed for a while is given back: {}.\n",
+            "{} (begun at {}) goes no further, because {why}. It gives back what it has changed for a while ({}).\n",
             record.subject,
             record.started,
             left.join("; ")

@@ -361,7 +361,7 @@ async fn a_cure_goes_on_while_what_it_waits_for_has_not_come_although_nothing_is
     let mut server = with_half_a_cure(vec![waits()]);
     assert!(server.look().await);
     assert_eq!(server.changes_of_the_job(), [format!("DELETE {OLD_JOB}")]);
-    // It waited in vain.
+    // Nothing came of the wait.
     assert_eq!(server.store.object(ADDON)["spec"], json!({}));
     assert_eq!(server.unfinished(), []);
 }

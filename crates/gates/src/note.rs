@@ -111,7 +111,7 @@ impl TrialNote {
         let entry = entries.next()?;
         let (by, version, at) = (&entry.by, &entry.version, entry.at);
         Some(match &entry.why {
-            Some(why) => format!("{by} tried the same on {version} and rolled it back: {why}"),
+            Some(why) => format!("{by} tried the same on {version} and rolled it back ({why})"),
             None => format!("{by} began to try the same at {at}, and its end is not known"),
         })
     }

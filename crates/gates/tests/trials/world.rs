@@ -21,7 +21,7 @@ pub(crate) const VERSIONS: [&str; 3] = ["1.33.3", "1.34.2", "1.35.6"];
 pub(crate) const OWN: &str = "99-zz9-windrow-gates.yaml";
 /// `gates.patience`; a tick takes a minute.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5 * 60);
-/// Within so many ticks a trial ends, also with a crash in the middle.
+/// Within this number of ticks a trial ends, also with a crash in the middle.
 pub(crate) const LONGEST_TRIAL: u32 = 60;
 
 /// Something that kube-apiserver does and no catalogue knows.
@@ -49,7 +49,7 @@ pub(crate) enum Event {
     Configure(Configured),
     OnChange(bool),
     Wait(u32),
-    /// A boot, and so many minutes.
+    /// A boot, and this number of minutes.
     Boot(u32),
     RestartDaemon,
     /// The process that writes next dies at this write, before or after it.
@@ -62,7 +62,7 @@ pub(crate) enum Event {
     Rollback,
     /// The binary is replaced, and rke2-server restarted.
     Upgrade(usize),
-    /// For so many ticks no start of kube-apiserver succeeds, whatever its gates are.
+    /// For this number of ticks no start of kube-apiserver succeeds, whatever its gates are.
     Silent(u32),
     RemoveDropIn,
 }
