@@ -41,7 +41,7 @@ pub use restore_note::{RestoreEntry, RestoreNote, has_room_for};
 pub use undo::{UndoneStep, steps_to_undo, undo};
 
 pub(super) use requests::PATIENCE;
-use requests::{NotSent, get, make};
+use requests::{NotSent, get, is_due, make};
 
 /// How long a refused request is tried again: a webhook may see the old object for a while.
 const REFUSED: Duration = Duration::from_secs(60);
@@ -300,7 +300,17 @@ async fn restore_all(
     let mut late = Vec::new();
     let steps = record.steps_to_restore();
     let steps: Vec<(usize, CureStep)> = steps.map(|(at, step)| (at, step.clone())).collect();
+    // No change waits for another one that takes long to reach its goal.
+    let (mut ready, mut later) = (Vec::new(), Vec::new());
     for (at, step) in steps {
+        if is_ready(context, record, &step).await {
+            ready.push((at, step));
+        } else {
+            later.push((at, step));
+        }
+    }
+    ready.append(&mut later);
+    for (at, step) in ready {
         tell(at, &step);
         match restore(context, record, at, &step).await {
             Ok(()) => {}
@@ -314,6 +324,18 @@ async fn restore_all(
     Err(Unfinished::NotRestoredYet(late.join("; ")))
 }
 
+/// Could this step restore its change now?
+async fn is_ready(context: &RepairContext, record: &Record, step: &CureStep) -> bool {
+    let change = record.change_to_restore(step);
+    let made = change.and_then(|at| record.cure.steps.get(record.changed[at].step));
+    let (Some(made), Some(request)) = (made, &step.request) else {
+        return true;
+    };
+    may_restore(&context.client, made, request)
+        .await
+        .unwrap_or(false)
+}
+
 /// Restores one change, unless another client has changed the object since.
 async fn restore(
     context: &RepairContext,
@@ -325,6 +347,13 @@ async fn restore(
     else {
         return Ok(());
     };
+    if !record.was_taken(at)
+        && let Some(made) = record.cure.steps.get(record.changed[change].step)
+        && let Err(why) = wait_for_change(&context.client, made, request).await
+    {
+        let step = step.say.clone();
+        return Err(Unfinished::Step { step, why });
+    }
     let began = Instant::now();
     let patience = REFUSED.min(Duration::from_secs(step.patience.into()));
     let end = loop {
@@ -348,6 +377,41 @@ async fn restore(
     Ok(context
         .end_change(record, change, end, Some(request))
         .await?)
+}
+
+/// Waits until a change for a while has reached its goal, or another client has changed the object. virt-controller never starts
+/// a VM whose run strategy `RerunOnFailure` comes back before its instance is gone.
+///
+/// # Errors
+///
+/// In a line, why it cannot be restored yet.
+async fn wait_for_change(
+    client: &Client,
+    made: &CureStep,
+    way_back: &CureRequest,
+) -> Result<(), String> {
+    let began = Instant::now();
+    loop {
+        let why = match may_restore(client, made, way_back).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => format!("it was not seen until {}", made.goal.say()),
+            Err(why) => why,
+        };
+        if began.elapsed() >= Duration::from_secs(made.patience.into()) {
+            return Err(format!("{why} ({} s)", made.patience));
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Has a change for a while reached its goal, or is the object no longer as the change left it?
+async fn may_restore(
+    client: &Client,
+    made: &CureStep,
+    way_back: &CureRequest,
+) -> Result<bool, String> {
+    let seen = get(client, made.goal.path()).await?;
+    Ok(made.goal.is_reached(seen.as_ref()) || !is_due(client, way_back).await?)
 }
 
 /// Has everything come that a cure still waits for before it restores? What cannot be asked for has not. One that was given up
@@ -438,7 +502,7 @@ async fn carry_out_request(
                 record.noted = true;
                 records.write(record).map_err(NotSent::Record)?;
             }
-            let added = context.note.add(&name, record, restoring).await;
+            let added = context.note.add(&name, record, (step, restoring)).await;
             added.map_err(NotSent::Note)?;
         }
         is_sent = true;

@@ -506,6 +506,76 @@ async fn a_cure_whose_next_request_is_refused_gives_back_what_it_has_changed_for
     assert_eq!(repair.written().outcome, Some(RepairOutcome::GivenBack));
 }
 
+/// A step that sets a field of the addon. Its goal is a status that a controller reports later.
+pub(super) fn sets_and_is_stopped(field: &str, patience: u32) -> CureStep {
+    let goal = CureGoal::Field {
+        path: ADDON.to_owned(),
+        before: None,
+        field: "/status/is".to_owned(),
+        value: json!("stopped"),
+    };
+    CureStep {
+        goal,
+        ..sets(field, patience)
+    }
+}
+
+#[tokio::test]
+async fn a_change_for_a_while_is_not_restored_before_it_has_reached_its_goal() {
+    let steps = vec![sets_and_is_stopped("a", 0), gives_back("a")];
+    let mut repair = Repair::of_steps(steps);
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("not restored yet: restore a: "), "{why}");
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
+    assert!(repair.written().is_open());
+    // Nor does another server restore it.
+    let entries = RestoreNote::entries(&repair.store.client()).await.unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let records = Records::new(elsewhere.path());
+    let context = RepairContext::new(repair.store.client(), records.clone(), SERVER);
+    let mut adopted = records.adopt(&entries[0]).unwrap();
+    let now = || Timestamp::from_second(120).unwrap();
+    let given = give_back(&context, &mut adopted, "", now, |_, _| {}).await;
+    assert!(matches!(given, Err(Unfinished::NotRestoredYet(_))));
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
+
+    let mut stopped = repair.store.object(ADDON);
+    stopped["status"] = json!({"is": "stopped"});
+    repair.store.put(ADDON, stopped);
+    repair.carry_out().await.unwrap_err();
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
+    assert_eq!(repair.written().outcome, Some(RepairOutcome::GivenBack));
+}
+
+#[tokio::test]
+async fn what_another_client_has_changed_is_not_waited_for() {
+    let steps = vec![sets_and_is_stopped("a", 0), gives_back("a")];
+    let mut repair = Repair::of_steps(steps);
+    repair.carry_out().await.unwrap_err();
+    repair.change(json!({"a": "else"}));
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("not everything could be given back"), "{why}");
+    assert!(!repair.written().is_open());
+}
+
+#[tokio::test]
+async fn a_change_that_takes_long_to_reach_its_goal_keeps_no_other_from_being_restored() {
+    let steps = vec![
+        sets_and_is_stopped("a", 0),
+        sets("c", 0),
+        waits(),
+        gives_back("a"),
+        gives_back("c"),
+    ];
+    let mut repair = Repair::of_steps(steps);
+    repair.record.done = 2;
+    repair.record.changed = [0, 1].map(|step| ChangedObject::new(step, addon())).into();
+    repair.change(json!({"a": true, "c": true}));
+    repair.carry_out().await.unwrap_err();
+    assert_eq!(repair.told, [2, 4, 3]);
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
+}
+
 #[tokio::test]
 async fn what_cannot_be_given_back_now_is_given_back_later_and_the_others_at_once() {
     let steps = vec![

@@ -86,8 +86,15 @@ async fn stuck_cluster() -> Option<(Cluster, Client, TempDir)> {
     Some((cluster, client, tempfile::tempdir().unwrap()))
 }
 
+/// virt-controller reports this of the first machine.
+async fn report_first_machine(client: &Client, word: &str) {
+    let machines = api(client, VM, "default");
+    status(&machines, "db", json!({"printableStatus": word})).await;
+}
+
 /// Begins the repair; the first machine is asked to stop.
 async fn begun_repair(cluster: &Cluster, client: &Client, root: &Path) -> Child {
+    report_first_machine(client, "Running").await;
     let repair = command(cluster, root, &[&REPAIR[..], &["--yes"]].concat())
         .stdout(Stdio::null())
         .spawn()
@@ -100,11 +107,12 @@ async fn begun_repair(cluster: &Cluster, client: &Client, root: &Path) -> Child 
     repair
 }
 
-/// Begins it, and kills it there.
+/// Begins it, and kills it there. The first machine shuts down.
 async fn interrupted_repair(cluster: &Cluster, client: &Client, root: &Path) {
     let mut repair = begun_repair(cluster, client, root).await;
     repair.kill().unwrap();
     repair.wait().unwrap();
+    report_first_machine(client, "Stopped").await;
 }
 
 #[tokio::test]
@@ -290,6 +298,7 @@ async fn an_undo_asks_shows_what_it_would_do_and_ends_with_what_came_of_it() {
     edit(second, |record| record["done"] = json!(1));
     repair.kill().unwrap();
     repair.wait().unwrap();
+    report_first_machine(&client, "Stopped").await;
     assert!(said.any(|line| line.contains("somebody went on with this repair meanwhile")));
     assert_eq!(late.wait().unwrap().code(), Some(4));
     assert_eq!(strategy().await, "Halted");

@@ -86,6 +86,15 @@ fn settled(state: RequestState) -> RequestOutcome {
     }
 }
 
+/// Does the object still say that the request is to be made?
+///
+/// # Errors
+///
+/// In a line, if kube-apiserver does not answer or refuses.
+pub(super) async fn is_due(client: &Client, request: &CureRequest) -> Result<bool, String> {
+    Ok(judge(client, request).await?.0 == RequestState::Due)
+}
+
 /// What the object of the request says about it now, and the object.
 async fn judge(
     client: &Client,

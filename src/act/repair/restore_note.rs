@@ -15,7 +15,9 @@ use kube::Client;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Mutex;
-use windrow_harvester::incidents::{Cure, CureRequest, CureStep, UnfinishedRepair, WayBack};
+use windrow_harvester::incidents::{
+    Cure, CureGoal, CureRequest, CureStep, UnfinishedRepair, WayBack,
+};
 use windrow_model::reasons::Code;
 
 use super::records::{ChangedObject, Record, Worker};
@@ -52,9 +54,38 @@ pub struct RestoreEntry {
     pub since: Timestamp,
     /// The steps that restore, in order.
     pub steps: Vec<CureStep>,
+    /// What the change that each of these steps restores was to reach, in the same order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<ChangeGoal>,
     /// The server that restored all of it in place of the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_by: Option<String>,
+}
+
+/// What a change for a while was to reach. It is not restored before that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeGoal {
+    goal: CureGoal,
+    /// How long that may take, in seconds.
+    patience: u32,
+}
+
+impl ChangeGoal {
+    fn of(step: &CureStep) -> Self {
+        let (goal, patience) = (step.goal.clone(), step.patience);
+        Self { goal, patience }
+    }
+
+    /// An entry without it: the object is there, so nothing is waited for.
+    fn unknown(step: &CureStep) -> Self {
+        let goal = CureGoal::Differs {
+            path: step.goal.path().to_owned(),
+            field: "/metadata/uid".to_owned(),
+            value: Value::Null,
+        };
+        Self { goal, patience: 0 }
+    }
 }
 
 impl RestoreEntry {
@@ -71,11 +102,15 @@ impl RestoreEntry {
 
     /// The record by which this server restores what another one has changed.
     pub(super) fn to_record(&self) -> Record {
-        let changes = self.steps.iter().filter_map(|step| {
+        let changes = self.steps.iter().enumerate();
+        let changes = changes.filter_map(|(at, step)| {
+            let change = self.goals.get(at).cloned();
+            let change = change.unwrap_or_else(|| ChangeGoal::unknown(step));
             Some(CureStep {
                 request: None,
                 way_back: Some(WayBack::Request(step.request.clone()?)),
-                patience: 0,
+                goal: change.goal,
+                patience: change.patience,
                 ..step.clone()
             })
         });
@@ -108,9 +143,14 @@ impl RestoreEntry {
 
 /// Is there room in the Lease for all that this cure changes for a while?
 pub fn has_room_for(cure: &Cure) -> bool {
-    let restores = cure.steps.iter().filter(|step| step.gives_back());
-    let bytes =
-        restores.map(|step| serde_json::to_vec(step).map_or(LARGEST, |text| text.len() + 1));
+    let bytes = cure.steps.iter().map(|step| {
+        let text = if step.gives_back() {
+            serde_json::to_vec(step)
+        } else {
+            serde_json::to_vec(&ChangeGoal::of(step))
+        };
+        text.map_or(LARGEST, |text| text.len() + 1)
+    });
     bytes.sum::<usize>() + FRAME <= LARGEST
 }
 
@@ -153,12 +193,12 @@ impl RestoreNote {
         ClusterLease::is_held(client, ClusterLease::REPAIRS, now).await
     }
 
-    /// Adds a step before its temporary change is made.
+    /// Adds the step that restores a temporary change, before this is made.
     pub(super) async fn add(
         &self,
         name: &str,
         record: &Record,
-        step: &CureStep,
+        (change, step): (&CureStep, &CureStep),
     ) -> Result<(), String> {
         self.change(true, |entries| {
             let known = entries.iter().position(|entry| entry.record == name);
@@ -172,12 +212,14 @@ impl RestoreNote {
                     by: record.by,
                     since: record.started,
                     steps: Vec::new(),
+                    goals: Vec::new(),
                     restored_by: None,
                 });
                 entries.len() - 1
             });
             if !entries[at].steps.contains(step) {
                 entries[at].steps.push(step.clone());
+                entries[at].goals.push(ChangeGoal::of(change));
             }
         })
         .await
@@ -187,10 +229,13 @@ impl RestoreNote {
     pub(super) async fn remove(&self, name: &str, request: &CureRequest) -> Result<(), String> {
         self.change(false, |entries| {
             let entry = entries.iter_mut().find(|entry| entry.record == name);
-            if let Some(entry) = entry {
-                entry
-                    .steps
-                    .retain(|step| step.request.as_ref() != Some(request));
+            let Some(entry) = entry else { return };
+            let of_request = |step: &CureStep| step.request.as_ref() == Some(request);
+            if let Some(at) = entry.steps.iter().position(of_request) {
+                entry.steps.remove(at);
+                if at < entry.goals.len() {
+                    entry.goals.remove(at);
+                }
             }
         })
         .await
@@ -209,6 +254,7 @@ impl RestoreNote {
             }
             for entry in entries.iter_mut().filter(|entry| entry.record == name) {
                 entry.steps.clear();
+                entry.goals.clear();
                 entry.restored_by.get_or_insert_with(|| self.holder.clone());
             }
             let restored = entries.iter().filter(|entry| entry.restored_by.is_some());

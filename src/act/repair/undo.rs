@@ -9,7 +9,7 @@ use windrow_harvester::incidents::{CureStep, WayBack};
 
 use super::records::{ChangeEnd, Record, RepairOutcome};
 use super::requests::{RequestOutcome, make};
-use super::{RepairContext, Unfinished};
+use super::{RepairContext, Unfinished, wait_for_change};
 
 /// What came of undoing a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,16 @@ pub async fn undo(
         .map(|(at, step, way_back)| (at, step.clone(), way_back.clone()))
         .collect();
     for (at, step, way_back) in changes {
-        let undone = undo_step(&context.client, &way_back).await?;
+        let is_for_a_while = record.restoring_step(&step).is_some();
+        let undone = match &way_back {
+            WayBack::Request(request) if is_for_a_while => {
+                match wait_for_change(&context.client, &step, request).await {
+                    Ok(()) => undo_step(&context.client, &way_back).await?,
+                    Err(why) => UndoneStep::Failed(why),
+                }
+            }
+            _ => undo_step(&context.client, &way_back).await?,
+        };
         tell(&step, &undone);
         let request = match &way_back {
             WayBack::Request(request) => Some(request),

@@ -4,7 +4,9 @@ use serde_json::json;
 use windrow_harvester::incidents::WayBack;
 use windrow_model::reasons::Code;
 
-use super::super::tests::{ADDON, Repair, addon, deletes, finding, sets};
+use super::super::tests::{
+    ADDON, Repair, addon, deletes, finding, gives_back, sets, sets_and_is_stopped,
+};
 use super::super::{ChangedObject, Records, Worker};
 use super::*;
 
@@ -191,4 +193,22 @@ async fn somebody_who_is_faster_than_the_undo_by_a_moment_keeps_what_is_theirs()
         "{told:?}"
     );
     assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": "else"}));
+}
+
+#[tokio::test]
+async fn a_change_for_a_while_is_not_undone_before_it_has_reached_its_goal() {
+    let steps = vec![sets_and_is_stopped("a", 0), gives_back("a")];
+    let mut repair = Repair::of_steps(steps);
+    repair.carry_out().await.unwrap_err();
+    let (done, told) = repair.undo().await;
+    assert!(
+        !done && matches!(&told[0], UndoneStep::Failed(why) if why.contains("/status/is")),
+        "{told:?}"
+    );
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
+    let mut stopped = repair.store.object(ADDON);
+    stopped["status"] = json!({"is": "stopped"});
+    repair.store.put(ADDON, stopped);
+    assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
+    assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
 }

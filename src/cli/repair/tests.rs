@@ -197,9 +197,11 @@ async fn a_repair_of_what_is_over_gives_back_what_it_took_and_takes_nothing_more
     switched_off["spec"]["off"] = json!(true);
     machine.store.put(ADDON, switched_off.clone());
     let off = ObjectChange::of(ObjectKind::ADDON, &addon).set("/spec/off", json!(true));
-    let goal = CureGoal::Gone {
+    let goal = CureGoal::Field {
         path: ADDON.to_owned(),
-        uid: "a1".to_owned(),
+        before: None,
+        field: "/spec/off".to_owned(),
+        value: json!(true),
     };
     machine.store.put(OLD_JOB, old_job("1"));
     let delete = record.cure.steps.remove(0);
