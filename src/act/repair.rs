@@ -34,7 +34,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use windrow_harvester::incidents::{CureRequest, CureStep};
 
-pub use begun::{BegunCure, judge_begun};
+pub use begun::{BegunCure, judge_begun, judge_left_behind};
 pub use records::{ChangeEnd, ChangedObject, Record, Records, RepairOutcome, Worker};
 pub use requests::{RequestOutcome, ask_for_cluster, try_out};
 pub use restore_note::{RestoreEntry, RestoreNote, has_room_for};

@@ -16,7 +16,8 @@ use super::incident_look::{is_over, look_at_cluster};
 use super::repairs::{fingerprint, report_to_daemon};
 use crate::act::repair::{
     BegunCure, Record, Records, RepairOutcome, RequestOutcome, RestoreEntry, RestoreNote,
-    Unfinished, Worker, carry_out, give_back, has_come, has_room_for, judge_begun, try_out, undo,
+    Unfinished, Worker, carry_out, give_back, has_come, has_room_for, judge_begun,
+    judge_left_behind, try_out, undo,
 };
 use crate::act::{ClusterLease, Turn};
 use crate::configuration::Published;
@@ -48,7 +49,9 @@ pub(super) enum RepairWork {
     Resume(Box<Record>),
     /// Give back what a cure has changed for a while, because of this, or finish its undo.
     Restore(Box<Record>, String),
-    /// The same of a cure of another server.
+    /// Close a cure that no process goes on with, and that has nothing to give back.
+    Close(Box<Record>),
+    /// Give back what a cure of another server has changed for a while.
     Adopt(Box<RestoreEntry>),
     /// Begin a cure.
     Begin(Box<IncidentFinding>, String),
@@ -102,7 +105,12 @@ impl RepairTask {
                 };
             }
         };
+        let mut kept = None;
         let begun = match work {
+            RepairWork::Close(record) => {
+                kept = self.close_left_behind(&mut turn, *record).await;
+                None
+            }
             RepairWork::Resume(record) => self.resume(&mut turn, *record).await,
             RepairWork::Restore(record, why) => self.restore(*record, why),
             RepairWork::Adopt(entry) => self.adopt(&entry).await,
@@ -114,7 +122,7 @@ impl RepairTask {
         let is_begun = begun.is_some();
         let goes_on = match begun {
             Some((record, extent)) => self.carry_out(&mut turn, record, extent).await,
-            None => None,
+            None => kept,
         };
         RepairEnd {
             lease: turn.end().await,
@@ -160,7 +168,10 @@ impl RepairTask {
                 Extent::GiveBack("it is not recognised any more".to_owned())
             }
             BegunCure::GoesOn | BegunCure::GivesBack => Extent::Whole,
-            BegunCure::Superseded | BegunCure::Over | BegunCure::Unconfirmed => {
+            BegunCure::Superseded
+            | BegunCure::Over
+            | BegunCure::Abandoned
+            | BegunCure::Unconfirmed => {
                 self.close(turn, record, judged).await;
                 return None;
             }
@@ -178,6 +189,22 @@ impl RepairTask {
             None => Extent::GiveBack(why),
         };
         Some((record, extent))
+    }
+
+    /// Closes a cure that no process goes on with. Returns its name if that cannot be done yet.
+    async fn close_left_behind(&self, turn: &mut Turn<'_>, record: Record) -> Option<String> {
+        if !self.records.is_current(&record) {
+            return None;
+        }
+        let judged = match self.look_again(turn, record.code).await {
+            Ok(found) => judge_left_behind(&record, &found, (self.now)()),
+            Err(_) => BegunCure::GoesOn,
+        };
+        if judged == BegunCure::GoesOn {
+            return Some(self.records.name(&record));
+        }
+        self.close(turn, record, judged).await;
+        None
     }
 
     /// Takes over what another server has left changed, if that is still so.
@@ -225,7 +252,11 @@ impl RepairTask {
         }
         let (action, why) = match judged {
             BegunCure::Over => (RequestAction::RepairDone, ""),
-            _ => (RequestAction::RepairFailed, judged.why_it_ends()),
+            _ => {
+                let given_up = record.given_up.as_deref();
+                let why = given_up.unwrap_or(judged.why_it_ends());
+                (RequestAction::RepairFailed, why)
+            }
         };
         report_to_daemon(&self.layout, action, &name, (BY, why), (self.now)());
     }

@@ -16,7 +16,8 @@
 //!
 //! Whatever the configuration names, the daemon gives back what a repair has changed for a while if its process has ended:
 //! of this machine, which the lock on repairs shows, or of another server, once that has neither the lease nor moved
-//! between two looks.
+//! between two looks. A repair whose process has ended and that has nothing to give back is closed: what it was for is repaired
+//! anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -99,8 +100,10 @@ impl Repairer {
         }
         let records = Records::new(&layout.state_dir());
         let left = self.look_at_others(client, settings, &records).await;
-        let has_nothing_to_do =
-            settings.repair.auto.is_empty() && left.is_empty() && records.to_restore().is_empty();
+        let has_nothing_to_do = settings.repair.auto.is_empty()
+            && left.is_empty()
+            && records.to_restore().is_empty()
+            && records.without_a_change_for_a_while().is_empty();
         if has_nothing_to_do {
             return;
         }
@@ -186,9 +189,9 @@ impl Repairer {
     /// How long to leave a cure alone that does not finish this time.
     fn next_pause(&self, records: &Records, work: &RepairWork) -> Duration {
         match work {
-            RepairWork::Resume(record) | RepairWork::Restore(record, _) => {
-                self.pause_after(&records.name(record))
-            }
+            RepairWork::Resume(record)
+            | RepairWork::Restore(record, _)
+            | RepairWork::Close(record) => self.pause_after(&records.name(record)),
             RepairWork::Adopt(entry) => self.pause_after(&entry.record),
             RepairWork::Begin(..) => PAUSES.0,
         }
@@ -243,6 +246,15 @@ impl Repairer {
         }
         if let Some(entry) = of_others {
             return Some(RepairWork::Adopt(Box::new(entry)));
+        }
+        let mut abandoned = records.without_a_change_for_a_while().into_iter();
+        let abandoned = abandoned.find(|record| {
+            settings.diagnosis.enabled
+                && !goes_on(record, settings)
+                && !is_paused(&records.name(record))
+        });
+        if let Some(record) = abandoned {
+            return Some(RepairWork::Close(Box::new(record)));
         }
         let is_begun = |finding: &IncidentFinding| {
             let mut begun = begun.iter();

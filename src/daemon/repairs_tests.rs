@@ -10,7 +10,7 @@ use windrow_model::reasons::Code;
 
 use super::super::incident_look::look_at_cluster;
 use super::*;
-use crate::act::repair::ChangedObject;
+use crate::act::repair::{ChangedObject, RepairOutcome};
 use crate::act::testing::{ADDON, ADDONS, OLD_JOB, ObjectStore, list_of, old_job};
 use crate::configuration::Configuration;
 use crate::lock::Lock;
@@ -366,12 +366,78 @@ async fn a_cure_goes_on_while_what_it_waits_for_has_not_come_although_nothing_is
     assert_eq!(server.unfinished(), []);
 }
 
+/// A record of a person's process that has ended. It has sent the request of its first step, if `sent` says so.
+fn left_by_a_person(server: &Server, sent: Option<Option<Value>>) -> Record {
+    let job = old_job("1");
+    let goal = CureGoal::Gone {
+        path: OLD_JOB.to_owned(),
+        uid: "1".to_owned(),
+    };
+    let delete = CureStep::delete(ObjectKind::JOB, &job, "it is gone", goal, 60);
+    let mut record = server.begin("1", vec![delete, waits()]);
+    record.by = Worker::Person;
+    record.changed.extend(sent.map(|after| ChangedObject {
+        after,
+        ..ChangedObject::new(0, job)
+    }));
+    let path = server.records().path(&record);
+    std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
+    record
+}
+
 #[tokio::test]
-async fn what_took_nothing_is_left_to_a_person_when_the_configuration_does_not_name_it() {
+async fn a_repair_whose_process_ended_before_its_first_request_is_closed_and_begun_anew() {
+    for auto in ["[]", "[addon-stuck]"] {
+        let mut server = Server::new();
+        server.configure(auto);
+        server.store.put_stuck_addon("1");
+        let record = left_by_a_person(&server, None);
+        let lock = server.layout().state_dir().join("repairs.lock");
+        let held = Lock::take(&lock).unwrap();
+        server.look().await;
+        assert_eq!(server.unfinished(), [record.clone()], "it is still at it");
+        drop(held);
+        server.look().await;
+        let written = server.records().named(&server.records().name(&record));
+        let outcome = written.unwrap().outcome;
+        assert_eq!(outcome, Some(RepairOutcome::Abandoned), "{auto}");
+        let asked = server.changes_of_the_job().len();
+        assert_eq!(asked, 0);
+        server.begin_to_look().await;
+        let is_begun = !server.repairer.under_way.is_empty();
+        assert_eq!(is_begun, auto != "[]");
+    }
+}
+
+#[tokio::test]
+async fn a_repair_whose_process_ended_is_closed_when_what_it_was_for_is_over() {
+    for sent in [None, Some(None), Some(Some(json!({})))] {
+        let mut server = Server::new();
+        server.configure("[]");
+        left_by_a_person(&server, sent.clone());
+        server.look().await;
+        assert_eq!(server.unfinished(), [], "{sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_repair_whose_last_request_has_no_answer_stays_open_while_it_is_recognised() {
     let mut server = Server::new();
     server.store.put_stuck_addon("1");
-    let record = server.begin("1", vec![waits()]);
+    let record = left_by_a_person(&server, Some(None));
+    server.look().await;
+    server.look().await;
+    assert_eq!(server.unfinished(), [record]);
+    assert_eq!(server.changes_of_the_job(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_repair_of_a_code_that_the_configuration_does_not_name_any_more_is_closed() {
+    let mut server = Server::new();
+    server.store.put_stuck_addon("1");
+    server.begin("1", vec![waits()]);
     server.configure("[]");
     assert!(!server.look().await);
-    assert_eq!(server.unfinished(), [record]);
+    assert_eq!(server.unfinished(), []);
+    assert_eq!(server.changes_of_the_job(), [""; 0]);
 }

@@ -1,5 +1,6 @@
 //! What becomes of a cure that was begun and not finished, by what is recognised now.
 
+use jiff::Timestamp;
 use windrow_harvester::incidents::IncidentFinding;
 
 use super::records::{Record, RepairOutcome};
@@ -17,6 +18,8 @@ pub enum BegunCure {
     Superseded,
     /// What it cures is not recognised any more, and it has nothing left to ask for.
     Over,
+    /// Its process has ended, and nothing is left to restore or to wait for. What is recognised is repaired anew.
+    Abandoned,
     /// It has requests left, and a version that it relies on is not confirmed any more.
     Unconfirmed,
 }
@@ -28,6 +31,7 @@ impl BegunCure {
             Self::GoesOn | Self::GivesBack => RepairOutcome::GivenBack,
             Self::Superseded => RepairOutcome::Superseded,
             Self::Over => RepairOutcome::Over,
+            Self::Abandoned => RepairOutcome::Abandoned,
             Self::Unconfirmed => RepairOutcome::Unconfirmed,
         }
     }
@@ -38,6 +42,7 @@ impl BegunCure {
             Self::GoesOn | Self::GivesBack => "",
             Self::Superseded => "the same is recognised of other objects now",
             Self::Over => "it is not recognised any more",
+            Self::Abandoned => "the process that repaired has ended",
             Self::Unconfirmed => "a version that it relies on is not confirmed any more",
         }
     }
@@ -60,6 +65,28 @@ pub fn judge_begun<'f>(
         Some(Some(cure)) if !cure.saves_the_same(&record.cure) => BegunCure::Superseded,
         None if !record.has_request_left() => BegunCure::Over,
         _ => BegunCure::GoesOn,
+    }
+}
+
+/// Judges one that no process goes on with, and that has nothing to restore. While a request of it may still take effect, it
+/// stays open.
+pub fn judge_left_behind(record: &Record, found: &[IncidentFinding], now: Timestamp) -> BegunCure {
+    let judged = judge_begun(record, found);
+    if judged != BegunCure::GoesOn {
+        return judged;
+    }
+    let mut found = found.iter();
+    if !found.any(|one| one.code == record.code && one.subject == record.subject) {
+        return BegunCure::Over;
+    }
+    let steps = record.cure.steps.iter();
+    let patience: i64 = steps.map(|step| i64::from(step.patience)).sum();
+    let is_late = now.as_second() > record.started.as_second().saturating_add(patience);
+    let is_settled = record.changed.is_empty() || (is_late && !record.has_request_in_doubt());
+    if is_settled {
+        BegunCure::Abandoned
+    } else {
+        BegunCure::GoesOn
     }
 }
 

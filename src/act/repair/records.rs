@@ -142,6 +142,12 @@ impl Record {
         steps.find(|other| other.gives_back() && other.request.as_ref() == Some(back))
     }
 
+    /// Has it sent a request whose answer is not known?
+    pub(super) fn has_request_in_doubt(&self) -> bool {
+        let mut changed = self.changed.iter();
+        changed.any(|changed| changed.after.is_none() && changed.ended.is_none())
+    }
+
     /// Is it neither finished nor, after it was finished, half undone?
     pub fn is_open(&self) -> bool {
         self.undone.is_none() && (self.finished.is_none() || self.undoing.is_some())
@@ -240,6 +246,8 @@ pub enum RepairOutcome {
     Superseded,
     /// What it repairs was not recognised any more.
     Over,
+    /// Its process had ended, and it had nothing to restore.
+    Abandoned,
     /// A version that it relies on was not confirmed any more.
     Unconfirmed,
     /// What it waited for did not come, and it had nothing left to do.
@@ -375,17 +383,24 @@ impl Records {
 
     /// The open records of this cluster that have something to restore. One that cannot be read is passed over.
     pub fn to_restore(&self) -> Vec<Record> {
-        let mut found: Vec<Record> = self
-            .paths("")
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|path| read(path).ok())
-            .collect();
-        found.retain(|record| {
-            let is_ours = self.other_cluster(record).is_none();
-            is_ours && record.is_open() && record.has_to_restore()
-        });
+        let mut found = self.open();
+        found.retain(Record::has_to_restore);
         found
+    }
+
+    /// The open records of this cluster that have nothing to restore and are not being undone.
+    pub fn without_a_change_for_a_while(&self) -> Vec<Record> {
+        let mut found = self.open();
+        found.retain(|record| !record.has_to_restore() && record.undoing.is_none());
+        found
+    }
+
+    fn open(&self) -> Vec<Record> {
+        let paths = self.paths("").unwrap_or_default();
+        let found = paths.iter().filter_map(|path| read(path).ok());
+        found
+            .filter(|record| self.other_cluster(record).is_none() && record.is_open())
+            .collect()
     }
 
     /// The same, as a finding shows them, if no process of this machine repairs. The lock tells.
