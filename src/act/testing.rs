@@ -35,6 +35,9 @@ pub(crate) type Meddler = Box<
         + Send,
 >;
 
+/// It is shown each change when that is made.
+pub(crate) type Judge = Box<dyn FnMut(&MadeChange) + Send>;
+
 /// A change that was made: the request, and the object before and after it.
 #[derive(Debug, Clone)]
 pub(crate) struct MadeChange {
@@ -46,7 +49,7 @@ pub(crate) struct MadeChange {
 #[derive(Default)]
 struct State {
     meddler: Option<Meddler>,
-    made: Vec<MadeChange>,
+    judge: Option<Judge>,
     objects: BTreeMap<String, Value>,
     version: u64,
     refused: Vec<(Method, StatusCode, String)>,
@@ -156,9 +159,9 @@ impl ObjectStore {
         self.state().meddler = meddler;
     }
 
-    /// What requests have changed since this was asked the last time.
-    pub(crate) fn made_changes(&self) -> Vec<MadeChange> {
-        std::mem::take(&mut self.state().made)
+    /// From now on this is shown each change that a patch makes.
+    pub(crate) fn judge_changes(&self, judge: Judge) {
+        self.state().judge = Some(judge);
     }
 
     /// Takes the next request of this method, whatever is refused afterwards.
@@ -346,11 +349,14 @@ impl State {
                 None => refusal(StatusCode::UNPROCESSABLE_ENTITY),
                 Some(()) if is_trial => (StatusCode::OK, object),
                 Some(()) => {
-                    self.made.push(MadeChange {
+                    let change = MadeChange {
                         path: path.to_owned(),
                         before: self.objects.get(path).cloned().unwrap_or_default(),
                         after: object.clone(),
-                    });
+                    };
+                    if let Some(judge) = &mut self.judge {
+                        judge(&change);
+                    }
                     (StatusCode::OK, self.store(path, object))
                 }
             },
