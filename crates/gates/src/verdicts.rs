@@ -116,14 +116,6 @@ pub struct LastChange {
 }
 
 impl LastChange {
-    /// The gates that it took away, or gave another value.
-    pub fn gone(&self, own: &str) -> Vec<GateRequest> {
-        let now = gates_of(own, self.content.as_deref());
-        let mut gone = gates_of(own, self.before.as_deref());
-        gone.retain(|gate| !now.iter().any(|other| other.sets_as(gate)));
-        gone
-    }
-
     /// The last change after the drop-in's text became `content`. That RKE2's version takes a gate out is no change to go back
     /// from, and leaves the last one.
     #[must_use]

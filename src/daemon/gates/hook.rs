@@ -12,15 +12,13 @@ use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::OnDisk;
 use windrow_gates::{
-    Component, FailedDropIn, GateRequest, LastChange, RefusedGates, Rke2State, Trial, TrialStarts,
-    read_gates, version_text,
+    Component, RefusedGates, Rke2State, Trial, TrialStarts, read_gates, version_text,
 };
 use windrow_model::reasons::Code;
 
 use super::settle::{concerns, settle_for_start};
 use crate::act::{
-    GatesLock, StateFile, put_drop_in, read_drop_in, remember_failed, remember_refused,
-    take_out_of_drop_in,
+    GatesLock, StateFile, read_drop_in, remember_failed, remember_refused, take_out_of_drop_in,
 };
 use crate::configuration::Configuration;
 use crate::layout::Layout;
@@ -135,12 +133,6 @@ fn own_refusals(configuration: &Configuration) {
         Err(_) => return,
     };
     for component in [Component::KubeApiserver, Component::Kubelet] {
-        if let Err(error) = undo_refused_removal(configuration, component) {
-            tracing::warn!("{own}: {error}");
-        }
-        if gates.is_empty() {
-            continue;
-        }
         let Some((refusal, _)) = effect::refusal(layout, component, since) else {
             continue;
         };
@@ -167,41 +159,6 @@ fn own_refusals(configuration: &Configuration) {
             let _ = remember_refused(layout, &version, &mine, &why, &own);
         }
     }
-}
-
-/// A component may name a gate that the last change took away: it does not start without it, and the catalogue does not know that.
-fn undo_refused_removal(configuration: &Configuration, component: Component) -> io::Result<()> {
-    let layout = configuration.layout();
-    let own = layout.gates_drop_in().display().to_string();
-    let known: Option<LastChange> = StateFile::LastChange.recall(layout).unwrap_or_default();
-    let Some(last) = known else { return Ok(()) };
-    let gone = last.gone(&own);
-    if gone.is_empty() {
-        return Ok(());
-    }
-    let _lock = GatesLock::take(layout);
-    if last.content != read_drop_in(layout)? {
-        return Ok(());
-    }
-    let changed = fs::metadata(StateFile::LastChange.path(layout))?.modified()?;
-    let since = Timestamp::try_from(changed).map_err(io::Error::other)?;
-    let Some((refusal, _)) = effect::refusal(layout, component, Some(since)) else {
-        return Ok(());
-    };
-    let is_named =
-        |gate: &GateRequest| gate.component == component && refusal.gates.contains(&gate.gate);
-    if !gone.iter().any(is_named) {
-        return Ok(());
-    }
-    let candidates = candidates_on_disk(layout, &configuration.settings().data_dir);
-    let failed = FailedDropIn {
-        version: version_text(&resolved(&candidates).target),
-        content: last.content,
-        why: format!("{component} says: {}", refusal.line),
-    };
-    remember_failed(layout, failed).map_err(io::Error::other)?;
-    put_drop_in(layout, last.before.as_deref())?;
-    StateFile::LastChange.forget(layout)
 }
 
 fn failed(what: &str, error: &str) -> Event {
@@ -350,23 +307,31 @@ mod tests {
         assert!(written.contains("APIResponseCompression") && !written.contains("ImageVolume"));
     }
 
+    /// kube-apiserver's own log of a refusal, at this moment.
+    fn refuse(root: &Layout, gate: &str, at: Timestamp) {
+        let log = "/var/log/pods/kube-system_kube-apiserver-n_1/kube-apiserver/0.log";
+        let refusal = format!(
+            "{at} stderr F E1128 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: {gate}\"\n"
+        );
+        write(root, log, &refusal);
+    }
+
     #[test]
-    fn a_removal_that_kube_apiserver_refuses_is_undone_before_its_next_start() {
-        let (_place, root) = node("kubeApiserver: {APIResponseCompression: false}");
+    fn an_old_kube_apiserver_that_repeats_a_refusal_undoes_no_later_change() {
+        let (_place, root) = node("kubeApiserver: {ImageVolume: true}");
+        boot(&root);
+        refuse(&root, "ImageVolume", Timestamp::now());
+        let asks = "featureGates: {kubeApiserver: {APIResponseCompression: false}}\n";
+        write(&root, "/etc/windrow/windrow.yaml", asks);
         boot(&root);
         let written = read_drop_in(&root).unwrap();
-        write(&root, "/etc/windrow/windrow.yaml", "");
-        boot(&root);
-        assert_eq!(read_drop_in(&root).unwrap(), None);
-        let log = "/var/log/pods/kube-system_kube-apiserver-n_1/kube-apiserver/0.log";
-        let refusal = "stderr F E1128 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: APIResponseCompression is enabled, but depends on features that are disabled: [Other]\"\n";
+        assert!(written.as_ref().unwrap().contains("APIResponseCompression"));
+        // The kubelet starts the old static pod before RKE2 rewrites its manifest.
         let later = Timestamp::now() + Duration::from_secs(1);
-        write(&root, log, &format!("{later} {refusal}"));
+        refuse(&root, "ImageVolume", later);
         before_start(&root, Timestamp::now());
         assert_eq!(read_drop_in(&root).unwrap(), written);
-        fs::remove_file(root.path(log)).unwrap();
-        // It has failed: it is not written again.
-        assert_eq!(codes(&boot(&root)), [Code::GatesWithheld]);
+        assert!(codes(&boot(&root)).is_empty());
         assert_eq!(read_drop_in(&root).unwrap(), written);
     }
 

@@ -163,22 +163,6 @@ fn own_refusals(world: &mut World) -> Written {
         return Ok(());
     };
     let version = version_text(&world.target());
-    let last: Option<LastChange> = recall(world, "last-change");
-    let changed = world.records.get("last-change").map(|(_, at)| *at);
-    if let Some(last) = last
-        && last.content == world.drop_in
-        && changed.is_some_and(|at| at <= refusal.at)
-        && last.gone(OWN).iter().any(|gate| gate.gate == refusal.gate)
-    {
-        let failed = FailedDropIn {
-            version: version.clone(),
-            content: last.content,
-            why: "refused".to_owned(),
-        };
-        remember_failed(world, failed)?;
-        world.put_drop_in(last.before, By::Settling)?;
-        world.put_record("last-change", None)?;
-    }
     let mut gates = match &world.drop_in {
         Some(text) => read_gates(OWN, text, &[]),
         None => world.requests().0,

@@ -234,6 +234,13 @@ impl World {
         trap.map(|trap| GATES[trap.gate])
     }
 
+    /// Does kube-apiserver need a gate that this drop-in does not set?
+    pub(crate) fn lacks_a_gate(&self, drop_in: Option<&str>) -> bool {
+        let gates = gates_of(drop_in);
+        let mut needed = self.traps.iter().filter(|trap| trap.is_needed);
+        needed.any(|trap| gates.get(GATES[trap.gate]) != Some(&trap.value))
+    }
+
     /// Writes the drop-in, if nothing cuts that off.
     pub(crate) fn put_drop_in(&mut self, text: Option<String>, by: By) -> Written {
         if self.drop_in == text {
