@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,9 +19,6 @@ use crate::lock::Lock;
 /// No document here is larger, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// How long to wait for another process that changes the gates. RKE2 does not wait longer for it to start.
-const OTHER_PROCESS: Duration = Duration::from_secs(1);
-
 /// While it is held, no other process of Windrow changes the drop-in or what is remembered of gates.
 #[derive(Debug)]
 pub struct GatesLock {
@@ -29,9 +26,22 @@ pub struct GatesLock {
 }
 
 impl GatesLock {
-    /// Takes it; waits a second at most. After that the caller goes on without it: a process that hangs must not keep RKE2 from
-    /// starting, or a trial from going back.
+    /// How long to wait for another process that changes the gates. The start of RKE2 is not delayed for longer.
+    pub const PATIENCE: Duration = Duration::from_secs(1);
+
+    /// Takes it; waits for [`GatesLock::PATIENCE`] at most. After that the caller goes on without it: a process that hangs must not
+    /// keep RKE2 from starting, or a trial from going back.
     pub fn take(layout: &Layout) -> Self {
+        let mut patience = Self::PATIENCE;
+        Self::take_within(layout, &mut patience)
+    }
+
+    /// The same with the patience that is left, for a process that takes it more than once.
+    pub fn take_within(layout: &Layout, patience: &mut Duration) -> Self {
+        if patience.is_zero() {
+            return Self { _lock: None };
+        }
+        let began = Instant::now();
         let directory = layout.gates_dir();
         let (send, receive) = mpsc::channel();
         thread::spawn(move || {
@@ -40,7 +50,8 @@ impl GatesLock {
             let _ = send.send(lock);
         });
         // On a disk that takes nothing there is nothing to protect.
-        let lock = receive.recv_timeout(OTHER_PROCESS).ok();
+        let lock = receive.recv_timeout(*patience).ok();
+        *patience = patience.saturating_sub(began.elapsed());
         Self {
             _lock: lock.and_then(Result::ok),
         }
@@ -334,7 +345,11 @@ mod tests {
         let layout = Layout::new(root.path());
         let held = GatesLock::take(&layout);
         assert!(held._lock.is_some());
-        assert!(GatesLock::take(&layout)._lock.is_none());
+        let mut patience = GatesLock::PATIENCE;
+        for _ in 0..2 {
+            let taken = GatesLock::take_within(&layout, &mut patience);
+            assert!(taken._lock.is_none() && patience.is_zero());
+        }
         drop(held);
         assert!(GatesLock::take(&layout)._lock.is_some());
     }

@@ -74,7 +74,7 @@ pub struct Trial {
     /// it. `None` from before a change until it is on the disk.
     #[serde(default)]
     pub baseline: Option<String>,
-    /// Was a restart with it asked for, or seen? In a record of before there was this, it may have been.
+    /// Was a restart with it seen? In a record of before there was this, it may have been.
     #[serde(default = "started_perhaps")]
     pub started: bool,
     /// When the drop-in that is tried was (or was about to be) written: what a component has said

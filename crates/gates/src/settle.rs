@@ -16,6 +16,7 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
 use super::assess::assess;
+use super::catalogue::Catalogue;
 use super::check::{may_be_one_of, was_asked_for};
 use super::dropin::{DropInSnapshot, drop_in_trusting, read_gates, text};
 use super::status::list;
@@ -81,13 +82,13 @@ pub struct Settled {
     pub dropped: Vec<LeftOut>,
     /// What was in it and is no longer asked for.
     pub removed: Vec<GateRequest>,
-    /// The drop-in that the configuration leads to. As long as a request cannot be written, it removes no other gate.
+    /// The drop-in that the configuration leads to, with the gates that stay because a request cannot be written.
     pub asked: DropIn,
     /// Is something asked for, and fit to be written, that waits for a boot?
     pub pending: bool,
     /// Why the drop-in does not follow the configuration, if so.
     pub withheld: Option<Withheld>,
-    /// What is taken back from now on: nothing, once the configuration asks for something else.
+    /// What is taken back from now on. It holds for its own request; another request does not end it.
     pub taken_back: Option<TakenBack>,
 }
 
@@ -110,6 +111,13 @@ pub enum Withheld {
     },
     /// The check says that a component would not start, which starts with the present drop-in.
     Fatal(String),
+    /// A request cannot be written, and these gates stay because of it.
+    Incomplete {
+        /// The request.
+        request: String,
+        /// The gates.
+        staying: Vec<GateRequest>,
+    },
 }
 
 impl fmt::Display for Withheld {
@@ -121,6 +129,10 @@ impl fmt::Display for Withheld {
                 write!(f, "a trial on {version} failed ({why})")
             }
             Withheld::Fatal(message) => f.write_str(message),
+            Withheld::Incomplete { request, .. } => write!(
+                f,
+                "`{request}` cannot be written, and may be meant to replace what is still set"
+            ),
         }
     }
 }
@@ -134,7 +146,10 @@ impl Settled {
             these
         };
         let missing = only(&self.asked.written, &self.kept);
-        let still = only(&self.kept, &self.asked.written);
+        let mut still = only(&self.kept, &self.asked.written);
+        if let Some(Withheld::Incomplete { staying, .. }) = &self.withheld {
+            still.extend(staying.iter().cloned());
+        }
         let parts = [("not set", missing), ("still set", still)];
         let parts = parts.iter().filter(|(_, gates)| !gates.is_empty());
         let parts: Vec<String> = parts
@@ -159,7 +174,7 @@ pub fn settle(inputs: &SettleInputs<'_>, history: &TrialHistory) -> Settled {
     history.leave_rejected_out(target, &mut judged);
     let mut asked = drop_in_trusting(requests, target, &foreign, proven);
     history.leave_rejected_out(target, &mut asked);
-    asked.remove_nothing_if_incomplete(&judged.written);
+    let incomplete = asked.leave_what_may_be_meant(&judged.written);
     let (present, present_gates) = if judged.left_out.is_empty() {
         (inputs.current.map(str::to_owned), there.clone())
     } else {
@@ -189,7 +204,7 @@ pub fn settle(inputs: &SettleInputs<'_>, history: &TrialHistory) -> Settled {
         removed,
         asked,
         pending,
-        withheld,
+        withheld: withheld.or(incomplete),
         taken_back: history.still_taken_back(inputs),
     }
 }
@@ -225,20 +240,32 @@ pub fn made_fatal(
 }
 
 impl DropIn {
-    /// As long as a request cannot be written, gates that lie there stay: the request may be a typing error in the name of one of
-    /// them, or the replacement of one.
-    fn remove_nothing_if_incomplete(&mut self, there: &[GateRequest]) {
-        if self.left_out.iter().all(|left| left.not_meant) {
-            return;
-        }
-        let is_set = |gate: &GateRequest, written: &[GateRequest]| {
-            let mut written = written.iter();
-            written.any(|known| (known.component, &known.gate) == (gate.component, &gate.gate))
+    /// Leaves gates of the present drop-in that a request may mean which cannot be written: all of them if no version knows its
+    /// name, which may be a typing error, and otherwise the same gate with the other value.
+    fn leave_what_may_be_meant(&mut self, there: &[GateRequest]) -> Option<Withheld> {
+        let is_of = |one: &GateRequest, other: &GateRequest| {
+            (one.component, &one.gate) == (other.component, &other.gate)
         };
-        let staying = there.iter().filter(|gate| !is_set(gate, &self.written));
-        let staying: Vec<GateRequest> = staying.cloned().collect();
-        self.written.extend(staying);
+        let unwritten = self.left_out.iter().filter(|left| !left.not_meant);
+        let unwritten: Vec<&GateRequest> = unwritten.map(|left| &left.request).collect();
+        if unwritten.is_empty() {
+            // Most nodes do not need the catalogue in memory.
+            return None;
+        }
+        let catalogue = Catalogue::builtin();
+        let unknown = |request: &&&GateRequest| catalogue.gate(&request.gate).is_none();
+        let unknown = unwritten.iter().find(unknown);
+        let mut staying: Vec<GateRequest> = there.to_vec();
+        staying.retain(|gate| {
+            !self.written.iter().any(|known| is_of(known, gate))
+                && (unknown.is_some() || unwritten.iter().any(|request| is_of(request, gate)))
+        });
+        let first = staying.first()?;
+        let request = unknown.or_else(|| unwritten.iter().find(|request| is_of(request, first)))?;
+        let request = format!("{}={}", request.gate, request.value);
+        self.written.extend(staying.iter().cloned());
         self.content = text(&self.written);
+        Some(Withheld::Incomplete { request, staying })
     }
 }
 
@@ -358,17 +385,13 @@ impl TrialHistory {
             .map(|finding| Withheld::Fatal(finding.message))
     }
 
-    /// What is to be remembered as taken back from now on.
+    /// What is to be remembered as taken back from now on. If the request was not known, it is the first complete one.
     fn still_taken_back(&self, inputs: &SettleInputs<'_>) -> Option<TakenBack> {
         let mut taken_back = self.taken_back.clone()?;
-        if inputs.unread.is_some() {
-            return Some(taken_back);
+        if inputs.unread.is_none() {
+            let request = || request_text(inputs.requests);
+            taken_back.request.get_or_insert_with(request);
         }
-        let request = request_text(inputs.requests);
-        if !taken_back.is_of(&request) {
-            return None;
-        }
-        taken_back.request = Some(request);
         Some(taken_back)
     }
 

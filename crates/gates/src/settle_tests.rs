@@ -403,7 +403,7 @@ fn a_boot_names_each_gate_that_it_removes() {
 }
 
 #[test]
-fn as_long_as_a_request_cannot_be_written_no_other_gate_is_removed() {
+fn as_long_as_a_name_is_not_known_no_other_gate_is_removed() {
     let there = [
         api("ImageVolume", true),
         api("APIResponseCompression", false),
@@ -423,6 +423,13 @@ fn as_long_as_a_request_cannot_be_written_no_other_gate_is_removed() {
         &history,
     );
     assert!(same(&result.kept, &there));
+    let why = result.withheld.as_ref().unwrap().to_string();
+    assert!(why.starts_with("`ImageVolum=true` cannot"), "{why}");
+    assert!(
+        result
+            .difference()
+            .starts_with("still set: ImageVolume=true")
+    );
     // What can be written is written.
     let asked = [api("ImageVolum", true), api("APIResponseCompression", true)];
     let result = settled(
@@ -468,6 +475,30 @@ fn a_replacement_that_was_rolled_back_does_not_remove_what_it_was_to_replace() {
         let result = settled(&asked, "1.34.2", Some(&current), rke2, &history);
         assert_eq!(result.content.as_ref(), Some(&current));
         assert!(!result.pending && result.removed.is_empty());
+        assert!(matches!(result.withheld, Some(Withheld::Incomplete { .. })));
+    }
+}
+
+#[test]
+fn a_known_gate_that_cannot_be_written_keeps_no_other_gate_from_being_removed() {
+    let current = written(&[api("APIResponseCompression", false)]);
+    // It is locked since 1.34.
+    let locked = [api("AuthorizeNodeWithSelectors", false)];
+    let rolled_back = [api("ImageVolume", true)];
+    let history = TrialHistory {
+        rejected: Some(Rejected {
+            version: "1.34.2".to_owned(),
+            gates: rolled_back.to_vec(),
+            why: "not in effect".to_owned(),
+        }),
+        ..TrialHistory::default()
+    };
+    for asked in [locked, rolled_back] {
+        let settled = |rke2| settled(&asked, "1.34.2", Some(&current), rke2, &history);
+        let result = settled(Rke2State::Stopped);
+        assert_eq!((result.content, result.withheld), (None, None));
+        assert_eq!(result.removed.len(), 1);
+        assert!(settled(Rke2State::Running).pending);
     }
 }
 
@@ -495,7 +526,7 @@ fn a_drop_in_that_failed_is_neither_tried_nor_written_until_the_version_or_the_r
 }
 
 #[test]
-fn what_an_operator_took_back_stays_back_until_the_request_changes() {
+fn what_an_operator_took_back_stays_back_whenever_it_is_asked_for() {
     let asked = [api("ImageVolume", false)];
     let history = TrialHistory {
         taken_back: Some(TakenBack {
@@ -518,7 +549,9 @@ fn what_an_operator_took_back_stays_back_until_the_request_changes() {
             assert!(result.difference().contains("not set: ImageVolume=false"));
         }
         let result = settled(&[], "1.34.2", Some(&current), rke2, &history);
-        assert!(result.taken_back.is_none() && result.withheld.is_none());
+        assert!(result.withheld.is_none());
+        // A boot without the file is not the end of it.
+        assert_eq!(result.taken_back, history.taken_back);
     }
 }
 

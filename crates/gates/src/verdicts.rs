@@ -63,8 +63,8 @@ impl FailedDropIns {
     }
 }
 
-/// The decision of an operator against what the configuration asks for. It holds until the configuration asks for something
-/// else, or `windrow gates apply` is run.
+/// The decision of an operator against what the configuration asks for. It holds whenever the configuration asks for that, until
+/// `windrow gates apply` is run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenBack {
     /// Who.

@@ -18,7 +18,8 @@ use windrow_model::reasons::Code;
 
 use super::settle::{concerns, settle_for_start};
 use crate::act::{
-    GatesLock, StateFile, read_drop_in, remember_failed, remember_refused, take_out_of_drop_in,
+    GatesLock, StateFile, put_drop_in, read_drop_in, remember_failed, remember_refused,
+    take_out_of_drop_in,
 };
 use crate::configuration::Configuration;
 use crate::layout::Layout;
@@ -28,30 +29,43 @@ use crate::observe::{effect, rke2_binary};
 /// In the run-time directory: RKE2 was started in this boot.
 const STARTED: &str = "rke2-started";
 
+/// In the run-time directory: the last check before a start has ended. `before-rke2` reads its time.
+const CHECKED: &str = "gates-checked";
+
+fn mark(root: &Layout, name: &str) -> io::Result<()> {
+    fs::create_dir_all(root.run_dir())?;
+    fs::write(root.run_dir().join(name), "")
+}
+
 /// RKE2 was started in this boot, or runs already where Windrow comes later.
 pub(super) fn mark_started(root: &Layout) {
-    let started = root.run_dir().join(STARTED);
-    if let Err(error) = fs::write(&started, "") {
-        tracing::warn!("{}: {error}", started.display());
+    if let Err(error) = mark(root, STARTED) {
+        tracing::warn!("{}: {error}", root.run_dir().display());
     }
 }
 
-/// Settles the gates; returns what to report.
-pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
-    // The first start of a boot applies what the configuration asks for. Later ones are restarts of a server that
-    // worked, and only remove gates that would stop it.
-    let started = root.run_dir().join(STARTED);
-    let rke2 = if started.exists() {
+/// The first start of a boot applies what the configuration asks for. Later ones are restarts of a server that worked, and only
+/// remove gates that would stop it. This is noted first: the process may be killed before it has read everything.
+fn begin_start(root: &Layout) -> (Rke2State, io::Result<()>) {
+    let rke2 = if root.run_dir().join(STARTED).exists() {
         Rke2State::Running
     } else {
         Rke2State::Stopped
     };
+    (rke2, mark(root, STARTED))
+}
+
+/// Settles the gates; returns what to report.
+pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
+    let (rke2, marked) = begin_start(root);
     let mut events = Vec::new();
+    let mut patience = GatesLock::PATIENCE;
     let configuration = Configuration::load(root);
     let (settings, layout) = (configuration.settings(), configuration.layout());
+    events.extend(remove_unreadable(layout, &mut patience));
     match StateFile::Trial.recall::<Trial>(layout) {
         Ok(Some(trial)) if trial.in_force() => {
-            let _lock = GatesLock::take(layout);
+            let _lock = GatesLock::take_within(layout, &mut patience);
             let counted = count(layout, &trial, settings.gates.patience, now);
             events.extend(
                 counted
@@ -59,20 +73,32 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
                     .map(|why| failed("count the starts of a trial", &why)),
             );
         }
-        Ok(_) => own_refusals(&configuration),
+        Ok(_) => own_refusals(&configuration, &mut patience),
         // Settling ignores a trial that cannot be read.
         Err(why) => events.push(failed("read the trial of feature gates", &why)),
     }
     // RKE2's binary is read for it, a hundred megabytes.
     if concerns(&configuration) {
-        events.extend(settle_for_start(&configuration, rke2).events);
+        events.extend(settle_for_start(&configuration, rke2, &mut patience).events);
     }
-    let marked = fs::create_dir_all(root.run_dir()).and_then(|()| fs::write(started, ""));
-    if let Err(error) = marked {
+    if let Err(error) = marked.and(mark(root, CHECKED)) {
         let what = format!("write to {}", root.run_dir().display());
         events.push(failed(&what, &error.to_string()));
     }
     events
+}
+
+/// RKE2 does not start with a drop-in that it cannot read either.
+fn remove_unreadable(layout: &Layout, patience: &mut Duration) -> Option<Event> {
+    let error = read_drop_in(layout).err()?;
+    let _lock = GatesLock::take_within(layout, patience);
+    let own = layout.gates_drop_in().display().to_string();
+    let what = format!("read {own}");
+    let done = match put_drop_in(layout, None) {
+        Ok(_) => format!("{error}; the file was removed"),
+        Err(failure) => format!("{error}; nor can it be removed: {failure}"),
+    };
+    Some(failed(&what, &done))
 }
 
 /// Counts a start with a trial's gates, and restores what the trial saved when there were too many, or when they cannot be
@@ -116,7 +142,7 @@ fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> 
 
 /// Before a start: gates of ours that kube-apiserver or the kubelet has refused since they were written are remembered, so that
 /// settling takes them out, or does not write them again if the drop-in was removed by hand.
-fn own_refusals(configuration: &Configuration) {
+fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
     let layout = configuration.layout();
     let own = layout.gates_drop_in().display().to_string();
     let (gates, since) = match read_drop_in(layout) {
@@ -144,7 +170,7 @@ fn own_refusals(configuration: &Configuration) {
         let data_dir = &configuration.settings().data_dir;
         let resolved = resolved(&candidates_on_disk(layout, data_dir));
         let version = version_text(&resolved.target);
-        let _lock = GatesLock::take(layout);
+        let _lock = GatesLock::take_within(layout, patience);
         let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();
         let is_known = known.is_some_and(|known| {
             let known_gates = known.gates(&own);
@@ -170,6 +196,8 @@ fn failed(what: &str, error: &str) -> Event {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::super::inputs::DropInInputs;
     use super::super::settle::settle_as_read;
     use super::*;
@@ -270,12 +298,53 @@ mod tests {
         fs::create_dir(&file).unwrap();
         boot(&root);
         assert_eq!(read_drop_in(&root).unwrap(), written);
-        // A file that is gone asks for nothing.
+        // It may come later in this boot. The file of the package says nothing about this node.
         fs::remove_dir(&file).unwrap();
+        write(&root, "/usr/lib/windrow/windrow.yaml", "{}");
+        assert_eq!(codes(&boot(&root)), [Code::GatesWithheld]);
+        assert_eq!(read_drop_in(&root).unwrap(), written);
+        // An empty file asks for nothing.
+        write(&root, "/etc/windrow/windrow.yaml", "");
         let events = boot(&root);
         assert_eq!(read_drop_in(&root).unwrap(), None);
         assert_eq!(codes(&events), [Code::GatesWritten, Code::GateDropped]);
         assert!(events[1].message.contains("APIResponseCompression=false"));
+    }
+
+    #[test]
+    fn a_drop_in_that_cannot_be_read_is_removed_before_a_start() {
+        let (_place, root) = node("kubeApiserver: {APIResponseCompression: false}");
+        boot(&root);
+        let written = read_drop_in(&root).unwrap();
+        let path = root.gates_drop_in();
+        let damage: [fn(&Path); 2] = [
+            |path| fs::write(path, b"kube-apiserver-arg+:\n- \xff\n").unwrap(),
+            |path| {
+                fs::remove_file(path).unwrap();
+                std::os::unix::fs::symlink(path, path).unwrap();
+            },
+        ];
+        for damage in damage {
+            damage(&path);
+            let events = before_start(&root, Timestamp::now());
+            assert_eq!(codes(&events), [Code::ActionFailed]);
+            assert!(fs::symlink_metadata(&path).is_err());
+            boot(&root);
+            assert_eq!(read_drop_in(&root).unwrap(), written);
+            damage(&path);
+            boot(&root);
+            assert_eq!(read_drop_in(&root).unwrap(), written);
+        }
+    }
+
+    #[test]
+    fn a_start_counts_as_the_first_of_a_boot_once_although_its_check_was_killed() {
+        let (_place, root) = node("");
+        assert_eq!(begin_start(&root).0, Rke2State::Stopped);
+        assert_eq!(begin_start(&root).0, Rke2State::Running);
+        assert!(!root.run_dir().join(CHECKED).exists());
+        before_start(&root, Timestamp::now());
+        assert!(root.run_dir().join(CHECKED).exists());
     }
 
     #[test]
@@ -353,7 +422,8 @@ mod tests {
             }
             inputs
         };
-        settle_as_read(read, Rke2State::Stopped);
+        let mut patience = GatesLock::PATIENCE;
+        settle_as_read(read, Rke2State::Stopped, &mut patience);
         assert_eq!(reads.get(), 2);
         let written = read_drop_in(&root).unwrap().unwrap();
         assert!(!written.contains("AuthorizeNodeWithSelectors"), "{written}");

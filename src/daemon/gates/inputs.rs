@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use windrow_decide::settings::Settings;
 use windrow_gates::{
     FailedDropIns, GateRequest, KnownGood, RefusedGates, Rejected, ResolvedVersion, Rke2State,
-    SettleInputs, Settled, TakenBack, Trial, TrialHistory, made_fatal, read_gates,
+    SettleInputs, Settled, TakenBack, Trial, TrialHistory, made_fatal, read_gates, request_text,
 };
 use windrow_model::findings::Finding;
 use windrow_plan::rke2::config::Rke2ConfigFile;
@@ -31,6 +31,8 @@ pub(super) struct DropInInputs {
     pub(super) history: TrialHistory,
     /// Why the configuration, or RKE2's, was not read completely, if so.
     pub(super) unread: Option<String>,
+    /// Is there a configuration file of this node? On Harvester, /etc is written at each boot, and may come late.
+    is_configured: bool,
     /// Why it is not known what failed or was taken back, if so.
     unread_record: Option<String>,
     /// Why the drop-in cannot be read, if so.
@@ -56,6 +58,10 @@ impl DropInInputs {
         let own = layout.gates_drop_in().display().to_string();
         let FoundConfigFiles { mut files, errors } = config_and_kubelet_files(&layout);
         files.retain(|file| file.path != own);
+        let [shipped, ..] = layout.config_dirs();
+        let mut configuration_files = configuration.loaded.files.iter();
+        let is_configured = !settings.feature_gates.is_empty()
+            || configuration_files.any(|file| !file.path.starts_with(&shipped));
         let configuration_error = configuration.loaded.errors.first();
         let unread = configuration_error
             .map(|error| format!("the configuration has an error: {error}"))
@@ -91,6 +97,7 @@ impl DropInInputs {
             },
             current,
             unread,
+            is_configured,
             unread_drop_in,
             stamp,
             trial: trial.filter(Trial::under_way),
@@ -100,6 +107,12 @@ impl DropInInputs {
             own,
             layout,
         }
+    }
+
+    /// What the configuration asks for; `None` if it was not read completely.
+    pub(super) fn request_text(&self) -> Option<String> {
+        (self.unread.is_none() && self.is_configured)
+            .then(|| request_text(&self.settings.feature_gates))
     }
 
     /// The gates in the drop-in as it lies there.
@@ -138,7 +151,11 @@ impl DropInInputs {
             own: &self.own,
             current,
             rke2,
-            unread: self.unread.as_deref().or(self.unread_record.as_deref()),
+            unread: self
+                .unread
+                .as_deref()
+                .or(self.unread_record.as_deref())
+                .or((!self.is_configured).then_some("no configuration file was found")),
         }
     }
 

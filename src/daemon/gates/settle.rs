@@ -1,6 +1,7 @@
 //! Brings the drop-in up to date, and says what the status reports about it. Reads files only and waits for nothing.
 
 use std::fs;
+use std::time::Duration;
 
 use windrow_decide::Event;
 use windrow_gates::{
@@ -13,6 +14,9 @@ use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 use super::inputs::DropInInputs;
 use crate::act::{GatesLock, StateFile, TakenOut, put_drop_in, take_out_of_drop_in};
 use crate::configuration::Configuration;
+
+/// How often everything is read if other processes change it each time.
+const MOST_READS: u32 = 3;
 
 /// What the status document reports about feature gates.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -103,12 +107,18 @@ impl DropInInputs {
 
 /// Brings the drop-in up to date for this state of RKE2.
 pub fn settle(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
-    settle_as_read(|| DropInInputs::read(configuration), rke2)
+    let mut patience = GatesLock::PATIENCE;
+    settle_as_read(|| DropInInputs::read(configuration), rke2, &mut patience)
 }
 
 /// The same right before a start: the installed version is the one that starts, even during an upgrade.
-pub(super) fn settle_for_start(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
-    let mut outcome = settle_as_read(|| DropInInputs::read_for(configuration, false), rke2);
+pub(super) fn settle_for_start(
+    configuration: &Configuration,
+    rke2: Rke2State,
+    patience: &mut Duration,
+) -> SettleOutcome {
+    let read = || DropInInputs::read_for(configuration, false);
+    let mut outcome = settle_as_read(read, rke2, patience);
     // The boot's only chance: a restart of RKE2 adds nothing.
     if rke2 == Rke2State::Stopped
         && let Some(view) = &outcome.view
@@ -122,20 +132,30 @@ pub(super) fn settle_for_start(configuration: &Configuration, rke2: Rke2State) -
     outcome
 }
 
-/// Reading takes seconds on a slow disk, so another process may have changed the gates, or RKE2, meanwhile: then it is read again.
-pub(super) fn settle_as_read(read: impl Fn() -> DropInInputs, rke2: Rke2State) -> SettleOutcome {
+/// Reading takes seconds on a slow disk, so it is not done under the lock. Another process may have changed the gates, or RKE2,
+/// meanwhile: then it is read again.
+pub(super) fn settle_as_read(
+    read: impl Fn() -> DropInInputs,
+    rke2: Rke2State,
+    patience: &mut Duration,
+) -> SettleOutcome {
     let mut inputs = read();
     let mut settled = inputs.settled(rke2);
     let mut events = Vec::new();
     if let Some(why) = &inputs.unread_drop_in {
         events.push(failed("read Windrow's feature gates", why));
     } else if settled.content != inputs.current || settled.taken_back != inputs.history.taken_back {
-        let _lock = GatesLock::take(&inputs.layout);
-        if !inputs.are_current() {
+        let mut lock = GatesLock::take_within(&inputs.layout, patience);
+        let mut reads = 1;
+        while reads < MOST_READS && !inputs.are_current() {
+            drop(lock);
             inputs = read();
             settled = inputs.settled(rke2);
+            reads += 1;
+            lock = GatesLock::take_within(&inputs.layout, patience);
         }
         events = put(&inputs, &mut settled);
+        drop(lock);
     }
     let concerns = !inputs.settings.feature_gates.is_empty() || inputs.current.is_some();
     let view = inputs.view(&settled);
@@ -149,12 +169,11 @@ pub(super) fn settle_as_read(read: impl Fn() -> DropInInputs, rke2: Rke2State) -
 /// Puts the drop-in there as it is `settled`; where that cannot be, `settled` is what is there then. Returns what to report.
 fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
     let (layout, own) = (&inputs.layout, &inputs.own);
-    if settled.taken_back != inputs.history.taken_back {
+    if settled.taken_back != inputs.history.taken_back
+        && let Some(taken_back) = &settled.taken_back
+    {
         // If that fails, the next look tries again.
-        let _ = match &settled.taken_back {
-            Some(taken_back) => StateFile::TakenBack.keep(layout, taken_back),
-            None => StateFile::TakenBack.forget(layout),
-        };
+        let _ = StateFile::TakenBack.keep(layout, taken_back);
     }
     let content = settled.content.as_deref();
     remember_change(inputs, settled);

@@ -16,8 +16,9 @@ use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::{InEffect, OnDisk, TrialObservation, TrialState, TrialStep, next};
 use windrow_gates::{
-    Component, FailedDropIns, GateChange, GateRequest, KnownGood, LastChange, RefusedGates,
-    RequestAnswer, TargetVersion, Trial, TrialOutcome, TrialStarts, TrialStatus, version_text,
+    Component, DropInSnapshot, FailedDropIns, GateChange, GateRequest, KnownGood, LastChange,
+    RefusedGates, RequestAnswer, TargetVersion, Trial, TrialOutcome, TrialStarts, TrialStatus,
+    version_text,
 };
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
@@ -219,8 +220,10 @@ impl TrialDriver {
 
     async fn go_on(&mut self, mut trial: Trial, site: &TrialSite) -> Result<Duration, String> {
         // In this order: a start that we see has read the drop-in that we see, or an older one.
-        let current = read_drop_in(&site.layout).map_err(|error| error.to_string())?;
-        let on_disk = trial.on_disk(current.as_deref());
+        let read = read_drop_in(&site.layout).ok();
+        // RKE2 cannot read it either.
+        let on_disk = (read.as_ref()).map_or(OnDisk::Other, |text| trial.on_disk(text.as_deref()));
+        let is_met = (read.as_ref()).is_some_and(|text| trial.is_met(text.as_deref()));
         let unit = unit().await?;
         if trial.baseline.is_none() && is_settled(trial.state, on_disk) {
             trial.baseline = Some(unit.invocation.clone());
@@ -237,7 +240,6 @@ impl TrialDriver {
             false => VerificationResult::not_yet("rke2-server starts"),
         };
         let overdue = self.overdue(&trial, site.patience);
-        let is_met = trial.is_met(current.as_deref());
         if is_met {
             trial.why = trial
                 .why
@@ -278,14 +280,29 @@ impl TrialDriver {
             use TrialStep::{Restore, Save, Write};
             matches!(step, Save | Write | Restore)
         };
+        // What takes long comes before the lock: the start of RKE2 waits for it.
+        let fit = if steps.contains(&TrialStep::Restore) {
+            self.fit_to_version(&trial).await
+        } else {
+            None
+        };
+        let version = if to == TrialState::Kept {
+            version_that_runs(&self.api, &site.layout).await
+        } else {
+            None
+        };
         if to != from || steps.iter().any(is_of_file) {
             lock = Some(lock_gates(site).await);
-            if read_drop_in(&site.layout).map_err(|error| error.to_string())? != current {
+            if read_drop_in(&site.layout).ok() != read {
                 return Ok(Duration::ZERO);
             }
         }
+        if to == TrialState::Kept && from != to {
+            let version = version.unwrap_or_else(|| trial.version.clone());
+            self.keep_good(&trial, version, &result, site)?;
+        }
         if to != from {
-            self.enter(&mut trial, to, &result, &seen, site).await?;
+            self.enter(&mut trial, to, &result, &seen, site)?;
         }
         if matches!(from, TrialState::Verifying | TrialState::RollingBack) {
             self.waits_for = result.why.clone();
@@ -297,7 +314,11 @@ impl TrialDriver {
                 // What runs before the start takes it.
                 lock = None;
             }
-            self.take_step(step, &mut trial, current.clone(), site)
+            let content = match step {
+                TrialStep::Restore => fit.clone().or_else(|| trial.saved.clone()),
+                _ => read.clone().map(|content| DropInSnapshot { content }),
+            };
+            self.take_step(step, &mut trial, content.unwrap_or_default(), site)
                 .await?;
         }
         drop(lock);
@@ -309,7 +330,7 @@ impl TrialDriver {
     }
 
     /// Does what has to be on disk before the new state is.
-    async fn enter(
+    fn enter(
         &mut self,
         trial: &mut Trial,
         to: TrialState,
@@ -318,10 +339,9 @@ impl TrialDriver {
         site: &TrialSite,
     ) -> Result<(), String> {
         let (layout, own) = (&site.layout, site.own.as_str());
-        trial.started |=
-            seen.started || matches!(to, TrialState::Restarting | TrialState::Verifying);
+        // That a restart is to come is not enough: it may be refused, or the daemon may end before it.
+        trial.started |= seen.started || to == TrialState::Verifying;
         match to {
-            TrialState::Kept => self.keep_good(trial, result, site).await?,
             TrialState::RollingBack | TrialState::RolledBack
                 if trial.state != TrialState::RollingBack =>
             {
@@ -368,15 +388,14 @@ impl TrialDriver {
         Ok(())
     }
 
-    async fn keep_good(
+    fn keep_good(
         &mut self,
         trial: &Trial,
+        version: String,
         result: &VerificationResult,
         site: &TrialSite,
     ) -> Result<(), String> {
         let (layout, own) = (&site.layout, site.own.as_str());
-        let version = version_that_runs(&self.api, layout).await;
-        let version = version.unwrap_or_else(|| trial.version.clone());
         let known: Option<KnownGood> = StateFile::KnownGood.recall(layout).unwrap_or_default();
         let good = trial.known_good(version, (self.now)(), known);
         let unverified = result.unverified.iter();

@@ -60,14 +60,45 @@ async fn what_goes_back_is_what_the_version_takes_that_starts() {
         put_drop_in(&layout, back.asked.content.as_deref()).unwrap();
         let site = driver.site();
         let step = TrialStep::Restore;
-        driver
-            .take_step(step, &mut back, None, &site)
-            .await
-            .unwrap();
+        let fit = driver.fit_to_version(&back).await.unwrap();
+        driver.take_step(step, &mut back, fit, &site).await.unwrap();
         let there = read_drop_in(&layout).unwrap();
         assert_eq!(there.as_deref(), goes_back, "{version}");
         // The hook leaves it, and so it counts as gone back.
         assert_eq!(back.on_disk(there.as_deref()), OnDisk::Saved);
+    }
+}
+
+#[test]
+fn a_trial_counts_as_started_once_a_restart_was_seen() {
+    let root = tempfile::tempdir().unwrap();
+    let mut driver = driver(&Layout::new(root.path()));
+    let site = driver.site();
+    for (to, is_started) in [
+        (TrialState::Restarting, false),
+        (TrialState::Verifying, true),
+    ] {
+        let mut written = trial(TrialState::Written);
+        written.started = false;
+        let seen = TrialObservation {
+            wanted: true,
+            leased: true,
+            saved: true,
+            on_disk: OnDisk::Asked,
+            restarting: false,
+            restarted: false,
+            started: false,
+            stopped: false,
+            ready: false,
+            in_effect: InEffect::Unknown,
+            refused: false,
+            overdue: false,
+        };
+        let result = VerificationResult::not_yet("rke2-server starts");
+        driver
+            .enter(&mut written, to, &result, &seen, &site)
+            .unwrap();
+        assert_eq!(written.started, is_started);
     }
 }
 
@@ -237,7 +268,7 @@ fn rollback_by_bob() -> SpooledRequest {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_in_any_state_stays_back_over_boots_until_the_configuration_changes() {
+async fn what_is_taken_back_in_any_state_stays_back_over_boots_and_other_requests() {
     for state in [
         TrialState::Idle,
         TrialState::Leased,
@@ -278,8 +309,10 @@ async fn what_is_taken_back_in_any_state_stays_back_over_boots_until_the_configu
         std::fs::write(root.path().join("etc/windrow/windrow.yaml"), other).unwrap();
         settle(&Configuration::load(&layout), Rke2State::Stopped);
         assert!(read_drop_in(&layout).unwrap().is_some());
-        let record = StateFile::TakenBack.recall::<serde_json::Value>(&layout);
-        assert_eq!(record, Ok(None));
+        // Asked for again, it is still taken back.
+        settle(&configuration, Rke2State::Stopped);
+        let written = read_drop_in(&layout).unwrap().unwrap();
+        assert!(written.contains("APIResponseCompression=true"));
     }
 }
 

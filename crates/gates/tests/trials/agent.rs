@@ -484,8 +484,7 @@ impl Agent {
         seen: &TrialObservation,
         starts: Option<TrialStarts>,
     ) -> Written {
-        trial.started |=
-            seen.started || matches!(to, TrialState::Restarting | TrialState::Verifying);
+        trial.started |= seen.started || to == TrialState::Verifying;
         match to {
             TrialState::Kept => self.keep_good(world, trial)?,
             TrialState::RollingBack | TrialState::RolledBack

@@ -13,8 +13,7 @@ fn request(configured: &Configured) -> Option<Gates> {
             let name = |(gate, value): &(usize, bool)| (GATES[*gate].to_owned(), *value);
             Some(gates.iter().map(name).collect())
         }
-        Configured::Missing => Some(Gates::new()),
-        Configured::Broken(_) | Configured::Unreadable => None,
+        Configured::Missing | Configured::Broken(_) | Configured::Unreadable => None,
     }
 }
 

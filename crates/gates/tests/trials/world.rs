@@ -217,8 +217,7 @@ impl World {
         match &self.configured {
             Configured::Asks(gates) => (requests(gates), true),
             Configured::Broken(gates) => (requests(gates), false),
-            Configured::Missing => (Vec::new(), true),
-            Configured::Unreadable => (Vec::new(), false),
+            Configured::Missing | Configured::Unreadable => (Vec::new(), false),
         }
     }
 

@@ -5,7 +5,7 @@ use windrow_gates::trial::TrialState;
 use windrow_gates::{
     self as gates, DropIn, DropInSnapshot, GateChange, KnownGood, LastChange, RequestAnswer,
     Rke2State, TargetVersion, Trial, TrialOutcome, before_last_change, drop_in_trusting,
-    request_text, version_text,
+    version_text,
 };
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::merge;
@@ -219,8 +219,7 @@ impl TrialDriver {
             forced: request.force,
             version: version_text(&node.resolved.target),
             asked: DropInSnapshot { content },
-            request_text: (node.unread.is_none())
-                .then(|| request_text(&node.settings.feature_gates)),
+            request_text: node.request_text(),
             saved: None,
             state: TrialState::Idle,
             since: (self.now)(),

@@ -11,16 +11,17 @@ use crate::act::{TakenOut, put_drop_in, take_out_of_drop_in, units};
 use crate::observe::systemd::RKE2_SERVER;
 
 impl TrialDriver {
+    /// `content` is what the step is to save or to restore.
     pub(super) async fn take_step(
         &mut self,
         step: TrialStep,
         trial: &mut Trial,
-        current: Option<String>,
+        content: DropInSnapshot,
         site: &TrialSite,
     ) -> Result<(), String> {
         match step {
             TrialStep::Save => {
-                trial.saved = Some(DropInSnapshot { content: current });
+                trial.saved = Some(content);
                 self.remember(&site.layout, trial)
             }
             TrialStep::Write => {
@@ -29,7 +30,7 @@ impl TrialDriver {
                 self.write(trial, content, site)
             }
             TrialStep::Restore => {
-                self.fit_to_version(trial).await;
+                trial.saved = Some(content);
                 self.restore(trial, site)
             }
             TrialStep::Restart => {
@@ -39,7 +40,6 @@ impl TrialDriver {
                 // The look at the clock is the last before the restart.
                 if trial.state == TrialState::Restarting && !self.may_restart(trial) {
                     trial.state = TrialState::Written;
-                    trial.started = false;
                     self.remember(&site.layout, trial)?;
                     return Err("its turn in the cluster ran out before the restart".to_owned());
                 }
@@ -66,16 +66,14 @@ impl TrialDriver {
 
     /// RKE2 may have been upgraded meanwhile: of what was saved only what the version takes that starts goes back. Otherwise the hook
     /// would take it out before the start, and it would be put back and rke2-server restarted without an end.
-    async fn fit_to_version(&self, trial: &mut Trial) {
+    pub(super) async fn fit_to_version(&self, trial: &Trial) -> Option<DropInSnapshot> {
         let configuration = Arc::clone(&self.configured.borrow());
         let saved = trial.saved.clone().unwrap_or_default();
         let fit = tokio::task::spawn_blocking(move || {
             let inputs = DropInInputs::read_for(&configuration, false);
             inputs.fit(saved.content.as_deref())
         });
-        if let Ok(content) = fit.await {
-            trial.saved = Some(DropInSnapshot { content });
-        }
+        fit.await.ok().map(|content| DropInSnapshot { content })
     }
 
     /// Puts back what was saved, and tries that again where it fails.
