@@ -147,11 +147,10 @@ pub(crate) struct Run {
     began: u32,
 }
 
-/// A refusal in kube-apiserver's log: the gates that it names, and when.
+/// A refusal in kube-apiserver's log: the gate that it names.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     pub(crate) gate: &'static str,
-    pub(crate) at: Timestamp,
 }
 
 pub(crate) struct World {
@@ -398,8 +397,7 @@ impl World {
         let refusal = self.refuses(self.version, self.drop_in.as_deref());
         let state = match refusal {
             Some(gate) => {
-                let at = self.now();
-                self.refusal = Some(Refusal { gate, at });
+                self.refusal = Some(Refusal { gate });
                 RunState::Refused
             }
             None if self.silent > 0 => RunState::Silent,

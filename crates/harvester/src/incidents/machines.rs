@@ -128,11 +128,10 @@ fn is_stopped(vm: &Value) -> bool {
 /// subresource `start`, with WaitAsReceiver for a migration, and with Once what has run before would run a second time
 /// (KubeVirt v1.2.2 to v1.7.4, `syncRunStrategy`).
 fn starts_again(vm: &Value) -> bool {
-    match (vm.pointer("/spec/running"), text(vm, "/spec/runStrategy")) {
-        (Some(Value::Bool(_)), "") => true,
-        (None, "" | "Halted" | "Always" | "RerunOnFailure") => true,
-        _ => false,
-    }
+    matches!(
+        (vm.pointer("/spec/running"), text(vm, "/spec/runStrategy")),
+        (Some(Value::Bool(_)), "") | (None, "" | "Halted" | "Always" | "RerunOnFailure")
+    )
 }
 
 /// Is it asked to be off, and only not stopped yet?
