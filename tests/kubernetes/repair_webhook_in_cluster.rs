@@ -278,6 +278,8 @@ async fn no_machine_is_stopped_while_the_webhook_would_keep_another_one_running(
     .await;
     begun.kill().unwrap();
     begun.wait().unwrap();
+    // virt-controller shuts it down.
+    status(&machines, "db", json!({"printableStatus": "Stopped"})).await;
     progressing().await;
     let db = version(&machines, "db").await;
     for how in ["--dry-run", "--yes"] {
