@@ -395,7 +395,11 @@ async fn a_repair_whose_process_ended_before_its_first_request_is_closed_and_beg
         let lock = server.layout().state_dir().join("repairs.lock");
         let held = Lock::take(&lock).unwrap();
         server.look().await;
-        assert_eq!(server.unfinished(), std::slice::from_ref(&record), "it is still at it");
+        assert_eq!(
+            server.unfinished(),
+            std::slice::from_ref(&record),
+            "it is still at it"
+        );
         drop(held);
         server.look().await;
         let written = server.records().named(&server.records().name(&record));
