@@ -17,7 +17,7 @@
 //! Whatever the configuration names, the daemon gives back what a repair has changed for a while if its process has ended:
 //! of this machine, which the lock on repairs shows, or of another server, once that has neither the lease nor moved
 //! between two looks. A repair whose process has ended and that has nothing to give back is closed: what it was for is repaired
-//! anew.
+//! again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

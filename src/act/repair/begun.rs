@@ -18,7 +18,7 @@ pub enum BegunCure {
     Superseded,
     /// What it cures is not recognised any more, and it has nothing left to ask for.
     Over,
-    /// Its process has ended, and nothing is left to restore or to wait for. What is recognised is repaired anew.
+    /// Its process has ended, and nothing is left to restore or to wait for. What is recognised is repaired again.
     Abandoned,
     /// It has requests left, and a version that it relies on is not confirmed any more.
     Unconfirmed,
