@@ -7,6 +7,9 @@
 //! * no object is changed for a while twice, or restored twice;
 //! * in the end every record is closed, and the cluster has nothing left to restore;
 //! * nothing is sent to another cluster.
+//!
+//! Shown to object to a broken restoration, to a missing entry in the Lease, and to requests to another cluster. Not shown for overwritten
+//! and repeated changes: after a fault the oracle cannot tell who wrote a value, and then does not judge it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
