@@ -83,7 +83,7 @@ async fn a_drop_in_that_one_server_has_begun_to_try_costs_the_cluster_one_trial(
     assert_eq!(written, Ok(()));
     let why = against(&second, client, &theirs).await.expect("an entry");
     assert!(
-        why.ends_with("unrecognized feature gate: NotAGate"),
+        why.ends_with("(unrecognized feature gate: NotAGate)"),
         "{why}"
     );
     let written = write(&first, client, |note| note.ended(&ours, None)).await;

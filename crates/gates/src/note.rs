@@ -191,7 +191,7 @@ mod tests {
             .clone()
             .ended(&first, Some("unrecognized feature gate: A"));
         let why = failed.against(&second, true, Some("node1")).unwrap();
-        assert!(why.ends_with("unrecognized feature gate: A"), "{why}");
+        assert!(why.ends_with("(unrecognized feature gate: A)"), "{why}");
         let kept = note.ended(&first, None);
         assert_eq!(kept.against(&second, true, None), None);
         assert_eq!(kept.text(), "[]");
