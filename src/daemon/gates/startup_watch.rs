@@ -20,6 +20,7 @@ use crate::act::remember_refused;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
+use crate::observe::probes::disabled_components;
 use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::{RKE2_AGENT, RKE2_SERVER, Systemd, Unit};
 use crate::report::journal;
@@ -124,6 +125,18 @@ impl StartupWatch {
                 }
                 _ => self.findings.clear(),
             }
+            return AT_REST;
+        }
+        self.look_at_server(unit).await
+    }
+
+    async fn look_at_server(&mut self, unit: Unit) -> Duration {
+        let layout = self.configured.borrow().layout().clone();
+        if disabled_components(&layout).contains(&Component::KubeApiserver) {
+            // Its kubeconfig leads to another server. The kubelet's log shows what the kubelet refuses now.
+            self.is_up = unit.is_active();
+            self.look_at_logs(&[Component::Kubelet], self.recently())
+                .await;
             return AT_REST;
         }
         if unit.is_active() && unit.invocation == self.settled {
@@ -285,5 +298,25 @@ mod tests {
         assert!(findings[0].message.contains("kube-scheduler"));
         assert_eq!(findings[0].at[0].line, Some(2));
         assert!(fatal(&configuration, &STOP_A_START, None).0.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_start_without_kube_apiserver_is_not_called_good_by_another_server() {
+        let place = tempfile::tempdir().unwrap();
+        let root = crate::layout::Layout::new(place.path());
+        let config = root.path("/etc/rancher/rke2/config.yaml");
+        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+        std::fs::write(config, "disable-apiserver: true\n").unwrap();
+        let configured = tokio::sync::watch::channel(Arc::new(Configuration::load(&root))).1;
+        let mut watch = StartupWatch::new(configured, ApiServer::new(), Timestamp::now);
+        for (active, is_up) in [("activating", false), ("active", true), ("failed", false)] {
+            let unit = Unit {
+                active: active.to_owned(),
+                ..Unit::default()
+            };
+            watch.look_at_server(unit).await;
+            assert_eq!(watch.is_ready(), is_up, "{active}");
+            assert!(watch.settled.is_empty());
+        }
     }
 }

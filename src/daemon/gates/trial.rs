@@ -34,6 +34,7 @@ use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::effect;
+use crate::observe::probes::disabled_components;
 use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::{RKE2_SERVER, Systemd, Unit};
 use crate::report::journal;
@@ -555,8 +556,11 @@ fn starts_of(trial: &Trial, layout: &Layout) -> Option<TrialStarts> {
     starts.filter(|starts| starts.any_of(trial))
 }
 
-/// The version that kube-apiserver reports, as [`version_text`] writes it.
+/// The version that kube-apiserver of this server reports, as [`version_text`] writes it.
 async fn version_that_runs(api: &ApiServer, layout: &Layout) -> Option<String> {
+    if disabled_components(layout).contains(&Component::KubeApiserver) {
+        return None;
+    }
     let client = effect::client(api, &admin_kubeconfig(layout), Component::KubeApiserver).await;
     let version = client.ok()?.apiserver_version().await.ok()?.git_version;
     let version = version.parse().ok()?;

@@ -358,3 +358,43 @@ async fn a_rollback_leaves_what_a_boot_has_added_to_and_removes_what_it_has_adde
     let begun = driver.trial.unwrap();
     assert_eq!(begun.asked.content, Some(text));
 }
+
+/// RKE2's configuration of an etcd-only server, such as a witness.
+fn disable_apiserver(root: &std::path::Path) {
+    let config = root.join("etc/rancher/rke2/config.yaml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(config, "disable-apiserver: true\n").unwrap();
+}
+
+#[tokio::test]
+async fn gates_of_components_that_this_server_does_not_run_are_not_tried() {
+    let root = tempfile::tempdir().unwrap();
+    let (layout, _) = node_that_asks(root.path());
+    disable_apiserver(root.path());
+    let node = DropInInputs::read(&Configuration::load(&layout));
+    let mut driver = driver(&layout);
+    let mut request = SpooledRequest::new(RequestAction::GatesApply, "bob", Timestamp::UNIX_EPOCH);
+    for (name, force) in [("r1", false), ("r2", true)] {
+        request.force = force;
+        driver.take_request(name, &request, &node).await;
+        let answer = driver.answers.last().unwrap();
+        assert_eq!(answer.outcome, TrialOutcome::NotTried);
+        assert!(
+            answer.why.contains("does not run kube-apiserver"),
+            "{}",
+            answer.why
+        );
+    }
+    assert_eq!(driver.trial, None);
+}
+
+#[tokio::test]
+async fn a_server_without_kube_apiserver_notes_no_trial_for_the_other_servers() {
+    let root = tempfile::tempdir().unwrap();
+    let layout = Layout::new(root.path());
+    disable_apiserver(root.path());
+    let driver = driver(&layout);
+    let trying = trial(TrialState::Restarting);
+    // Without a kubeconfig, a note cannot be written.
+    assert_eq!(driver.note_begun(&trying, &driver.site()).await, Ok(()));
+}

@@ -12,6 +12,7 @@ use windrow_gates::{
 use crate::apiserver::ApiServer;
 use crate::layout::Layout;
 use crate::observe::effect::{self, ObservedProcess};
+use crate::observe::probes::disabled_components;
 use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::Unit;
 
@@ -70,6 +71,17 @@ impl VerificationResult {
         }
     }
 
+    fn as_asked() -> Self {
+        Self {
+            ready: true,
+            in_effect: InEffect::AsAsked,
+            refused: false,
+            why: None,
+            apiserver: true,
+            unverified: Vec::new(),
+        }
+    }
+
     fn otherwise(why: String) -> Self {
         Self {
             ready: true,
@@ -82,7 +94,12 @@ impl VerificationResult {
 impl Verification<'_> {
     /// Looks. `as_asked`: since when kube-apiserver has the right gates while the others were not seen.
     pub(super) async fn run(&self, as_asked: Option<Instant>) -> VerificationResult {
-        let apiserver = self.apiserver().await;
+        let disabled = disabled_components(self.layout);
+        let apiserver = if disabled.contains(&Component::KubeApiserver) {
+            self.without_apiserver()
+        } else {
+            self.apiserver().await
+        };
         if apiserver.in_effect != InEffect::AsAsked {
             return self.with_refusal(apiserver);
         }
@@ -91,6 +108,11 @@ impl Verification<'_> {
         for component in Component::ALL {
             let gates = self.gates_of(component);
             let is_changed = self.changed.contains(&component);
+            if disabled.contains(&component) {
+                let why = format!("{}: {component} does not run on this server", list(&gates));
+                unverified.extend((!gates.is_empty()).then_some(Unverified { gates, why }));
+                continue;
+            }
             if component == Component::KubeApiserver || gates.is_empty() && !is_changed {
                 continue;
             }
@@ -155,6 +177,14 @@ impl Verification<'_> {
         }
     }
 
+    /// The kube-apiserver that RKE2's kubeconfig leads to is that of another server, and says nothing about this start.
+    fn without_apiserver(&self) -> VerificationResult {
+        if !self.unit.is_active() {
+            return VerificationResult::not_yet(format!("rke2-server is {}", self.unit.active));
+        }
+        VerificationResult::as_asked()
+    }
+
     async fn apiserver(&self) -> VerificationResult {
         let component = Component::KubeApiserver;
         let client = match effect::client(self.api, &admin_kubeconfig(self.layout), component).await
@@ -186,14 +216,7 @@ impl Verification<'_> {
         }
         let differences = process.gates.differences(&self.gates_of(component));
         if differences.is_empty() {
-            return VerificationResult {
-                ready: true,
-                in_effect: InEffect::AsAsked,
-                refused: false,
-                why: None,
-                apiserver: true,
-                unverified: Vec::new(),
-            };
+            return VerificationResult::as_asked();
         }
         VerificationResult::otherwise(format!(
             "not in effect: kube-apiserver says that {}{}",
@@ -279,5 +302,35 @@ mod tests {
         let away = VerificationResult::not_yet("kube-apiserver is not ready");
         let since = since_as_asked(since, &away, later);
         assert_eq!(since_as_asked(since, &as_asked, later), Some(later));
+    }
+
+    #[tokio::test]
+    async fn a_server_without_kube_apiserver_is_not_judged_by_that_of_another_server() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let config = root.path().join("etc/rancher/rke2/config.yaml");
+        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+        std::fs::write(config, "disable-apiserver: true\n").unwrap();
+        let api = ApiServer::new();
+        let own = "kube-apiserver-arg+:\n- feature-gates+=A=true\n";
+        for (active, is_ready) in [("active", true), ("activating", false)] {
+            let unit = Unit {
+                active: active.to_owned(),
+                ..Unit::default()
+            };
+            let verification = Verification {
+                api: &api,
+                layout: &layout,
+                unit: &unit,
+                gates: windrow_gates::read_gates("own.yaml", own, &[]),
+                before: Vec::new(),
+                changed: vec![Component::KubeApiserver],
+                since: None,
+            };
+            let result = verification.run(Some(Instant::now() - OTHERS)).await;
+            assert_eq!(result.ready, is_ready, "{result:?}");
+            assert_eq!(result.in_effect == InEffect::AsAsked, is_ready);
+            assert_eq!(result.unverified.len(), usize::from(is_ready));
+        }
     }
 }

@@ -41,7 +41,7 @@ mod webhooks;
 pub use certificates::not_after;
 pub use components::etcd_answers;
 pub use context::{Endpoints, ProbeContext};
-pub use role::{next_node_name, role_and_name};
+pub use role::{disabled_components, next_node_name, role_and_name};
 pub use schedule::probe;
 
 /// Does systemd say that the clock is synchronised?

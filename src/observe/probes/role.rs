@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use windrow_gates::Component;
 use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_plan::readiness::node::NodeRole;
 
@@ -164,7 +165,7 @@ fn by_files(context: &ProbeContext) -> Option<bool> {
 
 fn role(serves: Option<bool>, config: &Config) -> NodeRole {
     match serves {
-        Some(true) if config.witness => NodeRole::Witness,
+        Some(true) if config.disabled.contains(&Component::KubeApiserver) => NodeRole::Witness,
         Some(true) if config.joins => NodeRole::JoinedServer,
         Some(true) => NodeRole::FirstServer,
         Some(false) => NodeRole::Agent,
@@ -172,12 +173,28 @@ fn role(serves: Option<bool>, config: &Config) -> NodeRole {
     }
 }
 
+/// The keys of RKE2's configuration that switch a component off on a server (k3s `pkg/cli/cmds/server.go`).
+const DISABLING: [(&str, Component); 3] = [
+    ("disable-apiserver", Component::KubeApiserver),
+    (
+        "disable-controller-manager",
+        Component::KubeControllerManager,
+    ),
+    ("disable-scheduler", Component::KubeScheduler),
+];
+
+/// The components that RKE2 does not run on this server. Without a kube-apiserver of its own, RKE2's kubeconfig leads to that of another
+/// server (k3s `pkg/server/server.go`, `writeKubeConfig`).
+pub fn disabled_components(layout: &Layout) -> Vec<Component> {
+    Config::read(layout).disabled
+}
+
 /// The part of RKE2's configuration that matters here.
 struct Config {
     /// It names a server to join.
     joins: bool,
-    /// It switches kube-apiserver off on this server.
-    witness: bool,
+    /// The components that it switches off on this server.
+    disabled: Vec<Component>,
     /// The node's own name as a Node.
     name: String,
     /// Does RKE2 ask the cloud for that name?
@@ -214,7 +231,11 @@ impl Config {
         };
         Self {
             joins: joined_by || configured("server", "RKE2_URL").is_some(),
-            witness: last("disable-apiserver").is_some_and(is_true),
+            disabled: DISABLING
+                .into_iter()
+                .filter(|(key, _)| last(key).is_some_and(is_true))
+                .map(|(_, component)| component)
+                .collect(),
             name_from_cloud: last("cloud-provider-metadata-hostname").is_some_and(is_true)
                 || last("cloud-provider-name").is_some(),
             name: node_name(
@@ -327,9 +348,9 @@ mod tests {
 
     #[test]
     fn a_server_is_the_first_one_unless_it_joins_or_is_a_witness() {
-        let config = |joins, witness| Config {
+        let config = |joins, is_witness: bool| Config {
             joins,
-            witness,
+            disabled: Vec::from_iter(is_witness.then_some(Component::KubeApiserver)),
             name: String::new(),
             name_from_cloud: false,
             is_whole: true,

@@ -15,6 +15,7 @@ use super::obstacles::{PostponedTrial, automatic_request};
 use super::{TrialDriver, announce_step, unit};
 use crate::act::StateFile;
 use crate::observe::kubelet::Kubelet;
+use crate::observe::probes::disabled_components;
 use crate::observe::requests::{RequestAction, SpooledRequest};
 use crate::observe::systemd::RKE2_SERVER;
 use crate::report::journal;
@@ -71,6 +72,10 @@ impl TrialDriver {
     ) -> Result<(), (TrialOutcome, String)> {
         let not_tried = |why: String| (TrialOutcome::NotTried, why);
         self.nothing_under_way()?;
+        let asked = drop_in_of(request, node);
+        if let Some(why) = read_by_no_component(node, &asked.written) {
+            return Err(not_tried(why));
+        }
         let unit = unit().await.map_err(not_tried)?;
         if unit.is_down() {
             return Err(not_tried(format!(
@@ -80,7 +85,6 @@ impl TrialDriver {
         if let Some(why) = &node.unread {
             return Err(not_tried(why.clone()));
         }
-        let asked = drop_in_of(request, node);
         if asked.content == node.current {
             let left: Vec<&str> = asked
                 .left_out
@@ -262,6 +266,31 @@ fn drop_in_of(request: &SpooledRequest, node: &DropInInputs) -> DropIn {
         &merge(&node.files),
         trusted,
     )
+}
+
+/// Why a restart would show nothing about these gates, if so: each component whose gates change is switched off on this server.
+fn read_by_no_component(node: &DropInInputs, gates: &[gates::GateRequest]) -> Option<String> {
+    let disabled = disabled_components(&node.layout);
+    let there = node.there();
+    let is_in =
+        |gate: &gates::GateRequest, those: &[_]| those.iter().any(|known| gate.sets_as(known));
+    let added = gates.iter().filter(|gate| !is_in(gate, &there));
+    let gone = there.iter().filter(|gate| !is_in(gate, gates));
+    let mut changed: Vec<&str> = Vec::new();
+    for gate in added.chain(gone) {
+        if !disabled.contains(&gate.component) {
+            return None;
+        }
+        if !changed.contains(&gate.component.as_str()) {
+            changed.push(gate.component.as_str());
+        }
+    }
+    (!changed.is_empty()).then(|| {
+        format!(
+            "this server does not run {}; the next boot writes these gates",
+            changed.join(", ")
+        )
+    })
 }
 
 /// What the installed kubelet says against these gates, if it has the version that will start.

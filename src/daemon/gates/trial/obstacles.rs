@@ -14,6 +14,7 @@ use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::effect;
 use crate::observe::management::{host_name_of, lease_holder};
+use crate::observe::probes::disabled_components;
 use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::servers::servers_not_ready;
 use crate::observe::upgrade::upgrade_in_progress;
@@ -186,7 +187,9 @@ impl TrialDriver {
 
     /// Writes down for the other servers that rke2-server is about to be restarted for this trial.
     pub(super) async fn note_begun(&self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
-        if trial.change == GateChange::Rollback {
+        let disabled = disabled_components(&site.layout);
+        // Without a kube-apiserver, what this server tries says nothing about the others.
+        if trial.change == GateChange::Rollback || disabled.contains(&Component::KubeApiserver) {
             return Ok(());
         }
         let kubeconfig = admin_kubeconfig(&site.layout);
