@@ -13,7 +13,6 @@ use windrow_plan::version::Version;
 use self::inputs::GateInputs;
 pub(super) use self::node::judge_files;
 use self::node::{confirm, found_out, judge, observe};
-use super::document::now;
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
@@ -124,7 +123,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 /// What runs before each start of RKE2. It must never keep RKE2 from starting, so it never fails.
 fn before_start(layout: &Layout) -> Exit {
     journal::start(journal::EVERYTHING);
-    for event in &hook::before_start(layout, now()) {
+    for event in &hook::before_start(layout) {
         journal::write_event(event);
     }
     Exit::Ok

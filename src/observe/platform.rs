@@ -1,9 +1,12 @@
 //! The node's platform, as far as its files show it.
 
 use std::path::Path;
+use std::time::Duration;
 use std::{fs, io};
 
+use nix::time::{ClockId, clock_gettime};
 use windrow_decide::ClusterIdentity;
+use windrow_gates::BootMoment;
 use windrow_model::manifest::sha256_hex;
 use windrow_plan::rules::Platform;
 
@@ -94,6 +97,15 @@ pub fn boot_id(layout: &Layout) -> Option<String> {
     let text = fs::read_to_string(layout.path("/proc/sys/kernel/random/boot_id")).ok()?;
     let id = text.trim();
     (!id.is_empty()).then(|| id.to_owned())
+}
+
+/// Now, by the clock of this boot; `None` if the boot is not known.
+pub fn boot_moment(layout: &Layout) -> Option<BootMoment> {
+    let up = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
+    Some(BootMoment {
+        boot: boot_id(layout)?,
+        seconds: Duration::from(up).as_secs(),
+    })
 }
 
 /// Which cluster the node's RKE2 belongs to: SHA-256 of its server CA; `None` until RKE2 has started for the first

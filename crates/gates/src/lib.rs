@@ -15,6 +15,7 @@ mod check;
 mod dependencies;
 mod dropin;
 mod findings;
+mod moment;
 mod note;
 mod observed;
 mod record;
@@ -34,9 +35,10 @@ mod verified;
 pub use assess::{Assessment, ComponentView, EffectiveGate, assess, set_last_at};
 pub use check::{TargetVersion, check, version_text};
 pub use dropin::{DROP_IN, DropIn, DropInSnapshot, LeftOut, drop_in, drop_in_trusting, read_gates};
+pub use moment::BootMoment;
 pub use note::{TrialNote, TriedDropIn};
 pub use observed::{ObservedGates, metrics, pod_arguments, pod_flag};
-pub use record::{GateChange, RefusedGates, Trial, TrialOutcome, TrialStarts};
+pub use record::{GateChange, RefusedGates, TooManyStarts, Trial, TrialOutcome, TrialStarts};
 pub use refusal::{ComponentRefusal, last as last_refusal};
 pub use settle::{
     KnownGood, Proven, Rejected, Rke2State, SettleInputs, Settled, TrialHistory, Withheld,

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::dropin::{DropInSnapshot, read_gates};
+use super::moment::BootMoment;
 use super::settle::KnownGood;
 use super::trial::{OnDisk, TrialState};
 use super::verdicts::{FailedDropIn, TakenBack};
@@ -70,6 +71,9 @@ pub struct Trial {
     pub state: TrialState,
     /// Since when.
     pub since: Timestamp,
+    /// The same moment, by the clock of its boot.
+    #[serde(default)]
+    pub moment: Option<BootMoment>,
     /// The start of rke2-server that ran when the drop-in had last been changed; a later one has read
     /// it. `None` from before a change until it is on the disk.
     #[serde(default)]
@@ -87,6 +91,9 @@ pub struct Trial {
     /// What could not be verified, in words.
     #[serde(default)]
     pub unverified: Vec<String>,
+    /// Was it rolled back before anything was known about its gates?
+    #[serde(default)]
+    pub unjudged: bool,
     /// How it ended.
     #[serde(default)]
     pub outcome: Option<TrialOutcome>,
@@ -188,10 +195,31 @@ impl Trial {
             && current == self.asked.content.as_deref()
     }
 
-    /// Has it stood there for longer than it may? A clock that was set back makes nothing overdue.
-    pub fn overdue(&self, patience: Duration, now: Timestamp) -> bool {
-        let stood = now.duration_since(self.since);
-        Duration::try_from(stood).is_ok_and(|stood| stood > patience)
+    /// Its state begins.
+    pub fn enter(&mut self, now: Timestamp, moment: Option<BootMoment>) {
+        self.since = now;
+        self.moment = moment;
+    }
+
+    /// Has its state lasted for longer than it may? The wall clock counts only after a reboot.
+    pub fn overdue(&self, patience: Duration, now: Timestamp, moment: Option<&BootMoment>) -> bool {
+        let lasted = self.moment.as_ref().zip(moment);
+        let lasted = lasted.and_then(|(began, moment)| began.until(moment));
+        let by_wall_clock = || Duration::try_from(now.duration_since(self.since)).ok();
+        let lasted = lasted.or_else(by_wall_clock);
+        lasted.is_some_and(|lasted| lasted > patience)
+    }
+
+    /// After a reboot, the start with what is tried gets its whole time. True if that changed anything.
+    pub fn resume(&mut self, now: Timestamp, moment: Option<&BootMoment>) -> bool {
+        let boot = |moment: &BootMoment| moment.boot.clone();
+        let is_cut_off = self.in_force()
+            && moment.is_some()
+            && self.moment.as_ref().map(boot) != moment.map(boot);
+        if is_cut_off {
+            self.enter(now, moment.cloned());
+        }
+        is_cut_off
     }
 
     /// The gates that are tried, as far as `own`, the drop-in's path, and the requests tell.
@@ -254,9 +282,22 @@ pub struct TrialStarts {
     pub request: String,
     /// How often.
     pub count: u32,
+    /// The first of these starts in the boot of the last one, if the boot is known.
+    #[serde(default)]
+    pub first: Option<BootMoment>,
     /// Why what was saved was put back before the last start.
     #[serde(default)]
-    pub restored: Option<String>,
+    pub put_back: Option<TooManyStarts>,
+}
+
+/// Why a start must not be made with what is tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TooManyStarts {
+    /// In a line.
+    pub why: String,
+    /// Does this show that the gates do not work? A start that a reboot has cut off shows nothing.
+    pub is_failure: bool,
 }
 
 impl TrialStarts {
@@ -270,7 +311,12 @@ impl TrialStarts {
     }
 
     /// Counts one more start. Why it must not be made with what is tried, if so.
-    pub fn count(&mut self, trial: &Trial, patience: Duration, now: Timestamp) -> Option<String> {
+    pub fn count(
+        &mut self,
+        trial: &Trial,
+        patience: Duration,
+        now: Option<&BootMoment>,
+    ) -> Option<TooManyStarts> {
         if self.request != trial.request {
             *self = Self {
                 request: trial.request.clone(),
@@ -278,15 +324,33 @@ impl TrialStarts {
             };
         }
         self.count += 1;
-        if self.count > Self::ALLOWED {
-            return Some(format!(
+        let since_first = self.first.as_ref().zip(now);
+        let since_first = since_first.and_then(|(first, now)| first.until(now));
+        let Some(since_first) = since_first else {
+            self.first = now.cloned();
+            return (self.count > Self::ALLOWED).then(|| TooManyStarts {
+                why: format!(
+                    "the machine was restarted before a start with it was judged, {} times",
+                    self.count - 1
+                ),
+                is_failure: false,
+            });
+        };
+        let why = if self.count > Self::ALLOWED {
+            format!(
                 "rke2-server was started {} times with it and did not come up",
                 self.count - 1
-            ));
-        }
-        // RKE2 itself gives up after a quarter of an hour without kube-apiserver and restarts.
-        (self.count > 1 && trial.overdue(patience, now))
-            .then(|| "rke2-server did not come up with it and restarts".to_owned())
+            )
+        } else if since_first > patience {
+            // RKE2 itself gives up after a quarter of an hour without kube-apiserver and restarts.
+            "rke2-server did not come up with it and restarts".to_owned()
+        } else {
+            return None;
+        };
+        Some(TooManyStarts {
+            why,
+            is_failure: true,
+        })
     }
 }
 
@@ -376,6 +440,8 @@ mod tests {
             written: None,
             why: None,
             unverified: Vec::new(),
+            unjudged: false,
+            moment: None,
             outcome: None,
         }
     }
@@ -441,29 +507,82 @@ mod tests {
         }
     }
 
+    fn moment(boot: &str, seconds: u64) -> Option<BootMoment> {
+        Some(BootMoment {
+            boot: boot.to_owned(),
+            seconds,
+        })
+    }
+
     #[test]
     fn a_trial_that_nobody_judges_ends_before_the_third_start_or_the_second_when_time_is_up() {
         let trial = trial(TrialState::Restarting);
+        let start = |starts: &mut TrialStarts, seconds| {
+            let found = starts.count(&trial, PATIENCE, moment("b1", seconds).as_ref());
+            found.map(|found| found.is_failure)
+        };
         let mut starts = TrialStarts::default();
-        assert_eq!(starts.count(&trial, PATIENCE, after(1)), None);
-        assert_eq!(starts.count(&trial, PATIENCE, after(2)), None);
-        assert!(starts.count(&trial, PATIENCE, after(3)).is_some());
+        assert_eq!(start(&mut starts, 1), None);
+        assert_eq!(start(&mut starts, 2), None);
+        assert_eq!(start(&mut starts, 3), Some(true));
         let mut starts = TrialStarts::default();
-        assert_eq!(
-            starts.count(&trial, PATIENCE, after(9000)),
-            None,
-            "the first is its own"
-        );
-        assert!(starts.count(&trial, PATIENCE, after(9001)).is_some());
+        assert_eq!(start(&mut starts, 9000), None, "the first is its own");
+        assert_eq!(start(&mut starts, 9601), Some(true));
         let other = Trial {
             request: "2".to_owned(),
-            ..trial
+            ..trial.clone()
         };
+        let again = starts.count(&other, PATIENCE, moment("b1", 9602).as_ref());
+        assert_eq!(again, None, "counted again");
+    }
+
+    #[test]
+    fn starts_that_reboots_have_cut_off_end_a_trial_and_show_nothing_about_its_gates() {
+        let trial = trial(TrialState::Verifying);
+        for boots in [["b1", "b2", "b3"].map(Some), [None; 3]] {
+            let mut starts = TrialStarts::default();
+            let mut start = |boot: Option<&str>, seconds| {
+                let moment = boot.and_then(|boot| moment(boot, seconds));
+                starts.count(&trial, PATIENCE, moment.as_ref())
+            };
+            assert_eq!(start(boots[0], 5000), None);
+            assert_eq!(start(boots[1], 90_000), None, "however long it takes");
+            assert!(!start(boots[2], 10).unwrap().is_failure);
+        }
+        let mut starts = TrialStarts::default();
         assert_eq!(
-            starts.count(&other, PATIENCE, after(1)),
-            None,
-            "counted again"
+            starts.count(&trial, PATIENCE, moment("b1", 5000).as_ref()),
+            None
         );
+        assert_eq!(
+            starts.count(&trial, PATIENCE, moment("b2", 10).as_ref()),
+            None
+        );
+        let again = starts.count(&trial, PATIENCE, moment("b2", 20).as_ref());
+        assert!(
+            again.unwrap().is_failure,
+            "the start of this boot came to nothing"
+        );
+    }
+
+    #[test]
+    fn a_state_is_overdue_by_the_clock_of_its_boot_and_not_by_one_that_is_set() {
+        let mut trial = trial(TrialState::Verifying);
+        trial.enter(after(1000), moment("b1", 50));
+        for (now, at, overdue) in [
+            (after(90_000), moment("b1", 60), false),
+            (after(1001), moment("b1", 651), true),
+            (after(90_000), None, true),
+            (after(0), None, false),
+        ] {
+            assert_eq!(trial.overdue(PATIENCE, now, at.as_ref()), overdue, "{at:?}");
+        }
+        let booted = moment("b2", 5);
+        assert!(trial.resume(after(90_000), booted.as_ref()));
+        assert!(!trial.overdue(PATIENCE, after(90_000), booted.as_ref()));
+        assert!(!trial.resume(after(90_001), booted.as_ref()), "once");
+        trial.state = TrialState::Idle;
+        assert!(!trial.resume(after(1), moment("b3", 1).as_ref()));
     }
 
     #[test]

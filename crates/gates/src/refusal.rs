@@ -6,6 +6,8 @@
 
 use jiff::Timestamp;
 
+use super::GateRequest;
+
 /// No line is shown longer, in characters.
 const LONGEST: usize = 400;
 
@@ -17,6 +19,14 @@ pub struct ComponentRefusal {
     pub gates: Vec<String>,
     /// Its line, without what the container runtime puts before it.
     pub line: String,
+}
+
+impl ComponentRefusal {
+    /// Does it name one of these gates?
+    pub fn names_any_of(&self, gates: &[GateRequest]) -> bool {
+        let mut gates = gates.iter();
+        gates.any(|gate| self.gates.contains(&gate.gate))
+    }
 }
 
 /// What stands before the name of the gate.

@@ -12,17 +12,19 @@ use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::OnDisk;
 use windrow_gates::{
-    Component, RefusedGates, Rke2State, Trial, TrialStarts, read_gates, version_text,
+    Component, LeftOut, RefusedGates, Rke2State, TooManyStarts, Trial, TrialStarts, list,
+    read_gates, version_text,
 };
 use windrow_model::reasons::Code;
 
-use super::settle::{concerns, settle_for_start};
+use super::settle::{concerns, left_out, settle_for_start};
 use crate::act::{
-    GatesLock, StateFile, put_drop_in, read_drop_in, remember_failed, remember_refused,
+    GatesLock, StateFile, TakenOut, put_drop_in, read_drop_in, remember_failed, remember_refused,
     take_out_of_drop_in,
 };
 use crate::configuration::Configuration;
 use crate::layout::Layout;
+use crate::observe::platform::boot_moment;
 use crate::observe::rke2::{candidates_on_disk, resolved};
 use crate::observe::{effect, rke2_binary};
 
@@ -56,7 +58,7 @@ fn begin_start(root: &Layout) -> (Rke2State, io::Result<()>) {
 }
 
 /// Settles the gates; returns what to report.
-pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
+pub fn before_start(root: &Layout) -> Vec<Event> {
     let (rke2, marked) = begin_start(root);
     let mut events = Vec::new();
     let mut patience = GatesLock::PATIENCE;
@@ -66,11 +68,9 @@ pub fn before_start(root: &Layout, now: Timestamp) -> Vec<Event> {
     match StateFile::Trial.recall::<Trial>(layout) {
         Ok(Some(trial)) if trial.in_force() => {
             let _lock = GatesLock::take_within(layout, &mut patience);
-            let counted = count(layout, &trial, settings.gates.patience, now);
+            let counted = count(layout, &trial, settings.gates.patience);
             events.extend(
-                counted
-                    .err()
-                    .map(|why| failed("count the starts of a trial", &why)),
+                counted.unwrap_or_else(|why| vec![failed("count the starts of a trial", &why)]),
             );
         }
         Ok(_) => own_refusals(&configuration, &mut patience),
@@ -102,42 +102,95 @@ fn remove_unreadable(layout: &Layout, patience: &mut Duration) -> Option<Event> 
 }
 
 /// Counts a start with a trial's gates, and restores what the trial saved when there were too many, or when they cannot be
-/// counted. What cannot be remembered keeps nothing from being put back.
-fn count(layout: &Layout, trial: &Trial, patience: Duration, now: Timestamp) -> Result<(), String> {
+/// counted. What cannot be remembered keeps nothing from being put back. Returns what to report.
+fn count(layout: &Layout, trial: &Trial, patience: Duration) -> Result<Vec<Event>, String> {
     let line = |error: io::Error| error.to_string();
     let current = read_drop_in(layout).map_err(line)?;
     if trial.on_disk(current.as_deref()) != OnDisk::Asked {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let known: Option<TrialStarts> = StateFile::Starts.recall(layout).unwrap_or_default();
     let mut starts = known.unwrap_or_default();
-    let too_many = starts.count(trial, patience, now);
+    let too_many = starts.count(trial, patience, boot_moment(layout).as_ref());
     let counted = StateFile::Starts.keep(layout, &starts).map_err(line);
     if too_many.is_none() && counted.is_ok() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let saved = trial.saved.clone().unwrap_or_default();
-    take_out_of_drop_in(layout, saved.content.as_deref()).map_err(line)?;
-    counted?;
-    let Some(why) = too_many else { return Ok(()) };
-    let why = effect::refusal(layout, Component::KubeApiserver, trial.written)
-        .map_or(why, |(said, _)| {
-            format!("kube-apiserver says: {}", said.line)
-        });
+    let done = take_out_of_drop_in(layout, saved.content.as_deref()).map_err(line)?;
     let own = layout.gates_drop_in().display().to_string();
-    remember_refused(layout, &trial.version, &trial.novel(&own), &why, &own)?;
-    let why_failed = Some(why.clone());
-    remember_failed(
-        layout,
-        Trial {
-            why: why_failed,
+    let why = too_many.as_ref().map(|too_many| too_many.why.clone());
+    let why = why.or_else(|| counted.as_ref().err().cloned());
+    let mut events = report_restored(trial, &done, &why.unwrap_or_default(), &own);
+    let remembered = counted.and_then(|()| match too_many {
+        Some(too_many) => remember_end(layout, trial, starts, too_many, &own),
+        None => Ok(()),
+    });
+    events.extend(
+        remembered
+            .err()
+            .map(|why| failed("remember the end of a trial", &why)),
+    );
+    Ok(events)
+}
+
+/// What a component says of the trial's gates since they were written counts more than the number of starts.
+fn remember_end(
+    layout: &Layout,
+    trial: &Trial,
+    starts: TrialStarts,
+    too_many: TooManyStarts,
+    own: &str,
+) -> Result<(), String> {
+    let tried = trial.gates(own, &[]);
+    let refusal = effect::refusal(layout, Component::KubeApiserver, trial.written);
+    let refusal = refusal.filter(|(said, _)| said.names_any_of(&tried));
+    let end = match refusal {
+        Some((said, _)) => TooManyStarts {
+            why: format!("kube-apiserver says: {}", said.line),
+            is_failure: true,
+        },
+        None => too_many,
+    };
+    if end.is_failure {
+        let why = &end.why;
+        remember_refused(layout, &trial.version, &trial.novel(own), why, own)?;
+        let failed = Trial {
+            why: Some(why.clone()),
             ..trial.clone()
-        }
-        .failed(),
-    )?;
+        };
+        remember_failed(layout, failed.failed())?;
+    }
     // What the daemon goes by is last.
-    starts.restored = Some(why);
-    StateFile::Starts.keep(layout, &starts).map_err(line)
+    let starts = TrialStarts {
+        put_back: Some(end),
+        ..starts
+    };
+    StateFile::Starts
+        .keep(layout, &starts)
+        .map_err(|error| error.to_string())
+}
+
+/// The journal of rke2-server shows which gates this start does not have any more.
+fn report_restored(trial: &Trial, done: &TakenOut, why: &str, own: &str) -> Vec<Event> {
+    let (there, gone) = match done {
+        TakenOut::Put(_) => (trial.gates_before(own), trial.novel(own)),
+        TakenOut::Removed(_) => (Vec::new(), trial.gates(own, &[])),
+    };
+    let written = Code::GatesWritten.say(&[("path", own), ("gates", &list(&there))]);
+    let mut events = vec![Event::new(Code::GatesWritten, written)];
+    events.extend(gone.into_iter().map(|request| {
+        let left = LeftOut {
+            request,
+            why: why.to_owned(),
+            not_meant: false,
+        };
+        Event::new(
+            Code::GateDropped,
+            left_out(Code::GateDropped, &left).message,
+        )
+    }));
+    events
 }
 
 /// Before a start: gates of ours that kube-apiserver or the kubelet has refused since they were written are remembered, so that
@@ -226,7 +279,7 @@ mod tests {
             if runs_already {
                 mark_started(&root);
             }
-            before_start(&root, Timestamp::now());
+            before_start(&root);
             assert_eq!(read_drop_in(&root).unwrap().is_none(), runs_already);
         }
     }
@@ -234,22 +287,22 @@ mod tests {
     #[test]
     fn a_gate_that_the_kubelet_refused_since_it_was_written_goes_before_the_next_start() {
         let (_place, root) = node("kubelet: {ImageVolume: true}");
-        before_start(&root, Timestamp::now());
+        before_start(&root);
         assert!(read_drop_in(&root).unwrap().is_some());
         let log = "/var/lib/rancher/rke2/agent/logs/kubelet.log";
         let took = "I1126 20:00:00.1 9 server.go:525] \"Kubelet version\" kubeletVersion=\"v1.34.2+rke2r1\"\n";
         let refused = "E1126 20:00:00.1 9 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: ImageVolume\"\n";
         write(&root, log, &format!("{refused}{took}"));
-        before_start(&root, Timestamp::now());
+        before_start(&root);
         assert!(read_drop_in(&root).unwrap().is_some());
         write(&root, log, &format!("{took}{refused}"));
-        before_start(&root, Timestamp::now());
+        before_start(&root);
         assert_eq!(read_drop_in(&root).unwrap(), None);
     }
     /// The next boot, before RKE2 starts; what it reports.
     fn boot(root: &Layout) -> Vec<Event> {
         let _ = fs::remove_file(root.run_dir().join(STARTED));
-        before_start(root, Timestamp::now())
+        before_start(root)
     }
 
     fn codes(events: &[Event]) -> Vec<Code> {
@@ -326,7 +379,7 @@ mod tests {
         ];
         for damage in damage {
             damage(&path);
-            let events = before_start(&root, Timestamp::now());
+            let events = before_start(&root);
             assert_eq!(codes(&events), [Code::ActionFailed]);
             assert!(fs::symlink_metadata(&path).is_err());
             boot(&root);
@@ -343,7 +396,7 @@ mod tests {
         assert_eq!(begin_start(&root).0, Rke2State::Stopped);
         assert_eq!(begin_start(&root).0, Rke2State::Running);
         assert!(!root.run_dir().join(CHECKED).exists());
-        before_start(&root, Timestamp::now());
+        before_start(&root);
         assert!(root.run_dir().join(CHECKED).exists());
     }
 
@@ -398,7 +451,7 @@ mod tests {
         // The kubelet starts the old static pod before RKE2 rewrites its manifest.
         let later = Timestamp::now() + Duration::from_secs(1);
         refuse(&root, "ImageVolume", later);
-        before_start(&root, Timestamp::now());
+        before_start(&root);
         assert_eq!(read_drop_in(&root).unwrap(), written);
         assert!(codes(&boot(&root)).is_empty());
         assert_eq!(read_drop_in(&root).unwrap(), written);
@@ -427,5 +480,54 @@ mod tests {
         assert_eq!(reads.get(), 2);
         let written = read_drop_in(&root).unwrap().unwrap();
         assert!(!written.contains("AuthorizeNodeWithSelectors"), "{written}");
+    }
+
+    const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+    /// A trial of kube-apiserver's `ImageVolume=true` that the daemon verifies, and RKE2 was started with it once in the boot `b1`.
+    fn node_in_a_trial() -> (tempfile::TempDir, Layout, Trial) {
+        let (place, root) = node("kubeApiserver: {ImageVolume: true}");
+        write(&root, BOOT_ID, "b1\n");
+        boot(&root);
+        let asked = read_drop_in(&root).unwrap();
+        let record = serde_json::json!({
+            "request": "r1", "change": "apply", "by": "ann", "at": "2026-11-26T05:00:00Z", "forced": false,
+            "version": "1.34.2", "asked": {"content": asked}, "saved": {"content": null},
+            "state": "verifying", "since": "2026-11-26T05:00:00Z", "written": "2026-11-26T05:00:00Z",
+        });
+        let trial: Trial = serde_json::from_value(record).unwrap();
+        StateFile::Trial.keep(&root, &trial).unwrap();
+        assert!(codes(&before_start(&root)).is_empty());
+        (place, root, trial)
+    }
+
+    fn is_known_to_fail(root: &Layout) -> bool {
+        StateFile::Failed.path(root).exists() || StateFile::Refused.path(root).exists()
+    }
+
+    #[test]
+    fn a_reboot_during_a_trial_is_no_failure_however_long_it_takes() {
+        let (_place, root, trial) = node_in_a_trial();
+        write(&root, BOOT_ID, "b2\n");
+        assert!(codes(&before_start(&root)).is_empty());
+        assert_eq!(read_drop_in(&root).unwrap(), trial.asked.content);
+        // A clock that is set says nothing either.
+        write(&root, BOOT_ID, "b3\n");
+        let events = before_start(&root);
+        assert_eq!(read_drop_in(&root).unwrap(), None);
+        assert_eq!(codes(&events), [Code::GatesWritten, Code::GateDropped]);
+        assert!(events[1].message.contains("ImageVolume"));
+        assert!(!is_known_to_fail(&root));
+    }
+
+    #[test]
+    fn a_trial_that_the_hook_ends_is_reported_and_has_failed_if_a_start_of_this_boot_came_to_nothing()
+     {
+        let (_place, root, _trial) = node_in_a_trial();
+        assert!(codes(&before_start(&root)).is_empty());
+        let events = before_start(&root);
+        assert_eq!(codes(&events), [Code::GatesWritten, Code::GateDropped]);
+        assert_eq!(read_drop_in(&root).unwrap(), None);
+        assert!(is_known_to_fail(&root));
     }
 }

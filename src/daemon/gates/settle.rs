@@ -283,7 +283,7 @@ fn pending(settled: &Settled) -> String {
     Code::GatePending.say(&[("gates", &list(&settled.asked.written))])
 }
 
-fn left_out(code: Code, left: &LeftOut) -> Finding {
+pub(super) fn left_out(code: Code, left: &LeftOut) -> Finding {
     let gate = &left.request;
     let message = match code {
         Code::GateDropped => code.say(&[

@@ -34,6 +34,7 @@ use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::layout::Layout;
 use crate::observe::effect;
+use crate::observe::platform::boot_moment;
 use crate::observe::probes::disabled_components;
 use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::{RKE2_SERVER, Systemd, Unit};
@@ -58,8 +59,6 @@ pub(super) struct TrialDriver {
     as_asked: Option<Instant>,
     /// The failure that was reported and still lasts.
     told: Option<String>,
-    /// When the trial's state began in this process, by the wall clock and by one that nobody sets.
-    since: Option<(Timestamp, Instant)>,
     /// Could it not be remembered that what was tried does not work?
     unrefused: bool,
     /// What speaks against a restart, as it was last seen.
@@ -95,8 +94,9 @@ impl TrialDriver {
     }
 
     pub(super) fn new(configured: Published, api: ApiServer, now: fn() -> Timestamp) -> Self {
-        let recalled = StateFile::Trial.recall(configured.borrow().layout());
-        let trial = recalled.unwrap_or_else(|why| {
+        let layout = configured.borrow().layout().clone();
+        let recalled = StateFile::Trial.recall(&layout);
+        let mut trial: Option<Trial> = recalled.unwrap_or_else(|why| {
             // Nothing is trusted because of it: a forced gate is taken out before the next start.
             journal::write_event(&Event::new(
                 Code::ActionFailed,
@@ -105,6 +105,12 @@ impl TrialDriver {
             ));
             None
         });
+        if let Some(trial) = &mut trial
+            && trial.resume(now(), boot_moment(&layout).as_ref())
+        {
+            // Without a record, the next daemon does the same.
+            let _ = StateFile::Trial.keep(&layout, trial);
+        }
         Self {
             configured,
             api,
@@ -116,7 +122,6 @@ impl TrialDriver {
             waits_for: None,
             as_asked: None,
             told: None,
-            since: None,
             unrefused: false,
             obstacle: None,
             postponed: None,
@@ -240,7 +245,7 @@ impl TrialDriver {
             true => self.verify(&trial, &unit, site).await,
             false => VerificationResult::not_yet("rke2-server starts"),
         };
-        let overdue = self.overdue(&trial, site.patience);
+        let overdue = self.overdue(&trial, site.patience, site);
         if is_met {
             trial.why = trial
                 .why
@@ -346,20 +351,23 @@ impl TrialDriver {
             TrialState::RollingBack | TrialState::RolledBack
                 if trial.state != TrialState::RollingBack =>
             {
-                let restored = starts_of(trial, layout).and_then(|starts| starts.restored);
+                let restored = starts_of(trial, layout).and_then(|starts| starts.put_back);
                 // After a crash, another daemon may have restored it, and only a start after that has read it. If the
                 // hook restored it, the start that it ran for has read it.
                 if restored.is_none() {
                     trial.baseline = None;
                 }
+                let is_failure = restored.as_ref().is_none_or(|found| found.is_failure);
+                trial.unjudged = !is_failure && trial.taken_back.is_none();
                 let why = trial
                     .why
                     .clone()
-                    .or(restored)
+                    .or(restored.map(|found| found.why))
                     .unwrap_or_else(|| self.why_not(trial, result, seen, site));
                 trial.why = Some(why);
                 // What was never started says nothing about its gates.
                 if seen.started
+                    && !trial.unjudged
                     && let Err(why) = self.refuse(trial, site)
                 {
                     self.tell(why);
@@ -377,7 +385,7 @@ impl TrialDriver {
                 .collect();
         }
         trial.state = to;
-        self.entered(trial);
+        trial.enter((self.now)(), boot_moment(layout));
         trial.outcome = match to {
             TrialState::Kept => Some(TrialOutcome::Kept),
             TrialState::RolledBack if !seen.started => Some(TrialOutcome::NotTried),
@@ -491,24 +499,15 @@ impl TrialDriver {
         trial.outcome = Some(TrialOutcome::NotTried);
         // Giving the lease back shows whether it was ours.
         trial.state = TrialState::Leased;
-        self.entered(&mut trial);
+        trial.enter((self.now)(), boot_moment(&site.layout));
         self.remember(&site.layout, &trial)?;
         announce_state(&trial, &site.own);
         Ok(Duration::ZERO)
     }
 
-    /// A new state begins.
-    fn entered(&mut self, trial: &mut Trial) {
-        trial.since = (self.now)();
-        self.since = Some((trial.since, Instant::now()));
-    }
-
-    /// Has it stood there for longer than it may? A clock that is set counts for nothing where the state began in this process.
-    fn overdue(&self, trial: &Trial, patience: Duration) -> bool {
-        match self.since {
-            Some((since, began)) if since == trial.since => began.elapsed() > patience,
-            _ => trial.overdue(patience, (self.now)()),
-        }
+    /// Has its state lasted for longer than it may?
+    fn overdue(&self, trial: &Trial, patience: Duration, site: &TrialSite) -> bool {
+        trial.overdue(patience, (self.now)(), boot_moment(&site.layout).as_ref())
     }
 
     async fn verify(&mut self, trial: &Trial, unit: &Unit, site: &TrialSite) -> VerificationResult {

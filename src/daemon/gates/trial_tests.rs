@@ -2,7 +2,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use windrow_gates::trial::TrialStep;
-use windrow_gates::{DropInSnapshot, Rke2State, TrialNote, TriedDropIn, request_text};
+use windrow_gates::{
+    DropInSnapshot, Rke2State, TooManyStarts, TrialNote, TriedDropIn, request_text,
+};
 
 use super::super::settle::settle;
 use super::*;
@@ -123,27 +125,77 @@ fn rke2_is_restarted_without_gates_where_what_was_saved_cannot_be_written() {
     assert_eq!(without.on_disk(None), OnDisk::Asked);
 }
 
+const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
+
 #[test]
-fn a_clock_that_is_set_makes_no_state_overdue_that_began_in_this_process() {
+fn neither_a_reboot_nor_a_clock_that_is_set_makes_a_trial_overdue() {
     let root = tempfile::tempdir().unwrap();
-    let mut driver = driver(&Layout::new(root.path()));
-    let (hour, patience) = (Duration::from_secs(3600), Duration::from_secs(600));
-    let mut trial = trial(TrialState::Verifying);
-    driver.now = || Timestamp::UNIX_EPOCH;
-    assert!(
-        !driver.overdue(&trial, patience),
-        "a clock that was set back"
-    );
-    driver.entered(&mut trial);
-    driver.now = || Timestamp::UNIX_EPOCH + Duration::from_secs(86_400);
-    assert!(!driver.overdue(&trial, patience));
-    assert!(
-        driver.overdue(&trial, Duration::ZERO),
-        "time passes all the same"
-    );
-    // What another process began is known by the wall clock alone.
-    driver.since = None;
-    assert!(driver.overdue(&trial, hour));
+    let layout = Layout::new(root.path());
+    let boot = root.path().join(BOOT_ID);
+    std::fs::create_dir_all(boot.parent().unwrap()).unwrap();
+    let patience = Duration::from_secs(600);
+    StateFile::Trial
+        .keep(&layout, &trial(TrialState::Verifying))
+        .unwrap();
+    // Each of them by another clock than the record before.
+    for (id, now) in [
+        (
+            "b1",
+            (|| "2026-11-27T05:00:00Z".parse().unwrap()) as fn() -> Timestamp,
+        ),
+        ("b1", || "2036-11-26T05:00:00Z".parse().unwrap()),
+        ("b2", || "2056-11-26T05:00:00Z".parse().unwrap()),
+    ] {
+        std::fs::write(&boot, id).unwrap();
+        let configured = watch::channel(Arc::new(Configuration::load(&layout))).1;
+        let driver = TrialDriver::new(configured, ApiServer::new(), now);
+        let going_on = driver.trial.clone().unwrap();
+        let is_overdue = driver.overdue(&going_on, patience, &driver.site());
+        assert!(!is_overdue, "{id}");
+    }
+}
+
+#[test]
+fn a_trial_that_a_reboot_has_cut_off_goes_back_and_is_not_remembered_as_failed() {
+    let root = tempfile::tempdir().unwrap();
+    let layout = Layout::new(root.path());
+    for is_failure in [false, true] {
+        let mut driver = driver(&layout);
+        let mut verifying = trial(TrialState::Verifying);
+        let starts = TrialStarts {
+            request: verifying.request.clone(),
+            count: 3,
+            first: None,
+            put_back: Some(TooManyStarts {
+                why: "the machine was restarted".to_owned(),
+                is_failure,
+            }),
+        };
+        StateFile::Starts.keep(&layout, &starts).unwrap();
+        let seen = TrialObservation {
+            wanted: true,
+            leased: false,
+            saved: true,
+            on_disk: OnDisk::Saved,
+            restarting: false,
+            restarted: true,
+            started: true,
+            stopped: false,
+            ready: false,
+            in_effect: InEffect::Unknown,
+            refused: false,
+            overdue: false,
+        };
+        let (to, site) = (TrialState::RollingBack, driver.site());
+        let result = VerificationResult::not_yet("rke2-server starts");
+        driver
+            .enter(&mut verifying, to, &result, &seen, &site)
+            .unwrap();
+        assert_eq!(verifying.why.as_deref(), Some("the machine was restarted"));
+        let is_known = StateFile::Failed.path(&layout).exists();
+        assert_eq!(is_known, is_failure);
+        assert_eq!(verifying.unjudged, !is_failure);
+    }
 }
 
 const UPGRADES: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades";

@@ -143,18 +143,22 @@ fn count(world: &mut World, trial: &Trial) -> Written {
         return Ok(());
     }
     let mut starts: TrialStarts = recall(world, "starts").unwrap_or_default();
-    let too_many = starts.count(trial, PATIENCE, world.now());
+    let too_many = starts.count(trial, PATIENCE, Some(&world.moment()));
     keep(world, "starts", &starts)?;
-    let Some(why) = too_many else { return Ok(()) };
+    let Some(too_many) = too_many else {
+        return Ok(());
+    };
     let saved = trial.saved.clone().unwrap_or_default();
     world.put_drop_in(saved.content, By::Trial)?;
-    remember_refused(world, &trial.version, &trial.novel(OWN), &why)?;
-    let failed = Trial {
-        why: Some(why.clone()),
-        ..trial.clone()
-    };
-    remember_failed(world, failed.failed())?;
-    starts.restored = Some(why);
+    if too_many.is_failure {
+        remember_refused(world, &trial.version, &trial.novel(OWN), &too_many.why)?;
+        let failed = Trial {
+            why: Some(too_many.why.clone()),
+            ..trial.clone()
+        };
+        remember_failed(world, failed.failed())?;
+    }
+    starts.put_back = Some(too_many);
     keep(world, "starts", &starts)
 }
 
@@ -178,6 +182,10 @@ impl Agent {
 
     pub(crate) fn begin(&mut self, world: &mut World) -> Written {
         self.trial = recall_trial(world);
+        let moment = world.moment();
+        if let Some(trial) = &mut self.trial {
+            trial.resume(world.now(), Some(&moment));
+        }
         // The process before may have died between its record and its word.
         if let Some(trial) = self.trial.as_ref().filter(|trial| !trial.under_way()) {
             let request = trial.request.clone();
@@ -273,7 +281,7 @@ impl Agent {
     }
 
     fn roll_back(&mut self, world: &mut World, name: &str) -> Written {
-        let now = world.now();
+        let (now, moment) = (world.now(), world.moment());
         let request = name.to_owned();
         if let Some(trial) = self.trial.as_ref().filter(|trial| trial.under_way()) {
             let trial = trial.request.clone();
@@ -288,7 +296,7 @@ impl Agent {
             trial.why = Some("taken back by ann".to_owned());
             if trial.in_force() {
                 trial.state = TrialState::RollingBack;
-                trial.since = now;
+                trial.enter(now, Some(moment));
                 trial.baseline = None;
             }
             let trial = trial.clone();
@@ -338,11 +346,13 @@ impl Agent {
             saved: None,
             state: TrialState::Idle,
             since: world.now(),
+            moment: Some(world.moment()),
             baseline: None,
             started: false,
             written: None,
             why: None,
             unverified: Vec::new(),
+            unjudged: false,
             outcome: None,
         };
         self.remember(world, &trial)
@@ -432,7 +442,7 @@ impl Agent {
             run.is_some_and(|run| run.state == RunState::Refused) && is_judged && restarted;
         let starts: Option<TrialStarts> = recall(world, "starts");
         let starts = starts.filter(|starts| starts.any_of(&trial));
-        let overdue = trial.overdue(PATIENCE, world.now());
+        let overdue = trial.overdue(PATIENCE, world.now(), Some(&world.moment()));
         let seen = TrialObservation {
             wanted: trial.taken_back.is_none() && !overdue && !trial.is_met(current.as_deref()),
             leased: is_up || trial.change == GateChange::Rollback,
@@ -461,7 +471,7 @@ impl Agent {
             }
             trial.outcome = Some(TrialOutcome::NotTried);
             trial.state = TrialState::Leased;
-            trial.since = world.now();
+            trial.enter(world.now(), Some(world.moment()));
             self.remember(world, &trial)?;
             let (request, is_kept) = (trial.request, false);
             world.seen.push(Seen::Ended { request, is_kept });
@@ -490,13 +500,15 @@ impl Agent {
             TrialState::RollingBack | TrialState::RolledBack
                 if trial.state != TrialState::RollingBack =>
             {
-                let restored = starts.and_then(|starts| starts.restored);
+                let restored = starts.and_then(|starts| starts.put_back);
                 if restored.is_none() {
                     trial.baseline = None;
                 }
-                let why = trial.why.clone().or(restored);
+                trial.unjudged = restored.as_ref().is_some_and(|found| !found.is_failure)
+                    && trial.taken_back.is_none();
+                let why = trial.why.clone().or(restored.map(|found| found.why));
                 trial.why = Some(why.unwrap_or_else(|| "it did not come up".to_owned()));
-                if seen.started {
+                if seen.started && !trial.unjudged {
                     self.refuse(world, trial)?;
                 }
             }
@@ -504,7 +516,7 @@ impl Agent {
             _ => {}
         }
         trial.state = to;
-        trial.since = world.now();
+        trial.enter(world.now(), Some(world.moment()));
         trial.outcome = match to {
             TrialState::Kept => Some(TrialOutcome::Kept),
             TrialState::RolledBack if !seen.started => Some(TrialOutcome::NotTried),

@@ -30,6 +30,8 @@ struct SeenTrial {
     /// Reasons to repeat a restart: a crash, a boot, an upgrade.
     disturbances: u32,
     is_taken_back: bool,
+    /// A boot has cut a start off: that says nothing about its gates.
+    is_cut_off: bool,
 }
 
 /// An operator took something back: the drop-in has the same gates, or fewer, until the configuration asks for something else.
@@ -102,6 +104,9 @@ impl Oracle<'_> {
                 (self.was_up, self.is_up) = (self.is_up, false);
                 (self.is_excused, self.quiet) = (false, 0);
                 self.disturb();
+                if let Some(trial) = &mut self.trial {
+                    trial.is_cut_off = true;
+                }
             }
             Seen::Started { is_up } => self.is_up = *is_up,
             Seen::DropIn(text, by) => self.change(text.clone(), *by),
@@ -209,6 +214,7 @@ impl Oracle<'_> {
             minutes: 0,
             disturbances: 0,
             is_taken_back: false,
+            is_cut_off: false,
         });
     }
 
@@ -235,6 +241,9 @@ impl Oracle<'_> {
         };
         if is_kept {
             self.failed.retain(|(gates, _)| *gates != trial.gates);
+        } else if trial.is_cut_off {
+            let key = (trial.gates.clone(), trial.version, self.epoch);
+            self.automatic.remove(&key);
         } else if trial.restarts[0] > 0 && !trial.is_taken_back {
             self.failed.insert((trial.gates, trial.version));
         }

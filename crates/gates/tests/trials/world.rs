@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_gates::{Component, GateRequest, TargetVersion, read_gates};
+use windrow_gates::{BootMoment, Component, GateRequest, TargetVersion, read_gates};
 use windrow_model::findings::Location;
 
 use super::agent::Agent;
@@ -173,6 +173,7 @@ pub(crate) struct World {
     tick: u32,
     starts: u32,
     requests: u32,
+    boots: u32,
     pub(crate) agent: Agent,
     pub(crate) seen: Vec<Seen>,
 }
@@ -196,6 +197,7 @@ impl World {
             tick: 0,
             starts: 0,
             requests: 0,
+            boots: 0,
             agent: Agent::default(),
             seen: Vec::new(),
         };
@@ -205,6 +207,14 @@ impl World {
 
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_second(i64::from(self.tick) * 60).unwrap()
+    }
+
+    /// In minutes as [`World::now`], and never set.
+    pub(crate) fn moment(&self) -> BootMoment {
+        BootMoment {
+            boot: self.boots.to_string(),
+            seconds: u64::from(self.tick) * 60,
+        }
     }
 
     pub(crate) fn target(&self) -> TargetVersion {
@@ -365,6 +375,7 @@ impl World {
 
     fn boot(&mut self) {
         self.tick += 1;
+        self.boots += 1;
         self.fuse = None;
         self.seen.push(Seen::Boot);
         (self.run, self.is_queued, self.is_started) = (None, false, false);

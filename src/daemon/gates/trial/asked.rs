@@ -15,6 +15,7 @@ use super::obstacles::{PostponedTrial, automatic_request};
 use super::{TrialDriver, announce_step, unit};
 use crate::act::StateFile;
 use crate::observe::kubelet::Kubelet;
+use crate::observe::platform::boot_moment;
 use crate::observe::probes::disabled_components;
 use crate::observe::requests::{RequestAction, SpooledRequest};
 use crate::observe::systemd::RKE2_SERVER;
@@ -128,14 +129,14 @@ impl TrialDriver {
         by: &str,
         node: &DropInInputs,
     ) -> Result<(), (TrialOutcome, String)> {
-        let now = (self.now)();
+        let (now, moment) = ((self.now)(), boot_moment(&node.layout));
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.under_way()) {
             trial.taken_back = Some(name.to_owned());
             trial.taken_back_by = Some(by.to_owned());
             trial.why = Some(format!("taken back by {by}"));
             if trial.in_force() {
                 trial.state = TrialState::RollingBack;
-                trial.since = now;
+                trial.enter(now, moment);
                 trial.baseline = None;
             }
             let trial = trial.clone();
@@ -227,11 +228,13 @@ impl TrialDriver {
             saved: None,
             state: TrialState::Idle,
             since: (self.now)(),
+            moment: boot_moment(&node.layout),
             baseline: None,
             started: false,
             written: None,
             why: None,
             unverified: Vec::new(),
+            unjudged: false,
             outcome: None,
         };
         self.keep(&trial, node)

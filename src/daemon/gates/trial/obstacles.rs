@@ -206,7 +206,7 @@ impl TrialDriver {
         site: &TrialSite,
     ) -> Result<(), String> {
         let tried = tried(trial, &site.layout);
-        let failed = trial.outcome == Some(TrialOutcome::RolledBack);
+        let failed = trial.outcome == Some(TrialOutcome::RolledBack) && !trial.unjudged;
         let why = failed.then(|| trial.why.as_deref().unwrap_or_default());
         let before = lease_for_note(&site.layout).note(client).await?;
         let known = TrialNote::parse(before.as_deref());

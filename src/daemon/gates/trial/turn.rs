@@ -101,7 +101,7 @@ impl TrialDriver {
             Ok(client) => self.report_and_release(&client, &trial, site).await,
             Err(why) => Err(why),
         };
-        let run_out = trial.overdue(site.patience.saturating_mul(3), (self.now)());
+        let run_out = self.overdue(&trial, site.patience.saturating_mul(3), site);
         if released.is_err() && !run_out {
             return Ok(TRY_AGAIN);
         }
