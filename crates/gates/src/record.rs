@@ -156,6 +156,24 @@ impl Trial {
         self.outcome.is_none()
     }
 
+    /// Of the gates that were kept `unverified`, those that it does not prove: the check still applies to them. A forced gate stays until another version is installed, so that nothing is kept and then removed.
+    pub fn unproven(
+        &self,
+        mut unverified: Vec<GateRequest>,
+        version: &str,
+        known: Option<&KnownGood>,
+        own: &str,
+    ) -> Vec<GateRequest> {
+        if self.forced {
+            return Vec::new();
+        }
+        let proven = known.map(|known| known.proven(own));
+        let proven = proven.filter(|proven| proven.version == version);
+        let proven = proven.unwrap_or_default().gates;
+        unverified.retain(|gate| !proven.iter().any(|known| gate.sets_as(known)));
+        unverified
+    }
+
     /// Is what is tried meant to be what RKE2 reads?
     pub fn in_force(&self) -> bool {
         self.under_way()

@@ -16,9 +16,8 @@ use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::{InEffect, OnDisk, TrialObservation, TrialState, TrialStep, next};
 use windrow_gates::{
-    Component, DropInSnapshot, FailedDropIns, GateChange, GateRequest, KnownGood, LastChange,
-    RefusedGates, RequestAnswer, TargetVersion, Trial, TrialOutcome, TrialStarts, TrialStatus,
-    version_text,
+    Component, DropInSnapshot, FailedDropIns, GateChange, KnownGood, LastChange, RefusedGates,
+    RequestAnswer, TargetVersion, Trial, TrialOutcome, TrialStarts, TrialStatus, version_text,
 };
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
@@ -406,12 +405,11 @@ impl TrialDriver {
     ) -> Result<(), String> {
         let (layout, own) = (&site.layout, site.own.as_str());
         let known: Option<KnownGood> = StateFile::KnownGood.recall(layout).unwrap_or_default();
-        let good = trial.known_good(version, (self.now)(), known);
         let unverified = result.unverified.iter();
-        let unverified: Vec<GateRequest> = unverified
-            .flat_map(|unverified| unverified.gates.iter().cloned())
-            .collect();
-        let good = good.without_proof_of(&unverified, own);
+        let unverified = unverified.flat_map(|unverified| unverified.gates.iter().cloned());
+        let unproven = trial.unproven(unverified.collect(), &version, known.as_ref(), own);
+        let good = trial.known_good(version, (self.now)(), known);
+        let good = good.without_proof_of(&unproven, own);
         let line = |error: std::io::Error| error.to_string();
         StateFile::KnownGood.keep(layout, &good).map_err(line)?;
         let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();

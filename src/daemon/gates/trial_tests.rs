@@ -7,6 +7,7 @@ use windrow_gates::{
 };
 
 use super::super::settle::settle;
+use super::super::verification::Unverified;
 use super::*;
 use crate::act::testing::{ObjectStore, list_of};
 use crate::act::{TakenOut, put_drop_in};
@@ -315,6 +316,16 @@ fn node_that_asks(root: &std::path::Path) -> (Layout, String) {
     (Layout::new(root), text.to_owned())
 }
 
+/// A boot has written it, and nothing was there before.
+fn write_at_boot(layout: &Layout, text: &str) {
+    put_drop_in(layout, Some(text)).unwrap();
+    let change = LastChange {
+        content: Some(text.to_owned()),
+        before: None,
+    };
+    StateFile::LastChange.keep(layout, &change).unwrap();
+}
+
 fn rollback_by_bob() -> SpooledRequest {
     SpooledRequest::new(RequestAction::GatesRollback, "bob", Timestamp::UNIX_EPOCH)
 }
@@ -372,7 +383,7 @@ async fn what_is_taken_back_in_any_state_stays_back_over_boots_and_other_request
 async fn a_request_whose_file_comes_back_after_a_crash_is_carried_out_once() {
     let root = tempfile::tempdir().unwrap();
     let (layout, text) = node_that_asks(root.path());
-    put_drop_in(&layout, Some(&text)).unwrap();
+    write_at_boot(&layout, &text);
     let node = DropInInputs::read(&Configuration::load(&layout));
     let mut first = driver(&layout);
     first.take_request("r2", &rollback_by_bob(), &node).await;
@@ -449,4 +460,42 @@ async fn a_server_without_kube_apiserver_notes_no_trial_for_the_other_servers() 
     let trying = trial(TrialState::Restarting);
     // Without a kubeconfig, a note cannot be written.
     assert_eq!(driver.note_begun(&trying, &driver.site()).await, Ok(()));
+}
+
+#[test]
+fn a_forced_gate_that_was_kept_unverified_stays_until_another_version_is_installed() {
+    let root = tempfile::tempdir().unwrap();
+    let (layout, _) = node_that_asks(root.path());
+    let asks = "featureGates: {kubeScheduler: {MyDownstreamGate: true}}\n";
+    std::fs::write(root.path().join("etc/windrow/windrow.yaml"), asks).unwrap();
+    let text = "kube-scheduler-arg+:\n- \"feature-gates+=MyDownstreamGate=true\"\n";
+    put_drop_in(&layout, Some(text)).unwrap();
+    let mut driver = driver(&layout);
+    let site = driver.site();
+    let mut kept = trial(TrialState::Verifying);
+    kept.asked.content = Some(text.to_owned());
+    let gates = kept.gates(&site.own, &[]);
+    let result = VerificationResult {
+        unverified: vec![Unverified {
+            gates,
+            why: "it listens on ::1".to_owned(),
+        }],
+        ..VerificationResult::not_yet("")
+    };
+    for forced in [true, false] {
+        // Later, a person applies something else without force.
+        kept.forced = forced;
+        driver
+            .keep_good(&kept, "1.34.2".to_owned(), &result, &site)
+            .unwrap();
+        for rke2 in [Rke2State::Running, Rke2State::Stopped] {
+            settle(&Configuration::load(&layout), rke2);
+            let there = read_drop_in(&layout).unwrap().unwrap();
+            assert!(there.contains("MyDownstreamGate=true"), "{forced} {rke2:?}");
+        }
+    }
+    let binary = root.path().join("usr/local/bin/rke2");
+    std::fs::write(binary, "\0v1.35.6+rke2r1\0").unwrap();
+    settle(&Configuration::load(&layout), Rke2State::Running);
+    assert_eq!(read_drop_in(&layout).unwrap(), None);
 }
