@@ -1,5 +1,6 @@
 //! What is remembered of a trial: enough to go on after a crash at any point, and to tell how it ended.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dropin::{DropInSnapshot, read_gates};
 use super::moment::BootMoment;
-use super::settle::KnownGood;
+use super::settle::{KnownGood, Rejected};
 use super::trial::{OnDisk, TrialState};
 use super::verdicts::{FailedDropIn, TakenBack};
 use super::{Component, GateRequest, Proven};
@@ -151,11 +152,6 @@ impl Trial {
         }
     }
 
-    /// Is it under way?
-    pub fn under_way(&self) -> bool {
-        self.outcome.is_none()
-    }
-
     /// Of the gates that were kept `unverified`, those that it does not prove: the check still applies to them. A forced gate stays until another version is installed, so that nothing is kept and then removed.
     pub fn unproven(
         &self,
@@ -172,6 +168,11 @@ impl Trial {
         let proven = proven.unwrap_or_default().gates;
         unverified.retain(|gate| !proven.iter().any(|known| gate.sets_as(known)));
         unverified
+    }
+
+    /// Is it under way?
+    pub fn under_way(&self) -> bool {
+        self.outcome.is_none()
     }
 
     /// Is what is tried meant to be what RKE2 reads?
@@ -379,8 +380,11 @@ pub struct RefusedGates {
     pub version: String,
     /// The gates, as the text of a drop-in.
     pub content: Option<String>,
-    /// Why, in a line.
+    /// Why, in a line, for the gates that have no reason of their own.
     pub why: String,
+    /// Why, in a line, by component, gate and value.
+    #[serde(default)]
+    pub reasons: BTreeMap<String, String>,
 }
 
 impl RefusedGates {
@@ -393,34 +397,52 @@ impl RefusedGates {
         why: &str,
         own: &str,
     ) -> Self {
-        let mut all = known
-            .filter(|known| known.version == version)
-            .map(|known| read_gates(own, known.content.as_deref().unwrap_or_default(), &[]))
-            .unwrap_or_default();
-        all.retain(|known| !gates.iter().any(|gate| gate.sets_as(known)));
-        all.extend(gates.iter().cloned());
+        let known = known.filter(|known| known.version == version);
+        let known = known.map(|known| known.rejected(own).gates);
+        let mut all = known.unwrap_or_default();
+        all.retain(|(known, _)| !gates.iter().any(|gate| gate.sets_as(known)));
+        all.extend(gates.iter().map(|gate| (gate.clone(), why.to_owned())));
+        Self::of(version, &all, why)
+    }
+
+    fn of(version: &str, gates: &[(GateRequest, String)], why: &str) -> Self {
+        let requests: Vec<GateRequest> = gates.iter().map(|(gate, _)| gate.clone()).collect();
+        let reasons = gates.iter().map(|(gate, why)| (key(gate), why.clone()));
         Self {
             version: version.to_owned(),
-            content: super::dropin::text(&all),
+            content: super::dropin::text(&requests),
             why: why.to_owned(),
+            reasons: reasons.collect(),
         }
     }
 
     /// Forgets gates that were seen to work; `None` when nothing is left.
     pub fn without(self, gates: &[GateRequest], own: &str) -> Option<Self> {
-        let mut left = self.gates(own);
-        left.retain(|known| !gates.iter().any(|gate| gate.sets_as(known)));
-        let content = super::dropin::text(&left)?;
-        Some(Self {
-            content: Some(content),
-            ..self
-        })
+        let mut left = self.rejected(own).gates;
+        left.retain(|(known, _)| !gates.iter().any(|gate| gate.sets_as(known)));
+        (!left.is_empty()).then(|| Self::of(&self.version, &left, &self.why))
     }
 
     /// The gates.
     pub fn gates(&self, own: &str) -> Vec<GateRequest> {
         read_gates(own, self.content.as_deref().unwrap_or_default(), &[])
     }
+
+    /// The gates, each with its reason.
+    pub fn rejected(&self, own: &str) -> Rejected {
+        let gates = self.gates(own).into_iter().map(|gate| {
+            let why = self.reasons.get(&key(&gate)).unwrap_or(&self.why).clone();
+            (gate, why)
+        });
+        Rejected {
+            version: self.version.clone(),
+            gates: gates.collect(),
+        }
+    }
+}
+
+fn key(gate: &GateRequest) -> String {
+    format!("{} {}={}", gate.component, gate.gate, gate.value)
 }
 
 #[cfg(test)]
@@ -620,6 +642,27 @@ mod tests {
             1
         );
         assert_eq!(two.without(&gates, OWN), None);
+    }
+
+    #[test]
+    fn each_gate_that_did_not_work_keeps_its_own_reason() {
+        let gates = trial(TrialState::Idle).gates(OWN, &[]);
+        let first = RefusedGates::and(None, "1.36.3", &gates[..1], "because of A", OWN);
+        let both = RefusedGates::and(Some(first), "1.36.3", &gates[1..], "because of B", OWN);
+        let reasons = |known: &RefusedGates| {
+            let gates = known.rejected(OWN).gates.into_iter();
+            let reasons: Vec<String> = gates.map(|(gate, why)| gate.gate + ": " + &why).collect();
+            reasons.join(", ")
+        };
+        assert_eq!(reasons(&both), "A: because of A, B: because of B");
+        let left = both.clone().without(&gates[1..], OWN).unwrap();
+        assert_eq!(reasons(&left), "A: because of A");
+        // A record from before there was the field.
+        let old = RefusedGates {
+            reasons: BTreeMap::new(),
+            ..both
+        };
+        assert_eq!(reasons(&old), "A: because of B, B: because of B");
     }
 
     #[test]

@@ -46,10 +46,8 @@ pub struct Proven {
 pub struct Rejected {
     /// The version, as [`super::Version`] writes it.
     pub version: String,
-    /// The gates.
-    pub gates: Vec<GateRequest>,
-    /// What went wrong, in a line.
-    pub why: String,
+    /// The gates, each with what went wrong, in a line.
+    pub gates: Vec<(GateRequest, String)>,
 }
 
 /// What the drop-in depends on.
@@ -403,29 +401,25 @@ impl TrialHistory {
         if !may_be_one_of(target, &rejected.version) {
             return;
         }
-        let (out, written): (Vec<GateRequest>, Vec<GateRequest>) =
-            std::mem::take(&mut asked.written)
-                .into_iter()
-                .partition(|request| {
-                    let failed = rejected.gates.iter().any(|gate| gate.sets_as(request));
-                    // Unless it is being tried again.
-                    let tried = self
-                        .tried
-                        .as_ref()
-                        .is_some_and(|tried| tried.gates.iter().any(|gate| gate.sets_as(request)));
-                    failed && !tried
-                });
-        asked.written = written;
-        asked
-            .left_out
-            .extend(out.into_iter().map(|request| LeftOut {
-                request,
-                why: format!(
-                    "it was tried on {} and rolled back ({}); `windrow gates apply` tries it again",
-                    rejected.version, rejected.why
-                ),
-                not_meant: false,
-            }));
+        // Unless it is being tried again.
+        let is_tried = |request: &GateRequest| {
+            let mut tried = self.tried.iter().flat_map(|tried| &tried.gates);
+            tried.any(|gate| gate.sets_as(request))
+        };
+        for request in std::mem::take(&mut asked.written) {
+            let mut gates = rejected.gates.iter();
+            match gates.find(|(gate, _)| gate.sets_as(&request) && !is_tried(&request)) {
+                Some((_, why)) => asked.left_out.push(LeftOut {
+                    request,
+                    why: format!(
+                        "it was tried on {} and rolled back ({why}); `windrow gates apply` tries it again",
+                        rejected.version
+                    ),
+                    not_meant: false,
+                }),
+                None => asked.written.push(request),
+            }
+        }
         asked.content = text(&asked.written);
     }
 }

@@ -151,8 +151,7 @@ fn what_a_trial_has_shown_counts_on_that_version_only() {
     let rejected = TrialHistory {
         rejected: Some(Rejected {
             version: "1.34.2".to_owned(),
-            gates: good.to_vec(),
-            why: "not in effect".to_owned(),
+            gates: vec![(good[0].clone(), "not in effect".to_owned())],
         }),
         ..TrialHistory::default()
     };
@@ -250,8 +249,7 @@ fn what_was_rolled_back_does_not_come_back_while_the_version_is_not_certain() {
     let history = TrialHistory {
         rejected: Some(Rejected {
             version: "1.34.2".to_owned(),
-            gates: good.to_vec(),
-            why: "not in effect".to_owned(),
+            gates: vec![(good[0].clone(), "not in effect".to_owned())],
         }),
         ..TrialHistory::default()
     };
@@ -466,8 +464,7 @@ fn a_replacement_that_was_rolled_back_does_not_remove_what_it_was_to_replace() {
     let history = TrialHistory {
         rejected: Some(Rejected {
             version: "1.34.2".to_owned(),
-            gates: asked.to_vec(),
-            why: "not in effect".to_owned(),
+            gates: vec![(asked[0].clone(), "not in effect".to_owned())],
         }),
         ..TrialHistory::default()
     };
@@ -488,8 +485,7 @@ fn a_known_gate_that_cannot_be_written_keeps_no_other_gate_from_being_removed() 
     let history = TrialHistory {
         rejected: Some(Rejected {
             version: "1.34.2".to_owned(),
-            gates: rolled_back.to_vec(),
-            why: "not in effect".to_owned(),
+            gates: vec![(rolled_back[0].clone(), "not in effect".to_owned())],
         }),
         ..TrialHistory::default()
     };

@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind};
 
 use windrow_decide::settings::Settings;
 use windrow_gates::{
-    FailedDropIns, GateRequest, KnownGood, RefusedGates, Rejected, ResolvedVersion, Rke2State,
-    SettleInputs, Settled, TakenBack, Trial, TrialHistory, made_fatal, read_gates, request_text,
+    FailedDropIns, GateRequest, KnownGood, RefusedGates, ResolvedVersion, Rke2State, SettleInputs,
+    Settled, TakenBack, Trial, TrialHistory, made_fatal, read_gates, request_text,
 };
 use windrow_model::findings::Finding;
 use windrow_plan::rke2::config::Rke2ConfigFile;
@@ -86,11 +86,7 @@ impl DropInInputs {
             unread_record: failed.as_ref().err().or(taken_back.as_ref().err()).cloned(),
             history: TrialHistory {
                 proven: known.ok().flatten().map(|known| known.proven(&own)),
-                rejected: refused.ok().flatten().map(|refused| Rejected {
-                    gates: refused.gates(&own),
-                    version: refused.version,
-                    why: refused.why,
-                }),
+                rejected: refused.ok().flatten().map(|refused| refused.rejected(&own)),
                 tried: trial.as_ref().and_then(|trial| trial.trusted(&own)),
                 failed: failed.ok().flatten().unwrap_or_default(),
                 taken_back: taken_back.ok().flatten(),

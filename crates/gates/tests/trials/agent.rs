@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 use windrow_gates::trial::{InEffect, OnDisk, TrialObservation, TrialState, TrialStep, next};
 use windrow_gates::{
     Component, DropInSnapshot, FailedDropIn, FailedDropIns, GateChange, KnownGood, LastChange,
-    RefusedGates, Rejected, Rke2State, SettleInputs, Settled, Trial, TrialHistory, TrialOutcome,
-    TrialStarts, before_last_change, drop_in_trusting, made_fatal, read_gates, request_text,
-    settle, version_text,
+    RefusedGates, Rke2State, SettleInputs, Settled, Trial, TrialHistory, TrialOutcome, TrialStarts,
+    before_last_change, drop_in_trusting, made_fatal, read_gates, request_text, settle,
+    version_text,
 };
 use windrow_plan::rke2::config::merge;
 
@@ -40,11 +40,7 @@ fn settled_from(world: &World, current: Option<&str>, rke2: Rke2State) -> Settle
     let refused: Option<RefusedGates> = recall(world, "refused");
     let history = TrialHistory {
         proven: known.map(|known| known.proven(OWN)),
-        rejected: refused.map(|refused| Rejected {
-            gates: refused.gates(OWN),
-            version: refused.version,
-            why: refused.why,
-        }),
+        rejected: refused.map(|refused| refused.rejected(OWN)),
         tried: recall_trial(world).and_then(|trial| trial.trusted(OWN)),
         failed: recall(world, "failed").unwrap_or_default(),
         taken_back: recall(world, "taken-back"),
