@@ -272,8 +272,7 @@ impl Agent {
             return Ok(());
         }
         world.seen.push(Seen::Asked(Asked::Apply));
-        self.begin_trial(world, name, GateChange::Apply, is_forced, asked.content)?;
-        world.put_record("taken-back", None)
+        self.begin_trial(world, name, GateChange::Apply, is_forced, asked.content)
     }
 
     fn roll_back(&mut self, world: &mut World, name: &str) -> Written {

@@ -177,7 +177,9 @@ impl Oracle<'_> {
     fn ask(&mut self, asked: &Asked) {
         self.is_excused = true;
         match asked {
-            Asked::Apply | Asked::Rollback => self.back = None,
+            // What was taken back stays so until this is kept.
+            Asked::Apply => {}
+            Asked::Rollback => self.back = None,
             Asked::TakeBack { request, trial } => {
                 self.back = None;
                 if request == trial {
@@ -239,6 +241,9 @@ impl Oracle<'_> {
         let Some(trial) = self.trial.take_if(|trial| trial.request == request) else {
             return;
         };
+        if is_kept && !trial.is_rollback {
+            self.back = None;
+        }
         if is_kept {
             self.failed.retain(|(gates, _)| *gates != trial.gates);
         } else if trial.is_cut_off {

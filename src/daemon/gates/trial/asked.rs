@@ -116,10 +116,7 @@ impl TrialDriver {
         {
             return Err(not_tried(finding.message));
         }
-        self.begin(name, GateChange::Apply, request, asked.content, node)?;
-        // Asked for again. If the record stays, it ends with the trial.
-        let _ = StateFile::TakenBack.forget(&node.layout);
-        Ok(())
+        self.begin(name, GateChange::Apply, request, asked.content, node)
     }
 
     /// Rolls back the current trial, or else the last one that was kept.
