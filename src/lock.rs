@@ -31,18 +31,6 @@ impl Lock {
             Err((_, error)) => Err(error.into()),
         }
     }
-
-    /// Waits until no other process has the lock, and takes it.
-    ///
-    /// # Errors
-    ///
-    /// When there can be no lock at this path.
-    pub(crate) fn wait(path: &Path) -> io::Result<Self> {
-        match Flock::lock(open(path)?, FlockArg::LockExclusive) {
-            Ok(file) => Ok(Self { _file: file }),
-            Err((_, error)) => Err(error.into()),
-        }
-    }
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -19,6 +19,9 @@ use crate::lock::Lock;
 /// No document here is larger, in bytes.
 const LARGEST: u64 = 4 << 20;
 
+/// The pause between two attempts to take the lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
 /// While it is held, no other process of Windrow changes the drop-in or what is remembered of gates.
 #[derive(Debug)]
 pub struct GatesLock {
@@ -42,10 +45,11 @@ impl GatesLock {
             return Self { _lock: None };
         }
         let began = Instant::now();
-        let directory = layout.gates_dir();
+        let (directory, until) = (layout.gates_dir(), began + *patience);
         let (send, receive) = mpsc::channel();
         thread::spawn(move || {
-            let lock = make_private(&directory).and_then(|()| Lock::wait(&directory.join("lock")));
+            let lock =
+                make_private(&directory).and_then(|()| lock_until(&directory.join("lock"), until));
             // If it comes too late, it is given back.
             let _ = send.send(lock);
         });
@@ -53,8 +57,19 @@ impl GatesLock {
         let lock = receive.recv_timeout(*patience).ok();
         *patience = patience.saturating_sub(began.elapsed());
         Self {
-            _lock: lock.and_then(Result::ok),
+            _lock: lock.and_then(Result::ok).flatten(),
         }
+    }
+}
+
+/// Waits for a lock until this moment: the thread that waits ends, also if the lock is never free.
+fn lock_until(path: &Path, until: Instant) -> io::Result<Option<Lock>> {
+    loop {
+        let lock = Lock::take(path)?;
+        if lock.is_some() || Instant::now() >= until {
+            return Ok(lock);
+        }
+        thread::sleep(LOCK_PAUSE);
     }
 }
 
@@ -352,6 +367,17 @@ mod tests {
         }
         drop(held);
         assert!(GatesLock::take(&layout)._lock.is_some());
+    }
+
+    #[test]
+    fn nothing_waits_for_the_lock_once_the_time_is_over() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("lock");
+        let held = lock_until(&path, Instant::now()).unwrap();
+        assert!(held.is_some());
+        assert!(lock_until(&path, Instant::now()).unwrap().is_none());
+        drop(held);
+        assert!(lock_until(&path, Instant::now()).unwrap().is_some());
     }
 
     #[test]
