@@ -530,4 +530,25 @@ mod tests {
         assert_eq!(read_drop_in(&root).unwrap(), None);
         assert!(is_known_to_fail(&root));
     }
+
+    #[test]
+    fn the_daemon_judges_before_a_start_as_the_hook_does_although_an_upgrade_is_known() {
+        let asks = "kubeApiserver: {AuthorizeNodeWithSelectors: false";
+        let (_place, root) = node(&format!("{asks}}}"));
+        write(&root, "/usr/local/bin/rke2", "\0v1.33.3+rke2r1\0");
+        boot(&root);
+        let first = read_drop_in(&root).unwrap();
+        let both = format!("featureGates: {{{asks}, APIResponseCompression: false}}}}\n");
+        write(&root, "/etc/windrow/windrow.yaml", &both);
+        boot(&root);
+        let written = read_drop_in(&root).unwrap();
+        let upgrade = windrow_gates::Upgrade::Rke2("v1.34.2+rke2r1".to_owned());
+        StateFile::Upgrade.keep(&root, &upgrade).unwrap();
+        let configuration = Configuration::load(&root);
+        super::super::settle(&configuration, Rke2State::Stopped);
+        assert_eq!(read_drop_in(&root).unwrap(), written);
+        boot(&root);
+        let last: Option<windrow_gates::LastChange> = StateFile::LastChange.recall(&root).unwrap();
+        assert_eq!(last.unwrap().before, first);
+    }
 }

@@ -105,10 +105,11 @@ impl DropInInputs {
     }
 }
 
-/// Brings the drop-in up to date for this state of RKE2.
+/// Brings the drop-in up to date for this state of RKE2. Before RKE2 starts, it judges as what runs right before the start.
 pub fn settle(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
     let mut patience = GatesLock::PATIENCE;
-    settle_as_read(|| DropInInputs::read(configuration), rke2, &mut patience)
+    let read = || DropInInputs::read_for(configuration, rke2 == Rke2State::Running);
+    settle_as_read(read, rke2, &mut patience)
 }
 
 /// The same right before a start: the installed version is the one that starts, even during an upgrade.
