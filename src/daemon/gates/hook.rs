@@ -551,4 +551,15 @@ mod tests {
         let last: Option<windrow_gates::LastChange> = StateFile::LastChange.recall(&root).unwrap();
         assert_eq!(last.unwrap().before, first);
     }
+
+    #[test]
+    fn a_drop_in_that_is_not_text_is_removed_during_a_trial_too() {
+        let (_place, root, trial) = node_in_a_trial();
+        fs::write(root.gates_drop_in(), b"kube-apiserver-arg+:\n- \xff\n").unwrap();
+        assert_eq!(codes(&before_start(&root)), [Code::ActionFailed]);
+        assert_eq!(read_drop_in(&root).unwrap(), None);
+        // For the daemon, this is what was there before the trial.
+        assert_eq!(trial.on_disk(None), OnDisk::Saved);
+        assert!(!is_known_to_fail(&root));
+    }
 }
