@@ -121,12 +121,21 @@ pub fn pod(layout: &Layout, component: Component) -> Option<BTreeMap<String, boo
     pod_arguments(component, &pod_manifest(layout, component)?)
 }
 
+fn pod_manifest_path(layout: &Layout, component: Component) -> PathBuf {
+    let directory = layout.data_dir().join("agent/pod-manifests");
+    directory.join(format!("{component}.yaml"))
+}
+
 fn pod_manifest(layout: &Layout, component: Component) -> Option<String> {
-    let path = layout
-        .data_dir()
-        .join("agent/pod-manifests")
-        .join(format!("{component}.yaml"));
-    read_text(&path).ok()
+    read_text(&pod_manifest_path(layout, component)).ok()
+}
+
+/// How long ago the manifest of a component's static pod was written, as far as the wall clock tells; `None` without a manifest.
+pub fn manifest_age(layout: &Layout, component: Component) -> Option<Duration> {
+    let found = fs::metadata(pod_manifest_path(layout, component)).ok()?;
+    let written = found.modified().ok()?;
+    // A clock that was set back says nothing.
+    Some(written.elapsed().unwrap_or(Duration::MAX))
 }
 
 /// Where a component listens, if its static pod names another place than the one that is asked.

@@ -4,7 +4,7 @@
 //! and is never edited. One of ours is taken out: the catalogue was wrong about it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use windrow_decide::Event;
@@ -31,8 +31,8 @@ const WHILE_STARTING: Duration = Duration::from_secs(10);
 const AT_REST: Duration = Duration::from_secs(30);
 /// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
-/// A start replaces kube-apiserver within this time, or not at all: RKE2 leaves a static pod alone whose manifest does not change
-/// (`pkg/executor/staticpod`).
+/// Within this time after RKE2 has written its manifest, kube-apiserver is replaced, or not at all: the kubelet leaves a static pod alone
+/// whose manifest does not change. The other components start within the same time after kube-apiserver.
 const REPLACES: Duration = Duration::from_secs(5 * 60);
 
 /// The components without which RKE2 does not come up.
@@ -55,14 +55,21 @@ enum StartStage {
     Settled,
 }
 
-/// Judges a start. `is_new`: the process that answers was started after the unit was.
-fn stage(is_ready: bool, is_new: bool, age: Duration) -> StartStage {
-    if is_ready && age >= REPLACES {
-        StartStage::Settled
-    } else if is_ready && is_new {
-        StartStage::Up
-    } else {
+/// Judges a start. `is_new`: the process that answers was started after the unit was. `unchanged`: for how long this start has left
+/// kube-apiserver's manifest as it is; `None` without a manifest. `up`: since when kube-apiserver of this start was ready.
+fn stage(
+    is_ready: bool,
+    is_new: bool,
+    unchanged: Option<Duration>,
+    up: Option<Duration>,
+) -> StartStage {
+    let is_replaced = is_new || unchanged.is_some_and(|unchanged| unchanged >= REPLACES);
+    if !is_ready || !is_replaced {
         StartStage::Starting
+    } else if up.is_some_and(|up| up >= REPLACES) {
+        StartStage::Settled
+    } else {
+        StartStage::Up
     }
 }
 
@@ -75,6 +82,8 @@ pub(super) struct StartupWatch {
     settled: String,
     /// Was kube-apiserver of the current start ready?
     is_up: bool,
+    /// The start whose kube-apiserver was ready, and since when.
+    up: Option<(String, Instant)>,
     findings: Vec<Finding>,
     changed: bool,
 }
@@ -87,6 +96,7 @@ impl StartupWatch {
             now,
             settled: String::new(),
             is_up: false,
+            up: None,
             findings: Vec::new(),
             changed: false,
         }
@@ -144,8 +154,18 @@ impl StartupWatch {
         }
         let age = unit.age().unwrap_or_default();
         let (is_ready, is_new) = self.apiserver(&unit).await;
-        let stage = stage(is_ready && unit.is_active(), is_new, age);
+        let unchanged = effect::manifest_age(&layout, Component::KubeApiserver);
+        let unchanged = unchanged.map(|unchanged| unchanged.min(age));
+        let up = self
+            .up
+            .as_ref()
+            .filter(|(start, _)| *start == unit.invocation);
+        let up_for = up.map(|(_, since)| since.elapsed());
+        let stage = stage(is_ready && unit.is_active(), is_new, unchanged, up_for);
         self.is_up = stage != StartStage::Starting;
+        if self.is_up && up.is_none() {
+            self.up = Some((unit.invocation.clone(), Instant::now()));
+        }
         if !self.is_up {
             self.look_at_logs(&STOP_A_START, self.recently()).await;
             return WHILE_STARTING;
@@ -268,14 +288,24 @@ mod tests {
 
     #[test]
     fn a_ready_kube_apiserver_of_before_does_not_end_the_look_at_a_start() {
-        let soon = Duration::from_secs(30);
-        assert_eq!(stage(true, false, soon), StartStage::Starting);
-        assert_eq!(stage(false, true, soon), StartStage::Starting);
-        assert_eq!(stage(true, true, soon), StartStage::Up);
+        let soon = Some(Duration::from_secs(30));
+        let long = Some(REPLACES);
+        assert_eq!(stage(true, false, soon, None), StartStage::Starting);
+        assert_eq!(stage(false, true, soon, None), StartStage::Starting);
+        assert_eq!(stage(false, false, long, long), StartStage::Starting);
+        // RKE2 still imports images: it has removed the manifest, or writes it later.
+        assert_eq!(stage(true, false, None, None), StartStage::Starting);
         // This start does not replace it: its manifest did not change.
-        assert_eq!(stage(true, false, REPLACES), StartStage::Settled);
-        assert_eq!(stage(true, true, REPLACES), StartStage::Settled);
-        assert_eq!(stage(false, false, REPLACES * 9), StartStage::Starting);
+        assert_eq!(stage(true, false, long, None), StartStage::Up);
+        assert_eq!(stage(true, true, soon, None), StartStage::Up);
+    }
+
+    #[test]
+    fn the_other_components_have_their_time_from_the_first_ready_kube_apiserver_of_a_slow_start() {
+        let (soon, long) = (Some(Duration::from_secs(30)), Some(REPLACES * 9));
+        assert_eq!(stage(true, true, long, None), StartStage::Up);
+        assert_eq!(stage(true, true, long, soon), StartStage::Up);
+        assert_eq!(stage(true, true, long, Some(REPLACES)), StartStage::Settled);
     }
 
     #[test]
