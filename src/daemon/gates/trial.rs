@@ -518,10 +518,12 @@ impl TrialDriver {
                 true => trial.gates_before(&site.own),
                 false => trial.gates(&site.own, &[]),
             },
-            before: if back {
-                trial.gates(&site.own, &[])
+            failed: if back {
+                let mut failed = trial.novel(&site.own);
+                failed.retain(|gate| gate.component == Component::KubeApiserver);
+                failed
             } else {
-                trial.gates_before(&site.own)
+                Vec::new()
             },
             changed: Component::ALL
                 .into_iter()

@@ -27,8 +27,8 @@ pub(super) struct Verification<'a> {
     pub(super) unit: &'a Unit,
     /// The gates that should be in effect.
     pub(super) gates: Vec<GateRequest>,
-    /// The gates that were in effect before.
-    pub(super) before: Vec<GateRequest>,
+    /// After a failed trial, the gates that the failed one had and those of before do not have.
+    pub(super) failed: Vec<GateRequest>,
     /// The components whose arguments change, so that their processes must be new ones.
     pub(super) changed: Vec<Component>,
     /// A component's messages count from this time on.
@@ -148,14 +148,11 @@ impl Verification<'_> {
         gates
     }
 
-    /// What a component says of gates since the trial's were written. The kubelet's lines have no date and stay in its log over
-    /// restarts: of those only what names a gate counts that the trial sets or removes.
+    /// What a component says since the trial's gates were written, if it names one of them: an old static pod may start once more, and
+    /// the kubelet's lines have no date.
     fn refusal(&self, component: Component) -> Option<ComponentRefusal> {
         let (said, _) = effect::refusal(self.layout, component, self.since)?;
-        let mut gates = self.gates.iter().chain(&self.before);
-        let tried = |name: &String| gates.any(|gate| gate.gate == *name);
-        let counts = component != Component::Kubelet || said.gates.iter().any(tried);
-        counts.then_some(said)
+        said.names_any_of(&self.gates).then_some(said)
     }
 
     fn with_refusal(&self, result: VerificationResult) -> VerificationResult {
@@ -211,7 +208,7 @@ impl Verification<'_> {
                 };
             }
         };
-        if restarts && !self.is_new(&process) {
+        if restarts && !self.is_new(&process) && !self.is_of_before(&process) {
             return VerificationResult::not_yet("the kube-apiserver of before still answers");
         }
         let differences = process.gates.differences(&self.gates_of(component));
@@ -246,9 +243,17 @@ impl Verification<'_> {
     }
 
     async fn look(&self, component: Component, gates: &[GateRequest]) -> ComponentLook {
-        if let Some(said) = self.refusal(component) {
-            return ComponentLook::Refuses(said.line);
-        }
+        let look = self.ask(component, gates).await;
+        let is_verified = matches!(
+            &look,
+            ComponentLook::Reports { is_new: true, differences } if differences.is_empty()
+        );
+        // The process that runs counts more than what an earlier one has written.
+        let refusal = self.refusal(component).filter(|_| !is_verified);
+        refusal.map_or(look, |said| ComponentLook::Refuses(said.line))
+    }
+
+    async fn ask(&self, component: Component, gates: &[GateRequest]) -> ComponentLook {
         if let Some(address) = effect::elsewhere(self.layout, component) {
             let why = format!("it listens on {address}, where Windrow does not ask it");
             return ComponentLook::Unreadable(why);
@@ -266,6 +271,11 @@ impl Verification<'_> {
             Err(unseen) if unseen.is_silent => ComponentLook::Silent(unseen.why),
             Err(unseen) => ComponentLook::Unreadable(unseen.why),
         }
+    }
+
+    /// A process that does not have the failed gates never had them: a static pod whose arguments are again those of before stays.
+    fn is_of_before(&self, process: &ObservedProcess) -> bool {
+        !process.gates.differences(&self.failed).is_empty()
     }
 
     /// Was this process started after the unit was?
@@ -323,7 +333,7 @@ mod tests {
                 layout: &layout,
                 unit: &unit,
                 gates: windrow_gates::read_gates("own.yaml", own, &[]),
-                before: Vec::new(),
+                failed: Vec::new(),
                 changed: vec![Component::KubeApiserver],
                 since: None,
             };
@@ -331,6 +341,64 @@ mod tests {
             assert_eq!(result.ready, is_ready, "{result:?}");
             assert_eq!(result.in_effect == InEffect::AsAsked, is_ready);
             assert_eq!(result.unverified.len(), usize::from(is_ready));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_old_refusal_of_a_gate_that_the_trial_does_not_set_is_none() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let pod = root
+            .path()
+            .join("var/log/pods/kube-system_kube-scheduler-n1_1/kube-scheduler");
+        std::fs::create_dir_all(&pod).unwrap();
+        let refusal = "2026-11-21T20:00:00Z stderr F Error: unrecognized feature gate: Gone\n";
+        std::fs::write(pod.join("0.log"), refusal).unwrap();
+        let (api, unit) = (ApiServer::new(), Unit::default());
+        for (gate, refuses) in [("Stays", false), ("Gone", true)] {
+            let own = format!("kube-scheduler-arg+:\n- feature-gates+={gate}=true\n");
+            let verification = Verification {
+                api: &api,
+                layout: &layout,
+                unit: &unit,
+                gates: windrow_gates::read_gates("own.yaml", &own, &[]),
+                failed: Vec::new(),
+                changed: vec![Component::KubeScheduler],
+                since: None,
+            };
+            let look = verification.look(Component::KubeScheduler, &[]).await;
+            assert_eq!(matches!(look, ComponentLook::Refuses(_)), refuses, "{gate}");
+        }
+    }
+
+    #[test]
+    fn after_a_failed_trial_a_process_that_never_had_its_gates_is_that_of_before() {
+        let root = tempfile::tempdir().unwrap();
+        let (api, unit) = (ApiServer::new(), Unit::default());
+        let text = |gates: &str| {
+            let text = format!("kube-apiserver-arg+:\n- feature-gates+={gates}\n");
+            windrow_gates::read_gates("own.yaml", &text, &[])
+        };
+        let report = "kubernetes_feature_enabled{name=\"A\",stage=\"ALPHA\"} 0\n";
+        let process = ObservedProcess {
+            gates: windrow_gates::metrics(report),
+            age: None,
+        };
+        for (failed, is_of_before) in [
+            (text("A=true"), true),
+            (text("A=false"), false),
+            (Vec::new(), false),
+        ] {
+            let verification = Verification {
+                api: &api,
+                layout: &Layout::new(root.path()),
+                unit: &unit,
+                gates: Vec::new(),
+                failed,
+                changed: vec![Component::KubeApiserver],
+                since: None,
+            };
+            assert_eq!(verification.is_of_before(&process), is_of_before);
         }
     }
 }
