@@ -11,6 +11,7 @@ use crate::apiserver::ApiServer;
 use crate::cli::{Context, Exit};
 use crate::layout::Layout;
 use crate::observe::effect;
+use crate::observe::probes::disabled_components;
 use crate::observe::rke2::{admin_kubeconfig, candidates, resolved};
 use crate::render::GatesReport;
 
@@ -39,11 +40,17 @@ pub(super) fn observe(
         .enable_all()
         .build()?;
     let api = ApiServer::on(&layout);
+    let disabled = disabled_components(&layout);
     for component in Component::ALL {
-        let observed = runtime.block_on(async {
-            let client = effect::client(&api, &kubeconfig, component).await?;
-            effect::observed(&client).await
-        });
+        let observed = if disabled.contains(&component) {
+            // At its address is that of another server.
+            Err(format!("{component} does not run on this server"))
+        } else {
+            runtime.block_on(async {
+                let client = effect::client(&api, &kubeconfig, component).await?;
+                effect::observed(&client).await
+            })
+        };
         let pod = effect::pod(&layout, component);
         report.observe(component, observed, pod.as_ref());
     }
