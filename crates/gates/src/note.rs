@@ -43,6 +43,17 @@ impl TriedDropIn {
     }
 }
 
+/// How a trial ended, for the other servers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialEnd {
+    /// The trial.
+    pub tried: TriedDropIn,
+    /// Why it was rolled back; absent if it ended otherwise.
+    #[serde(default)]
+    pub why: Option<String>,
+}
+
 /// The note: the oldest entry first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -80,17 +91,24 @@ impl TrialNote {
 
     /// A trial has ended: rolled back for this reason, or otherwise without anything that other servers should know.
     #[must_use]
-    pub fn ended(mut self, trial: &TriedDropIn, why: Option<&str>) -> Self {
+    pub fn ended(mut self, end: &TrialEnd) -> Self {
+        let TrialEnd { tried, why } = end;
         match why {
             Some(why) => {
                 let entries = self.0.iter_mut();
-                for entry in entries.filter(|entry| entry.is_same_trial(trial)) {
+                for entry in entries.filter(|entry| entry.is_same_trial(tried)) {
                     entry.why = Some(why.chars().take(LONGEST_REASON).collect());
                 }
             }
-            None => self.0.retain(|entry| !entry.is_same_trial(trial)),
+            None => self.0.retain(|entry| !entry.is_same_trial(tried)),
         }
         self
+    }
+
+    /// Has the holder of the lease begun a trial that has not ended?
+    pub fn has_begun(&self, holder: &str) -> bool {
+        let mut entries = self.0.iter();
+        entries.any(|entry| entry.why.is_none() && entry.by == holder)
     }
 
     /// Why a drop-in is not to be tried, if a trial of it did not succeed. A person may ask again for what the own server has tried.
@@ -148,8 +166,8 @@ mod tests {
                 }
                 note = note.begun(attempt.clone());
                 match end {
-                    End::Kept => note = note.ended(&attempt, None),
-                    End::RolledBack => note = note.ended(&attempt, Some("it did not come up")),
+                    End::Kept => note = note.ended(&end_of(&attempt, None)),
+                    End::RolledBack => note = note.ended(&end_of(&attempt, Some("it did not come up"))),
                     End::Unknown => {}
                 }
                 if !matches!(end, End::Kept) {
@@ -174,6 +192,13 @@ mod tests {
         }
     }
 
+    fn end_of(tried: &TriedDropIn, why: Option<&str>) -> TrialEnd {
+        TrialEnd {
+            tried: tried.clone(),
+            why: why.map(str::to_owned),
+        }
+    }
+
     #[test]
     fn what_one_server_has_begun_no_other_tries_until_it_was_kept() {
         let (first, second) = (trial("node1", "r1", "A"), trial("node2", "r2", "A"));
@@ -189,10 +214,10 @@ mod tests {
         assert_eq!(turn, None, "it is in progress");
         let failed = note
             .clone()
-            .ended(&first, Some("unrecognized feature gate: A"));
+            .ended(&end_of(&first, Some("unrecognized feature gate: A")));
         let why = failed.against(&second, true, Some("node1")).unwrap();
         assert!(why.ends_with("(unrecognized feature gate: A)"), "{why}");
-        let kept = note.ended(&first, None);
+        let kept = note.ended(&end_of(&first, None));
         assert_eq!(kept.against(&second, true, None), None);
         assert_eq!(kept.text(), "[]");
     }
@@ -201,7 +226,7 @@ mod tests {
     fn another_text_or_version_may_be_tried_and_on_the_same_server_what_a_person_asks_for() {
         let first = trial("node1", "r1", "A");
         let note = TrialNote::default().begun(first.clone());
-        let note = note.ended(&first, Some("it did not come up"));
+        let note = note.ended(&end_of(&first, Some("it did not come up")));
         assert_eq!(note.against(&trial("node2", "r2", "B"), true, None), None);
         let mut newer = trial("node2", "r2", "A");
         newer.version = "1.36.4".to_owned();

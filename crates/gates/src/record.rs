@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dropin::{DropInSnapshot, read_gates};
 use super::moment::BootMoment;
+use super::note::TrialEnd;
 use super::settle::{KnownGood, Rejected};
 use super::trial::{OnDisk, TrialState};
 use super::verdicts::{FailedDropIn, TakenBack};
@@ -95,6 +96,9 @@ pub struct Trial {
     /// Was it rolled back before anything was known about its gates?
     #[serde(default)]
     pub unjudged: bool,
+    /// The ends of earlier trials that the other servers do not know yet.
+    #[serde(default)]
+    pub ends: Vec<TrialEnd>,
     /// How it ended.
     #[serde(default)]
     pub outcome: Option<TrialOutcome>,
@@ -481,6 +485,7 @@ mod tests {
             why: None,
             unverified: Vec::new(),
             unjudged: false,
+            ends: Vec::new(),
             moment: None,
             outcome: None,
         }

@@ -8,6 +8,7 @@ use windrow_gates::{
 
 use super::super::settle::settle;
 use super::super::verification::Unverified;
+use super::obstacles::ends_of;
 use super::*;
 use crate::act::testing::{ObjectStore, list_of};
 use crate::act::{TakenOut, put_drop_in};
@@ -498,4 +499,84 @@ fn a_forced_gate_that_was_kept_unverified_stays_until_another_version_is_install
     std::fs::write(binary, "\0v1.35.6+rke2r1\0").unwrap();
     settle(&Configuration::load(&layout), Rke2State::Running);
     assert_eq!(read_drop_in(&layout).unwrap(), None);
+}
+
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/windrow-gates";
+
+#[tokio::test]
+async fn a_trial_that_waits_for_an_obstacle_leaves_the_lease_to_others() {
+    let root = tempfile::tempdir().unwrap();
+    let mut driver = driver(&Layout::new(root.path()));
+    let (site, store) = (driver.site(), cluster());
+    let client = store.client();
+    let waiting = trial(TrialState::Idle);
+    driver.hold_lease_by(&client, &waiting, &site, true).await;
+    assert!(driver.leased);
+    assert!(store.object(LEASE)["spec"]["holderIdentity"].is_string());
+    put_upgrade(&store, "UpgradingNodes");
+    driver.obstacle = None;
+    driver.hold_lease_by(&client, &waiting, &site, true).await;
+    assert!(!driver.leased && driver.waits_for.is_some());
+    assert!(!store.object(LEASE)["spec"]["holderIdentity"].is_string());
+    // It takes it again at the end of the upgrade.
+    put_upgrade(&store, "Succeeded");
+    driver.obstacle = None;
+    driver.hold_lease_by(&client, &waiting, &site, true).await;
+    assert!(driver.leased);
+}
+
+#[tokio::test]
+async fn a_rollback_waits_for_another_server_only_if_that_has_begun_a_trial() {
+    let root = tempfile::tempdir().unwrap();
+    let mut driver = driver(&Layout::new(root.path()));
+    let (site, store) = (driver.site(), cluster());
+    let client = store.client();
+    let mut lease = ClusterLease::new(ClusterLease::GATES, "node2".to_owned(), site.patience);
+    lease.take(&client, Timestamp::now()).await.unwrap();
+    let mut waiting = trial(TrialState::Idle);
+    driver.hold_lease_by(&client, &waiting, &site, true).await;
+    assert!(!driver.leased, "another change waits");
+    waiting.change = GateChange::Rollback;
+    driver.hold_lease_by(&client, &waiting, &site, true).await;
+    assert!(driver.leased);
+    let begun = TriedDropIn {
+        by: "node2".to_owned(),
+        request: "r7".to_owned(),
+        version: waiting.version.clone(),
+        content: None,
+        at: Timestamp::UNIX_EPOCH,
+        why: None,
+    };
+    let note = TrialNote::default().begun(begun).text();
+    lease.write_note(&client, None, note).await.unwrap();
+    driver.hold_lease_by(&client, &waiting, &site, true).await;
+    assert!(!driver.leased);
+}
+
+#[tokio::test]
+async fn the_end_of_a_trial_is_noted_although_the_next_one_has_begun_before() {
+    let root = tempfile::tempdir().unwrap();
+    let (layout, text) = node_that_asks(root.path());
+    write_at_boot(&layout, &text);
+    let mut driver = driver(&layout);
+    let (site, store) = (driver.site(), cluster());
+    let client = store.client();
+    driver.take_lease(&client, &site).await.unwrap();
+    let mut kept = trial(TrialState::Kept);
+    kept.outcome = Some(TrialOutcome::Kept);
+    let [end] = ends_of(&kept, &layout).try_into().unwrap();
+    let lease = driver.lease.as_ref().unwrap();
+    let note = TrialNote::default().begun(end.tried).text();
+    lease.write_note(&client, None, note).await.unwrap();
+    // kube-apiserver is down before this is reported, and an operator asks for something else.
+    driver.trial = Some(kept);
+    let node = DropInInputs::read(&Configuration::load(&layout));
+    driver.take_request("r2", &rollback_by_bob(), &node).await;
+    let mut next = driver.trial.clone().unwrap();
+    assert_eq!(next.request, "r2");
+    next.outcome = Some(TrialOutcome::NotTried);
+    driver.take_lease(&client, &site).await.unwrap();
+    driver.note_ended(&client, &next, &site).await.unwrap();
+    let note = store.object(LEASE)["metadata"]["annotations"]["windrow.dev/note"].clone();
+    assert_eq!(note, "[]");
 }

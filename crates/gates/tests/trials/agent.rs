@@ -348,6 +348,7 @@ impl Agent {
             why: None,
             unverified: Vec::new(),
             unjudged: false,
+            ends: Vec::new(),
             outcome: None,
         };
         self.remember(world, &trial)

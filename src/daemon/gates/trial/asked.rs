@@ -4,16 +4,17 @@ use windrow_decide::Event;
 use windrow_gates::trial::TrialState;
 use windrow_gates::{
     self as gates, DropIn, DropInSnapshot, GateChange, KnownGood, LastChange, RequestAnswer,
-    Rke2State, TargetVersion, Trial, TrialOutcome, before_last_change, drop_in_trusting,
+    Rke2State, TargetVersion, Trial, TrialEnd, TrialOutcome, before_last_change, drop_in_trusting,
     version_text,
 };
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::merge;
 
 use super::super::inputs::DropInInputs;
-use super::obstacles::{PostponedTrial, automatic_request};
+use super::obstacles::{PostponedTrial, automatic_request, ends_of};
 use super::{TrialDriver, announce_step, unit};
 use crate::act::StateFile;
+use crate::layout::Layout;
 use crate::observe::kubelet::Kubelet;
 use crate::observe::platform::boot_moment;
 use crate::observe::probes::disabled_components;
@@ -193,6 +194,12 @@ impl TrialDriver {
         trial.is_some_and(|trial| !trial.under_way() && trial.state != TrialState::Idle)
     }
 
+    /// What the other servers do not know yet of trials that are over.
+    fn unreported_ends(&self, layout: &Layout) -> Vec<TrialEnd> {
+        let last = self.trial.as_ref().filter(|_| self.is_giving_back());
+        last.map_or_else(Vec::new, |trial| ends_of(trial, layout))
+    }
+
     fn nothing_under_way(&self) -> Result<(), (TrialOutcome, String)> {
         match &self.trial {
             Some(trial) if trial.under_way() => Err((
@@ -232,6 +239,7 @@ impl TrialDriver {
             why: None,
             unverified: Vec::new(),
             unjudged: false,
+            ends: self.unreported_ends(&node.layout),
             outcome: None,
         };
         self.keep(&trial, node)

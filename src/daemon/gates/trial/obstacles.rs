@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use kube::Client;
 use windrow_decide::Event;
-use windrow_gates::{Component, GateChange, Trial, TrialNote, TrialOutcome, TriedDropIn};
+use windrow_gates::{Component, GateChange, Trial, TrialEnd, TrialNote, TrialOutcome, TriedDropIn};
 use windrow_model::reasons::Code;
 
 use super::{TrialDriver, TrialSite};
@@ -34,6 +34,15 @@ pub(super) enum Obstacle {
     Passing(String),
     /// It stays.
     Lasting(String),
+}
+
+impl Obstacle {
+    /// In a line.
+    pub(super) fn why(self) -> String {
+        match self {
+            Obstacle::Passing(why) | Obstacle::Lasting(why) => why,
+        }
+    }
 }
 
 /// The last answer, and when it came.
@@ -185,37 +194,46 @@ impl TrialDriver {
         true
     }
 
-    /// Writes down for the other servers that rke2-server is about to be restarted for this trial.
+    /// Writes down for the other servers that rke2-server is about to be restarted for this trial. A rollback goes on if that fails.
     pub(super) async fn note_begun(&self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
         let disabled = disabled_components(&site.layout);
         // Without a kube-apiserver, what this server tries says nothing about the others.
-        if trial.change == GateChange::Rollback || disabled.contains(&Component::KubeApiserver) {
+        if disabled.contains(&Component::KubeApiserver) {
             return Ok(());
         }
         let kubeconfig = admin_kubeconfig(&site.layout);
-        let client = effect::client(&self.api, &kubeconfig, Component::KubeApiserver).await?;
-        let tried = tried(trial, &site.layout);
-        self.write_note(&client, |note| note.begun(tried)).await
+        let client = effect::client(&self.api, &kubeconfig, Component::KubeApiserver).await;
+        let noted = match client {
+            Ok(client) => {
+                let tried = tried(trial, &site.layout);
+                let ends = &trial.ends;
+                let begin = |note| ends.iter().fold(note, TrialNote::ended).begun(tried);
+                self.write_note(&client, begin).await
+            }
+            Err(why) => Err(why),
+        };
+        if trial.change == GateChange::Rollback {
+            return Ok(());
+        }
+        noted
     }
 
-    /// Writes down how the trial ended, if its begin is written down.
+    /// Writes down how the trial ended, and those before it, as far as their begin is written down.
     pub(super) async fn note_ended(
         &mut self,
         client: &Client,
         trial: &Trial,
         site: &TrialSite,
     ) -> Result<(), String> {
-        let tried = tried(trial, &site.layout);
-        let failed = trial.outcome == Some(TrialOutcome::RolledBack) && !trial.unjudged;
-        let why = failed.then(|| trial.why.as_deref().unwrap_or_default());
+        let ends = ends_of(trial, &site.layout);
+        let end = |note| ends.iter().fold(note, TrialNote::ended);
         let before = lease_for_note(&site.layout).note(client).await?;
         let known = TrialNote::parse(before.as_deref());
-        if known.clone().ended(&tried, why) == known {
+        if end(known.clone()) == known {
             return Ok(());
         }
-        self.take_lease(site).await?;
-        self.write_note(client, |note| note.ended(&tried, why))
-            .await
+        self.take_lease(client, site).await?;
+        self.write_note(client, end).await
     }
 
     async fn write_note(
@@ -238,6 +256,29 @@ impl TrialDriver {
     }
 }
 
+/// The ends that the other servers should know once this trial is over. A rollback that fails says nothing about another server.
+pub(super) fn ends_of(trial: &Trial, layout: &Layout) -> Vec<TrialEnd> {
+    let is_failure = trial.outcome == Some(TrialOutcome::RolledBack)
+        && trial.change == GateChange::Apply
+        && !trial.unjudged;
+    let mut ends = trial.ends.clone();
+    ends.push(TrialEnd {
+        tried: tried(trial, layout),
+        why: is_failure.then(|| trial.why.clone().unwrap_or_default()),
+    });
+    ends
+}
+
+/// May a rollback by hand go on although another server has the lease? That server has restarted nothing so far.
+pub(super) async fn may_pass(client: &Client, trial: &Trial, holder: &str) -> bool {
+    if trial.change != GateChange::Rollback {
+        return false;
+    }
+    let lease = ClusterLease::new(ClusterLease::GATES, String::new(), Duration::ZERO);
+    let note = lease.note(client).await;
+    note.is_ok_and(|note| !TrialNote::parse(note.as_deref()).has_begun(holder))
+}
+
 fn lease_for_note(layout: &Layout) -> ClusterLease {
     ClusterLease::new(ClusterLease::GATES, lease_holder(layout), Duration::ZERO)
 }
@@ -249,20 +290,17 @@ async fn failed_elsewhere(
     layout: &Layout,
 ) -> Result<Option<String>, String> {
     let (holder, note) = lease_for_note(layout).holder_and_note(client).await?;
+    let holder = holder.filter(|holder| *holder != tried.by);
     let note = TrialNote::parse(note.as_deref());
     Ok(note.against(tried, is_automatic(&tried.request), holder.as_deref()))
 }
 
-/// The lease is ours: no other server's trial is in progress.
+/// What speaks against a trial, whether or not this server has the lease.
 async fn look_for_obstacle(client: &Client, trial: &Trial, layout: &Layout) -> Option<Obstacle> {
     let tried = tried(trial, layout);
-    match lease_for_note(layout).note(client).await {
-        Ok(note) => {
-            let note = TrialNote::parse(note.as_deref());
-            if let Some(why) = note.against(&tried, is_automatic(&tried.request), None) {
-                return Some(Obstacle::Lasting(why));
-            }
-        }
+    match failed_elsewhere(client, &tried, layout).await {
+        Ok(None) => {}
+        Ok(Some(why)) => return Some(Obstacle::Lasting(why)),
         Err(why) => return Some(Obstacle::Passing(format!("the note of the lease: {why}"))),
     }
     match upgrade_in_progress(client).await {

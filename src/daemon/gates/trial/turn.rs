@@ -6,7 +6,7 @@ use kube::Client;
 use windrow_gates::trial::TrialState;
 use windrow_gates::{Component, GateChange, Trial};
 
-use super::obstacles::Obstacle;
+use super::obstacles::{Obstacle, may_pass};
 use super::{TRY_AGAIN, TrialDriver, TrialSite};
 use crate::act::{ClusterLease, LeaseHolder};
 use crate::observe::effect;
@@ -35,54 +35,87 @@ impl TrialDriver {
         if !before && !ready {
             return;
         }
-        let taken = self.take_lease(site).await;
-        match taken {
-            Ok((LeaseHolder::Us, client)) => {
+        let kubeconfig = admin_kubeconfig(&site.layout);
+        match effect::client(&self.api, &kubeconfig, Component::KubeApiserver).await {
+            Ok(client) => self.hold_lease_by(&client, trial, site, before).await,
+            Err(why) => self.is_without_lease(why, trial, before),
+        }
+    }
+
+    /// `before`: nothing was restarted so far.
+    pub(super) async fn hold_lease_by(
+        &mut self,
+        client: &Client,
+        trial: &Trial,
+        site: &TrialSite,
+        before: bool,
+    ) {
+        // A trial that has changed nothing waits without the lease: other servers may need it.
+        if matches!(trial.state, TrialState::Idle | TrialState::Leased)
+            && let Some(obstacle) = self.obstacle(client, trial, site).await
+        {
+            self.leased = false;
+            self.waits_for = Some(obstacle.why());
+            return self.return_lease(client).await;
+        }
+        let had_lease = self.has_lease();
+        match self.take_lease(client, site).await {
+            Ok(LeaseHolder::Us) => {
+                if !had_lease {
+                    // What the holder before has noted is not in an earlier answer.
+                    self.obstacle = None;
+                }
                 let obstacle = if before {
-                    self.obstacle(&client, trial, site).await
+                    self.obstacle(client, trial, site).await
                 } else {
                     None
                 };
                 self.leased = obstacle.is_none();
-                self.waits_for = obstacle.map(|obstacle| match obstacle {
-                    Obstacle::Passing(why) | Obstacle::Lasting(why) => why,
-                });
+                self.waits_for = obstacle.map(Obstacle::why);
             }
-            Ok((LeaseHolder::Other(who), _)) => {
-                self.leased = false;
+            Ok(LeaseHolder::Other(who)) => {
+                self.leased = before && may_pass(client, trial, &who).await;
                 self.waits_for = Some(format!("{who} has the lease on changes of feature gates"));
             }
-            Err(why) => {
-                self.leased = before && trial.change == GateChange::Rollback;
-                self.waits_for = Some(format!("the lease on changes of feature gates: {why}"));
-            }
+            Err(why) => self.is_without_lease(why, trial, before),
+        }
+    }
+
+    /// A rollback by hand goes on without it: a server that is down needs it.
+    fn is_without_lease(&mut self, why: String, trial: &Trial, before: bool) {
+        self.leased = before && trial.change == GateChange::Rollback;
+        self.waits_for = Some(format!("the lease on changes of feature gates: {why}"));
+    }
+
+    fn has_lease(&self) -> bool {
+        self.lease.as_ref().is_some_and(ClusterLease::counts_still)
+    }
+
+    /// If that fails, the next look tries again.
+    async fn return_lease(&mut self, client: &Client) {
+        let Some(lease) = &self.lease else { return };
+        if !lease.counts_still() || lease.release(client).await.is_ok() {
+            self.lease = None;
         }
     }
 
     /// Is it still this server's turn? The look at the clock is the last before the restart. A rollback by hand does not need one.
     pub(super) fn may_restart(&self, trial: &Trial) -> bool {
-        let counts = self.lease.as_ref().is_some_and(ClusterLease::counts_still);
-        counts || trial.change == GateChange::Rollback
+        self.has_lease() || trial.change == GateChange::Rollback
     }
 
     pub(super) async fn take_lease(
         &mut self,
+        client: &Client,
         site: &TrialSite,
-    ) -> Result<(LeaseHolder, Client), String> {
-        let client = effect::client(
-            &self.api,
-            &admin_kubeconfig(&site.layout),
-            Component::KubeApiserver,
-        )
-        .await?;
+    ) -> Result<LeaseHolder, String> {
         let lease = self.lease.get_or_insert_with(|| {
             // As long as a trial with its rollback may take, because the lease cannot be renewed meanwhile.
             let longest = site.patience.saturating_mul(3);
             let holder = lease_holder(&site.layout);
             ClusterLease::new(ClusterLease::GATES, holder, longest)
         });
-        let holder = lease.take(&client, (self.now)()).await?;
-        Ok((holder, client))
+        lease.take(client, (self.now)()).await
     }
 
     /// The trial is over, and only the lease is left to give back.
