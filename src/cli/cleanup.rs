@@ -37,21 +37,8 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
         reason: "Windrow was removed",
     };
     let mut exit = lift.everywhere(context);
-    // The records first: what they say would be written again before RKE2's next start.
-    if !end_gate_trial(context) {
+    if !remove_gates(context) {
         exit = Exit::Failure;
-    }
-    let drop_in = context.layout.gates_drop_in();
-    match put_drop_in(&context.layout, None) {
-        Ok(true) => println!(
-            "removed {}: RKE2 goes without these feature gates from its next start on",
-            drop_in.display()
-        ),
-        Ok(false) => println!("{} is not there: no gates to take back", drop_in.display()),
-        Err(error) => {
-            eprintln!("windrow: {}: {error}", drop_in.display());
-            exit = Exit::Failure;
-        }
     }
     login::remove(&context.layout);
     if !remove_copy_of_boot_log(context) {
@@ -69,16 +56,26 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Ends a trial of feature gates, and removes everything that is remembered of them.
-fn end_gate_trial(context: &Context) -> bool {
+/// Removes the drop-in and everything that is remembered of feature gates. What runs before RKE2's start waits for both.
+fn remove_gates(context: &Context) -> bool {
     let layout = &context.layout;
     let directory = layout.gates_dir();
-    if !directory.exists() {
-        return true;
-    }
-    let _lock = GatesLock::take(layout);
+    let _lock = directory.exists().then(|| GatesLock::take(layout));
     let trial: Option<Trial> = StateFile::Trial.recall(layout).unwrap_or_default();
     let under_way = trial.filter(Trial::under_way);
+    let drop_in = layout.gates_drop_in();
+    let mut is_done = true;
+    match put_drop_in(layout, None) {
+        Ok(true) => println!(
+            "removed {}: RKE2's next start is without these feature gates. A boot before you remove the package writes them again",
+            drop_in.display()
+        ),
+        Ok(false) => println!("{} is not there: no gates to take back", drop_in.display()),
+        Err(error) => {
+            eprintln!("windrow: {}: {error}", drop_in.display());
+            is_done = false;
+        }
+    }
     match forget_gates(layout) {
         Ok(()) => {
             if let Some(trial) = under_way {
@@ -87,16 +84,16 @@ fn end_gate_trial(context: &Context) -> bool {
                     trial.by
                 );
             }
-            true
         }
         Err(error) => {
             eprintln!(
                 "windrow: {} stays, so its feature gates may come back: {error}",
                 directory.display()
             );
-            false
+            is_done = false;
         }
     }
+    is_done
 }
 
 /// The repairs of this machine that have not restored what they changed for a while: their records are the list of it.

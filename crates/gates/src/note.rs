@@ -3,7 +3,7 @@
 //! An entry is written before rke2-server is restarted. It goes when the trial is kept, and gets a reason when the trial is rolled back. So
 //! a drop-in that fails costs the cluster one trial, also if the server that tried it never comes back.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// How many drop-ins are remembered.
@@ -12,6 +12,9 @@ const REMEMBERED: usize = 8;
 const LONGEST: usize = 64 << 10;
 /// The longest reason, in characters.
 const LONGEST_REASON: usize = 400;
+
+/// How long a trial counts whose end is not known, once its server has no lease. A server that was removed never reports it.
+const UNKNOWN_END: SignedDuration = SignedDuration::from_hours(24);
 
 /// A drop-in that a server tries, or has tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +108,14 @@ impl TrialNote {
         self
     }
 
+    /// A server is left by Windrow: nobody will report the end of what it has begun.
+    #[must_use]
+    pub fn left_by(mut self, server: &str) -> Self {
+        self.0
+            .retain(|entry| entry.why.is_some() || entry.by != server);
+        self
+    }
+
     /// Has the holder of the lease begun a trial that has not ended?
     pub fn has_begun(&self, holder: &str) -> bool {
         let mut entries = self.0.iter();
@@ -121,9 +132,12 @@ impl TrialNote {
     ) -> Option<String> {
         let mut entries = self.0.iter().filter(|entry| {
             let in_progress = entry.why.is_none() && holder == Some(entry.by.as_str());
+            let age = trial.at.duration_since(entry.at).abs();
+            let is_over = entry.why.is_none() && age > UNKNOWN_END;
             entry.is_same_text(trial)
                 && !entry.is_same_trial(trial)
                 && !in_progress
+                && !is_over
                 && (is_automatic || entry.by != trial.by)
         });
         let entry = entries.next()?;
@@ -197,6 +211,26 @@ mod tests {
             tried: tried.clone(),
             why: why.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn a_trial_without_a_known_end_counts_for_a_day_or_until_its_server_is_left() {
+        let first = trial("node1", "r1", "A");
+        let note = TrialNote::default().begun(first.clone());
+        assert!(note.has_begun("node1") && !note.has_begun("node2"));
+        let second = |hours: i64| TriedDropIn {
+            at: Timestamp::from_second(hours * 3600).unwrap(),
+            ..trial("node2", "r2", "A")
+        };
+        assert!(note.against(&second(24), true, None).is_some());
+        assert_eq!(note.against(&second(25), true, None), None);
+        let left = note.clone().left_by("node1");
+        assert_eq!(left.against(&second(1), true, None), None);
+        assert_eq!(note.clone().left_by("node2"), note);
+        let failed = note.ended(&end_of(&first, Some("it did not come up")));
+        assert!(!failed.has_begun("node1"));
+        let known = failed.left_by("node1");
+        assert!(known.against(&second(9000), true, None).is_some());
     }
 
     #[test]

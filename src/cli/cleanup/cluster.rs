@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Preconditions};
 use serde_json::{Value, json};
+use windrow_gates::TrialNote;
 use windrow_rack::{ANNOTATION, CONDITION, FORMER_CONDITION, has_own_entries};
 
 use super::super::Context;
@@ -113,7 +114,16 @@ async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) -> bool {
 
 /// Another server need not wait for a trial that was ended here.
 async fn return_lease(client: &Client, holder: String) -> Result<(), String> {
-    let lease = ClusterLease::new(ClusterLease::GATES, holder, ClusterLease::ANSWER);
+    let lease = ClusterLease::new(ClusterLease::GATES, holder.clone(), ClusterLease::ANSWER);
+    let before = lease.note(client).await?;
+    let note = TrialNote::parse(before.as_deref());
+    let ended = note.clone().left_by(&holder);
+    if ended != note {
+        // Without the lease, the entry counts for a day.
+        let _ = lease
+            .write_note(client, before.as_deref(), ended.text())
+            .await;
+    }
     lease.release(client).await
 }
 
@@ -195,6 +205,7 @@ fn other_user<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::act::testing::ObjectStore;
 
     #[test]
     fn leases_stay_while_another_node_has_the_condition_or_the_annotation_or_holds_one() {
@@ -230,5 +241,29 @@ mod tests {
             let user = other_user(&nodes, "n1", holders.into_iter(), "n1-abc");
             assert_eq!(user, expected);
         }
+    }
+
+    #[tokio::test]
+    async fn the_other_servers_learn_that_a_trial_was_ended_by_the_removal_of_windrow() {
+        let store = ObjectStore::default();
+        let client = store.client();
+        let hour = std::time::Duration::from_secs(3600);
+        let mut lease = ClusterLease::new(ClusterLease::GATES, "n1-abc".to_owned(), hour);
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        lease.take(&client, now).await.unwrap();
+        let begun = windrow_gates::TriedDropIn {
+            by: "n1-abc".to_owned(),
+            request: "r1".to_owned(),
+            version: "1.34.2".to_owned(),
+            content: None,
+            at: now,
+            why: None,
+        };
+        let note = TrialNote::default().begun(begun).text();
+        lease.write_note(&client, None, note).await.unwrap();
+        return_lease(&client, "n1-abc".to_owned()).await.unwrap();
+        let (holder, note) = lease.holder_and_note(&client).await.unwrap();
+        assert_eq!(holder, None);
+        assert_eq!(TrialNote::parse(note.as_deref()), TrialNote::default());
     }
 }
