@@ -13,7 +13,7 @@ use support::objects::{
 use windrow::act::{ClusterLease, LeaseHolder};
 use windrow::observe::servers::servers_not_ready;
 use windrow::observe::upgrade::upgrade_in_progress;
-use windrow_gates::{TrialNote, TriedDropIn};
+use windrow_gates::{TrialEnd, TrialNote, TriedDropIn};
 
 use crate::support;
 
@@ -78,15 +78,19 @@ async fn a_drop_in_that_one_server_has_begun_to_try_costs_the_cluster_one_trial(
     // It comes back, and reports.
     second.release(client).await.expect("given back");
     assert_eq!(first.take(client, now()).await, Ok(LeaseHolder::Us));
-    let failed = Some("unrecognized feature gate: NotAGate");
-    let written = write(&first, client, |note| note.ended(&ours, failed)).await;
+    let mut end = TrialEnd {
+        tried: ours,
+        why: Some("unrecognized feature gate: NotAGate".to_owned()),
+    };
+    let written = write(&first, client, |note| note.ended(&end)).await;
     assert_eq!(written, Ok(()));
     let why = against(&second, client, &theirs).await.expect("an entry");
     assert!(
         why.ends_with("(unrecognized feature gate: NotAGate)"),
         "{why}"
     );
-    let written = write(&first, client, |note| note.ended(&ours, None)).await;
+    end.why = None;
+    let written = write(&first, client, |note| note.ended(&end)).await;
     assert_eq!(written, Ok(()));
     assert_eq!(against(&second, client, &theirs).await, None);
 }
