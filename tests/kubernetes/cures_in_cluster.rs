@@ -22,8 +22,8 @@ use support::objects::{
 use crate::repair_in_cluster::{command, run};
 use crate::support;
 
-const CATTLE: &str = "cattle-system";
-const LONGHORN: &str = "longhorn-system";
+pub(crate) const CATTLE: &str = "cattle-system";
+pub(crate) const LONGHORN: &str = "longhorn-system";
 
 fn ago(minutes: i64) -> String {
     (Timestamp::now() - SignedDuration::from_mins(minutes)).to_string()
@@ -57,7 +57,7 @@ async fn version(client: &Client, gvk: Gvk, namespace: &str, name: &str) -> Valu
 }
 
 /// A Deployment whose one pod runs, with this label.
-async fn deployment(client: &Client, name: &str, label: (&str, &str)) {
+pub(crate) async fn deployment(client: &Client, name: &str, label: (&str, &str)) {
     let labels = json!({label.0: label.1});
     let deployment = json!({"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "none"}]}}}});
@@ -72,7 +72,7 @@ async fn deployment(client: &Client, name: &str, label: (&str, &str)) {
 }
 
 /// The one ready pod that has this label, and its UID.
-async fn ready_pod(client: &Client, label: (&str, &str)) -> Option<(String, String)> {
+pub(crate) async fn ready_pod(client: &Client, label: (&str, &str)) -> Option<(String, String)> {
     let labelled = ListParams::default().labels(&format!("{}={}", label.0, label.1));
     let pods = api(client, POD, CATTLE).list(&labelled).await.unwrap();
     let [pod] = &pods.items[..] else { return None };
@@ -80,11 +80,12 @@ async fn ready_pod(client: &Client, label: (&str, &str)) -> Option<(String, Stri
     is_ready.then_some((pod.metadata.name.clone()?, pod.metadata.uid.clone()?))
 }
 
-const CONTROLLER: (&str, &str) = ("upgrade.cattle.io/controller", "system-upgrade-controller");
+pub(crate) const CONTROLLER: (&str, &str) =
+    ("upgrade.cattle.io/controller", "system-upgrade-controller");
 const NEIGHBOUR: (&str, &str) = ("app", "rancher");
 
 /// A Plan for both nodes that resolved its version long ago.
-async fn plan(client: &Client, name: &str, also: Value) {
+pub(crate) async fn plan(client: &Client, name: &str, also: Value) {
     let plan = json!({"metadata": {"name": name}, "spec": {"concurrency": 1, "version": "v1",
         "nodeSelector": {"matchLabels": {"harvesterhci.io/managed": "true"}},
         "upgrade": {"image": "registry.suse.com/bci/bci-base"}}});
@@ -113,7 +114,7 @@ async fn job(client: &Client, plan: &str, node: &str, parallelism: u32) {
 }
 
 /// The controller, once another pod than this one runs: it begins the node's Job, and lets it go.
-async fn play_controller(client: &Client, before: &str) {
+pub(crate) async fn play_controller(client: &Client, before: &str) {
     let runs = ready_pod(client, CONTROLLER).await;
     if runs.is_none_or(|(_, uid)| uid == before) {
         return;
@@ -222,7 +223,7 @@ async fn a_plan_that_hangs_goes_on_once_its_controllers_pod_is_made_again() {
 
 /// An instance manager on a node that was cordoned half an hour ago, with its pod and Longhorn's budget, and one engine that it
 /// lists.
-async fn instance_manager(client: &Client, name: &str, on: &str, engine: &str) {
+pub(crate) async fn instance_manager(client: &Client, name: &str, on: &str, engine: &str) {
     node(client, on, json!({}), json!([])).await;
     let cordoned = json!({"spec": {"unschedulable": true, "taints": [
         {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": ago(30)}]}});
@@ -251,7 +252,7 @@ async fn instance_manager(client: &Client, name: &str, on: &str, engine: &str) {
 }
 
 /// Longhorn's record of something that nothing uses.
-async fn orphan(client: &Client, name: &str, kind: &str, on: &str, of: &str) {
+pub(crate) async fn orphan(client: &Client, name: &str, kind: &str, on: &str, of: &str) {
     let parameters = match kind {
         "engine-instance" => {
             json!({"InstanceName": of, "InstanceManager": "im-1", "InstanceUUID": "u"})
@@ -264,7 +265,7 @@ async fn orphan(client: &Client, name: &str, kind: &str, on: &str, of: &str) {
 }
 
 /// Longhorn: the process of an orphan that is deleted ends, and an instance manager without engines needs no budget.
-async fn play_longhorn(client: &Client) {
+pub(crate) async fn play_longhorn(client: &Client) {
     let (orphans, managers) = (
         api(client, ORPHAN, LONGHORN),
         api(client, INSTANCE_MANAGER, LONGHORN),

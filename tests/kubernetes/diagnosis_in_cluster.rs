@@ -23,7 +23,7 @@ use crate::support;
 const BINDING: (&str, &str, &str) = ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding");
 
 /// A server's root with a daemon on it, which ends with the value.
-struct Server {
+pub(crate) struct Server {
     root: PathBuf,
     daemon: Child,
 }
@@ -36,19 +36,32 @@ impl Server {
 
     /// The same, with an identity by which the audit log knows it.
     fn start_as(cluster: &Cluster, who: Who, root: &Path, settings: &str) -> Self {
+        let program = Command::new(env!("CARGO_BIN_EXE_windrow"));
+        Self::start_program(program, &cluster.kubeconfig(who), root, settings)
+    }
+
+    /// The same, where the program is started in another way.
+    pub(crate) fn start_program(
+        mut program: Command,
+        kubeconfig: &Path,
+        root: &Path,
+        settings: &str,
+    ) -> Self {
         let write = |path: &str, text: &[u8]| {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        let kubeconfig = fs::read(cluster.kubeconfig(who)).unwrap();
+        let kubeconfig = fs::read(kubeconfig).unwrap();
         write("etc/rancher/rke2/rke2.yaml", &kubeconfig);
         let settings = format!("diagnosis: {{interval: 1s}}\n{settings}");
         write("etc/windrow/windrow.yaml", settings.as_bytes());
-        // Servers are told apart by it, as machines are.
-        let identity = root.as_os_str().as_encoded_bytes();
-        write("etc/machine-id", identity);
-        let daemon = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        // Servers are told apart by it, as machines are. One that has a repair of a person keeps it.
+        if !root.join("etc/machine-id").exists() {
+            let identity = root.as_os_str().as_encoded_bytes();
+            write("etc/machine-id", identity);
+        }
+        let daemon = program
             .args(["run", "--root"])
             .arg(root)
             .env_remove("NOTIFY_SOCKET")
@@ -77,6 +90,11 @@ impl Server {
         let evidence = finding["incident"]["evidence"].as_array()?;
         let seen = evidence.iter().find(|one| one["field"] == "seen by")?;
         Some(seen["value"].as_str()?.to_owned())
+    }
+
+    /// The id of the daemon's process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.daemon.id()
     }
 
     fn signal(&self, signal: Signal) {

@@ -19,16 +19,16 @@ use crate::incidents_in_cluster::stuck_drain;
 use crate::repair_in_cluster::{command, run};
 use crate::support;
 
-const SYSTEM: &str = "harvester-system";
-const FLEET: &str = "fleet-local";
-const INFRA: &str = "/spec/values/kubevirt/spec/infra";
+pub(crate) const SYSTEM: &str = "harvester-system";
+pub(crate) const FLEET: &str = "fleet-local";
+pub(crate) const INFRA: &str = "/spec/values/kubevirt/spec/infra";
 
-fn pinned() -> Value {
+pub(crate) fn pinned() -> Value {
     json!({"nodePlacement": {"nodeSelector": {"node-role.kubernetes.io/control-plane": "true"}}})
 }
 
 /// Harvester's chart as Rancher and Fleet have it, with an admin's pin in its values.
-async fn managed_chart(client: &Client) {
+pub(crate) async fn managed_chart(client: &Client) {
     namespace(client, FLEET).await;
     let values = json!({"kubevirt": {"spec": {"infra": pinned(), "configuration": {"a": "kept"}}}});
     let chart = json!({"metadata": {"name": "harvester"}, "spec": {"values": values}});
@@ -55,7 +55,7 @@ async fn managed_chart(client: &Client) {
 }
 
 /// Rancher and Fleet: the values of the ManagedChart go to the Bundle, and its value of KubeVirt to KubeVirt.
-async fn play_rancher_and_fleet(client: &Client) {
+pub(crate) async fn play_rancher_and_fleet(client: &Client) {
     let charts = api(client, MANAGED_CHART, FLEET);
     let bundles = api(client, BUNDLE, FLEET);
     let infra = field(&charts, "harvester", INFRA).await;

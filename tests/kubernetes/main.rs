@@ -35,6 +35,7 @@ mod readiness_in_cluster;
 mod release_left_in_cluster;
 mod repair_in_cluster;
 mod repair_stopped_at_writes;
+mod repair_successors;
 mod repair_undone_in_cluster;
 mod repair_webhook_in_cluster;
 mod report_in_cluster;

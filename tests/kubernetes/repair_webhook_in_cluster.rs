@@ -53,7 +53,7 @@ fn has_records(root: &Path) -> bool {
 }
 
 /// Rancher's feature is off, and the drivers of two others are on.
-async fn furnish_rancher(client: &Client) {
+pub(crate) async fn furnish_rancher(client: &Client) {
     for (gvk, scope) in [
         (FEATURE, "Cluster"),
         (NODE_DRIVER, "Cluster"),
