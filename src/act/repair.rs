@@ -429,6 +429,23 @@ pub async fn has_come(client: &Client, record: &Record) -> bool {
     true
 }
 
+/// Has a request of this cure changed an object? A request in doubt that is still due has not. No request may be on its way any
+/// more.
+///
+/// # Errors
+///
+/// In a line, if kube-apiserver does not answer or refuses.
+pub async fn has_changed_objects(client: &Client, record: &Record) -> Result<bool, String> {
+    let mut in_doubt = 0;
+    for request in record.requests_in_doubt() {
+        in_doubt += 1;
+        if !is_due(client, request).await? {
+            return Ok(true);
+        }
+    }
+    Ok(record.changed.len() > in_doubt)
+}
+
 async fn carry_out_step(
     context: &RepairContext,
     record: &mut Record,

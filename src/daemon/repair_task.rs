@@ -4,7 +4,7 @@
 //! that it stopped) is given back, and nothing else is done. What another process has left changed is given back too,
 //! whatever the configuration names: that it comes back was promised when it was changed.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use kube::Client;
@@ -16,8 +16,8 @@ use super::incident_look::{is_over, look_at_cluster};
 use super::repairs::{fingerprint, report_to_daemon};
 use crate::act::repair::{
     BegunCure, Record, Records, RepairOutcome, RequestOutcome, RestoreEntry, RestoreNote,
-    Unfinished, Worker, carry_out, give_back, has_come, has_room_for, judge_begun,
-    judge_left_behind, try_out, undo,
+    Unfinished, Worker, carry_out, give_back, has_changed_objects, has_come, has_room_for,
+    judge_begun, judge_left_behind, try_out, undo,
 };
 use crate::act::{ClusterLease, Turn};
 use crate::configuration::Published;
@@ -49,8 +49,9 @@ pub(super) enum RepairWork {
     Resume(Box<Record>),
     /// Give back what a cure has changed for a while, because of this, or finish its undo.
     Restore(Box<Record>, String),
-    /// Close a cure that no process goes on with, and that has nothing to give back.
-    Close(Box<Record>),
+    /// Close a cure that no process goes on with, and that has nothing to give back. Before the last pause its record had been
+    /// written at this time.
+    Close(Box<Record>, Option<SystemTime>),
     /// Give back what a cure of another server has changed for a while.
     Adopt(Box<RestoreEntry>),
     /// Begin a cure.
@@ -85,8 +86,16 @@ pub(super) struct RepairEnd {
     pub(super) lease: ClusterLease,
     /// Something was done: the cluster should be looked at again.
     pub(super) is_begun: bool,
-    /// The name of the record of a cure that goes on after the pause.
-    pub(super) goes_on: Option<String>,
+    /// What goes on after the pause.
+    pub(super) goes_on: Option<OpenRecord>,
+}
+
+/// A record that stays open.
+pub(super) struct OpenRecord {
+    /// The name of its file.
+    pub(super) name: String,
+    /// When it was last written.
+    pub(super) written: Option<SystemTime>,
 }
 
 impl RepairTask {
@@ -107,8 +116,8 @@ impl RepairTask {
         };
         let mut kept = None;
         let begun = match work {
-            RepairWork::Close(record) => {
-                kept = self.close_left_behind(&mut turn, *record).await;
+            RepairWork::Close(record, written) => {
+                kept = self.close_left_behind(&mut turn, *record, written).await;
                 None
             }
             RepairWork::Resume(record) => self.resume(&mut turn, *record).await,
@@ -124,6 +133,10 @@ impl RepairTask {
             Some((record, extent)) => self.carry_out(&mut turn, record, extent).await,
             None => kept,
         };
+        let goes_on = goes_on.map(|name| OpenRecord {
+            written: self.records.written_at(&name),
+            name,
+        });
         RepairEnd {
             lease: turn.end().await,
             is_begun,
@@ -192,16 +205,35 @@ impl RepairTask {
     }
 
     /// Closes a cure that no process goes on with. Returns its name if that cannot be done yet.
-    async fn close_left_behind(&self, turn: &mut Turn<'_>, record: Record) -> Option<String> {
+    async fn close_left_behind(
+        &self,
+        turn: &mut Turn<'_>,
+        record: Record,
+        written: Option<SystemTime>,
+    ) -> Option<String> {
         if !self.records.is_current(&record) {
             return None;
         }
+        let name = self.records.name(&record);
+        // A request that was on its way before the last pause has ended.
+        let is_at_rest = written.is_some() && written == self.records.written_at(&name);
+        let has_changed = if is_at_rest || !record.has_request_in_doubt() {
+            let asked = turn.during(has_changed_objects(&self.client, &record));
+            asked.await.ok()
+        } else {
+            None
+        };
         let judged = match self.look_again(turn, record.code).await {
-            Ok(found) => judge_left_behind(&record, &found, (self.now)()),
+            Ok(found) => judge_left_behind(&record, &found, has_changed, (self.now)()),
             Err(_) => BegunCure::GoesOn,
         };
         if judged == BegunCure::GoesOn {
-            return Some(self.records.name(&record));
+            return Some(name);
+        }
+        let mut record = record;
+        if has_changed == Some(false) {
+            // What was not taken is not undone: another client may make the same change.
+            record.changed.clear();
         }
         self.close(turn, record, judged).await;
         None

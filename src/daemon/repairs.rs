@@ -20,7 +20,7 @@
 //! again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use kube::Client;
@@ -31,7 +31,7 @@ use windrow_decide::settings::Settings;
 use windrow_harvester::incidents::{Cure, DetectorResult, IncidentFinding};
 use windrow_model::manifest::sha256_hex;
 
-use super::repair_task::{RepairEnd, RepairTask, RepairWork};
+use super::repair_task::{OpenRecord, RepairEnd, RepairTask, RepairWork};
 use crate::act::repair::{
     BegunCure, Record, Records, RestoreEntry, RestoreNote, Worker, ask_for_cluster, judge_begun,
 };
@@ -42,7 +42,8 @@ use crate::observe::management::lease_holder;
 use crate::observe::requests::{RequestAction, SpooledRequest};
 use crate::orders::spool::publish_request;
 
-/// The first pause after a cure that did not finish, and the longest.
+/// The first pause after a cure that did not finish, and the longest. The first one is as long as kube-apiserver works on a request
+/// at most (`--request-timeout`), and longer than Windrow waits for an answer.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
 
 /// A pause after a cure that did not finish.
@@ -50,6 +51,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_se
 struct Pause {
     until: Instant,
     length: Duration,
+    /// When the record had been written last before it.
+    written: Option<SystemTime>,
 }
 
 /// Cures what it may, one thing at a time.
@@ -162,10 +165,14 @@ impl Repairer {
             None => std::future::pending().await,
             Some(Ok(end)) => {
                 self.lease = Some(end.lease);
-                if let Some(name) = end.goes_on {
+                if let Some(OpenRecord { name, written }) = end.goes_on {
                     let length = self.pause_after(&name);
-                    let until = Instant::now() + length;
-                    self.pauses.insert(name, Pause { until, length });
+                    let pause = Pause {
+                        until: Instant::now() + length,
+                        length,
+                        written,
+                    };
+                    self.pauses.insert(name, pause);
                 }
                 end.is_begun
             }
@@ -178,7 +185,9 @@ impl Repairer {
 
     #[cfg(test)]
     fn end_pauses(&mut self) {
-        self.pauses.clear();
+        let now = Instant::now();
+        let pauses = self.pauses.values_mut();
+        pauses.for_each(|pause| pause.until = now);
     }
 
     /// Ends what is under way, where it is. Another process goes on from there.
@@ -191,7 +200,7 @@ impl Repairer {
         match work {
             RepairWork::Resume(record)
             | RepairWork::Restore(record, _)
-            | RepairWork::Close(record) => self.pause_after(&records.name(record)),
+            | RepairWork::Close(record, _) => self.pause_after(&records.name(record)),
             RepairWork::Adopt(entry) => self.pause_after(&entry.record),
             RepairWork::Begin(..) => PAUSES.0,
         }
@@ -254,7 +263,9 @@ impl Repairer {
                 && !is_paused(&records.name(record))
         });
         if let Some(record) = abandoned {
-            return Some(RepairWork::Close(Box::new(record)));
+            let pause = self.pauses.get(&records.name(&record));
+            let written = pause.and_then(|pause| pause.written);
+            return Some(RepairWork::Close(Box::new(record), written));
         }
         let is_begun = |finding: &IncidentFinding| {
             let mut begun = begun.iter();

@@ -425,14 +425,61 @@ async fn a_repair_whose_process_ended_is_closed_when_what_it_was_for_is_over() {
 }
 
 #[tokio::test]
-async fn a_repair_whose_last_request_has_no_answer_stays_open_while_it_is_recognised() {
+async fn a_repair_whose_last_request_was_not_taken_is_closed_once_that_request_has_ended() {
     let mut server = Server::new();
     server.store.put_stuck_addon("1");
     let record = left_by_a_person(&server, Some(None));
     server.look().await;
     server.look().await;
-    assert_eq!(server.unfinished(), [record]);
+    assert_eq!(server.unfinished(), std::slice::from_ref(&record));
+
+    // Meanwhile a person tried it again, which left an equal record.
+    let file = std::fs::File::options()
+        .write(true)
+        .open(server.records().path(&record))
+        .unwrap();
+    let earlier = std::time::SystemTime::UNIX_EPOCH;
+    file.set_modified(earlier).unwrap();
+    server.repairer.end_pauses();
+    server.look().await;
+    assert_eq!(server.unfinished(), std::slice::from_ref(&record));
+
+    server.repairer.end_pauses();
+    server.look().await;
+    let written = server.records().named(&server.records().name(&record));
+    let written = written.unwrap();
+    assert_eq!(written.outcome, Some(RepairOutcome::Abandoned));
+    assert_eq!(written.changed, [], "there is nothing to undo");
     assert_eq!(server.changes_of_the_job(), [""; 0]);
+    server.begin_to_look().await;
+    assert_eq!(server.repairer.under_way.len(), 1, "it begins its own");
+}
+
+#[tokio::test]
+async fn a_repair_whose_last_request_was_taken_stays_open_for_as_long_as_its_steps_may_take() {
+    for (started, is_open) in [
+        ("2026-05-01T11:55:00Z", true),
+        ("2026-05-01T11:45:00Z", false),
+        // The clock was wrong.
+        ("2031-01-01T00:00:00Z", false),
+    ] {
+        let mut server = Server::new();
+        server.configure("[]");
+        server.store.put_stuck_addon("1");
+        // kube-apiserver took the request of the dead process.
+        server.store.put(OLD_JOB, old_job("2"));
+        let mut record = left_by_a_person(&server, Some(None));
+        std::fs::remove_file(server.records().path(&record)).unwrap();
+        record.started = started.parse().unwrap();
+        record.cure.steps[1].patience = 600;
+        let path = server.records().path(&record);
+        std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
+        for _ in 0..2 {
+            server.look().await;
+            server.repairer.end_pauses();
+        }
+        assert_eq!(server.unfinished().len(), usize::from(is_open), "{started}");
+    }
 }
 
 #[tokio::test]

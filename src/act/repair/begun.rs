@@ -68,9 +68,14 @@ pub fn judge_begun<'f>(
     }
 }
 
-/// Judges one that no process goes on with, and that has nothing to restore. While a request of it may still take effect, it
-/// stays open.
-pub fn judge_left_behind(record: &Record, found: &[IncidentFinding], now: Timestamp) -> BegunCure {
+/// Judges one that no process goes on with, and that has nothing to restore. `has_changed` says whether a request of it has
+/// changed an object. If that is unknown, or what it changed may still help, it stays open.
+pub fn judge_left_behind(
+    record: &Record,
+    found: &[IncidentFinding],
+    has_changed: Option<bool>,
+    now: Timestamp,
+) -> BegunCure {
     let judged = judge_begun(record, found);
     if judged != BegunCure::GoesOn {
         return judged;
@@ -80,13 +85,13 @@ pub fn judge_left_behind(record: &Record, found: &[IncidentFinding], now: Timest
         return BegunCure::Over;
     }
     let steps = record.cure.steps.iter();
-    let patience: i64 = steps.map(|step| i64::from(step.patience)).sum();
-    let is_late = now.as_second() > record.started.as_second().saturating_add(patience);
-    let is_settled = record.changed.is_empty() || (is_late && !record.has_request_in_doubt());
-    if is_settled {
-        BegunCure::Abandoned
-    } else {
-        BegunCure::GoesOn
+    let patience: u64 = steps.map(|step| u64::from(step.patience)).sum();
+    // A clock that was ahead when it began must not keep it open.
+    let age = now.as_second().abs_diff(record.started.as_second());
+    let is_late = age > patience;
+    match has_changed {
+        Some(has_changed) if is_late || !has_changed => BegunCure::Abandoned,
+        _ => BegunCure::GoesOn,
     }
 }
 

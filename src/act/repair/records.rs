@@ -2,11 +2,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windrow_harvester::incidents::{Cure, CureStep, IncidentFinding, UnfinishedRepair, WayBack};
+use windrow_harvester::incidents::{
+    Cure, CureRequest, CureStep, IncidentFinding, UnfinishedRepair, WayBack,
+};
 use windrow_model::manifest::sha256_hex;
 use windrow_model::reasons::Code;
 
@@ -142,10 +145,21 @@ impl Record {
         steps.find(|other| other.gives_back() && other.request.as_ref() == Some(back))
     }
 
-    /// Has it sent a request whose answer is not known?
-    pub(super) fn has_request_in_doubt(&self) -> bool {
-        let mut changed = self.changed.iter();
-        changed.any(|changed| changed.after.is_none() && changed.ended.is_none())
+    /// May it have sent a request whose answer is not known?
+    pub fn has_request_in_doubt(&self) -> bool {
+        self.requests_in_doubt().next().is_some()
+    }
+
+    /// The requests that it may have sent, and whose answer is not known.
+    pub(super) fn requests_in_doubt(&self) -> impl Iterator<Item = &CureRequest> {
+        let changed = self.changed.iter();
+        let in_doubt = changed.filter(|changed| changed.after.is_none() && changed.ended.is_none());
+        in_doubt.filter_map(|changed| self.cure.steps.get(changed.step)?.request.as_ref())
+    }
+
+    /// Does it do nothing more but restore or undo?
+    pub fn is_given_up(&self) -> bool {
+        self.given_up.is_some() || self.undoing.is_some()
     }
 
     /// Is it neither finished nor, after it was finished, half undone?
@@ -458,6 +472,12 @@ impl Records {
     pub fn is_current(&self, record: &Record) -> bool {
         let written = self.named(&self.name(record));
         written.is_ok_and(|written| written == *record)
+    }
+
+    /// When the record of this file name was last written. It tells apart two equal tries.
+    pub fn written_at(&self, name: &str) -> Option<SystemTime> {
+        let file = std::fs::metadata(self.directory.join(name)).ok()?;
+        file.modified().ok()
     }
 
     /// The newest record of a cure of this cluster, whatever came of it.
