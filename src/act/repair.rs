@@ -536,15 +536,15 @@ async fn carry_out_request(
                 .for_each(|changed| changed.after = Some(after.clone()));
         }
         RequestOutcome::Unanswered(_) => return Ok(outcome),
-        RequestOutcome::Outdated(_) | RequestOutcome::Applied if !is_sent || was_sent => {
-            // What the earlier try may have changed is not forgotten.
-            return Ok(outcome);
-        }
+        // What the earlier try may have changed, or may still change, is not forgotten.
+        _ if !is_sent || was_sent => return Ok(outcome),
         // It was refused, so it has changed nothing.
         RequestOutcome::Outdated(_) | RequestOutcome::Applied | RequestOutcome::Refused(_) => {
             record.changed.retain(|changed| changed.step != at);
+            records.write(record)?;
             let restores = restoring.and_then(|step| step.request);
             context.forget_step(record, restores.as_ref()).await;
+            return Ok(outcome);
         }
     }
     records.write(record)?;

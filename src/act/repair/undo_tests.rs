@@ -212,3 +212,19 @@ async fn a_change_for_a_while_is_not_undone_before_it_has_reached_its_goal() {
     assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
     assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
 }
+
+#[tokio::test]
+async fn a_refusal_does_not_make_forgotten_what_an_earlier_try_may_have_changed() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0)]);
+    repair
+        .store
+        .refuse(HttpMethod::PATCH, StatusCode::GATEWAY_TIMEOUT);
+    repair.carry_out().await.unwrap_err();
+    repair
+        .store
+        .refuse(HttpMethod::PATCH, StatusCode::FORBIDDEN);
+    repair.carry_out().await.unwrap_err();
+    // The first request takes effect late.
+    repair.change(json!({"a": true}));
+    assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
+}
