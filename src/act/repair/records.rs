@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windrow_harvester::incidents::{
@@ -328,11 +328,15 @@ impl Records {
         by: Worker,
         now: Timestamp,
     ) -> io::Result<Record> {
-        let record = Record {
+        let mut record = Record {
             cluster: self.cluster.clone(),
             by,
             ..Record::new(finding.code, finding.subject.clone(), cure.clone(), now)
         };
+        // The record of another repair is not lost, if that began in the same second.
+        while self.path(&record).try_exists()? {
+            record.started += SignedDuration::from_secs(1);
+        }
         self.write(&record)?;
         Ok(record)
     }

@@ -228,3 +228,18 @@ async fn a_refusal_does_not_make_forgotten_what_an_earlier_try_may_have_changed(
     repair.change(json!({"a": true}));
     assert_eq!(repair.undo().await, (true, vec![UndoneStep::Restored]));
 }
+
+#[test]
+fn a_repair_that_begins_in_the_second_of_another_one_has_a_record_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let records = Records::new(directory.path());
+    let (finding, cure) = finding();
+    let at = Timestamp::UNIX_EPOCH;
+    let begin = || records.begin(&finding, &cure, Worker::Person, at).unwrap();
+    let mut first = begin();
+    let outcome = RepairOutcome::Outdated;
+    records.close(&mut first, outcome, at).unwrap();
+    let second = begin();
+    assert_eq!(records.named(&records.name(&first)).unwrap(), first);
+    assert_eq!(records.newest().unwrap(), Some(second));
+}
