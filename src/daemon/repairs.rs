@@ -18,6 +18,7 @@
 //! of this machine, which the lock on repairs shows, or of another server, once that has neither the lease nor moved
 //! between two looks. A repair whose process has ended and that has nothing to give back is closed: what it was for is repaired
 //! again.
+//! An undo of this machine that was interrupted is finished.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
@@ -105,7 +106,7 @@ impl Repairer {
         let left = self.look_at_others(client, settings, &records).await;
         let has_nothing_to_do = settings.repair.auto.is_empty()
             && left.is_empty()
-            && records.to_restore().is_empty()
+            && records.to_restore_or_undo().is_empty()
             && records.without_a_change_for_a_while().is_empty();
         if has_nothing_to_do {
             return;
@@ -132,7 +133,8 @@ impl Repairer {
 
     /// Does this machine have to restore something, whatever else the daemon may do?
     pub(super) fn has_to_restore(&self, layout: &Layout) -> bool {
-        self.under_way.is_empty() && !Records::new(&layout.state_dir()).to_restore().is_empty()
+        let records = Records::new(&layout.state_dir());
+        self.under_way.is_empty() && !records.to_restore_or_undo().is_empty()
     }
 
     /// What other servers had left changed at the last look.
@@ -224,7 +226,7 @@ impl Repairer {
             let pause = self.pauses.get(name);
             pause.is_some_and(|pause| pause.until > Instant::now())
         };
-        let to_restore = records.to_restore().into_iter();
+        let to_restore = records.to_restore_or_undo().into_iter();
         let mut to_restore = to_restore
             .filter(|record| !is_paused(&records.name(record)) && !goes_on(record, settings));
         if let Some(record) = to_restore.next() {
@@ -311,8 +313,7 @@ pub(crate) async fn entries_of_others(
 /// Is it the daemon's own cure, and nothing speaks against the rest of it?
 fn goes_on(record: &Record, settings: &Settings) -> bool {
     let is_own = record.by == Worker::Daemon && record.adopted_from.is_none();
-    let is_ended = record.undoing.is_some() || record.given_up.is_some();
-    is_own && !is_ended && settings.repair.auto.contains(&record.code)
+    is_own && !record.is_given_up() && settings.repair.auto.contains(&record.code)
 }
 
 /// Why a cure does no more than give back.

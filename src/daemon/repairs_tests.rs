@@ -492,3 +492,26 @@ async fn a_repair_of_a_code_that_the_configuration_does_not_name_any_more_is_clo
     assert_eq!(server.unfinished(), []);
     assert_eq!(server.changes_of_the_job(), [""; 0]);
 }
+
+#[tokio::test]
+async fn an_undo_of_a_lasting_change_that_was_interrupted_is_finished() {
+    let mut server = Server::new();
+    server.configure("[]");
+    let mut switched_off = addon();
+    switched_off["spec"]["off"] = json!(true);
+    server.store.put(ADDON, switched_off.clone());
+    let mut record = server.begin("1", off_and_on().into_iter().take(1).collect());
+    record.changed.push(ChangedObject {
+        after: Some(switched_off),
+        ..ChangedObject::new(0, addon())
+    });
+    record.finished = Some(Timestamp::UNIX_EPOCH);
+    record.undoing = Some(Timestamp::UNIX_EPOCH);
+    let path = server.records().path(&record);
+    std::fs::write(path, serde_json::to_string(&record).unwrap()).unwrap();
+    assert!(server.look().await);
+    assert_eq!(server.store.object(ADDON)["spec"], json!({}));
+    let written = server.records().named(&server.records().name(&record));
+    assert!(written.unwrap().undone.is_some());
+    assert!(!server.look().await, "it is over");
+}

@@ -406,6 +406,13 @@ impl Records {
         found
     }
 
+    /// The same, and those whose undo has not ended.
+    pub fn to_restore_or_undo(&self) -> Vec<Record> {
+        let mut found = self.open();
+        found.retain(|record| record.has_to_restore() || record.undoing.is_some());
+        found
+    }
+
     /// The open records of this cluster that have nothing to restore and are not being undone.
     pub fn without_a_change_for_a_while(&self) -> Vec<Record> {
         let mut found = self.open();
