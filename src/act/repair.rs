@@ -417,7 +417,7 @@ async fn may_restore(
 /// Has everything come that a cure still waits for before it restores? What cannot be asked for has not. One that was given up
 /// or is being undone does not wait.
 pub async fn has_come(client: &Client, record: &Record) -> bool {
-    if record.given_up.is_some() || record.undoing.is_some() {
+    if record.is_given_up() {
         return true;
     }
     for step in record.waits_left() {

@@ -57,7 +57,7 @@ pub fn judge_begun<'f>(
     let found = found.find(|one| one.code == record.code && one.subject == record.subject);
     let is_unconfirmed = found.is_some_and(|finding| finding.unconfirmed);
     match found.map(|finding| &finding.cure) {
-        _ if record.given_up.is_some() || record.undoing.is_some() => BegunCure::GivesBack,
+        _ if record.is_given_up() => BegunCure::GivesBack,
         // What it has taken from others for a while it gives back, whatever is recognised. It takes nothing more for what is over.
         None if record.has_to_restore() && record.takes_more() => BegunCure::GivesBack,
         _ if record.has_to_restore() => BegunCure::GoesOn,

@@ -27,7 +27,9 @@ impl RepairPlan {
             ..Self::default()
         };
         let Some(found) = recognised else {
-            plan.begun = unfinished.to_vec();
+            // Whatever is recognised, one that was given up or is being undone goes no further.
+            let unfinished = unfinished.iter().cloned();
+            (plan.giving_back, plan.begun) = unfinished.partition(Record::is_given_up);
             return plan;
         };
         for record in unfinished {

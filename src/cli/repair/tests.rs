@@ -273,3 +273,16 @@ async fn a_dry_run_does_not_end_well_where_there_is_no_cure() {
     let exit = machine.run(&["addon-stuck", "--dry-run"]).await;
     assert_eq!(exit, Exit::Failed);
 }
+
+#[test]
+fn a_repair_that_is_being_undone_is_not_continued_while_nothing_is_known() {
+    let machine = Machine::new();
+    let name = sample_of_a_temporary_change(&machine.records);
+    let begun = machine.records.named(&name).unwrap();
+    let undone = Record {
+        undoing: Some(Timestamp::UNIX_EPOCH),
+        ..begun.clone()
+    };
+    let plan = RepairPlan::new(&[begun.clone(), undone.clone()], None);
+    assert_eq!((plan.begun, plan.giving_back), (vec![begun], vec![undone]));
+}
