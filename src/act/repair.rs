@@ -42,6 +42,7 @@ pub use undo::{UndoneStep, steps_to_undo, undo};
 
 pub(super) use requests::PATIENCE;
 use requests::{NotSent, get, is_due, make};
+use restore_note::Noted;
 
 /// How long a refused request is tried again: a webhook may see the old object for a while.
 const REFUSED: Duration = Duration::from_secs(60);
@@ -211,20 +212,14 @@ impl RepairContext {
         let entry = self.note.entry(&self.records.name(record)).await;
         let left = match entry.map_err(Unfinished::NotRestoredYet)? {
             // The server that began it may have gone on meanwhile.
-            Some(entry) if record.adopted_from.is_some() && !entry.steps.is_empty() => {
-                let Record {
-                    cure,
-                    changed,
-                    done,
-                    ..
-                } = entry.to_record();
-                (record.cure, record.changed, record.done) = (cure, changed, done);
+            Noted::Entry(entry) if record.adopted_from.is_some() && !entry.steps.is_empty() => {
+                record.take_over(entry.to_record());
                 return Ok(self.records.write(record)?);
             }
-            Some(entry) => entry.steps,
-            None if record.adopted_from.is_some() => Vec::new(),
-            // The Lease was deleted: what is here is all that is known.
-            None => return Ok(()),
+            Noted::Entry(entry) => entry.steps,
+            Noted::Nothing if record.adopted_from.is_some() => Vec::new(),
+            // What is here is all that is known.
+            Noted::Nothing | Noted::Lost => return Ok(()),
         };
         let restored: Vec<usize> = record
             .steps_to_restore()

@@ -96,6 +96,30 @@ impl Record {
         }
     }
 
+    /// The cluster has this to restore. What this server has restored already stays so: the cluster may not know.
+    pub(super) fn take_over(&mut self, mut noted: Record) {
+        for (at, step) in noted.cure.steps.iter().enumerate() {
+            let Some(WayBack::Request(way_back)) = &step.way_back else {
+                continue;
+            };
+            let ended = self.changed.iter().find(|changed| {
+                let known = self.cure.steps.get(changed.step);
+                let known = known.and_then(|step| step.way_back.as_ref());
+                let is_it = matches!(known, Some(WayBack::Request(known)) if known == way_back);
+                is_it && changed.ended.is_some()
+            });
+            let Some(ended) = ended else { continue };
+            let changes = noted
+                .changed
+                .iter_mut()
+                .filter(|changed| changed.step == at);
+            for change in changes {
+                (change.ended, change.why) = (ended.ended, ended.why.clone());
+            }
+        }
+        (self.cure, self.changed, self.done) = (noted.cure, noted.changed, noted.done);
+    }
+
     /// Has it changed something for a while that is not restored yet, or does the cluster still say so?
     pub fn has_to_restore(&self) -> bool {
         self.noted || self.steps_to_restore().next().is_some()

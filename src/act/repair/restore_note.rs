@@ -62,6 +62,16 @@ pub struct RestoreEntry {
     pub restored_by: Option<String>,
 }
 
+/// What the annotation says of a record.
+pub(super) enum Noted {
+    /// The annotation is gone, or cannot be read.
+    Lost,
+    /// It has no entry of the record.
+    Nothing,
+    /// Its entry.
+    Entry(RestoreEntry),
+}
+
 /// What a change for a while was to reach. It is not restored before that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -269,12 +279,18 @@ impl RestoreNote {
     }
 
     /// The entry of a record.
-    pub(super) async fn entry(&self, name: &str) -> Result<Option<RestoreEntry>, String> {
+    pub(super) async fn entry(&self, name: &str) -> Result<Noted, String> {
         let (client, lease) = (&self.client, ClusterLease::REPAIRS);
         let text = ClusterLease::annotation(client, lease, ANNOTATION).await?;
         // What cannot be read is as good as deleted.
-        let entries = parse(text.as_deref()).unwrap_or_default();
-        Ok(entries.into_iter().find(|entry| entry.record == name))
+        let entries = text.and_then(|text| parse(Some(&text)).ok());
+        Ok(match entries {
+            None => Noted::Lost,
+            Some(entries) => {
+                let entry = entries.into_iter().find(|entry| entry.record == name);
+                entry.map_or(Noted::Nothing, Noted::Entry)
+            }
+        })
     }
 
     async fn change(
@@ -319,3 +335,7 @@ fn parse(text: Option<&str>) -> Result<Vec<RestoreEntry>, String> {
         format!("the annotation {ANNOTATION} of the Lease {lease} cannot be read: {error}")
     })
 }
+
+#[cfg(test)]
+#[path = "restore_note_tests.rs"]
+mod tests;
