@@ -29,9 +29,12 @@ pub(crate) enum Fate {
     DiesAfter,
 }
 
-/// What others put at paths right before a request, or take away there, and what becomes of the request.
+/// What others put at paths right before a request with this body, or take away there, and what becomes of the request.
 pub(crate) type Meddler = Box<
-    dyn FnMut(&Method, &str, &BTreeMap<String, Value>) -> (Vec<(String, Option<Value>)>, Fate)
+    dyn FnMut(
+            (&Method, &str, &Value),
+            &BTreeMap<String, Value>,
+        ) -> (Vec<(String, Option<Value>)>, Fate)
         + Send,
 >;
 
@@ -44,6 +47,8 @@ pub(crate) struct MadeChange {
     pub(crate) path: String,
     pub(crate) before: Value,
     pub(crate) after: Value,
+    /// What the cluster had to restore then.
+    pub(crate) note: Value,
 }
 
 #[derive(Default)]
@@ -108,6 +113,11 @@ impl ObjectStore {
         self.state().store(path, object);
     }
 
+    /// Takes the object at a path away, as another client would.
+    pub(crate) fn remove(&self, path: &str) {
+        self.state().objects.remove(path);
+    }
+
     /// Puts an Addon that waits for a newer Job than this one, in the lists that a look asks for.
     pub(crate) fn put_stuck_addon(&self, job_uid: &str) {
         let addon = json!({"metadata": {"name": "pci", "namespace": "harvester-system", "uid": "a1"},
@@ -155,8 +165,8 @@ impl ObjectStore {
     }
 
     /// From now on it is asked before each request, except for those that are only tried.
-    pub(crate) fn meddle(&self, meddler: Option<Meddler>) {
-        self.state().meddler = meddler;
+    pub(crate) fn meddle(&self, meddler: Meddler) {
+        self.state().meddler = Some(meddler);
     }
 
     /// From now on this is shown each change that a patch makes.
@@ -275,7 +285,7 @@ impl State {
         };
         let mut fate = Fate::Served;
         if !is_trial(uri, body) {
-            let (puts, drawn) = meddler(method, uri.path(), &self.objects);
+            let (puts, drawn) = meddler((method, uri.path(), body), &self.objects);
             fate = drawn;
             for (path, object) in puts {
                 match object {
@@ -353,6 +363,7 @@ impl State {
                         path: path.to_owned(),
                         before: self.objects.get(path).cloned().unwrap_or_default(),
                         after: object.clone(),
+                        note: self.restore_note(),
                     };
                     if let Some(judge) = &mut self.judge {
                         judge(&change);
