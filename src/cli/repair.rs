@@ -146,7 +146,7 @@ impl Repair<'_> {
         show_closed(&plan.closed)?;
         if plan.is_empty() && left.is_empty() {
             if !args.dry_run && !plan.closed.is_empty() {
-                let Some(mut turn) = self.turn().await else {
+                let Some((mut turn, _interrupts)) = self.turn().await? else {
                     return Ok(Exit::Failed);
                 };
                 let again = self.look_again(code, part, &unfinished, &mut turn).await?;
@@ -177,7 +177,7 @@ impl Repair<'_> {
         if !args.yes && !agreed("Do this?")? {
             return Ok(Exit::Usage);
         }
-        let Some(mut turn) = self.turn().await else {
+        let Some((mut turn, interrupts)) = self.turn().await? else {
             return Ok(Exit::Failed);
         };
         let Some(again) = self.look_again(code, part, &unfinished, &mut turn).await? else {
@@ -189,7 +189,6 @@ impl Repair<'_> {
                 eprintln!("windrow: {subject}: it is no longer as it was shown, and is left alone");
             }
         }
-        let interrupts = Interrupts::listen()?;
         plan.giving_back.extend(self.adopt(&left).await?);
         if !plan.has_a_cure() {
             turn.end().await;
@@ -363,21 +362,31 @@ impl Repair<'_> {
         Ok(exit)
     }
 
-    /// Waits until no other repair is running. None when it waited too long.
-    async fn turn(&self) -> Option<Turn<'_>> {
+    /// Waits until no other repair is running. None when it waited too long, or was interrupted. A signal while the lease is taken
+    /// must not leave it behind.
+    async fn turn(&self) -> anyhow::Result<Option<(Turn<'_>, Interrupts)>> {
+        let interrupts = Interrupts::listen()?;
         let until = Instant::now() + WAIT;
         let state_dir = self.context.layout.state_dir();
         let mut lease = lease_on_repairs(lease_holder(&self.context.layout));
         loop {
             match Turn::take(lease, &state_dir, &self.client, now).await {
-                Ok(turn) => return Some(turn),
-                Err(no) if !no.may_come || Instant::now() > until => {
+                Ok(turn) if interrupts.is_set() => {
+                    turn.end().await;
+                    eprintln!("windrow: nothing was changed: it was interrupted");
+                    return Ok(None);
+                }
+                Ok(turn) => return Ok(Some((turn, interrupts))),
+                Err(no) if interrupts.is_set() || !no.may_come || Instant::now() > until => {
                     eprintln!("windrow: nothing was changed: {}", no.why);
-                    return None;
+                    return Ok(None);
                 }
                 Err(no) => {
                     eprintln!("windrow: waiting: {}", no.why);
-                    sleep(AGAIN).await;
+                    tokio::select! {
+                        () = sleep(AGAIN) => {}
+                        () = interrupts.set() => {}
+                    }
                     lease = no.lease;
                 }
             }

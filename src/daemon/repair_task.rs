@@ -4,7 +4,7 @@
 //! that it stopped) is given back, and nothing else is done. What another process has left changed is given back too,
 //! whatever the configuration names: that it comes back was promised when it was changed.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
@@ -51,7 +51,7 @@ pub(super) enum RepairWork {
     Restore(Box<Record>, String),
     /// Close a cure that no process goes on with, and that has nothing to give back. Before the last pause its record had been
     /// written at this time.
-    Close(Box<Record>, Option<SystemTime>),
+    Close(Box<Record>, Option<Timestamp>),
     /// Give back what a cure of another server has changed for a while.
     Adopt(Box<RestoreEntry>),
     /// Begin a cure.
@@ -95,7 +95,7 @@ pub(super) struct OpenRecord {
     /// The name of its file.
     pub(super) name: String,
     /// When it was last written.
-    pub(super) written: Option<SystemTime>,
+    pub(super) written: Option<Timestamp>,
 }
 
 impl RepairTask {
@@ -209,7 +209,7 @@ impl RepairTask {
         &self,
         turn: &mut Turn<'_>,
         record: Record,
-        written: Option<SystemTime>,
+        written: Option<Timestamp>,
     ) -> Option<String> {
         if !self.records.is_current(&record) {
             return None;

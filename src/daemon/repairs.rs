@@ -21,7 +21,7 @@
 //! An undo of this machine that was interrupted is finished.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
@@ -53,7 +53,7 @@ struct Pause {
     until: Instant,
     length: Duration,
     /// When the record had been written last before it.
-    written: Option<SystemTime>,
+    written: Option<Timestamp>,
 }
 
 /// Cures what it may, one thing at a time.

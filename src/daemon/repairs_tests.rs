@@ -438,8 +438,7 @@ async fn a_repair_whose_last_request_was_not_taken_is_closed_once_that_request_h
         .write(true)
         .open(server.records().path(&record))
         .unwrap();
-    let earlier = std::time::SystemTime::UNIX_EPOCH;
-    file.set_modified(earlier).unwrap();
+    file.set_modified(Timestamp::UNIX_EPOCH.into()).unwrap();
     server.repairer.end_pauses();
     server.look().await;
     assert_eq!(server.unfinished(), std::slice::from_ref(&record));

@@ -1,8 +1,8 @@
 //! The records of cures that were begun: what was saved, every step, and what each request found and left.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -510,9 +510,10 @@ impl Records {
     }
 
     /// When the record of this file name was last written. It tells apart two equal tries.
-    pub fn written_at(&self, name: &str) -> Option<SystemTime> {
+    pub fn written_at(&self, name: &str) -> Option<Timestamp> {
         let file = std::fs::metadata(self.directory.join(name)).ok()?;
-        file.modified().ok()
+        let nanosecond = i32::try_from(file.mtime_nsec()).ok()?;
+        Timestamp::new(file.mtime(), nanosecond).ok()
     }
 
     /// The newest record of a cure of this cluster, whatever came of it.

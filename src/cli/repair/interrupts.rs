@@ -1,15 +1,13 @@
 //! Signals while a repair changes something: the first one ends it once what was changed for a while is given back.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 use super::super::Exit;
 
 /// Whether the repair was interrupted.
 pub(super) struct Interrupts {
-    is_set: Arc<AtomicBool>,
+    is_set: watch::Receiver<bool>,
 }
 
 impl Interrupts {
@@ -22,8 +20,7 @@ impl Interrupts {
         } else {
             Some(signal(SignalKind::hangup())?)
         };
-        let is_set = Arc::<AtomicBool>::default();
-        let set = Arc::clone(&is_set);
+        let (set, is_set) = watch::channel(false);
         tokio::spawn(async move {
             for is_first in [true, false] {
                 tokio::select! {
@@ -32,7 +29,7 @@ impl Interrupts {
                     () = received(&mut hangup) => {}
                 }
                 if is_first {
-                    set.store(true, Ordering::Relaxed);
+                    set.send_replace(true);
                     eprintln!(
                         "windrow: interrupted: what was changed for a while is given back first. A second signal ends this at once"
                     );
@@ -44,7 +41,15 @@ impl Interrupts {
     }
 
     pub(super) fn is_set(&self) -> bool {
-        self.is_set.load(Ordering::Relaxed)
+        *self.is_set.borrow()
+    }
+
+    /// Waits until it is interrupted.
+    pub(super) async fn set(&self) {
+        let mut is_set = self.is_set.clone();
+        if is_set.wait_for(|is_set| *is_set).await.is_err() {
+            std::future::pending().await
+        }
     }
 }
 

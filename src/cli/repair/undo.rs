@@ -8,7 +8,6 @@ use windrow_harvester::incidents::{CureStep, WayBack};
 use super::super::Exit;
 use super::super::document::now;
 use super::super::out::print_whole;
-use super::interrupts::Interrupts;
 use super::{Args, Repair, agreed, show_left};
 use crate::act::repair::{Record, RequestOutcome, UndoneStep, steps_to_undo, try_out, undo};
 use crate::observe::requests::RequestAction;
@@ -110,10 +109,9 @@ impl Repair<'_> {
         if !args.yes && !agreed("Do this?")? {
             return Ok(Exit::Usage);
         }
-        let Some(mut turn) = self.turn().await else {
+        let Some((mut turn, interrupts)) = self.turn().await? else {
             return Ok(Exit::Failed);
         };
-        let interrupts = Interrupts::listen()?;
         let mut exit = Exit::Ok;
         let adopted = self.adopt(&left).await?;
         if adopted.is_empty() {
@@ -164,7 +162,8 @@ impl Repair<'_> {
     }
 
     async fn take_back(&self, record: &mut Record) -> anyhow::Result<Exit> {
-        let Some(mut turn) = self.turn().await else {
+        // The first signal does not end it: it gives back already.
+        let Some((mut turn, _interrupts)) = self.turn().await? else {
             return Ok(Exit::Failed);
         };
         if !self.records.is_current(record) {
@@ -174,8 +173,6 @@ impl Repair<'_> {
             );
             return Ok(Exit::Failed);
         }
-        // The first signal does not end it: it gives back already.
-        let _interrupts = Interrupts::listen()?;
         let (mut left, mut lost) = (0, 0);
         let context = turn.repair_context(&self.records);
         let work = async {
