@@ -11,6 +11,8 @@
 //! `WINDROW_STOPS=all` plays every request with every successor, and lists all failures at the end; `WINDROW_STOPS=0/4` plays
 //! each fourth of these cases. Without it each test plays one case of a few kinds, chosen by `WINDROW_SEED`.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
 mod machines;
 mod others;
 
