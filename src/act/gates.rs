@@ -1,10 +1,11 @@
 //! Windrow's drop-in in RKE2's configuration, and the documents that remember feature gates. Each is written whole or
 //! not at all, and only root may read it.
 
+use std::convert::Infallible;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError::Disconnected};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,16 +46,18 @@ impl GatesLock {
             return Self { _lock: None };
         }
         let began = Instant::now();
-        let (directory, until) = (layout.gates_dir(), began + *patience);
+        let directory = layout.gates_dir();
         let (send, receive) = mpsc::channel();
+        let (waits, caller) = mpsc::channel();
         thread::spawn(move || {
             let lock =
-                make_private(&directory).and_then(|()| lock_until(&directory.join("lock"), until));
+                make_private(&directory).and_then(|()| lock_for(&caller, &directory.join("lock")));
             // If it comes too late, it is given back.
             let _ = send.send(lock);
         });
         // On a disk that takes nothing there is nothing to protect.
         let lock = receive.recv_timeout(*patience).ok();
+        drop(waits);
         *patience = patience.saturating_sub(began.elapsed());
         Self {
             _lock: lock.and_then(Result::ok).flatten(),
@@ -62,14 +65,13 @@ impl GatesLock {
     }
 }
 
-/// Waits for a lock until this moment: the thread that waits ends, also if the lock is never free.
-fn lock_until(path: &Path, until: Instant) -> io::Result<Option<Lock>> {
+/// Waits for a lock as long as the caller does, so that no thread stays.
+fn lock_for(caller: &Receiver<Infallible>, path: &Path) -> io::Result<Option<Lock>> {
     loop {
         let lock = Lock::take(path)?;
-        if lock.is_some() || Instant::now() >= until {
+        if lock.is_some() || caller.recv_timeout(LOCK_PAUSE) == Err(Disconnected) {
             return Ok(lock);
         }
-        thread::sleep(LOCK_PAUSE);
     }
 }
 
@@ -370,14 +372,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_for_the_lock_once_the_time_is_over() {
+    fn nothing_waits_for_the_lock_once_its_caller_has_given_up() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("lock");
-        let held = lock_until(&path, Instant::now()).unwrap();
+        let (waits, caller) = mpsc::channel();
+        let held = lock_for(&caller, &path).unwrap();
         assert!(held.is_some());
-        assert!(lock_until(&path, Instant::now()).unwrap().is_none());
+        drop(waits);
+        assert!(lock_for(&caller, &path).unwrap().is_none());
         drop(held);
-        assert!(lock_until(&path, Instant::now()).unwrap().is_some());
+        assert!(lock_for(&caller, &path).unwrap().is_some());
     }
 
     #[test]
