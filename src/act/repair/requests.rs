@@ -72,7 +72,12 @@ pub(super) async fn make(
                 Err(NotSent::Note(why)) => return Ok(RequestOutcome::Unanswered(why)),
             }
             let answer = send_change(client, request, &request.url(), &request.body).await;
-            outcome(client, request, answer).await
+            // kube-apiserver has changed nothing then, whatever the reason.
+            let is_unchanged = matches!(&answer, Ok(reply) if matches!(reply.status, 409 | 429));
+            match outcome(client, request, answer).await {
+                RequestOutcome::Unanswered(why) if is_unchanged => RequestOutcome::Refused(why),
+                outcome => outcome,
+            }
         }
         Ok((state, _)) => settled(state),
         Err(why) => RequestOutcome::Unanswered(why),

@@ -172,12 +172,16 @@ async fn a_step_that_changed_something_and_never_reached_its_goal_can_be_undone(
 
 #[tokio::test]
 async fn a_request_that_was_refused_leaves_nothing_to_undo() {
-    let mut repair = Repair::of_steps(vec![sets("a", 0)]);
-    repair
-        .store
-        .refuse(HttpMethod::PATCH, StatusCode::FORBIDDEN);
-    repair.carry_out().await.unwrap_err();
-    assert_eq!(repair.written().changed, []);
+    for status in [
+        StatusCode::FORBIDDEN,
+        StatusCode::CONFLICT,
+        StatusCode::TOO_MANY_REQUESTS,
+    ] {
+        let mut repair = Repair::of_steps(vec![sets("a", 0)]);
+        repair.store.refuse(HttpMethod::PATCH, status);
+        repair.carry_out().await.unwrap_err();
+        assert_eq!(repair.written().changed, [], "{status}");
+    }
     assert!(matches!(sets("a", 0).way_back, Some(WayBack::Request(_))));
 }
 

@@ -108,12 +108,12 @@ impl Seen {
         match sent.fate {
             Fate::Served if sent.is_made && sent.is_off => drop(self.taken.insert(sent.path)),
             Fate::Served if sent.is_made => self.settle(sent.path),
-            // A test failed: the object tells why.
-            Fate::Served if is_look && !sent.is_judged => {
+            // A test failed, or there was a conflict: the object tells why.
+            Fate::Served | Fate::Conflict if is_look && !sent.is_judged => {
                 sent.is_judged = true;
                 self.sent = Some(sent);
             }
-            Fate::Served | Fate::Denied if sent.is_off && !sent.was_claimed => {
+            Fate::Served | Fate::Denied | Fate::Conflict if sent.is_off && !sent.was_claimed => {
                 self.settle(sent.path);
             }
             _ => {}
