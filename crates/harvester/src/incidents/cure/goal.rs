@@ -54,6 +54,11 @@ pub enum CureGoal {
         /// Its UID.
         uid: String,
     },
+    /// There is no object.
+    Absent {
+        /// Its path.
+        path: String,
+    },
     /// A condition of an object is True, and its status is of its newest generation.
     Condition {
         /// The object's path.
@@ -72,6 +77,7 @@ impl CureGoal {
             | CureGoal::AtLeast { path, .. }
             | CureGoal::Differs { path, .. }
             | CureGoal::Gone { path, .. }
+            | CureGoal::Absent { path }
             | CureGoal::Condition { path, .. } => path,
         }
     }
@@ -100,6 +106,7 @@ impl CureGoal {
                 seen.is_some() && at(field).unwrap_or(&Value::Null) != value
             }
             CureGoal::Gone { uid: gone, .. } => uid != Some(gone),
+            CureGoal::Absent { .. } => seen.is_none(),
             CureGoal::Condition { condition, .. } => seen.is_some_and(|object| {
                 let generation = object.pointer("/metadata/generation");
                 let observed = object.pointer("/status/observedGeneration");
@@ -121,7 +128,7 @@ impl CureGoal {
             CureGoal::Differs { path, field, value } => {
                 format!("{path} has another {field} than {value}")
             }
-            CureGoal::Gone { path, .. } => format!("{path} is gone"),
+            CureGoal::Gone { path, .. } | CureGoal::Absent { path } => format!("{path} is gone"),
             CureGoal::Condition { path, condition } => format!("{path} is {condition}"),
         }
     }
