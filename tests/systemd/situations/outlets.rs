@@ -75,7 +75,8 @@ fn journal(machine: &Machine) -> String {
         .iter()
         .rfind(|entry| !text(entry, "WINDROW_READINESS").is_empty());
     if let Some(last) = last {
-        return text(last, "MESSAGE");
+        // On a busy machine, a daemon that has just started reports Unknown first.
+        return text(last, "MESSAGE").replace(" (was Unknown)", "");
     }
     let warning = |entry: &&Value| {
         text(entry, "PRIORITY")
