@@ -312,3 +312,30 @@ fn markers_stay_while_the_directory_cannot_be_read() {
     node.tick();
     assert_eq!(node.held(), [""; 0]);
 }
+
+#[test]
+fn a_hold_by_hand_survives_a_lost_ledger_if_its_marker_cannot_be_read_at_first() {
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    node.api();
+    let manual = Manual {
+        hold: true,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "testing".to_owned(),
+    };
+    node.state
+        .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), manual, node.now)
+        .unwrap();
+    node.tick();
+    node.ledger_on_disk = Ledger::default();
+    node.unreadable = vec!["a.yaml.skip"];
+    node.later(1);
+    node.restart();
+    node.api();
+    node.tick();
+    node.unreadable.clear();
+    node.scan();
+    let status = node.tick().status;
+    assert_eq!(node.held(), ["a.yaml"]);
+    assert_eq!(status.staging.held[0].code, Code::HeldByHand);
+}
