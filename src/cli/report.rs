@@ -1,7 +1,7 @@
 //! `windrow report`: the node's state and its causes, without secrets, in one archive for someone who cannot log in.
 
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use windrow_plan::rules::parse_duration;
 
 use super::document::{self, FoundStatus, now};
 use super::inputs::{self, Input};
+use super::out::stdout;
 use super::{Context, Exit, config, plan};
 use crate::apiserver::ApiServer;
 use crate::archive::{ArchiveOwner, Collected, CollectedContent, CollectedItem, ReportIndex, pack};
@@ -53,7 +54,7 @@ fn patience(text: &str) -> Result<Duration, String> {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let standard = args.output.as_deref() == Some(Path::new("-"));
-    if standard && io::stdout().is_terminal() {
+    if standard && stdout().is_terminal() {
         eprintln!("windrow: the archive is not for a terminal: name a file with -o, or redirect");
         return Ok(Exit::Usage);
     }
@@ -72,7 +73,9 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         .enable_all()
         .build()?;
     let own = read_own_node(&layout, &settings.staging.limits, now());
+    let secret_files = settings.status_server.secret_files();
     let wanted = Wanted {
+        secret_files: secret_files.map(|file| layout.path(file)).collect(),
         own: runtime.block_on(own),
         plain,
         layout,
@@ -90,8 +93,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let mut bytes = Vec::new();
     let index = pack(collected, &head, &mut bytes)?;
     if standard {
-        io::stdout().lock().write_all(&bytes)?;
-        io::stdout().flush()?;
+        stdout().lock().write_all(&bytes)?;
+        stdout().flush()?;
         summary(&index, bytes.len(), "standard output");
         return Ok(Exit::Ok);
     }

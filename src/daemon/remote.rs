@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use windrow_decide::settings::{STATUS_TOKEN, Webhook};
+use windrow_decide::settings::{STATUS_TOKEN, STATUS_TOKEN_CREDENTIAL, Webhook};
 use windrow_decide::{CertificateSource, WebhookStatus};
 
 use crate::addresses::{certificate_names, usable_addresses};
@@ -21,9 +21,6 @@ use crate::report::metrics::MetricsSource;
 use crate::report::publish::StatusWatch;
 use crate::report::server::{self, ServedMetrics, ServerContext, ServerState};
 use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
-
-/// The systemd credential with the status server's token.
-const TOKEN_CREDENTIAL: &str = "windrow.status-token";
 
 /// How the outlets over the network stand, for the status document.
 pub struct RemoteState {
@@ -178,7 +175,7 @@ fn server_of(configuration: &Configuration) -> Option<server::ServerSettings> {
 /// The node's own token comes before the one that the whole rack was started with.
 fn default_tokens(layout: &Layout) -> Vec<PathBuf> {
     let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
-    let credential = credentials.map(|directory| directory.join(TOKEN_CREDENTIAL));
+    let credential = credentials.map(|directory| directory.join(STATUS_TOKEN_CREDENTIAL));
     let own = layout.path(STATUS_TOKEN);
     std::iter::once(own).chain(credential).collect()
 }

@@ -332,6 +332,7 @@ mod tests {
             layout: Layout::new("/nowhere"),
             live: false,
             manifests: false,
+            secret_files: Vec::new(),
             own: OwnNode::default(),
             plain: std::collections::BTreeSet::new(),
             patience,

@@ -1,6 +1,7 @@
 //! A running collection: what is wanted, what was collected, and its bounds.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -23,6 +24,8 @@ pub struct Wanted {
     pub live: bool,
     /// With the manifests themselves?
     pub manifests: bool,
+    /// Files of tokens and keys that the settings name: they are learned, and never collected.
+    pub secret_files: Vec<PathBuf>,
     /// What the node's own files show of known incidents.
     pub own: OwnNode,
     /// The SHA-256 of its manifests without a Secret. Of any other file an Addon's checksum is not sent: it may be one of a Secret.

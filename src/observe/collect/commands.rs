@@ -232,6 +232,7 @@ mod tests {
             layout: Layout::new("/nowhere"),
             live: true,
             manifests: false,
+            secret_files: Vec::new(),
             own: OwnNode::default(),
             plain: BTreeSet::new(),
             patience: PATIENCE,

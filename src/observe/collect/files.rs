@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use windrow_decide::settings::STATUS_TOKEN_CREDENTIAL;
 use windrow_model::manifest::{self, ReadLimits, yaml};
 
-use super::collection::{CollectedPart, Collection};
+use super::collection::{CollectedPart, Collection, Wanted};
 use crate::archive::CollectedContent;
 use crate::files::read_text;
 use crate::observe::rke2;
@@ -43,6 +44,16 @@ const FACTS: &[(&str, &str)] = &[
 
 /// Files that hold nothing but a secret.
 const SECRETS: &[&str] = &["server/token", "server/node-token", "server/agent-token"];
+
+/// The endings of the files that Windrow reads in its own directories.
+const READ: &[&str] = &[".yaml", ".yml", ".json", ".jsonl", ".jsonl.1"];
+
+/// Where systemd keeps the status server's token if it is a credential: while the daemon runs, and before.
+const CREDENTIALS: &[&str] = &[
+    "/run/credentials/windrow.service",
+    "/run/credstore",
+    "/etc/credstore",
+];
 
 pub(super) fn collect(collection: &mut Collection<'_>) {
     collection.report_progress("configuration and state");
@@ -108,6 +119,9 @@ fn learn(collection: &mut Collection<'_>) {
         .map(|name| layout.data_dir().join(name))
         .collect();
     paths.push(layout.path("/etc/rancher/node/password"));
+    paths.extend(collection.wanted.secret_files.iter().cloned());
+    let credentials = CREDENTIALS.iter().map(|directory| layout.path(directory));
+    paths.extend(credentials.map(|directory| directory.join(STATUS_TOKEN_CREDENTIAL)));
     for path in paths {
         if let Ok(text) = read_text(&path) {
             collection.into.learner.secret(text.trim());
@@ -154,9 +168,14 @@ fn parsed(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str, 
         let found = lines(text, lines_of_json);
         return collection.add(name.to_owned(), what, source, found);
     }
-    match yaml::parse(text, 1, &ReadLimits::default()) {
-        Ok(Some(node)) => {
-            let found = CollectedPart::tree(node.to_json(), text.len());
+    match yaml::parse(text, 1, &ReadLimits::default()).map(|node| node.map(|node| node.to_json())) {
+        // A password in a file of its own has this shape, and no configuration has.
+        Ok(Some(Value::String(_) | Value::Number(_))) => {
+            let why = "left out: it is a single value, and no key says which";
+            collection.missing(source, why);
+        }
+        Ok(Some(tree)) => {
+            let found = CollectedPart::tree(tree, text.len());
             collection.add(name.to_owned(), what, source, found);
         }
         Ok(None) => {
@@ -194,7 +213,7 @@ fn lines(text: &str, stay: bool) -> CollectedPart {
     }
 }
 
-/// Every file below a directory, two levels deep.
+/// Every file below a directory that Windrow reads itself, two levels deep. Other files are named, and stay on the node.
 fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &str) {
     let mut todo = vec![(directory.to_owned(), name.to_owned(), 0)];
     if !collection.wanted.layout.is_on_it(directory) {
@@ -215,19 +234,35 @@ fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &st
                 Ok(kind) if kind.is_dir() && depth < 2 => {
                     todo.push((entry.path(), name, depth + 1));
                 }
-                // The run-time directory holds the status and the lock too, /usr/lib/windrow the package's scripts. A private key
-                // is never read.
-                Ok(kind)
-                    if kind.is_file()
-                        && !is_of_program(&entry)
-                        && entry.path() != collection.wanted.layout.status_certificate() =>
-                {
-                    file(collection, &entry.path(), &name, what);
+                // The run-time directory holds the status and the lock too, /usr/lib/windrow the package's scripts.
+                Ok(kind) if kind.is_file() && !is_of_program(&entry) => {
+                    match reason_to_leave_out(collection.wanted, &entry.path()) {
+                        Some(why) => collection.missing(entry.path().display().to_string(), why),
+                        None => file(collection, &entry.path(), &name, what),
+                    }
                 }
                 _ => {}
             }
         }
     }
+}
+
+/// Why a file in a directory of Windrow stays on the node, if it does.
+fn reason_to_leave_out(wanted: &Wanted, path: &Path) -> Option<String> {
+    let is_read = |ending: &&str| path.to_str().is_some_and(|path| path.ends_with(ending));
+    let is_same = |secret: &PathBuf| {
+        let real = |path: &Path| path.canonicalize().ok();
+        secret == path || real(path).is_some_and(|path| real(secret) == Some(path))
+    };
+    let certificate = wanted.layout.status_certificate();
+    let why = if path == certificate || wanted.secret_files.iter().any(is_same) {
+        "it holds a token or a key"
+    } else if !READ.iter().any(is_read) {
+        "Windrow reads no file with this ending"
+    } else {
+        return None;
+    };
+    Some(format!("left out: {why}"))
 }
 
 /// Is it a part of Windrow, and neither configuration nor state?
@@ -288,12 +323,26 @@ mod tests {
     use std::time::Duration;
 
     use tokio::time::Instant;
+    use windrow_decide::settings::{StatusServer, StatusServerMetrics};
     use windrow_harvester::incidents::OwnNode;
 
-    use super::super::collection::Wanted;
     use super::*;
     use crate::archive::Collected;
     use crate::layout::Layout;
+
+    fn secret_files(root: &Path) -> Vec<PathBuf> {
+        let settings = StatusServer {
+            token_file: Some("/etc/rancher/windrow/rack.json".to_owned()),
+            metrics: StatusServerMetrics {
+                enabled: true,
+                token_file: Some("/etc/windrow/conf.d/metrics.yaml".to_owned()),
+            },
+            ..StatusServer::default()
+        };
+        let layout = Layout::new(root);
+        let files = settings.secret_files();
+        files.map(|file| layout.path(file)).collect()
+    }
 
     /// What is collected below this root, and what is said to be missing.
     fn collected(root: &Path, collect: impl FnOnce(&mut Collection<'_>)) -> Collected {
@@ -301,6 +350,7 @@ mod tests {
             layout: Layout::new(root),
             live: false,
             manifests: false,
+            secret_files: secret_files(root),
             own: OwnNode::default(),
             plain: BTreeSet::new(),
             patience: Duration::ZERO,
@@ -384,6 +434,52 @@ mod tests {
         });
         let names: Vec<&str> = into.items.iter().map(|item| &*item.path).collect();
         assert_eq!(names, ["state/state.json", "state/a/b/c.json"]);
-        assert!(into.missing.is_empty());
+        let missing: Vec<&str> = into.missing.iter().map(|missing| &*missing.what).collect();
+        assert_eq!(missing, [layout.status_certificate().to_str().unwrap()]);
+    }
+
+    #[test]
+    fn a_token_of_any_name_stays_on_the_node_and_is_learned() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let write = |place: &str, text: &str| {
+            let path = layout.path(place);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        // The settings name the first two, and the third leads to one of them.
+        let secrets = [
+            ("/etc/rancher/windrow/rack.json", "walnut-heron-91-birch"),
+            ("/etc/windrow/conf.d/metrics.yaml", "quartz-otter-32-maple"),
+            (
+                "/run/credstore/windrow.status-token",
+                "cedar-raven-57-tulip",
+            ),
+        ];
+        for (place, secret) in secrets {
+            write(place, secret);
+        }
+        fs::hard_link(
+            layout.path("/etc/rancher/windrow/rack.json"),
+            layout.path("/etc/windrow/conf.d/60-link.yaml"),
+        )
+        .unwrap();
+        for place in ["my.secret", "password.yaml", "pin.json", "conf.d/50.yaml~"] {
+            write(&format!("/etc/rancher/windrow/{place}"), "48151623");
+        }
+        write("/etc/windrow/windrow.yaml", "console: {enabled: true}\n");
+        let mut into = collected(root.path(), super::collect);
+        let names: Vec<&str> = into.items.iter().map(|item| &*item.path).collect();
+        assert_eq!(names, ["windrow/etc/windrow/windrow.yaml"]);
+        let missing = into
+            .missing
+            .iter()
+            .filter(|missing| missing.why.starts_with("left out: "));
+        assert_eq!(missing.count(), 7);
+        let redactor = std::mem::take(&mut into.learner).redactor();
+        for (_, secret) in secrets {
+            let text = redactor.text(&format!("the token is {secret}."));
+            assert!(!text.contains(secret), "{text}");
+        }
     }
 }

@@ -223,6 +223,9 @@ impl Default for Outlets {
 /// Where the status server's token is looked for unless the configuration names a file.
 pub const STATUS_TOKEN: &str = "/etc/rancher/windrow/status-token";
 
+/// The systemd credential with the status server's token.
+pub const STATUS_TOKEN_CREDENTIAL: &str = "windrow.status-token";
+
 /// The status over HTTPS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusServer {
@@ -266,6 +269,15 @@ impl Default for StatusServer {
             key_file: None,
             metrics: StatusServerMetrics::default(),
         }
+    }
+}
+
+impl StatusServer {
+    /// The files whose content is a secret, absolute paths on the node: tokens and the key.
+    pub fn secret_files(&self) -> impl Iterator<Item = &str> {
+        let token = self.token_file.as_deref().unwrap_or(STATUS_TOKEN);
+        let others = [&self.metrics.token_file, &self.key_file];
+        std::iter::once(token).chain(others.into_iter().flatten().map(String::as_str))
     }
 }
 
