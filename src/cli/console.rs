@@ -15,6 +15,7 @@ use windrow_decide::sentence;
 
 use super::document::{self, FoundStatus, exit_of, now};
 use super::follow::{Follow, timeout};
+use super::out::stdout;
 use super::{Context, Exit};
 use crate::addresses::AddressWatch;
 use crate::causes::plain;
@@ -133,7 +134,7 @@ fn scene(found: &FoundStatus, layout: &Layout) -> Scene {
 /// A terminal that cannot place its cursor gets a line for every change.
 fn lines(context: &Context) -> anyhow::Result<Exit> {
     let mut follow = Follow::file(&context.layout.status())?;
-    let mut out = std::io::stdout();
+    let mut out = stdout();
     let mut shown = String::new();
     loop {
         let found = document::current(context);

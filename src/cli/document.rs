@@ -17,6 +17,7 @@ use crate::daemon::NodeTime;
 use crate::layout::Layout;
 use crate::observe::process;
 use crate::observe::systemd::UNIT_DIRECTORIES;
+use crate::printable::printable;
 
 const UNIT: &str = "windrow.service";
 /// Largest document that is read from standard input, in bytes.
@@ -142,7 +143,8 @@ fn alive(status: &Status) -> Result<(), String> {
 fn unknown(why: &str, last: Option<&Status>, since: Timestamp) -> Status {
     let reason = StatusReason {
         code: Code::StateUnknown,
-        message: Code::StateUnknown.say(&[("why", why)]),
+        // It may quote the document that could not be read.
+        message: Code::StateUnknown.say(&[("why", &printable(why))]),
     };
     let phase = last.map_or(Phase::WaitingForApi, |last| last.phase);
     Status {

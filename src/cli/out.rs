@@ -43,6 +43,26 @@ pub(super) fn write_out(text: &str) {
     }
 }
 
+/// Standard output itself, for what is no text, or is made printable already.
+#[expect(clippy::disallowed_methods, reason = "all others go through here")]
+pub(super) fn stdout() -> std::io::Stdout {
+    std::io::stdout()
+}
+
+/// Standard output for what writes line by line: no control character reaches the terminal.
+pub(super) struct PrintableOutput;
+
+impl std::io::Write for PrintableOutput {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let text = printable_lines(&String::from_utf8_lossy(bytes));
+        stdout().write_all(text.as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        stdout().flush()
+    }
+}
+
 /// Writes to standard error. There is no other place for what cannot be written there.
 pub(super) fn write_err(text: &str) {
     let text = printable_lines(&plain(text));
@@ -56,9 +76,9 @@ pub(super) fn complain<E: std::fmt::Display>(errors: &[E]) {
     }
 }
 
-/// Prints what was rendered as a whole.
+/// Prints what was rendered as a whole. It is printable already.
 pub(super) fn print_whole(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match stdout().write_all(text.as_bytes()) {
         // A closed pipe (`windrow plan | head`) is no error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),
@@ -69,7 +89,7 @@ pub(super) fn print_whole(text: &str) -> anyhow::Result<()> {
 pub(super) fn style() -> Style {
     let wanted = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    let stdout = std::io::stdout();
+    let stdout = stdout();
     let terminal = stdout.is_terminal();
     let asked = std::env::var("COLUMNS").ok();
     let asked = asked.and_then(|columns| columns.parse().ok());

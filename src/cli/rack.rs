@@ -294,7 +294,7 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     let theme = Theme::from_environment(|name| std::env::var(name).ok());
     let is_terminal = theme.screen
         && rustix::termios::isatty(std::io::stdin())
-        && rustix::termios::isatty(std::io::stdout());
+        && rustix::termios::isatty(rustix::stdio::stdout());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

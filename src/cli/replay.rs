@@ -4,7 +4,7 @@
 mod with_version;
 
 use std::fs;
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
 use jiff::{SignedDuration, Timestamp};
@@ -17,7 +17,7 @@ use windrow_decide::flight::{
 use windrow_plan::rules::{RuleSet, parse_duration};
 
 use super::inputs::{is_standard_input, rule_files, standard_input};
-use super::out::print_whole;
+use super::out::{print_whole, write_out};
 use super::output::Output;
 use super::{Context, Exit, complain, why};
 
@@ -306,11 +306,8 @@ impl Show<'_> {
         if self.args.output != Output::Table {
             return Ok(());
         }
-        match writeln!(std::io::stdout(), "{line}") {
-            // A closed pipe (`windrow replay | head`) is no error.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            result => result,
-        }
+        write_out(&format!("{line}\n"));
+        Ok(())
     }
 
     fn moment(&self, moment: &ReplayedDecision<'_>) -> std::io::Result<()> {

@@ -20,7 +20,7 @@ use windrow_simulate::{FIRST_VM, Setup};
 
 use super::blame;
 use super::inputs::{name_of, text_of};
-use super::out::print_whole;
+use super::out::{PrintableOutput, print_whole};
 use super::{Context, Exit, complain, style};
 use crate::apiserver::ApiServer;
 use crate::background::Background;
@@ -288,7 +288,7 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
         .with_time(move |clock| NodeTime::write(clock, &shown_to))
         .with_hints(move |held| hints(&root, held));
     let mut driver = tokio::spawn(daemon.run(signals, stopped));
-    let mut out = std::io::stdout();
+    let mut out = PrintableOutput;
     let came_up = tokio::select! {
         came_up = node.run(ends, &mut out) => came_up?,
         // A signal: the daemon has stopped, so there is nothing more to see.

@@ -14,7 +14,7 @@ use windrow_plan::readiness::node::ProbeState;
 
 use super::document::{self, FoundStatus, age, exit_of, now};
 use super::follow::Follow;
-use super::out::print_whole;
+use super::out::{print_whole, stdout};
 use super::output::Output;
 use super::{Context, Exit, style};
 use crate::printable::{printable, printable_colours};
@@ -61,7 +61,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let mut follow = Follow::file(&context.layout.status())?;
     let host = host();
-    let mut out = std::io::stdout();
+    let mut out = stdout();
     let by_line = args.format() == Output::Table && !args.console && !args.verbose;
     let full_screen = out.is_terminal() && args.format() == Output::Table && args.verbose;
     let mut before: Option<Status> = None;

@@ -44,7 +44,7 @@ impl Terminal {
     /// # Errors
     /// When they are not a terminal, or it cannot be set up.
     pub(crate) fn take(alternate: bool) -> io::Result<Self> {
-        if !isatty(io::stdin()) || !isatty(io::stdout()) {
+        if !isatty(io::stdin()) || !isatty(rustix::stdio::stdout()) {
             return Err(io::Error::other("not a terminal"));
         }
         let open = |path: &Path| {
@@ -55,7 +55,7 @@ impl Terminal {
                 .open(path)
         };
         // In a sandbox with its own devices only the name of the controlling terminal works.
-        let tty = ttyname(io::stdout(), Vec::new())
+        let tty = ttyname(rustix::stdio::stdout(), Vec::new())
             .map_err(io::Error::from)
             .and_then(|name| open(Path::new(OsStr::from_bytes(name.as_bytes()))))
             .or_else(|_| open(Path::new("/dev/tty")))?;

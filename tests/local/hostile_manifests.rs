@@ -304,3 +304,32 @@ fn a_plan_of_a_directory_and_of_a_configuration_stays_small() {
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(most < 256 * MIB, "{} MiB", most / MIB);
 }
+
+#[test]
+fn no_verb_that_shows_a_record_sends_its_control_characters_to_a_terminal() {
+    let made = tempfile::tempdir().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/flights/first-vm.jsonl");
+    let flight = fs::read_to_string(kept).unwrap();
+    let hostile = flight.replace("registry-disk.yaml", r"40\u001b[31m\u202e\u009b.yaml");
+    assert_ne!(hostile, flight);
+    let path = made.path().join("flight.jsonl");
+    fs::write(&path, hostile).unwrap();
+    let status = made.path().join("run/windrow/status.json");
+    fs::create_dir_all(status.parent().unwrap()).unwrap();
+    fs::write(&status, r#"{"readiness": "x\u001b[31m\u202e\u009b"}"#).unwrap();
+    let root = made.path().to_str().unwrap();
+    let name = "40\u{1b}[31m\u{202e}\u{9b}.yaml";
+    for output in [
+        windrow(&["replay"], &[&path]),
+        windrow(&["replay", "--step"], &[&path]),
+        windrow(&["replay", "--until", "1h"], &[&path]),
+        windrow(&["replay", "--until", "1h", "--why", name], &[&path]),
+        windrow(&["status", "--root", root], &[]),
+        windrow(&["status", "--root", root, "--verbose"], &[]),
+    ] {
+        let text = printed(&output);
+        assert!(text.contains("\\u{1b}"), "{text}");
+        let is_raw = |ch: char| ch != '\n' && ch != '\t' && (ch.is_control() || ch == '\u{202e}');
+        assert!(!text.contains(is_raw), "{text:?}");
+    }
+}

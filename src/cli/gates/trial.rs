@@ -88,7 +88,7 @@ fn agreed(question: &str) -> anyhow::Result<bool> {
         return Ok(false);
     }
     print!("{question} Go on? [y/N] ");
-    std::io::stdout().flush()?;
+    crate::cli::out::stdout().flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     let agreed = matches!(answer.trim(), "y" | "Y" | "yes");
