@@ -96,7 +96,9 @@ impl LedgerUpdate {
                 .is_some_and(|mark| mark.on_failure == OnFailure::Keep);
             // A hold by hand was meant for the name, and outlives the file.
             let by_hand = entry.manual.as_ref().is_some_and(|manual| manual.hold);
-            let may_return = harmful && context.now.duration_since(since) < RETURN_GRACE;
+            // What the clock showed before this process may not be what it shows now.
+            let gone_since = since.max(context.observation.started);
+            let may_return = harmful && context.now.duration_since(gone_since) < RETURN_GRACE;
             if held && !by_hand && !may_return {
                 self.set_entry(path, None);
             } else if entry != **known {

@@ -210,6 +210,24 @@ fn a_clock_that_is_set_forward_shortens_no_grace_of_a_file_that_is_gone_after_a_
 }
 
 #[test]
+fn a_file_that_is_gone_at_a_start_may_return_for_ten_minutes_whatever_the_clock_shows() {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
+    node.tick();
+    node.files.clear();
+    node.scan();
+    node.tick();
+    // The clock is set while nothing can be written, and the machine restarts.
+    node.now += SignedDuration::from_hours(24);
+    node.restart();
+    node.tick();
+    assert_eq!(node.held(), ["vm.yaml"]);
+    node.later(10);
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
 fn a_mark_for_a_file_to_come_that_is_of_a_day_to_come_does_not_stay() {
     let mut node = Node::new(&[]);
     let tomorrow = node.now + SignedDuration::from_hours(24);
