@@ -12,9 +12,9 @@
 //! * In the end each record is closed, and the cluster has no entry left.
 //! * No request changes another cluster.
 
-#[path = "repairs_drawn/drawing.rs"]
+#[path = "repairs_drawing_tests.rs"]
 mod drawing;
-#[path = "repairs_drawn/oracle.rs"]
+#[path = "repairs_oracle_tests.rs"]
 mod oracle;
 
 use std::sync::{Arc, Mutex};

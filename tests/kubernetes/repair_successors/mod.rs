@@ -1,7 +1,7 @@
 //! Level 4: a repair ends at one of its requests to kube-apiserver, and a successor finishes it or takes it back.
 //!
 //! ```text
-//!   the repair is built up anew ──> `windrow repair` or a daemon through a gateway, which ends it at request n:
+//!   everything is as before it  ──> `windrow repair` or a daemon through a gateway, which ends it at request n:
 //!        before kube-apiserver gets the request, or after that without an answer
 //!   an operator changes something else ──> a successor: daemon, `repair`, `repair --undo`, on this server or on another
 //!   then: everything is as before the repair or cured, no record is open, no lease is held, the operator's change is there
@@ -105,7 +105,7 @@ struct Case {
 /// The number of looks after which a case has failed, if all failures are listed. It takes a daemon a minute to tell that a request
 /// in doubt was not taken.
 const LOOKS: usize = 2000;
-/// After so many looks of a daemon at the cluster it has nothing left to do.
+/// After this number of looks of a daemon at the cluster it has nothing left to do.
 const QUIET_LOOKS: usize = 4;
 
 const LEASES: [&str; 2] = ["windrow-repairs", "windrow-diagnosis"];

@@ -141,46 +141,40 @@ fn is_halted(vm: &Value) -> bool {
 }
 
 fn cure(machines: &[&Value]) -> Cure {
-    let (mut steps, mut waits) = (Vec::new(), Vec::new());
-    let (mut back, mut runs) = (Vec::new(), Vec::new());
-    let status = |vm: &Value, status: &str| CureGoal::Field {
+    let (mut steps, mut back, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+    let runs_again = |vm: &Value| CureGoal::Field {
         path: ObjectKind::VM.path_of(vm),
         before: None,
         field: "/status/printableStatus".to_owned(),
-        value: json!(status),
+        value: json!("Running"),
     };
     for vm in machines {
         let name = named(vm);
-        let wait = format!("wait until VirtualMachine {name} is stopped");
-        let is_stopped = CureStep::wait(wait, status(vm, "Stopped"), 600);
+        // A strategy that comes back while the instance is still there does not start the VM again.
+        let path = ObjectKind::VM.path_of(vm);
+        let is_stopped = CureGoal::MachineStopped { path };
         if is_halted(vm) {
-            waits.push(is_stopped);
+            let wait = format!("wait until VirtualMachine {name} is stopped");
+            steps.push(CureStep::wait(wait, is_stopped, 600));
             continue;
         }
         let stopped = ObjectChange::of(ObjectKind::VM, vm)
             .set("/spec/running", Value::Null)
             .set("/spec/runStrategy", json!("Halted"));
         let stop = format!("stop VirtualMachine {name}");
-        // KubeVirt calls a VM Stopped as soon as its instance has succeeded. A strategy that comes back while the instance is still
-        // there does not start the VM again.
-        let instance = CureGoal::Absent {
-            path: ObjectKind::VMI.path_of(vm),
-        };
         steps.push(
             stopped
-                .step(stop, instance, 600)
+                .step(stop, is_stopped, 600)
                 .afterwards("virt-controller shuts it down; a later step starts it again"),
         );
-        waits.push(is_stopped);
         let start = format!("start VirtualMachine {name} again, as it was");
         back.push(stopped.step_back(start, 120));
         // What did not run before need not run afterwards.
         if text(vm, "/status/printableStatus") == "Running" {
             let wait = format!("wait until VirtualMachine {name} runs again");
-            runs.push(CureStep::wait(wait, status(vm, "Running"), 600));
+            runs.push(CureStep::wait(wait, runs_again(vm), 600));
         }
     }
-    steps.extend(waits);
     let setting = ObjectKind::SETTING.object_path("", SETTING);
     steps.push(CureStep::wait(
         format!("wait until Harvester has made its Setting {SETTING}"),

@@ -54,9 +54,10 @@ pub enum CureGoal {
         /// Its UID.
         uid: String,
     },
-    /// There is no object.
-    Absent {
-        /// Its path.
+    /// A VirtualMachine is stopped, and its instance is gone. KubeVirt calls it Stopped as soon as the instance has succeeded
+    /// (`pkg/virt-controller/watch/vm`, `isVirtualMachineStatusStopped`).
+    MachineStopped {
+        /// The VirtualMachine's path.
         path: String,
     },
     /// A condition of an object is True, and its status is of its newest generation.
@@ -77,7 +78,7 @@ impl CureGoal {
             | CureGoal::AtLeast { path, .. }
             | CureGoal::Differs { path, .. }
             | CureGoal::Gone { path, .. }
-            | CureGoal::Absent { path }
+            | CureGoal::MachineStopped { path }
             | CureGoal::Condition { path, .. } => path,
         }
     }
@@ -106,7 +107,10 @@ impl CureGoal {
                 seen.is_some() && at(field).unwrap_or(&Value::Null) != value
             }
             CureGoal::Gone { uid: gone, .. } => uid != Some(gone),
-            CureGoal::Absent { .. } => seen.is_none(),
+            CureGoal::MachineStopped { .. } => {
+                let is_stopped = at("/status/printableStatus").is_some_and(|is| is == "Stopped");
+                is_stopped && at("/status/created") != Some(&Value::Bool(true))
+            }
             CureGoal::Condition { condition, .. } => seen.is_some_and(|object| {
                 let generation = object.pointer("/metadata/generation");
                 let observed = object.pointer("/status/observedGeneration");
@@ -128,7 +132,8 @@ impl CureGoal {
             CureGoal::Differs { path, field, value } => {
                 format!("{path} has another {field} than {value}")
             }
-            CureGoal::Gone { path, .. } | CureGoal::Absent { path } => format!("{path} is gone"),
+            CureGoal::Gone { path, .. } => format!("{path} is gone"),
+            CureGoal::MachineStopped { path } => format!("{path} is Stopped, without an instance"),
             CureGoal::Condition { path, condition } => format!("{path} is {condition}"),
         }
     }
