@@ -231,7 +231,13 @@ impl Markers {
             There::Foreign => Ok(MarkerOutcome::Foreign.into()),
             There::Nothing => Ok(MarkerOutcome::Unchanged.into()),
             There::Ours(_) => {
-                let _locked = lock(&directory, FlockArg::LockExclusiveNonblock)?;
+                // Two that remove it do not stop each other: the daemon, and a command that releases its file.
+                let _locked = match lock(&directory, FlockArg::LockSharedNonblock) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        return Ok(MarkerOutcome::Unchanged.into());
+                    }
+                    locked => locked?,
+                };
                 MarkerChange::remove(directory)
             }
         }

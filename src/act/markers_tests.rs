@@ -46,6 +46,23 @@ fn a_marker_is_created_whole_and_removed_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn who_removes_a_marker_is_stopped_by_who_replaces_its_file_and_not_by_another_removal() {
+    let directory = tempfile::tempdir().unwrap();
+    let markers = Markers::new(directory.path());
+    let path = &marker("a.yaml.skip");
+    markers.create(path, &mark("a.yaml")).unwrap();
+    let guard = markers.guard(path).unwrap();
+    assert!(guard.is_some());
+    assert!(markers.remove(path).is_err());
+    drop(guard);
+    let place = ParentDirectory::find(directory.path(), path);
+    let other = lock(&place.unwrap().unwrap(), FlockArg::LockSharedNonblock).unwrap();
+    assert!(other.is_some());
+    assert_eq!(markers.remove(path).unwrap(), MarkerOutcome::Changed);
+    drop(other);
+}
+
+#[test]
 fn a_new_marker_has_no_other_name_before() {
     let directory = tempfile::tempdir().unwrap();
     let events = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();

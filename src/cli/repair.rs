@@ -199,8 +199,15 @@ impl Repair<'_> {
         for (record, wanted) in records.chain(plan.begun.iter_mut().map(|record| (record, true))) {
             cured = cured && self.cure(record, wanted, &interrupts, &mut turn).await;
         }
+        // What was found was planned while that was changed: a machine that starts again may be in the way.
+        let is_outdated = !plan.giving_back.is_empty() && !plan.found.is_empty();
+        if is_outdated && cured {
+            eprintln!(
+                "windrow: what was restored may change what is to be repaired, so nothing more was begun. The same command looks again"
+            );
+        }
         for finding in &plan.found {
-            if !cured || interrupts.is_set() {
+            if is_outdated || !cured || interrupts.is_set() {
                 break;
             }
             // Nothing counts as begun before its turn.

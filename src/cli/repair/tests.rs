@@ -162,6 +162,30 @@ async fn what_another_server_left_changed_is_given_back_by_the_same_command_and_
 }
 
 #[tokio::test]
+async fn nothing_is_begun_by_a_command_that_restores_what_another_server_changed() {
+    let lost = Machine::new();
+    let name = sample_of_a_temporary_change(&lost.records);
+    let record = lost.records.named(&name).unwrap();
+    let machine = Machine::new();
+    machine.store.put_stuck_addon("2");
+    let changed = json!({"metadata": {"uid": "1"}, "spec": {"a": true}});
+    machine.store.put(ADDON, changed);
+    let restores = record.cure.steps.iter().filter(|step| step.gives_back());
+    let restores: Vec<&CureStep> = restores.collect();
+    machine.store.put_restore_note(&json!([{
+        "record": name, "code": "addon-stuck", "subject": record.subject,
+        "server": "lost", "since": record.started, "steps": restores,
+    }]));
+    // What there is to repair was found while that was changed.
+    let exit = machine.run(&["addon-stuck", "--yes"]).await;
+    assert_eq!(exit, Exit::Failed);
+    assert_eq!(machine.store.object(ADDON)["spec"], json!({}));
+    let changes = machine.changes_of_the_job();
+    let is_tried = |change: &String| change.ends_with("(dry run)");
+    assert!(changes.iter().all(is_tried), "{changes:?}");
+}
+
+#[tokio::test]
 async fn a_repair_that_was_begun_for_another_object_makes_room_for_the_one_that_is_needed() {
     let machine = Machine::new();
     machine.begin("1");

@@ -113,24 +113,22 @@ fn count(layout: &Layout, trial: &Trial, patience: Duration) -> Result<Vec<Event
     let mut starts = known.unwrap_or_default();
     let too_many = starts.count(trial, patience, boot_moment(layout).as_ref());
     let counted = StateFile::Starts.keep(layout, &starts).map_err(line);
-    if too_many.is_none() && counted.is_ok() {
-        return Ok(Vec::new());
-    }
+    let why = match (&too_many, &counted) {
+        (Some(too_many), _) => too_many.why.clone(),
+        (None, Err(error)) => format!("the starts of its trial cannot be counted ({error})"),
+        (None, Ok(())) => return Ok(Vec::new()),
+    };
     let saved = trial.saved.clone().unwrap_or_default();
     let done = take_out_of_drop_in(layout, saved.content.as_deref()).map_err(line)?;
     let own = layout.gates_drop_in().display().to_string();
-    let why = too_many.as_ref().map(|too_many| too_many.why.clone());
-    let why = why.or_else(|| counted.as_ref().err().cloned());
-    let mut events = report_restored(trial, &done, &why.unwrap_or_default(), &own);
-    let remembered = counted.and_then(|()| match too_many {
-        Some(too_many) => remember_end(layout, trial, starts, too_many, &own),
-        None => Ok(()),
-    });
-    events.extend(
-        remembered
-            .err()
-            .map(|why| failed("remember the end of a trial", &why)),
-    );
+    let mut events = report_restored(trial, &done, &why, &own);
+    let remembered = match (counted, too_many) {
+        (Err(why), _) => Err(("count the starts of a trial", why)),
+        (Ok(()), Some(too_many)) => remember_end(layout, trial, starts, too_many, &own)
+            .map_err(|why| ("remember the end of a trial", why)),
+        (Ok(()), None) => Ok(()),
+    };
+    events.extend(remembered.err().map(|(what, why)| failed(what, &why)));
     Ok(events)
 }
 
