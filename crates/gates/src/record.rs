@@ -156,7 +156,7 @@ impl Trial {
         }
     }
 
-    /// Of the gates that were kept `unverified`, those that it does not prove: the check still applies to them. A forced gate stays until another version is installed, so that nothing is kept and then removed.
+    /// The `unverified` gates to which the check still applies. A forced gate that was kept stays until another version is installed.
     pub fn unproven(
         &self,
         mut unverified: Vec<GateRequest>,

@@ -171,15 +171,21 @@ fn a_clock_that_is_set_moves_no_deadline() {
     assert!(node.held().is_empty());
 }
 
+/// A node whose file of a VM, which is kept, is gone since the last look.
+fn without_its_vm() -> Node {
+    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
+    let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
+    node.tick();
+    node.files.clear();
+    node.scan();
+    node.tick();
+    node
+}
+
 #[test]
 fn a_clock_that_is_set_moves_no_grace_of_a_file_that_is_gone() {
-    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
     for hours in [-24, 24] {
-        let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
-        node.tick();
-        node.files.clear();
-        node.scan();
-        node.tick();
+        let mut node = without_its_vm();
         let by = SignedDuration::from_hours(hours);
         node.now += by;
         node.state.shift_clock(by);
@@ -194,16 +200,13 @@ fn a_clock_that_is_set_moves_no_grace_of_a_file_that_is_gone() {
 
 #[test]
 fn a_clock_that_is_set_forward_shortens_no_grace_of_a_file_that_is_gone_after_a_restart() {
-    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
-    let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
-    node.tick();
-    node.files.clear();
-    node.scan();
-    node.tick();
+    let mut node = without_its_vm();
     let day = SignedDuration::from_hours(24);
     node.now += day;
     node.state.shift_clock(day);
     node.tick();
+    let entry = &node.ledger_on_disk.files[&ManifestPath::from("vm.yaml")];
+    assert_eq!(entry.reported.vanished, Some(node.now));
     node.restart();
     node.tick();
     assert_eq!(node.held(), ["vm.yaml"]);
@@ -211,12 +214,7 @@ fn a_clock_that_is_set_forward_shortens_no_grace_of_a_file_that_is_gone_after_a_
 
 #[test]
 fn a_file_that_is_gone_at_a_start_may_return_for_ten_minutes_whatever_the_clock_shows() {
-    let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
-    let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
-    node.tick();
-    node.files.clear();
-    node.scan();
-    node.tick();
+    let mut node = without_its_vm();
     // The clock is set while nothing can be written, and the machine restarts.
     node.now += SignedDuration::from_hours(24);
     node.restart();
