@@ -96,12 +96,14 @@ impl Ledger {
                 started: now,
                 reachable: None,
                 starts: 1,
+                clock_was_set: false,
             });
             return;
         };
         boot.starts = boot.starts.saturating_add(1);
         let by = booted.duration_since(boot.booted);
-        if by.unsigned_abs() > LEAST_STEP {
+        boot.clock_was_set = by.unsigned_abs() > LEAST_STEP;
+        if boot.clock_was_set {
             self.shift_clock(by);
         }
     }
@@ -199,6 +201,10 @@ pub struct BootTimes {
     pub reachable: Option<Timestamp>,
     /// How often the daemon has started in it.
     pub starts: u32,
+    /// Was the clock set between the ledger's last write and the daemon's last start? A marker that the ledger lacks may have the time of
+    /// either clock.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clock_was_set: bool,
 }
 
 impl BootTimes {
@@ -210,6 +216,7 @@ impl BootTimes {
             started,
             reachable,
             starts: _,
+            clock_was_set: _,
         } = self;
         visit(booted);
         visit(started);

@@ -37,8 +37,14 @@ impl StagingState {
 
     /// Enters in the ledger what a marker says.
     fn adopt(&mut self, mark: &Mark) {
-        // It is of an earlier process. Where it says otherwise, the clock was set back.
-        let since = mark.since.min(self.observation.started);
+        // It is of an earlier process. If its time is later than the start of this one, or may be that of another clock, it does not count.
+        let started = self.observation.started;
+        let boot = self.ledger.boot.as_ref();
+        let since = if boot.is_some_and(|boot| boot.clock_was_set) {
+            started
+        } else {
+            mark.since.min(started)
+        };
         let state = match mark.code {
             Code::HeldAppliedOnce => FileStage::Applied { cause: Cause::Met },
             code => FileStage::Held {

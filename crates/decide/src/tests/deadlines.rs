@@ -514,6 +514,31 @@ fn a_clock_that_is_set_while_no_daemon_runs_moves_no_deadline() {
 }
 
 #[test]
+fn a_marker_that_is_missing_in_the_ledger_does_not_age_with_a_clock_that_is_set() {
+    for hours in [2, -2] {
+        let by = SignedDuration::from_hours(hours);
+        let mut node = partly_free();
+        // The daemon started an hour ago. The disk was full when it recorded the hold.
+        let mut ledger = Ledger::default();
+        let hour = SignedDuration::from_hours(1);
+        ledger.enter_boot("boot-1", start() - hour, node.now - hour);
+        ledger.boot.as_mut().unwrap().reachable = Some(node.now - hour);
+        ledger.enter_boot("boot-1", start() - hour + by, node.now + by);
+        node.ledger_on_disk = ledger;
+        node.now += by;
+        node.state = new_state(node.ledger_on_disk.clone(), Some(Platform::Rke2), node.now);
+        node.scan();
+        node.api();
+        node.later(1);
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"], "{by}");
+        node.later(1);
+        node.tick();
+        assert_eq!(node.held(), [""; 0], "{by}");
+    }
+}
+
+#[test]
 fn an_answer_that_comes_before_the_ledger_can_be_read_counts_after_a_restart() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     begin_in_boot(&mut node, "boot-1");
