@@ -198,6 +198,7 @@ impl DueChanges {
         changes
     }
 
+    /// Writes a file later. What is written to it before then stays.
     pub(super) fn add(
         &mut self,
         at: Timestamp,
@@ -205,6 +206,9 @@ impl DueChanges {
         path: &str,
         content: Option<FileContent>,
     ) {
+        let mut earlier = self.left.iter().filter(|due| due.at <= at);
+        let written = earlier.rfind(|due| due.server == server && due.path == path);
+        let content = written.map_or(content, |due| due.content.clone());
         self.put(DueChange {
             at,
             server,

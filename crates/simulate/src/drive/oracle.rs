@@ -141,7 +141,7 @@ impl Oracle {
         let (plan, ledger) = (server.plan, state.ledger());
         let has_answered = state.observation().api.first_reachable.is_some();
         self.waits
-            .note(&plan.files, server.is_up && has_answered, now);
+            .note(&plan.files, disk, server.is_up && has_answered, now);
         for file in &plan.files {
             // Other content starts over, whatever was before.
             let is_other = |known: &SmolStr| *known != file.digest;

@@ -265,7 +265,7 @@ impl Oracle {
                 Some(_) => Some(staging.refused_deadline),
                 None => surely.map(|(bounds, _)| bounds.least).max(),
             };
-            let ends = bounds.iter().filter_map(|bounds| bounds.most);
+            let ends = bounds.iter().filter_map(|bounds| bounds.most.clone());
             let end = ends.map(latest_end).max();
             match held.deadline {
                 None => {

@@ -14,6 +14,7 @@ use windrow_plan::{PlanFile, Requirement, SatisfiedBy};
 
 use super::oracle::{JudgedServer, Oracle};
 use super::truth::{DirectoryView, Truth};
+use crate::files::SimulatedDirectory;
 
 /// What a request that is refused or lost may delay: it is asked again after five seconds.
 pub(super) const SLACK: Duration = Duration::from_secs(60);
@@ -43,6 +44,8 @@ pub(super) struct Waits {
     /// How often Windrow has started in this boot.
     starts: u32,
     written: Written,
+    /// When each file was last hidden.
+    hidden_at: BTreeMap<ManifestPath, Timestamp>,
 }
 
 /// What a new process would know.
@@ -94,7 +97,13 @@ impl Waits {
     }
 
     /// Takes in what lies in the directory now, and whether kube-apiserver answers.
-    pub(super) fn note(&mut self, files: &[PlanFile], is_up: bool, now: Timestamp) {
+    pub(super) fn note(
+        &mut self,
+        files: &[PlanFile],
+        disk: &SimulatedDirectory,
+        is_up: bool,
+        now: Timestamp,
+    ) {
         if is_up {
             self.process.up.get_or_insert(now);
             self.boot.up.get_or_insert(now);
@@ -102,6 +111,9 @@ impl Waits {
         let is_there = |path: &ManifestPath| files.iter().any(|file| file.path == *path);
         self.there.retain(|path, _| is_there(path));
         for file in files {
+            if disk.is_hidden(&file.path) {
+                self.hidden_at.insert(file.path.clone(), now);
+            }
             let known = self.there.get(&file.path);
             if known.is_none_or(|(digest, _)| *digest != file.digest) {
                 let content = (file.digest.clone(), now);
@@ -118,8 +130,14 @@ impl Waits {
         longest: Longest,
         staging: &Staging,
     ) -> Timestamp {
-        let Longest { held, released } = longest;
-        let end = since + held;
+        let Longest {
+            held,
+            released,
+            after,
+        } = longest;
+        // A hold by hand, or a kind that nothing serves, may keep the other file for longer than this one would wait for it.
+        let given = after.and_then(|other| self.hidden_at.get(&other).copied());
+        let end = (since + held).max(given.unwrap_or(since));
         let Some(began) = self.process.at.filter(|_| self.is_of_earlier(file)) else {
             return end + released;
         };
@@ -155,18 +173,22 @@ pub(super) struct Bounds {
 }
 
 /// How long a file may be held at most.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Longest {
     /// As long as any file.
     held: Duration,
     /// And then from the release of the file that it comes after.
     released: Duration,
+    after: Option<ManifestPath>,
 }
 
 impl From<Duration> for Longest {
     fn from(held: Duration) -> Self {
-        let released = Duration::ZERO;
-        Self { held, released }
+        Self {
+            held,
+            released: Duration::ZERO,
+            after: None,
+        }
     }
 }
 
@@ -231,6 +253,7 @@ impl Bounds {
                 most: Some(Longest {
                     held: long,
                     released: short,
+                    after: Some(bringer.clone()),
                 }),
             },
         }
