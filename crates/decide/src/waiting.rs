@@ -362,7 +362,7 @@ impl DecisionContext<'_> {
                 FileStage::Held { code, .. } if on_purpose(code) => (began, short),
                 FileStage::Held { .. } => (began, short.max(self.staging.overdue_after)),
                 // Without an answer from kube-apiserver the blind deadline counts, once and not again for each file before this one.
-                _ if self.observation.api.first_reachable.is_none() => (began, short),
+                _ if self.first_reachable().is_none() => (began, short),
                 FileStage::Released { .. } | FileStage::Applied { .. } => {
                     (began.max(entry.since), short)
                 }
@@ -384,10 +384,8 @@ impl DecisionContext<'_> {
     pub(super) fn deadline(&self, began: Timestamp, after: Duration) -> Option<Timestamp> {
         let started = self.observation.started;
         let boot = self.ledger.boot.as_ref();
-        let reachable = boot.and_then(|boot| boot.reachable);
-        let reachable = reachable.or(self.observation.api.first_reachable);
         let from = began.max(boot.map_or(started, |boot| boot.started));
-        let (from, after) = match reachable {
+        let (from, after) = match self.first_reachable() {
             Some(reachable) => (from.max(reachable), after),
             None => (from, self.staging.blind_deadline.max(after)),
         };
@@ -404,6 +402,13 @@ impl DecisionContext<'_> {
         let is_often = boot.is_some_and(|boot| boot.starts > MOST_STARTS);
         let latest = deadline.checked_add(after).ok().filter(|_| is_often);
         Some(deadline.max(latest.map_or(looked, |latest| looked.min(latest))))
+    }
+
+    /// When kube-apiserver first answered in this boot, whichever process of the daemon asked.
+    fn first_reachable(&self) -> Option<Timestamp> {
+        let boot = self.ledger.boot.as_ref();
+        let reachable = boot.and_then(|boot| boot.reachable);
+        reachable.or(self.observation.api.first_reachable)
     }
 
     fn explain(&self, requirement: &Requirement) -> (Code, String) {

@@ -490,6 +490,27 @@ fn a_deadline_that_is_over_at_a_start_waits_for_kube_apiserver() {
 }
 
 #[test]
+fn advice_on_a_file_that_was_just_released_waits_over_frequent_restarts_too() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
+    let late = waits_for("late", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[("a.yaml", pod), ("b.yaml", &late)]);
+    for _ in 0..5 {
+        restart_in_boot(&mut node, "boot-1");
+        node.tick();
+    }
+    node.later(20);
+    node.exists(config_map("x"));
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    begin_in_boot(&mut node, "boot-1");
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"], "kube-apiserver has not answered yet");
+    node.later(4);
+    node.tick();
+    assert_eq!(node.held(), [""; 0], "twice its time is over");
+}
+
+#[test]
 fn a_clock_that_is_set_while_no_daemon_runs_moves_no_deadline() {
     for by in [
         SignedDuration::from_hours(2),
