@@ -504,7 +504,11 @@ fn advice_on_a_file_that_was_just_released_waits_over_frequent_restarts_too() {
     assert_eq!(node.held(), ["a.yaml"]);
     begin_in_boot(&mut node, "boot-1");
     node.tick();
-    assert_eq!(node.held(), ["a.yaml"], "kube-apiserver has not answered yet");
+    assert_eq!(
+        node.held(),
+        ["a.yaml"],
+        "kube-apiserver has not answered yet"
+    );
     node.later(4);
     node.tick();
     assert_eq!(node.held(), [""; 0], "twice its time is over");

@@ -145,6 +145,10 @@ impl Drive<'_> {
                         .oracle
                         .judge_lift(path, plan, &daemon.state, &daemon.saved);
                 }
+                // The watch reports the removal, and the look after it finds a second marker of the name.
+                if disk.is_hidden(&path.hides()) {
+                    daemon.reads.look_at = Some(now);
+                }
                 let lifted = HappeningKind::Lifted {
                     marker: path.clone(),
                 };

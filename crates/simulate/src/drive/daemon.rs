@@ -310,6 +310,7 @@ impl SimulatedDaemon {
             number,
             plan: &self.true_plan,
             is_told: self.is_told(),
+            is_directory_unread: self.reads.is_directory_unread,
             reads_fail: self.reads.fail(now) || self.reads.look_at.is_some(),
             has_looked: self.reads.has_looked,
             unread: &self.reads.unread,

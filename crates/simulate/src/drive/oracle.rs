@@ -80,6 +80,8 @@ pub(super) struct JudgedServer<'a> {
     pub(super) is_told: bool,
     /// Do its reads fail now, and was nothing read since?
     pub(super) reads_fail: bool,
+    /// Could the directory itself not be read at the last look?
+    pub(super) is_directory_unread: bool,
     /// Has this process read its directory?
     pub(super) has_looked: bool,
     /// Files whose content it could not read.
@@ -419,7 +421,9 @@ impl Oracle {
                 continue;
             }
             // It is new and could not be read: it is RKE2's until it is.
-            let is_unread = !self.has_read(file) || server.unread.contains(&file.path);
+            let is_unread = !self.has_read(file)
+                || server.unread.contains(&file.path)
+                || server.is_directory_unread;
             if is_unread
                 && self.let_through.get(&file.path) != Some(&file.digest)
                 && entry.is_none_or(|entry| entry.digest != file.digest)

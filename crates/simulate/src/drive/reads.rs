@@ -34,6 +34,8 @@ pub(super) struct Reads {
     fails: Option<(Unreadable, &'static str, Timestamp)>,
     /// Has this process read its directory?
     pub(super) has_looked: bool,
+    /// Could the directory itself not be read at the last look?
+    pub(super) is_directory_unread: bool,
     /// When it looks at its directory though nothing happened in it.
     pub(super) look_at: Option<Timestamp>,
     /// Files whose content was not read as it is now.
@@ -60,6 +62,7 @@ impl Reads {
         self.unread.clear();
         self.again.clear();
         self.has_looked = false;
+        self.is_directory_unread = false;
         self.look_at = None;
     }
 
@@ -82,7 +85,9 @@ impl Reads {
             directory.files.iter().map(|file| &file.path).collect();
         self.unread.retain(|path| there.contains(path));
         self.again.retain(|path| there.contains(path));
-        let Some((what, why, _)) = self.fails.clone().filter(|_| self.fail(now)) else {
+        let fails = self.fails.clone().filter(|_| self.fail(now));
+        self.is_directory_unread = matches!(fails, Some((Unreadable::Directory, ..)));
+        let Some((what, why, _)) = fails else {
             for path in read {
                 self.unread.remove(&path);
                 self.again.remove(&path);

@@ -195,12 +195,15 @@ impl Oracle {
             let Some(known) = self.reports.files.get(path) else {
                 continue;
             };
-            let from = [Some(known.since), Some(up), self.waits.process.at];
-            let from = from.into_iter().flatten().max().unwrap_or(now);
-            let waited = now.duration_since(from).unsigned_abs();
-            if released.late.is_some() && waited + SLACK < LATE {
+            let began = self.waits.process.at.map_or(up, |began| began.max(up));
+            let since = |from: Timestamp| now.duration_since(from.max(began)).unsigned_abs();
+            let waited = since(known.since);
+            // What was released before the records began may have been so for long.
+            let is_since = Some(known.since) != self.reports.since;
+            let most = since(if is_since { known.since } else { began });
+            if released.late.is_some() && most + SLACK < LATE {
                 self.untrue
-                    .insert(format!("{path} is late: it was released {waited:?} ago"));
+                    .insert(format!("{path} is late: it was released {most:?} ago"));
             }
             if released.late.is_none() && waited > LATE + SLACK {
                 self.untrue.insert(format!(

@@ -328,7 +328,8 @@ impl Oracle {
         }
     }
 
-    /// Is it advice on what RKE2 was given a moment ago? What comes in the same pass is not waited for.
+    /// Is it advice on what RKE2 was given a moment ago? What comes in the same pass is not waited for, nor what lies in a file that Windrow
+    /// could not read.
     fn is_hasty(truth: &Truth<'_>, server: &JudgedServer<'_>, one: &Requirement) -> bool {
         let staging = &server.state.settings().staging;
         let short = one.deadline.unwrap_or(staging.advisory_deadline);
@@ -336,6 +337,9 @@ impl Oracle {
             return false;
         };
         let bringer = &server.plan.files[file].path;
+        if server.unread.contains(bringer) {
+            return false;
+        }
         let was_given = server.before.files.get(bringer).is_some_and(|entry| {
             let for_as_long = server.wall.duration_since(entry.since).unsigned_abs();
             !matches!(entry.state, FileStage::Held { .. }) && for_as_long < short
@@ -389,7 +393,10 @@ impl Oracle {
                 None => (staging.blind_deadline, server.is_deaf_since),
             };
             let there = self.waits.there.get(&file.path).map(|(_, since)| *since);
-            let from = [there, from, process, self.waits.boot.at];
+            // What it could not read at first waits from then on.
+            let content = (file.path.clone(), file.digest.clone());
+            let read = self.read_at.get(&content).copied();
+            let from = [there, read, from, process, self.waits.boot.at];
             let Some(since) = from.into_iter().flatten().max() else {
                 continue;
             };
