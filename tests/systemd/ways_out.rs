@@ -216,8 +216,12 @@ fn a_program_that_hangs_and_ignores_sigterm_costs_rke2_fifteen_seconds_and_no_ho
         .file(&skip("widget.yaml"), mark("lift", "it waits"))
         .file(&skip("vm.yaml"), mark("keep", "it waits"))
         .file(DROP_IN, "kube-apiserver-arg+:\n- feature-gates+=A=true\n")
-        // It gives up after the first try: the others are the same.
-        .drop_in("windrow.service", "[Unit]\nStartLimitBurst=1\n")
+        // It gives up after the first try: the others are the same. And the gates were checked after RKE2 was installed, which is as old as
+        // the machine's disk.
+        .drop_in(
+            "windrow.service",
+            &format!("[Unit]\nStartLimitBurst=1\n[Service]\nExecStartPre=+/usr/bin/touch {DROP_IN}\n"),
+        )
         .boot();
     // The limits that the units promise.
     let start = machine.unit("windrow.service", "TimeoutStartUSec");
