@@ -38,6 +38,9 @@ pub struct Record {
     pub by: Worker,
     /// When it was begun.
     pub started: Timestamp,
+    /// Its place in the order of this server's repairs, which no clock changes; 0 in a record of an earlier Windrow.
+    #[serde(default)]
+    pub number: u64,
     /// When it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<Timestamp>,
@@ -82,6 +85,7 @@ impl Record {
             cluster: None,
             by: Worker::default(),
             started,
+            number: 0,
             finished: None,
             outcome: None,
             undoing: None,
@@ -361,6 +365,7 @@ impl Records {
         while self.path(&record).try_exists()? {
             record.started += SignedDuration::from_secs(1);
         }
+        record.number = self.next_number()?;
         self.write(&record)?;
         Ok(record)
     }
@@ -398,7 +403,7 @@ impl Records {
     ///
     /// Those of the file system, or a finished record of this name.
     pub fn adopt(&self, entry: &RestoreEntry) -> io::Result<Record> {
-        let record = entry.to_record();
+        let mut record = entry.to_record();
         if self.name(&record) != entry.record {
             return Err(io::Error::other("its name is not the name of a record"));
         }
@@ -408,8 +413,17 @@ impl Records {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
+        record.number = self.next_number()?;
         self.write(&record)?;
         Ok(record)
+    }
+
+    /// The number of the next record. One that cannot be read does not count.
+    fn next_number(&self) -> io::Result<u64> {
+        let paths = self.paths("")?;
+        let known = paths.iter().filter_map(|path| read(path).ok());
+        let last = known.map(|record| record.number).max();
+        Ok(last.unwrap_or_default() + 1)
     }
 
     /// Is there work in this entry for this machine? Not if its own record goes on with it, or it is of another cluster.
@@ -524,7 +538,7 @@ impl Records {
     pub fn newest(&self) -> io::Result<Option<Record>> {
         let mut found = self.all("")?;
         found.retain(|record| self.other_cluster(record).is_none());
-        Ok(found.into_iter().max_by_key(|record| record.started))
+        Ok(found.into_iter().max_by_key(|record| (record.number, record.started)))
     }
 
     /// Every record in a file whose name begins so ([`Records::name`]), by subject.

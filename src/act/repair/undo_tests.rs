@@ -41,6 +41,9 @@ fn only_the_newest_repair_is_undone_without_a_name() {
     assert_eq!(records.newest().unwrap(), Some(second));
     let third = begin(3, false);
     assert_eq!(records.newest().unwrap(), Some(third));
+    // The clock was set back.
+    let fourth = begin(0, true);
+    assert_eq!(records.newest().unwrap(), Some(fourth));
 }
 
 #[test]
