@@ -220,7 +220,9 @@ fn a_program_that_hangs_and_ignores_sigterm_costs_rke2_fifteen_seconds_and_no_ho
         // the machine's disk.
         .drop_in(
             "windrow.service",
-            &format!("[Unit]\nStartLimitBurst=1\n[Service]\nExecStartPre=+/usr/bin/touch {DROP_IN}\n"),
+            &format!(
+                "[Unit]\nStartLimitBurst=1\n[Service]\nExecStartPre=+/usr/bin/touch {DROP_IN}\n"
+            ),
         )
         .boot();
     // The limits that the units promise.

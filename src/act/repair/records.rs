@@ -538,7 +538,9 @@ impl Records {
     pub fn newest(&self) -> io::Result<Option<Record>> {
         let mut found = self.all("")?;
         found.retain(|record| self.other_cluster(record).is_none());
-        Ok(found.into_iter().max_by_key(|record| (record.number, record.started)))
+        Ok(found
+            .into_iter()
+            .max_by_key(|record| (record.number, record.started)))
     }
 
     /// Every record in a file whose name begins so ([`Records::name`]), by subject.
