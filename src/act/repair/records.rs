@@ -423,7 +423,7 @@ impl Records {
         let paths = self.paths("")?;
         let known = paths.iter().filter_map(|path| read(path).ok());
         let last = known.map(|record| record.number).max();
-        Ok(last.unwrap_or_default() + 1)
+        Ok(last.unwrap_or_default().saturating_add(1))
     }
 
     /// Is there work in this entry for this machine? Not if its own record goes on with it, or it is of another cluster.
