@@ -10,7 +10,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::objects::{Gvk, NODE, POD, api, make};
+use super::objects::{Gvk, NODE, POD, api, make, served};
 
 /// A running machine.
 pub(crate) const VMI: Gvk = ("kubevirt.io", "v1", "VirtualMachineInstance");
@@ -30,6 +30,7 @@ impl MachinesNode {
         let node = json!({"metadata": {"name": NAME, "labels": {"kubevirt.io/schedulable": "true"},
             "annotations": {"kubevirt.io/heartbeat": "2099-01-01T00:00:00Z"}}});
         make(client, NODE, "", node).await;
+        served(client, VMI).await;
         Self {
             pods: api(client, POD, namespace),
             machines: api(client, VMI, namespace),
