@@ -7,6 +7,7 @@
 mod read;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use std::io::{self, Write};
 
@@ -17,7 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use read::{Archive, Packed, ReadError};
+pub use read::{Archive, LARGEST_FLIGHT, Packed, ReadError, items_of, read_each};
+pub use values::{ValueBudget, ValueError};
 
 use windrow_model::redact::{Learner, REDACTED, Redactor};
 
@@ -25,6 +27,12 @@ use crate::printable::{json, json_pretty, printable_lines};
 
 /// The index's name in the archive.
 pub const INDEX: &str = "report.json";
+
+/// Largest file of an archive, in bytes. A file of the node has at most 4 MiB; a list of objects may have all that is collected.
+pub const LARGEST_FILE: u64 = 128 << 20;
+
+/// Most bytes of all its files: 96 MiB are collected, and JSON is indented.
+pub const LARGEST_OF_ALL: u64 = 256 << 20;
 
 /// What the node's own files say of known incidents.
 pub const OWN_NODE: &str = "node/own.json";
@@ -152,12 +160,26 @@ impl ArchiveOwner {
     }
 }
 
+/// What the index and the headers of a file may take of an archive, in bytes.
+const ROOM_OF_INDEX: u64 = 8 << 20;
+const ROOM_OF_HEADERS: u64 = 8 << 10;
+
 /// Writes the archive. Everything is learned from before anything is written.
 ///
 /// # Errors
 ///
 /// Those of `out`.
 pub fn pack(
+    collected: Collected,
+    owner: &ArchiveOwner,
+    out: impl Write,
+) -> io::Result<ReportIndex> {
+    pack_within(LARGEST_FILE, collected, owner, out)
+}
+
+/// The same. A file of more than `largest` bytes is left out.
+fn pack_within(
+    largest: u64,
     mut collected: Collected,
     owner: &ArchiveOwner,
     out: impl Write,
@@ -191,8 +213,19 @@ pub fn pack(
         redacted: 0,
     };
     let mut packed = Vec::with_capacity(collected.items.len());
+    let mut room = LARGEST_OF_ALL - ROOM_OF_INDEX;
     for item in collected.items {
         let text = shown(&item.content, &redactor);
+        // A reader elsewhere refuses what is larger.
+        let bytes = text.len() as u64 + ROOM_OF_HEADERS;
+        if bytes > largest.min(room) {
+            index.missing.push(Missing {
+                what: redactor.text(&item.path),
+                why: "left out: the report has no room for it".to_owned(),
+            });
+            continue;
+        }
+        room -= bytes;
         index.redacted += text.matches(REDACTED).count();
         let path = redactor.text(&item.path);
         index.files.push(IndexEntry {

@@ -1,30 +1,48 @@
 //! Reads an archive from elsewhere: nothing is unpacked onto the disk, and nothing in it is
-//! believed to be of a sane size.
+//! believed to be of a sane size. One file is in memory at a time, unless the caller keeps it.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::Component;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
 
 use flate2::read::GzDecoder;
+use serde::Deserialize;
 use serde_json::Value;
+use tar::EntryType;
 use thiserror::Error;
+use windrow_model::text::cut;
 
-use super::{INDEX, ReportIndex};
+use super::values::{ValueBudget, ValueError};
+use super::{INDEX, LARGEST_FILE, LARGEST_OF_ALL, ReportIndex};
 
-/// Most bytes of an archive, unpacked.
-const LARGEST: u64 = 512 << 20;
 /// Most files.
 const MOST: usize = 20_000;
+/// Largest index, in bytes. Each file and each gap takes a few hundred.
+const LARGEST_INDEX: u64 = 4 << 20;
+/// Longest path, and what a header with a long path may take.
+const LONGEST_PATH: u64 = 4 << 10;
+/// Largest flight, in bytes: two files of at most 32 MiB.
+pub const LARGEST_FLIGHT: u64 = 64 << 20;
 
 /// Why an archive cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// It is no `tar.gz`, or was cut off.
     #[error("it is no archive of windrow report, or was cut off on its way: {0}")]
-    Broken(#[from] std::io::Error),
+    Broken(#[from] io::Error),
     /// It is larger than anything that Windrow writes.
     #[error("it unpacks to more than Windrow ever writes: nothing was read")]
     TooLarge,
+    /// One of its files is.
+    #[error("its file {path} is larger than {} MiB, more than Windrow writes: nothing was read", .most >> 20)]
+    FileTooLarge {
+        /// Its path.
+        path: String,
+        /// The limit in bytes.
+        most: u64,
+    },
     /// It has no index.
     #[error("it has no {INDEX}: `windrow report` makes such archives")]
     NoIndex,
@@ -57,90 +75,208 @@ pub enum Packed {
 }
 
 impl Packed {
-    /// Tells the two apart, and reads them. Of a flight that was cut off, the part before is read.
+    /// Tells the two apart, and reads them: of an archive, the files at these paths. Of a flight that was cut off, the
+    /// part before is read.
     ///
     /// # Errors
     ///
     /// Those of an archive.
-    pub fn read(packed: &[u8]) -> Result<Self, ReadError> {
-        let mut unpacked = GzDecoder::new(packed).take(LARGEST + 1);
+    pub fn read(packed: &[u8], paths: &[&str]) -> Result<Self, ReadError> {
+        let mut unpacked = GzDecoder::new(packed).take(LARGEST_FLIGHT + 1);
         let mut first = [0];
         if unpacked.read_exact(&mut first).is_err() || first != *b"{" {
-            return Archive::read(packed).map(Self::Report);
+            return Archive::read_some(packed, |path| paths.contains(&path)).map(Self::Report);
         }
         let mut flight = first.to_vec();
         // What was unpacked before an error stays.
         let _ = unpacked.read_to_end(&mut flight);
-        if flight.len() as u64 > LARGEST {
+        if flight.len() as u64 > LARGEST_FLIGHT {
             return Err(ReadError::TooLarge);
         }
         Ok(Self::Flight(flight))
     }
 }
 
+/// A file of an archive that is being read.
+pub struct ArchivedFile<'a, R: Read> {
+    /// Its path below the archive's one directory.
+    pub path: String,
+    content: &'a mut R,
+}
+
+impl<R: Read> ArchivedFile<'_, R> {
+    /// Its content.
+    ///
+    /// # Errors
+    ///
+    /// If it is larger than Windrow writes, or cut off.
+    pub fn read(&mut self) -> Result<Vec<u8>, ReadError> {
+        self.read_at_most(LARGEST_FILE)
+    }
+
+    fn read_at_most(&mut self, most: u64) -> Result<Vec<u8>, ReadError> {
+        let mut content = Vec::new();
+        let read = self.content.take(most + 1).read_to_end(&mut content)?;
+        if read as u64 > most {
+            let path = self.path.clone();
+            return Err(ReadError::FileTooLarge { path, most });
+        }
+        Ok(content)
+    }
+}
+
+/// What the index has to be before anything else in it is read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct IndexVersion {
+    api_version: String,
+    kind: String,
+}
+
 impl Archive {
-    /// Reads an archive.
+    /// Reads a whole archive.
     ///
     /// # Errors
     ///
     /// When it is none, or not of a version that is known.
     pub fn read(packed: impl Read) -> Result<Self, ReadError> {
-        let unpacked = GzDecoder::new(packed).take(LARGEST + 1);
-        let mut archive = tar::Archive::new(unpacked);
+        Self::read_some(packed, |_| true)
+    }
+
+    /// Reads the index and the files that are `wanted`.
+    ///
+    /// # Errors
+    ///
+    /// When it is none, or not of a version that is known.
+    pub fn read_some(packed: impl Read, wanted: impl Fn(&str) -> bool) -> Result<Self, ReadError> {
         let mut files = BTreeMap::new();
-        let mut total = 0u64;
-        for entry in archive.entries()? {
-            let mut entry = entry?;
-            if !entry.header().entry_type().is_file() {
-                continue;
+        let index = read_each(packed, |mut file| {
+            if wanted(&file.path) {
+                let content = file.read()?;
+                files.insert(file.path, content);
             }
-            // The one directory is only there for who unpacks it by hand.
-            let path = entry.path()?.into_owned();
-            let mut parts = path.components();
-            parts.next();
-            let inner = parts.as_path();
-            if inner
-                .components()
-                .any(|part| !matches!(part, Component::Normal(_)))
-            {
-                continue;
-            }
-            let Some(name) = inner.to_str().filter(|name| !name.is_empty()) else {
-                continue;
-            };
-            let name = name.to_owned();
-            let mut content = Vec::new();
-            total += entry.read_to_end(&mut content)? as u64;
-            files.insert(name, content);
-            if total > LARGEST || files.len() > MOST {
-                return Err(ReadError::TooLarge);
-            }
-        }
-        let own = files.remove(INDEX).ok_or(ReadError::NoIndex)?;
-        let own: Value = serde_json::from_slice(&own)?;
-        let text = |key: &str| own[key].as_str().unwrap_or("?").to_owned();
-        if text("apiVersion") != "windrow.dev/v1" || text("kind") != "Report" {
-            return Err(ReadError::Version(format!(
-                "{} of {}",
-                text("kind"),
-                text("apiVersion")
-            )));
-        }
-        Ok(Self {
-            index: serde_json::from_value(own)?,
-            files,
-        })
+            Ok(())
+        })?;
+        Ok(Self { index, files })
     }
 
     /// A file that holds JSON.
     pub fn json(&self, path: &str) -> Option<Value> {
-        serde_json::from_slice(self.files.get(path)?).ok()
+        ValueBudget::default().parse(self.files.get(path)?).ok()
     }
 
     /// The objects of a kind; `None` when the archive does not say which there are: they were not
     /// asked for, or refused (`index.missing` says why). The core group is called `core`.
     pub fn objects(&self, group: &str, kind: &str) -> Option<Vec<Value>> {
-        let list = self.json(&super::objects_path(group, kind))?;
-        list["items"].as_array().cloned()
+        let bytes = self.files.get(&super::objects_path(group, kind))?;
+        items_of(bytes, &mut ValueBudget::default()).ok()
     }
+}
+
+/// The objects in a list of an archive.
+///
+/// # Errors
+///
+/// If it is not a list, or larger than its values may be.
+pub fn items_of(list: &[u8], budget: &mut ValueBudget) -> Result<Vec<Value>, ValueError> {
+    match budget.parse(list)?["items"].take() {
+        Value::Array(items) => Ok(items),
+        _ => Err(ValueError::NoList),
+    }
+}
+
+/// Gives each file of an archive to `visit`, and returns the index. A file that is not read there is not in memory.
+///
+/// # Errors
+///
+/// When it is none, or not of a version that is known; those of `visit`.
+pub fn read_each<P: Read>(
+    packed: P,
+    mut visit: impl FnMut(
+        ArchivedFile<'_, tar::Entry<'_, io::Take<GzDecoder<P>>>>,
+    ) -> Result<(), ReadError>,
+) -> Result<ReportIndex, ReadError> {
+    let unpacked = GzDecoder::new(packed).take(LARGEST_OF_ALL + 1);
+    let mut archive = tar::Archive::new(unpacked);
+    let (mut index, mut long_path, mut total) = (None, None, 0u64);
+    // Raw: the library would read a long name of any length into memory.
+    for (number, entry) in archive.entries()?.raw(true).enumerate() {
+        let mut entry = entry?;
+        total = total.saturating_add(entry.size());
+        if total > LARGEST_OF_ALL || number >= 2 * MOST {
+            return Err(ReadError::TooLarge);
+        }
+        let kind = entry.header().entry_type();
+        if matches!(kind, EntryType::GNULongName | EntryType::XHeader) {
+            if entry.size() > LONGEST_PATH {
+                return Err(ReadError::TooLarge);
+            }
+            let mut header = Vec::new();
+            entry.read_to_end(&mut header)?;
+            long_path = path_in(kind, &header).or(long_path);
+            continue;
+        }
+        if matches!(kind, EntryType::GNULongLink | EntryType::XGlobalHeader) {
+            continue;
+        }
+        let written = entry.path_bytes().into_owned();
+        let written = long_path.take().unwrap_or(written);
+        if !kind.is_file() {
+            continue;
+        }
+        let Some(path) = inner_path(&written) else {
+            continue;
+        };
+        let mut file = ArchivedFile {
+            path,
+            content: &mut entry,
+        };
+        if file.path == INDEX {
+            index = Some(file.read_at_most(LARGEST_INDEX)?);
+        } else {
+            visit(file)?;
+        }
+    }
+    let index = index.ok_or(ReadError::NoIndex)?;
+    let version: IndexVersion = serde_json::from_slice(&index)?;
+    if version.api_version != "windrow.dev/v1" || version.kind != "Report" {
+        let shown = |text: String| {
+            cut(
+                if text.is_empty() {
+                    "?".to_owned()
+                } else {
+                    text
+                },
+                64,
+            )
+        };
+        return Err(ReadError::Version(format!(
+            "{} of {}",
+            shown(version.kind),
+            shown(version.api_version)
+        )));
+    }
+    Ok(serde_json::from_slice(&index)?)
+}
+
+/// The path in a header for the file that follows.
+fn path_in(kind: EntryType, header: &[u8]) -> Option<Vec<u8>> {
+    if kind == EntryType::GNULongName {
+        return Some(header.split(|byte| *byte == 0).next()?.to_vec());
+    }
+    let mut extensions = tar::PaxExtensions::new(header).flatten();
+    let path = extensions.find(|extension| extension.key_bytes() == b"path")?;
+    Some(path.value_bytes().to_vec())
+}
+
+/// A path below the archive's one directory, which is only there for who unpacks it by hand.
+fn inner_path(written: &[u8]) -> Option<String> {
+    let mut parts = Path::new(OsStr::from_bytes(written)).components();
+    parts.next();
+    let inner = parts.as_path();
+    let is_plain = inner
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    let name = inner.to_str().filter(|name| !name.is_empty() && is_plain)?;
+    Some(name.to_owned())
 }

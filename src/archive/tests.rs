@@ -123,13 +123,104 @@ fn what_is_no_archive_is_refused_with_what_to_do() {
     assert!(refused(&newer).contains("windrow.dev/v9"));
 }
 
+/// An archive with this index and these files.
+fn archive_of(index: &str, files: &[(&str, &str)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    append(&mut builder, &owner(), INDEX, index).unwrap();
+    for (path, text) in files {
+        append(&mut builder, &owner(), path, text).unwrap();
+    }
+    builder.into_inner().unwrap().finish().unwrap()
+}
+
+/// An index, with a field that no version knows.
+fn index_with(unknown: &str) -> String {
+    let index = json!({
+        "apiVersion": "windrow.dev/v1", "kind": "Report", "created": "2026-11-21T20:15:00Z", "host": "n",
+        "windrow": "0", "files": [], "missing": [], "redacted": 0,
+    });
+    format!("{{\"unknown\": {unknown}, {}", &index.to_string()[1..])
+}
+
+#[test]
+fn an_index_that_is_larger_than_windrow_writes_is_refused() {
+    let values = |bytes: usize| index_with(&format!("[{}0]", "0,".repeat(bytes / 2)));
+    assert!(Archive::read(&archive_of(&values(1 << 20), &[])[..]).is_ok());
+    let refused = Archive::read(&archive_of(&values(4 << 20), &[])[..]).unwrap_err();
+    assert!(
+        matches!(refused, ReadError::FileTooLarge { .. }),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains("report.json"), "{refused}");
+}
+
+#[test]
+fn a_long_path_is_read_and_one_longer_than_any_file_system_takes_is_refused() {
+    let read = |length: usize| {
+        let path = "a/".repeat(length / 2) + "b";
+        let archive = Archive::read(&archive_of(&index_with("0"), &[(&path, "x")])[..])?;
+        Ok::<_, ReadError>(archive.files.contains_key(&path))
+    };
+    assert!(read(20).unwrap());
+    assert!(read(1000).unwrap());
+    assert!(matches!(read(5000), Err(ReadError::TooLarge)));
+}
+
+#[test]
+fn a_path_in_a_header_of_pax_is_read() {
+    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    append(&mut builder, &owner(), INDEX, &index_with("0")).unwrap();
+    let path = format!("x/{}", "a".repeat(150));
+    builder
+        .append_pax_extensions([("path", path.as_bytes())])
+        .unwrap();
+    let mut header = tar::Header::new_ustar();
+    header.set_size(1);
+    header.set_path("x/short").unwrap();
+    header.set_cksum();
+    builder.append(&header, &b"y"[..]).unwrap();
+    let bytes = builder.into_inner().unwrap().finish().unwrap();
+    let archive = Archive::read(&bytes[..]).unwrap();
+    let names: Vec<&str> = archive.files.keys().map(String::as_str).collect();
+    assert_eq!(names, [&path[2..]]);
+}
+
+#[test]
+fn only_the_files_that_are_asked_for_are_in_memory() {
+    let files = [("a.json", "{}"), ("b.json", "{}"), ("c/a.json", "{}")];
+    let bytes = archive_of(&index_with("0"), &files);
+    let Packed::Report(archive) = Packed::read(&bytes, &["a.json"]).unwrap() else {
+        panic!("it is a report");
+    };
+    assert!(archive.files.keys().eq(["a.json"]));
+}
+
+#[test]
+fn the_index_of_another_version_is_not_quoted_at_length() {
+    let index = json!({"apiVersion": "x".repeat(10_000), "kind": "Report"}).to_string();
+    let refused = Archive::read(&archive_of(&index, &[])[..]).unwrap_err();
+    assert!(refused.to_string().len() < 300, "{refused}");
+}
+
+#[test]
+fn a_file_for_which_a_reader_has_no_room_is_left_out_and_named() {
+    let collected = Collected {
+        items: vec![
+            item("a.txt", CollectedContent::Text("x".repeat(100_000))),
+            item("b.txt", CollectedContent::Text("x".to_owned())),
+        ],
+        ..Collected::default()
+    };
+    let index = pack_within(50_000, collected, &owner(), io::sink()).unwrap();
+    assert_eq!(index.files.len(), 1);
+    assert_eq!(index.files[0].path, "b.txt");
+    assert_eq!(index.missing[0].what, "a.txt");
+}
+
 #[test]
 fn names_that_lead_elsewhere_are_not_read() {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
-    append(&mut builder, &owner(), INDEX, &serde_json::to_string(&json!({
-        "apiVersion": "windrow.dev/v1", "kind": "Report", "created": "2026-11-21T20:15:00Z", "host": "n",
-        "windrow": "0", "files": [], "missing": [], "redacted": 0,
-    })).unwrap()).unwrap();
+    append(&mut builder, &owner(), INDEX, &index_with("0")).unwrap();
     let mut header = tar::Header::new_gnu();
     header.set_size(1);
     header.as_mut_bytes()[..9].copy_from_slice(b"x/../evil");

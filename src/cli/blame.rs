@@ -1,6 +1,5 @@
 //! `windrow blame`: where the time of a boot went, and what decided when it ended. Read from a flight or a report.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,8 @@ use super::inputs::{is_standard_input, standard_input};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, complain, style};
-use crate::archive::Packed;
+use crate::archive::{LARGEST_FLIGHT, Packed};
+use crate::files::read_at_most;
 use crate::layout::Layout;
 use crate::printable::printable_colours;
 use crate::render::{Style, blame_summary, blame_table, boot_picture};
@@ -133,14 +133,14 @@ fn read(from: Option<&Path>, context: &Context) -> Result<Flights, Unreadable> {
     };
     let shown = path.display();
     let bytes = match is_standard_input(path) {
-        true => standard_input(u64::MAX).map_err(Unreadable::usage)?,
-        false => fs::read(path)
+        true => standard_input(LARGEST_FLIGHT).map_err(Unreadable::usage)?,
+        false => read_at_most(path, LARGEST_FLIGHT)
             .map_err(|error| Unreadable::usage(format!("{shown}: cannot be read: {error}")))?,
     };
     if !bytes.starts_with(&GZIP) {
         return flights([(shown.to_string(), bytes)]);
     }
-    let mut archive = match Packed::read(&bytes)
+    let mut archive = match Packed::read(&bytes, &IN_REPORT)
         .map_err(|error| Unreadable::usage(format!("{shown}: {error}")))?
     {
         Packed::Report(archive) => archive,
@@ -163,7 +163,7 @@ fn read(from: Option<&Path>, context: &Context) -> Result<Flights, Unreadable> {
 fn own(layout: &Layout) -> Result<Flights, Unreadable> {
     let mut found = Vec::new();
     for path in layout.flights() {
-        match fs::read(&path) {
+        match read_at_most(&path, LARGEST_FLIGHT) {
             Ok(bytes) => found.push((path.display().to_string(), bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {

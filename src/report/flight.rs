@@ -538,7 +538,7 @@ mod tests {
         made.status.readiness = Readiness::Failed;
         writer.record(FlightItem::Decision(Box::new(made)));
         writer.flush();
-        let Packed::Flight(copied) = Packed::read(&fs::read(&copy).unwrap()).unwrap() else {
+        let Packed::Flight(copied) = Packed::read(&fs::read(&copy).unwrap(), &[]).unwrap() else {
             panic!("it is read as a report");
         };
         assert_eq!(copied, fs::read(&place.path).unwrap());

@@ -71,7 +71,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_used() {
         "packed.tar.gz: ",
         "link.jsonl: a link: not read",
         "site.yaml: it has no `boots`",
-        "huge.jsonl: cannot be read: it is larger than 256 MiB",
+        "huge.jsonl: cannot be read: it is larger than 64 MiB",
         "windrow: 5 boots: 1 entry, 2 phases, 0 refusals",
     ] {
         assert!(why.contains(words), "{words:?} is not in\n{why}");

@@ -10,12 +10,10 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_decide::flight::Flights;
 use windrow_learn::{BootSet, KnowledgeFile, ObservedBoot, observe};
 
-use crate::archive::{Archive, Packed};
+use crate::archive::{Archive, LARGEST_FLIGHT, Packed};
 use crate::cli::inputs::{is_standard_input, standard_input};
 use crate::files::read_at_most;
 
-/// Largest file that is read, in bytes. A node's flight is at most 32 MiB.
-const LARGEST: u64 = 256 << 20;
 /// Most files of all directories, and how deep they go.
 const MOST_FILES: usize = 20_000;
 const DEEPEST: usize = 16;
@@ -166,7 +164,7 @@ impl Gathered {
             }
         };
         if bytes.starts_with(&GZIP) {
-            match Packed::read(&bytes) {
+            match Packed::read(&bytes, &IN_REPORT) {
                 Ok(Packed::Flight(bytes)) => return Some((shown, bytes)),
                 Ok(Packed::Report(archive)) => self.read_report(&shown, archive),
                 Err(error) => self.unread.push(format!("{shown}: {error}")),
@@ -260,7 +258,7 @@ impl Gathered {
 /// A regular file of a sane size; a pipe or a device must neither block nor fill the memory.
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     if is_standard_input(path) {
-        return standard_input(LARGEST).map_err(io::Error::other);
+        return standard_input(LARGEST_FLIGHT).map_err(io::Error::other);
     }
-    read_at_most(path, LARGEST)
+    read_at_most(path, LARGEST_FLIGHT)
 }

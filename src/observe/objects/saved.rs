@@ -1,6 +1,7 @@
 //! Objects from saved files: the archive of `windrow report`, or a directory of lists as `kubectl get -o json` writes
 //! them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -12,9 +13,12 @@ use windrow_harvester::objects::{KindListing, ObjectKind, Objects, text};
 use windrow_model::manifest::GroupKind;
 
 use super::item::complete;
-use crate::archive::{Archive, OWN_NODE, ReadError};
+use crate::archive::{
+    OWN_NODE, ReadError, ReportIndex, ValueBudget, ValueError, items_of, read_each,
+};
+use crate::files::read_at_most;
 
-/// Largest saved file that is read, in bytes.
+/// Largest saved file that is read, in bytes: as of a report's list, and as much again for the fields that are not kept.
 pub const LARGEST: u64 = 256 << 20;
 /// How a gzip file begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -63,7 +67,8 @@ pub fn saved_in(shown: &str, bytes: &[u8]) -> Result<SavedObjects, String> {
     if bytes.starts_with(&GZIP) {
         return packed(bytes).map_err(|error| format!("{shown}: {error}"));
     }
-    let value = parse(bytes).map_err(|error| format!("{shown}: {error}"))?;
+    let value = ValueBudget::default().parse(bytes);
+    let value = value.map_err(|error| format!("{shown}: {error}"))?;
     let mut objects = Objects::default();
     match take(&mut objects, value) {
         true => Ok(SavedObjects {
@@ -76,14 +81,34 @@ pub fn saved_in(shown: &str, bytes: &[u8]) -> Result<SavedObjects, String> {
 }
 
 fn packed(archive: impl io::Read) -> Result<SavedObjects, ReadError> {
-    let archive = Archive::read(archive)?;
+    packed_within(ValueBudget::default(), archive)
+}
+
+/// The lists take no more memory than this.
+fn packed_within(
+    mut budget: ValueBudget,
+    archive: impl io::Read,
+) -> Result<SavedObjects, ReadError> {
+    let (mut lists, mut own) = (BTreeMap::new(), None);
+    let index = read_each(archive, |mut file| {
+        if file.path == OWN_NODE {
+            own = serde_json::from_slice(&file.read()?).ok();
+        } else if let Some(name) = name_of_list(&file.path) {
+            let name = name.to_owned();
+            lists.insert(name, items_of(&file.read()?, &mut budget));
+        }
+        Ok(())
+    })?;
     Ok(SavedObjects {
-        at: Some(archive.index.created),
-        own: archive
-            .json(OWN_NODE)
-            .and_then(|own| serde_json::from_value(own).ok()),
-        objects: of_archive(&archive),
+        at: Some(index.created),
+        own,
+        objects: of_archive(&index, lists),
     })
+}
+
+/// The name of a list of objects in an archive: `GROUP_KIND`.
+fn name_of_list(path: &str) -> Option<&str> {
+    path.strip_prefix("cluster/")?.strip_suffix(".json")
 }
 
 /// Does a file begin as gzip does?
@@ -96,9 +121,12 @@ fn is_packed(path: &Path) -> bool {
 
 /// The lists of an archive. A kind that its index calls not served has no objects; one that was cut off or is missing
 /// is Unknown.
-fn of_archive(archive: &Archive) -> Objects {
+fn of_archive(
+    index: &ReportIndex,
+    mut lists: BTreeMap<String, Result<Vec<Value>, ValueError>>,
+) -> Objects {
     let mut objects = Objects::default();
-    for missing in &archive.index.missing {
+    for missing in &index.missing {
         let Some((kind, version)) = missing.what.split_once(" of ") else {
             continue;
         };
@@ -111,18 +139,22 @@ fn of_archive(archive: &Archive) -> Objects {
         };
         objects.insert(GroupKind::new(group, kind), listed);
     }
-    for entry in &archive.index.files {
-        let name = entry.path.strip_prefix("cluster/");
-        let name = name.and_then(|name| name.strip_suffix(".json"));
-        let Some((group, kind)) = name.and_then(|name| name.rsplit_once('_')) else {
+    for entry in &index.files {
+        let name = name_of_list(&entry.path);
+        let Some((name, (group, kind))) =
+            name.and_then(|name| Some((name, name.rsplit_once('_')?)))
+        else {
             continue;
         };
-        let listed = match archive.objects(group, kind) {
-            Some(_) if entry.truncated => {
+        let listed = match lists.remove(name) {
+            Some(Ok(_)) if entry.truncated => {
                 KindListing::Unknown("the report has only a part of them".to_owned())
             }
-            Some(items) => KindListing::Objects(items),
-            None => KindListing::Unknown("its list in the report cannot be read".to_owned()),
+            Some(Ok(items)) => KindListing::Objects(items),
+            Some(Err(ValueError::TooLarge)) => {
+                KindListing::Unknown("its list in the report is too large to be read".to_owned())
+            }
+            _ => KindListing::Unknown("its list in the report cannot be read".to_owned()),
         };
         let group = if group == "core" { "" } else { group };
         objects.insert(GroupKind::new(group, kind), listed);
@@ -139,8 +171,9 @@ fn lists(path: &Path) -> Result<Objects, Vec<String>> {
     files.sort();
     let mut objects = Objects::default();
     let mut found = false;
+    let mut budget = ValueBudget::default();
     for file in &files {
-        match read(file) {
+        match read(file, &mut budget) {
             Ok(value) => found |= take(&mut objects, value),
             Err(error) => errors.push(format!("{}: {error}", file.display())),
         }
@@ -169,22 +202,9 @@ fn find(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> io::Result<Value> {
-    if fs::metadata(path)?.len() > LARGEST {
-        return Err(io::Error::other("it is larger than 256 MiB"));
-    }
-    parse(&fs::read(path)?)
-}
-
-fn parse(content: &[u8]) -> io::Result<Value> {
-    // The parser's message does not quote the text.
-    serde_json::from_slice(content).map_err(|error| {
-        io::Error::other(format!(
-            "it is not JSON (line {}, column {})",
-            error.line(),
-            error.column()
-        ))
-    })
+fn read(path: &Path, budget: &mut ValueBudget) -> io::Result<Value> {
+    let bytes = read_at_most(path, LARGEST)?;
+    budget.parse(&bytes).map_err(io::Error::other)
 }
 
 /// Adds a list or an object. True when it was one.
@@ -349,6 +369,11 @@ mod tests {
                 .contains("403")
         );
         assert!(objects.all(ObjectKind::VM).is_err());
+        // With less memory than its lists take, they are unknown.
+        let file = fs::File::open(&path).unwrap();
+        let within = packed_within(ValueBudget::of(1000), file).unwrap();
+        let refused = within.objects.all(ObjectKind::NODE).unwrap_err();
+        assert!(refused.why.contains("too large"), "{refused:?}");
         fs::write(&path, [0x1f, 0x8b, 0]).unwrap();
         assert!(saved(&path).unwrap_err()[0].contains("no archive"));
     }

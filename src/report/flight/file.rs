@@ -230,7 +230,7 @@ mod tests {
         let new = "{\"n\":1}\n".repeat(4000);
         fs::write(older(&path), &old).unwrap();
         fs::write(&path, &new).unwrap();
-        let unpacked = || match Packed::read(&fs::read(&copy).unwrap()) {
+        let unpacked = || match Packed::read(&fs::read(&copy).unwrap(), &[]) {
             Ok(Packed::Flight(bytes)) => String::from_utf8(bytes).unwrap(),
             other => panic!("{other:?}"),
         };
@@ -264,7 +264,7 @@ mod tests {
             .collect();
         fs::write(&path, &lines).unwrap();
         let packed = compress(&[path]).unwrap();
-        let Ok(Packed::Flight(part)) = Packed::read(&packed[..packed.len() / 2]) else {
+        let Ok(Packed::Flight(part)) = Packed::read(&packed[..packed.len() / 2], &[]) else {
             panic!("it is not read");
         };
         assert!(!part.is_empty() && lines.as_bytes().starts_with(&part));
