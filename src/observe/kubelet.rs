@@ -4,13 +4,12 @@
 //! `kubelet --feature-gates=LIST --config=/nonexistent` reads the list first and then fails because the file is
 //! missing, within a tenth of a second and without touching anything (`tests/kubernetes/gates_kubelet.rs`).
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::process::Command;
 use windrow_gates::{ComponentRefusal, last_refusal};
 use windrow_plan::version::Version;
 
+use super::program::NodeProgram;
 use crate::layout::Layout;
 
 /// It takes a tenth of a second; more on a busy machine.
@@ -23,15 +22,20 @@ const TAKEN: &str = "failed to load kubelet config file";
 /// A kubelet that can be asked.
 #[derive(Debug)]
 pub struct Kubelet {
-    program: PathBuf,
+    program: NodeProgram,
     /// Its version.
     pub version: Version,
 }
 
 impl Kubelet {
-    /// The one that RKE2 has unpacked; `None` before its first start, or when it does not print its version.
+    /// The one that RKE2 has unpacked; `None` before its first start, if it does not print its version, or if the tree belongs
+    /// to another machine.
     pub async fn find(layout: &Layout) -> Option<Self> {
-        let program = layout.data_dir().join("bin/kubelet");
+        let path = layout.data_dir().join("bin/kubelet");
+        Self::of(NodeProgram::new(layout, path)?).await
+    }
+
+    async fn of(program: NodeProgram) -> Option<Self> {
         let said = run(&program, &["--version"]).await.ok()?;
         let version = said.split_whitespace().find_map(|word| word.parse().ok())?;
         Some(Self { program, version })
@@ -89,13 +93,10 @@ impl Kubelet {
     }
 }
 
-async fn run(program: &Path, arguments: &[&str]) -> Result<String, String> {
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .stdin(std::process::Stdio::null())
-        .kill_on_drop(true);
-    let told = |why: &dyn std::fmt::Display| format!("{}: {why}", program.display());
+async fn run(program: &NodeProgram, arguments: &[&str]) -> Result<String, String> {
+    let mut command = program.command();
+    command.args(arguments);
+    let told = |why: &dyn std::fmt::Display| format!("{}: {why}", program.path().display());
     match tokio::time::timeout(PATIENCE, command.output()).await {
         Ok(Ok(output)) => Ok(format!(
             "{}{}",
@@ -126,7 +127,6 @@ esac
     async fn a_kubelet_refuses_a_gate_takes_it_or_says_something_that_tells_nothing() {
         let place = tempfile::tempdir().unwrap();
         let layout = Layout::new(place.path());
-        assert!(Kubelet::find(&layout).await.is_none());
         let program = layout.data_dir().join("bin/kubelet");
         fs::create_dir_all(program.parent().unwrap()).unwrap();
         // Another process writes the program: one that is open for writing in this one cannot be run.
@@ -135,7 +135,8 @@ esac
             .args([program.as_os_str(), PROGRAM.as_ref()])
             .status();
         assert!(written.unwrap().success());
-        let kubelet = Kubelet::find(&layout).await.unwrap();
+        assert!(Kubelet::find(&layout).await.is_none(), "it is not run");
+        let kubelet = Kubelet::of(NodeProgram::of_test(program)).await.unwrap();
         assert_eq!(kubelet.version, "v1.34.2+rke2r1".parse().unwrap());
         let gates = |name: &str| [(name.to_owned(), true)];
         assert_eq!(kubelet.refuses(&gates("New")).await, Ok(None));

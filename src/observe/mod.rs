@@ -19,6 +19,7 @@ pub mod platform;
 mod pod_logs;
 pub mod probes;
 pub mod process;
+mod program;
 pub mod requests;
 pub mod rke2;
 pub mod rke2_binary;

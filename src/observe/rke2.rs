@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_gates::{ResolvedVersion, VersionCandidates, resolve};
+use windrow_gates::{ResolvedVersion, SilentBinary, VersionCandidates, resolve};
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::yaml;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read, merge};
 use windrow_plan::rke2::{KubeletFiles, write_kubeconfig};
 
+use super::program::NodeProgram;
 use super::rke2_binary::{binary, version_inside};
 use crate::files::read_text;
 use crate::layout::Layout;
@@ -159,12 +160,15 @@ pub fn resolved(found: &VersionCandidates) -> ResolvedVersion {
     })
 }
 
-/// The version that will start. A binary that does not show its version is run to print it.
+/// The version that will start. A binary of this machine that does not show its version is run to print it.
 pub async fn candidates(layout: &Layout, data_dir: &str) -> VersionCandidates {
     let mut found = candidates_on_disk(layout, data_dir);
-    if found.silent {
-        found.installed = installed(layout).await;
-        found.silent = found.installed.is_none();
+    if found.silent.is_some()
+        && let Some(binary) = binary(layout)
+        && let Some(program) = NodeProgram::new(layout, binary)
+    {
+        found.installed = printed_version(&program).await;
+        found.silent = found.silent.filter(|_| found.installed.is_none());
     }
     found
 }
@@ -174,8 +178,14 @@ pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> VersionCandidates 
     let data_dir = layout.path(data_dir);
     let binary = binary(layout);
     let installed = binary.as_deref().and_then(version_inside);
+    let is_silent = binary.is_some() && installed.is_none();
+    let silent = if layout.is_this_machine() {
+        SilentBinary::ReportsNoVersion
+    } else {
+        SilentBinary::NotRun
+    };
     VersionCandidates {
-        silent: binary.is_some() && installed.is_none(),
+        silent: is_silent.then_some(silent),
         installed,
         data: names(&data_dir.join("data")),
         images: names(&data_dir.join("agent/images"))
@@ -188,10 +198,9 @@ pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> VersionCandidates 
 }
 
 /// The version that the installed binary prints.
-async fn installed(layout: &Layout) -> Option<String> {
-    let binary = binary(layout)?;
-    let mut command = tokio::process::Command::new(binary);
-    command.arg("--version").kill_on_drop(true);
+async fn printed_version(rke2: &NodeProgram) -> Option<String> {
+    let mut command = rke2.command();
+    command.arg("--version");
     let output = tokio::time::timeout(PATIENCE, command.output()).await;
     version_in(&String::from_utf8_lossy(&output.ok()?.ok()?.stdout))
 }
@@ -264,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_lies_in_rke2s_directories_are_candidates_and_a_silent_binary_is_run() {
+    async fn rke2s_directories_have_candidates_and_a_binary_of_another_machine_is_not_run() {
         let place = tempfile::tempdir().unwrap();
         let layout = Layout::new(place.path());
         let data = layout.data_dir();
@@ -275,7 +284,7 @@ mod tests {
         // Another process writes the program: one that is open for writing in this one cannot be run.
         let binary = layout.path("/usr/local/bin/rke2");
         fs::create_dir_all(binary.parent().unwrap()).unwrap();
-        let script = r#"printf '%s\n' '#!/bin/sh' 'echo v1.35.6+""rke2r1' >"$0"; chmod +x "$0""#;
+        let script = r#"printf '%s\n' '#!/bin/sh' 'echo >>"$0.ran"' 'echo v1.35.6+""rke2r1' >"$0"; chmod +x "$0""#;
         let written = std::process::Command::new("sh")
             .args(["-c", script])
             .arg(&binary)
@@ -284,8 +293,13 @@ mod tests {
         let found = candidates(&layout, "/var/lib/rancher/rke2").await;
         assert_eq!(found.data, ["v1.34.2-rke2r1-0a1b2c3d"]);
         assert_eq!(found.images, ["v1.33.3-rke2r1"]);
-        assert_eq!(found.installed.as_deref(), Some("v1.35.6+rke2r1"));
-        assert!(!found.silent);
+        assert_eq!(found.installed, None);
+        assert_eq!(found.silent, Some(SilentBinary::NotRun));
+        let ran = layout.path("/usr/local/bin/rke2.ran");
+        assert!(!ran.exists());
+        let printed = printed_version(&NodeProgram::of_test(binary)).await;
+        assert_eq!(printed.as_deref(), Some("v1.35.6+rke2r1"));
+        assert!(ran.exists());
     }
 
     #[test]

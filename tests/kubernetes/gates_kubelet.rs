@@ -12,10 +12,14 @@ use windrow::observe::kubelet::Kubelet;
 use windrow_gates::catalogue::{Catalogue, GateStanding};
 use windrow_gates::last_refusal;
 
+use crate::support::as_node::on_its_node;
 use crate::support::cluster::assets;
+use crate::support::daemon::can_mount;
 
 /// Where RKE2 unpacks it.
 const KUBELET: &str = "var/lib/rancher/rke2/bin/kubelet";
+/// Where a stand-in finds the real one.
+const REAL_KUBELET: &str = "opt/kubelet";
 
 /// The kubelet of a minor; `None`, after one line that says why, when it is not here.
 fn kubelet(minor: Minor) -> Option<PathBuf> {
@@ -48,6 +52,14 @@ fn node(kubelet: &Path) -> tempfile::TempDir {
     root
 }
 
+/// The kubelet of such a node, as one of this machine: no other one is run.
+async fn found(root: &tempfile::TempDir) -> Kubelet {
+    let data_dir = root.path().join("var/lib/rancher/rke2");
+    let layout = Layout::new("/").with_data_dir(data_dir.to_str().expect("UTF-8"));
+    let kubelet = Kubelet::find(&layout).await;
+    kubelet.expect("it tells its version")
+}
+
 /// Makes a file that was just written executable, as a copy by another process: while a child of another test has it open for
 /// writing it could not be executed.
 fn make_executable(path: &Path) {
@@ -65,11 +77,8 @@ fn check(root: &Path) -> (Option<i32>, String) {
         status,
         stdout,
         stderr,
-    } = Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .arg("--root")
-        .arg(root)
+    } = on_its_node(root)
         .args(["gates", "check"])
-        .env("NO_COLOR", "1")
         .output()
         .expect("windrow");
     let text = [stdout, stderr].concat();
@@ -175,9 +184,7 @@ async fn a_kubelet_refuses_exactly_the_gates_that_the_catalogue_calls_unknown_or
             return;
         };
         let root = node(&path);
-        let kubelet = Kubelet::find(&Layout::new(root.path()))
-            .await
-            .expect("it tells its version");
+        let kubelet = found(&root).await;
         assert_eq!(kubelet.version.minor.to_string(), minor.text());
 
         // Every gate there ever was: locked ones are changed, the others keep their value.
@@ -210,9 +217,7 @@ async fn a_gate_that_is_off_is_found_behind_those_that_are_on_by_default_and_dep
         return;
     };
     let root = node(&path);
-    let kubelet = Kubelet::find(&Layout::new(root.path()))
-        .await
-        .expect("it tells its version");
+    let kubelet = found(&root).await;
     let gates = [
         ("ImageVolume".to_owned(), true),
         ("AtomicFIFO".to_owned(), false),
@@ -231,9 +236,16 @@ fn check_confirms_with_the_kubelet_where_rke2_has_unpacked_it() {
     let Some(kubelet) = kubelet(Minor::V1_36) else {
         return;
     };
-    let root = node(&kubelet);
+    if !can_mount() {
+        return;
+    }
+    let root = tempfile::tempdir().expect("a directory");
     let root = root.path();
-    write(root, "usr/local/bin/rke2", "v1.36.3+rke2r1");
+    for place in [KUBELET, REAL_KUBELET] {
+        write(root, place, "");
+        fs::copy(&kubelet, root.join(place)).expect("a copy");
+    }
+    write(root, "opt/rke2/bin/rke2", "v1.36.3+rke2r1");
     let configure = |gates: &str| {
         write(
             root,
@@ -256,14 +268,13 @@ fn check_confirms_with_the_kubelet_where_rke2_has_unpacked_it() {
     assert!(!text.contains("s3cr3t"), "{text}");
 
     // The catalogue does not have a minor that is not out; a kubelet that claims that minor knows all.
-    fs::remove_file(root.join(KUBELET)).expect("the link");
-    write(root, "usr/local/bin/rke2", "v1.60.1+rke2r1");
+    write(root, "opt/rke2/bin/rke2", "v1.60.1+rke2r1");
+    fs::remove_file(root.join(KUBELET)).expect("the kubelet");
     write(
         root,
         KUBELET,
         &format!(
-            "#!/bin/sh\n[ \"$1\" = --version ] && echo Kubernetes v1.60.1 && exit\nexec {} \"$@\"\n",
-            kubelet.display()
+            "#!/bin/sh\n[ \"$1\" = --version ] && echo Kubernetes v1.60.1 && exit\nexec /{REAL_KUBELET} \"$@\"\n"
         ),
     );
     make_executable(&root.join(KUBELET));

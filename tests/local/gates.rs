@@ -6,6 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::support::as_node::on_its_node;
+use crate::support::daemon::can_mount;
+
 const SECRET: &str = "K10f00d5ecret";
 
 fn windrow(root: &Path, args: &[&str]) -> Output {
@@ -330,9 +333,16 @@ fn kubelet(root: &Path, version: &str, refuses: &str) {
 }
 
 #[test]
-fn on_a_node_the_installed_kubelet_has_the_last_word_when_it_is_of_the_version_that_starts() {
+fn a_kubelet_of_the_version_that_starts_overrides_the_catalogue_on_its_node() {
+    if !can_mount() {
+        return;
+    }
     let root = tempfile::tempdir().unwrap();
-    write(root.path(), "usr/local/bin/rke2", "v1.34.2+rke2r1");
+    let windrow = |root: &Path, args: &[&str]| {
+        let mut command = on_its_node(root);
+        command.arg("gates").args(args).output().unwrap()
+    };
+    write(root.path(), "opt/rke2/bin/rke2", "v1.34.2+rke2r1");
     write(
         root.path(),
         "etc/rancher/rke2/config.yaml",
@@ -357,11 +367,82 @@ fn on_a_node_the_installed_kubelet_has_the_last_word_when_it_is_of_the_version_t
     assert_eq!(code(&windrow(root.path(), &["check"])), 0);
 
     // Newer than any catalogue: without the kubelet nothing is known, with it everything is.
-    write(root.path(), "usr/local/bin/rke2", "v1.60.1+rke2r1");
+    write(root.path(), "opt/rke2/bin/rke2", "v1.60.1+rke2r1");
     assert_eq!(code(&windrow(root.path(), &["check"])), 5);
     kubelet(root.path(), "v1.60.1+rke2r1", "Nothing");
     let taken = windrow(root.path(), &["check"]);
     assert_eq!(code(&taken), 0, "{}", text(&taken));
+}
+
+#[test]
+fn an_rke2_that_contains_no_version_is_run_on_its_node() {
+    if !can_mount() {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let program = "#!/bin/sh\necho \"rke2 version v1.34.2+\"\"rke2r1\"\n";
+    write(root.path(), "opt/rke2/bin/rke2", program);
+    make_executable(&root.path().join("opt/rke2/bin/rke2"));
+    let shown = on_its_node(root.path()).args(["gates", "show"]).output();
+    let shown = text(&shown.unwrap());
+    assert!(shown.contains("the installed rke2 is 1.34.2"), "{shown}");
+}
+
+#[test]
+fn no_program_below_another_root_is_run() {
+    let root = tempfile::tempdir().unwrap();
+    let ran = root.path().join("ran");
+    let program = format!(
+        "#!/bin/sh\necho \"$0 $@\" >>{}\necho \"v1.33.1+\"\"rke2r1\"\n",
+        ran.display()
+    );
+    let programs = [
+        "usr/local/bin/rke2",
+        "usr/bin/rke2",
+        "opt/rke2/bin/rke2",
+        "var/lib/rancher/rke2/bin/kubelet",
+        "usr/bin/journalctl",
+        "usr/bin/systemctl",
+        "usr/bin/ip",
+        "usr/bin/df",
+    ];
+    for path in programs {
+        write(root.path(), path, &program);
+        make_executable(&root.path().join(path));
+    }
+    // With a version in the file, `gates check` would ask the kubelet.
+    for version in ["", "v1.33.1+rke2r1"] {
+        write(
+            root.path(),
+            "usr/local/bin/rke2",
+            &format!("{program}# {version}\n"),
+        );
+        for args in [
+            &["gates", "show"][..],
+            &["gates", "check"],
+            &["plan"],
+            &["report", "-o", "-"],
+            &["diagnose"],
+            &["preflight", "--offline"],
+            &["config", "check"],
+            &["upgrade-check"],
+            &["release", "--all"],
+            &["cleanup"],
+        ] {
+            let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+                .arg("--root")
+                .arg(root.path())
+                .args(args)
+                .current_dir(root.path())
+                .output()
+                .unwrap();
+            assert!(!ran.exists(), "{args:?}: {}", text(&output));
+            if args == ["gates", "show"] && version.is_empty() {
+                let why = "it was not run, because the tree belongs to another machine";
+                assert!(text(&output).contains(why), "{}", text(&output));
+            }
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 pub(crate) mod addon_controller;
 pub(crate) mod apiserver;
+pub(crate) mod as_node;
 pub(crate) mod bus;
 pub(crate) mod cluster;
 pub(crate) mod console;

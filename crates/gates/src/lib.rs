@@ -45,7 +45,7 @@ pub use settle::{
     made_fatal, same, settle,
 };
 pub use status::{AskedGate, GateSet, GatesStatus, LeftOutGate, RequestAnswer, TrialStatus, list};
-pub use target::{ResolvedVersion, Upgrade, VersionCandidates, resolve};
+pub use target::{ResolvedVersion, SilentBinary, Upgrade, VersionCandidates, resolve};
 pub use verdicts::{
     FailedDropIn, FailedDropIns, LastChange, TakenBack, before_last_change, request_text,
 };

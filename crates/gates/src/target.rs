@@ -13,8 +13,8 @@ use super::TargetVersion;
 pub struct VersionCandidates {
     /// Version of the installed `rke2` binary (`v1.35.6+rke2r1`).
     pub installed: Option<String>,
-    /// An `rke2` is installed that does not report its version.
-    pub silent: bool,
+    /// Why the version of an `rke2` that is installed is unknown.
+    pub silent: Option<SilentBinary>,
     /// Directories under `data` in RKE2's data directory: `v1.35.6-rke2r1-<digest>`, one for each
     /// version that was ever unpacked.
     pub data: Vec<String>,
@@ -24,6 +24,26 @@ pub struct VersionCandidates {
     pub harvester: Option<String>,
     /// The version an upgrade is moving to, when one is in progress.
     pub upgrade: Option<Upgrade>,
+}
+
+/// Why the version of an installed `rke2` is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SilentBinary {
+    /// It does not report one.
+    ReportsNoVersion,
+    /// It does not contain one, and a program of another machine is not run.
+    NotRun,
+}
+
+impl SilentBinary {
+    fn why(self) -> &'static str {
+        match self {
+            Self::ReportsNoVersion => "an rke2 is installed that does not report its version",
+            Self::NotRun => {
+                "the version of the installed rke2 is unknown: it was not run, because the tree belongs to another machine"
+            }
+        }
+    }
 }
 
 /// An upgrade in progress.
@@ -72,11 +92,11 @@ pub fn resolve(
         };
         return among([installed].into_iter().chain(newer), because);
     }
-    if found.silent {
+    if let Some(silent) = found.silent {
         // What lies around it may belong to an earlier one.
         return ResolvedVersion {
             target: TargetVersion::Unknown,
-            because: "an rke2 is installed that does not report its version".to_owned(),
+            because: silent.why().to_owned(),
         };
     }
     if !images.is_empty() {
@@ -250,12 +270,23 @@ mod tests {
     #[test]
     fn an_installed_binary_that_tells_nothing_makes_it_unknown() {
         let found = VersionCandidates {
-            silent: true,
+            silent: Some(SilentBinary::ReportsNoVersion),
             data: vec!["v1.30.1-rke2r1-aa".into()],
             harvester: Some("v1.8.1".into()),
             ..VersionCandidates::default()
         };
-        assert_eq!(target(found), TargetVersion::Unknown);
+        assert_eq!(target(found.clone()), TargetVersion::Unknown);
+        let of_another_machine = VersionCandidates {
+            silent: Some(SilentBinary::NotRun),
+            ..found
+        };
+        let resolved = resolve(&of_another_machine, brings);
+        assert_eq!(resolved.target, TargetVersion::Unknown);
+        assert!(
+            resolved
+                .because
+                .contains("not run, because the tree belongs to another machine")
+        );
     }
 
     #[test]
