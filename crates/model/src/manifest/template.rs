@@ -1,5 +1,7 @@
 //! Templates where manifests should be: what a chart's `templates/` has, copied as it is.
 
+use std::collections::BTreeSet;
+
 use super::Problem;
 
 /// What to do with one.
@@ -24,14 +26,18 @@ pub(super) fn explain_templates(
     if !is_helms(text) {
         return problems;
     }
+    let lines = (first_line..).zip(text.lines());
+    let lines = lines.filter(|(_, line)| line.contains("{{"));
+    let actions: BTreeSet<u32> = lines.map(|(number, _)| number).collect();
     for problem in &mut problems {
         let Some(line) = problem.line else {
             continue;
         };
-        let number = line.saturating_sub(first_line) as usize;
         // An action that stands alone is often noticed a line later.
-        let mut near = text.lines().skip(number.saturating_sub(1)).take(2);
-        if near.any(|line| line.contains("{{")) {
+        if [line, line.saturating_sub(1)]
+            .iter()
+            .any(|line| actions.contains(line))
+        {
             let message = problem.message.trim_end_matches('.');
             problem.message = format!("{message}. {ADVICE}");
         }

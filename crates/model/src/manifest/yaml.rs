@@ -162,6 +162,13 @@ impl<'t> YamlReader<'t> {
         first_line: u32,
         limits: &ReadLimits,
     ) -> Result<Option<Node>, Vec<Problem>> {
+        if let Some(line) = excess_tag(text) {
+            return Err(vec![Problem {
+                code: Code::LimitExceeded,
+                line: Some(first_line.saturating_add(line)),
+                message: format!("more than {MOST_TAGS} lines begin with `%TAG`; remove them"),
+            }]);
+        }
         if text.contains(MARK) {
             return self.read_replaced(text, first_line, limits);
         }
@@ -259,12 +266,30 @@ impl YamlReader<'_> {
     }
 }
 
-/// Most `\'` that are taken out of a text: it is parsed again for each.
+/// Most `%TAG` directives of a text: the parser compares each with all before it.
+const MOST_TAGS: usize = 100;
+
+/// The line, from 0, in which there is one too many.
+fn excess_tag(text: &str) -> Option<u32> {
+    const TAG: &str = "%TAG";
+    let first = text.starts_with(TAG).then_some(0);
+    let others = text.match_indices("\n%TAG").map(|(at, _)| at + 1);
+    let excess = first.into_iter().chain(others).nth(MOST_TAGS)?;
+    Some(super::split::count_lines(&text[..excess]))
+}
+
+/// Most `\'` that are taken out of a text: it is parsed again for each, and no more bytes than this.
 const MOST_ESCAPES: usize = 100;
+const MOST_PARSED_AGAIN: usize = 64 << 20;
+
+/// How many are taken out of a text of this length.
+fn most_escapes(length: usize) -> usize {
+    MOST_ESCAPES.min(MOST_PARSED_AGAIN / length.max(1))
+}
 
 /// Takes the backslash away where the parser stumbles over `\'`.
 fn unescape(text: &mut String) {
-    for _ in 0..MOST_ESCAPES {
+    for _ in 0..most_escapes(text.len()) {
         match first_escape(text) {
             Some(at) => text.remove(at),
             None => return,

@@ -61,7 +61,48 @@ pub(super) struct Lines<'t> {
     first: u32,
     last: u32,
     /// The text, when its lines have to be counted again.
-    odd: Option<&'t str>,
+    odd: Option<LineBreaks<'t>>,
+}
+
+/// The line breaks of a text that the parser breaks elsewhere too. Each value asks for its line, so no question may count the whole text.
+struct LineBreaks<'t> {
+    text: &'t [u8],
+    /// How many there are before each step.
+    before: Vec<u32>,
+}
+
+impl<'t> LineBreaks<'t> {
+    /// How many bytes are counted for a question at most.
+    const STEP: usize = 4096;
+
+    fn new(text: &'t str) -> Self {
+        let text = text.as_bytes();
+        let steps = text.chunks(Self::STEP).scan(0, |breaks, step| {
+            let before = *breaks;
+            *breaks += count_breaks(step);
+            Some(before)
+        });
+        let before = steps.collect();
+        Self { text, before }
+    }
+
+    /// Those before an offset.
+    fn before(&self, offset: usize) -> u32 {
+        let (before, rest) = self.rest(offset);
+        before + count_breaks(rest)
+    }
+
+    /// Those before the last step, and what is to be counted behind it.
+    fn rest(&self, offset: usize) -> (u32, &'t [u8]) {
+        let end = offset.min(self.text.len());
+        let step = (end / Self::STEP).min(self.before.len().saturating_sub(1));
+        let before = self.before.get(step).copied().unwrap_or_default();
+        (before, &self.text[step * Self::STEP..end])
+    }
+}
+
+fn count_breaks(bytes: &[u8]) -> u32 {
+    narrow(bytes.iter().filter(|byte| **byte == b'\n').count())
 }
 
 impl<'t> Lines<'t> {
@@ -72,26 +113,21 @@ impl<'t> Lines<'t> {
         Self {
             first,
             last: first.saturating_add(narrow(lines.saturating_sub(1))),
-            odd: has_odd_breaks(text).then_some(text),
+            odd: has_odd_breaks(text).then(|| LineBreaks::new(text)),
         }
     }
 
     pub(super) fn at(&self, mark: Mark) -> u32 {
-        let above = match self.odd {
+        let above = match &self.odd {
             None => u32::try_from(mark.line).unwrap_or(u32::MAX),
-            Some(text) => {
-                let end = usize::try_from(mark.index).map_or(text.len(), |at| at.min(text.len()));
-                let before = &text.as_bytes()[..end];
-                narrow(before.iter().filter(|byte| **byte == b'\n').count())
-            }
+            Some(breaks) => breaks.before(usize::try_from(mark.index).unwrap_or(usize::MAX)),
         };
         self.first.saturating_add(above).min(self.last)
     }
 
     pub(super) fn at_offset(&self, text: &str, offset: usize) -> u32 {
-        let before = &text.as_bytes()[..offset.min(text.len())];
-        let above = before.iter().filter(|byte| **byte == b'\n').count();
-        self.first.saturating_add(narrow(above)).min(self.last)
+        let above = count_breaks(&text.as_bytes()[..offset.min(text.len())]);
+        self.first.saturating_add(above).min(self.last)
     }
 }
 
@@ -198,5 +234,23 @@ fn hint(problem: &str, text: &str, mark: Mark) -> &'static str {
     match next {
         Some('}' | ']') => "remove the bracket, or open it before",
         _ => "correct the indentation or the brackets at this line",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_a_value_is_found_without_counting_the_whole_text() {
+        let text = "a\r\n\n".repeat(10_000) + "\r";
+        let breaks = LineBreaks::new(&text);
+        for offset in (0..text.len() + 2).step_by(997).chain([text.len()]) {
+            let end = offset.min(text.len());
+            assert_eq!(breaks.before(offset), count_breaks(&text.as_bytes()[..end]));
+            let counted = breaks.rest(offset).1.len();
+            assert!(counted <= LineBreaks::STEP, "{counted} bytes at {offset}");
+        }
+        assert_eq!(LineBreaks::new("").before(0), 0);
     }
 }

@@ -305,6 +305,37 @@ fn deep_nesting_is_refused_whichever_way_it_is_written() {
 }
 
 #[test]
+fn a_text_with_many_tag_directives_is_refused_before_it_is_parsed() {
+    let tags = |count: usize| -> String {
+        (0..count)
+            .map(|tag| format!("%TAG !t{tag}! tag:example.com,2026:\n"))
+            .collect()
+    };
+    let whole = |count: usize| format!("{}--- \na: !t0!x b\n", tags(count));
+    assert!(parse_configuration(&whole(MOST_TAGS)).is_ok());
+    let refused = parse(&whole(MOST_TAGS + 1), 1, &ReadLimits::default()).unwrap_err();
+    assert_eq!(refused[0].code, Code::LimitExceeded);
+    assert_eq!(refused[0].line, Some(101));
+    // In a text they are none.
+    let text: String = "  %TAG a\n".repeat(2 * MOST_TAGS);
+    assert!(parse(&format!("a: |\n{text}"), 1, &ReadLimits::default()).is_ok());
+}
+
+#[test]
+fn a_value_has_its_line_in_a_text_that_the_parser_breaks_elsewhere_too() {
+    let keys: String = (0..5000).map(|key| format!("k{key}: {key}\n")).collect();
+    let node = parse(
+        &format!("a: \"x\u{2028}y\"\n{keys}"),
+        1,
+        &ReadLimits::default(),
+    );
+    let node = node.unwrap().unwrap();
+    for key in [0, 1, 700, 4999] {
+        assert_eq!(node.entry(&format!("k{key}")).unwrap().line, key + 2);
+    }
+}
+
+#[test]
 fn syntax_errors_name_the_line_and_what_to_do() {
     for (text, line, words) in [
         ("a: 1\n\tb: 2\n", 2, "a tab cannot indent, use spaces"),
@@ -408,6 +439,8 @@ fn an_escaped_apostrophe_is_one() {
     let unknown = message("a: \"\\q\"\n");
     assert!(unknown.contains("write the backslash twice") && unknown.contains("unknown escape"));
     // It is tried again for each of them, and not without an end.
+    assert_eq!(most_escapes(0), MOST_ESCAPES);
+    assert_eq!(most_escapes(4 << 20), 16);
     let many = format!("a: \"{}\"\n", "\\'".repeat(MOST_ESCAPES + 1));
     assert!(message(&many).contains("unknown escape"));
 }
