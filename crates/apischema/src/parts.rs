@@ -13,7 +13,7 @@ use windrow_model::quantity::billionths;
 use crate::catalogue::CATALOGUE;
 use crate::formats;
 use crate::path::Path;
-use crate::problem::{Problem, Reason, shown};
+use crate::problem::{Problem, Reason};
 
 /// Adds what is wrong with the fields of a definition together.
 pub(crate) fn check(definition: &str, node: &Node, path: &Path<'_>, problems: &mut Vec<Problem>) {
@@ -75,7 +75,7 @@ impl Part<'_, '_> {
     }
 
     /// Adds a problem of a field; of the part where the field is empty.
-    fn add(&mut self, field: &str, reason: Reason<'_>, why: &str) {
+    fn add(&mut self, field: &str, reason: Reason, why: &str) {
         let line = self
             .node
             .entry(field)
@@ -92,32 +92,32 @@ impl Part<'_, '_> {
         let (key, value) = (self.text("key").to_owned(), self.text("value").to_owned());
         if key.is_empty() && operator != "Exists" {
             let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            self.add("operator", Reason::Invalid(&operator), why);
+            self.add("operator", Reason::Invalid, why);
             return;
         }
         if !key.is_empty()
             && let Some(why) = formats::label_key_error(&key)
         {
-            self.add("key", Reason::Invalid(&key), why);
+            self.add("key", Reason::Invalid, why);
         }
         match &*operator {
             "Exists" if !value.is_empty() => {
                 let why = "value must be empty when `operator` is 'Exists'";
-                self.add("operator", Reason::Invalid(&operator), why);
+                self.add("operator", Reason::Invalid, why);
             }
             "Exists" | "Equal" | "" => {}
             // Newer minors know them.
             "Gt" | "Lt" => {}
             _ => {
                 let why = "supported values: \"Equal\", \"Exists\"";
-                self.add("operator", Reason::Unsupported(&operator), why);
+                self.add("operator", Reason::Unsupported, why);
             }
         }
         let seconds = self.set("tolerationSeconds").is_some();
         let effect = self.text("effect").to_owned();
         if seconds && effect != "NoExecute" {
             let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-            self.add("effect", Reason::Invalid(&effect), why);
+            self.add("effect", Reason::Invalid, why);
         }
     }
 
@@ -127,7 +127,7 @@ impl Part<'_, '_> {
         if !key.is_empty()
             && let Some(why) = formats::label_key_error(&key)
         {
-            self.add("key", Reason::Invalid(&key), why);
+            self.add("key", Reason::Invalid, why);
         }
         let operator = self.text("operator").to_owned();
         let count = self
@@ -152,7 +152,7 @@ impl Part<'_, '_> {
             }
             _ => {
                 let why = "not a valid selector operator";
-                self.add("operator", Reason::Invalid(&operator), why);
+                self.add("operator", Reason::Invalid, why);
             }
         }
     }
@@ -199,11 +199,10 @@ impl Part<'_, '_> {
         }
         let storage = self.node.at(&["capacity", "storage"]);
         if let Some(storage) = storage.filter(|node| quantity(node).is_some_and(|size| size <= 0)) {
-            let value = shown(storage);
             let capacity = self.path.field("capacity");
             let at = capacity.key("storage");
             let why = "must be greater than zero";
-            let problem = Problem::invalid(storage.line, &at, Reason::Invalid(&value), why);
+            let problem = Problem::invalid(storage.line, &at, Reason::Invalid, why);
             self.problems.push(problem);
         }
     }
@@ -213,7 +212,7 @@ impl Part<'_, '_> {
             |field: &str, value: bool| self.node.get(field).and_then(Node::as_bool) == Some(value);
         if is("allowPrivilegeEscalation", false) && is("privileged", true) {
             let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-            self.add("", Reason::Invalid("false"), why);
+            self.add("", Reason::Invalid, why);
         }
     }
 
@@ -241,7 +240,7 @@ impl Part<'_, '_> {
             let path = self.path.field("fieldRef");
             let why = format!("supported values: {}", known.join(", "));
             let at = path.field("fieldPath");
-            let problem = Problem::invalid(field.line, &at, Reason::Unsupported(text), &why);
+            let problem = Problem::invalid(field.line, &at, Reason::Unsupported, &why);
             self.problems.push(problem);
         }
     }
@@ -274,8 +273,7 @@ impl Part<'_, '_> {
             if network(text).is_some_and(|network| !is_part(network)) {
                 let path = self.path.field("except");
                 let why = "must be a strict subset of `cidr`";
-                let problem =
-                    Problem::invalid(one.line, &path.index(index), Reason::Invalid(text), why);
+                let problem = Problem::invalid(one.line, &path.index(index), Reason::Invalid, why);
                 self.problems.push(problem);
             }
         }
@@ -288,16 +286,16 @@ impl Part<'_, '_> {
         match self.set("port") {
             None => {
                 let why = "may not be specified when `port` is not specified";
-                self.add("endPort", Reason::Invalid(&end.to_string()), why);
+                self.add("endPort", Reason::Invalid, why);
             }
             Some(port) => match number(port) {
                 None => {
                     let why = "may not be specified when `port` is non-numeric";
-                    self.add("endPort", Reason::Invalid(&end.to_string()), why);
+                    self.add("endPort", Reason::Invalid, why);
                 }
                 Some(first) if end < first => {
                     let why = "must be greater than or equal to `port`";
-                    self.add("endPort", Reason::Invalid(&first.to_string()), why);
+                    self.add("endPort", Reason::Invalid, why);
                 }
                 Some(_) => {}
             },
@@ -324,7 +322,7 @@ impl Part<'_, '_> {
             None => {
                 let names: Vec<&str> = SOURCES.iter().map(|(name, _)| *name).collect();
                 let why = format!("supported values: {}", names.join(", "));
-                self.add("type", Reason::Unsupported(&kind), &why);
+                self.add("type", Reason::Unsupported, &why);
             }
         }
     }
@@ -349,7 +347,7 @@ impl Part<'_, '_> {
         if let Some(node) = share.filter(|node| number(node).is_some_and(|number| number < 1)) {
             let why = "must be greater than 0";
             let at = at.field("averageUtilization");
-            let problem = Problem::invalid(node.line, &at, Reason::Invalid(&shown(node)), why);
+            let problem = Problem::invalid(node.line, &at, Reason::Invalid, why);
             self.problems.push(problem);
         }
     }

@@ -1,7 +1,7 @@
 //! What is wrong with an object.
 
-use windrow_model::manifest::{Node, Object};
-use windrow_model::text::cut;
+use windrow_model::manifest::Object;
+use windrow_model::redact::REDACTED;
 
 use crate::path::Path;
 
@@ -48,8 +48,8 @@ impl Problem {
         )
     }
 
-    /// An error of validation, in the words of its kinds (`Required value`).
-    pub(crate) fn invalid(line: u32, path: &Path<'_>, reason: Reason<'_>, why: &str) -> Self {
+    /// An error of validation, in the words of its kinds (`Required value`). The value is not quoted.
+    pub(crate) fn invalid(line: u32, path: &Path<'_>, reason: Reason, why: &str) -> Self {
         let field = path.to_string();
         let words = reason.words();
         let comma = if why.is_empty() { "" } else { ": " };
@@ -60,13 +60,11 @@ impl Problem {
             message: match (reason, why) {
                 (Reason::Required, "") => "is missing, and is required".to_owned(),
                 (Reason::Required, why) => format!("is missing: {why}"),
-                (Reason::Duplicate(value), _) => {
-                    format!("`{value}` appears there twice; rename or remove one")
+                (Reason::Duplicate, _) => {
+                    "has a value that appears twice; rename or remove one".to_owned()
                 }
-                (Reason::NotFound(value), why) => format!("`{value}` is not there: {why}"),
-                (Reason::Invalid(value) | Reason::Unsupported(value), why) => {
-                    format!("`{value}` is not valid: {why}")
-                }
+                (Reason::NotFound, why) => format!("names something that is not there: {why}"),
+                (Reason::Invalid | Reason::Unsupported, why) => format!("is not valid: {why}"),
                 (Reason::TooLong, why) => format!("is too long: {why}"),
                 (Reason::Forbidden, why) => format!("is not allowed there: {why}"),
             },
@@ -77,39 +75,29 @@ impl Problem {
 
 /// The kinds of errors that kube-apiserver's validation knows.
 #[derive(Clone, Copy)]
-pub(crate) enum Reason<'a> {
+pub(crate) enum Reason {
     Required,
-    Duplicate(&'a str),
-    NotFound(&'a str),
-    Invalid(&'a str),
-    Unsupported(&'a str),
+    Duplicate,
+    NotFound,
+    Invalid,
+    Unsupported,
     TooLong,
     Forbidden,
 }
 
-impl Reason<'_> {
+impl Reason {
+    /// kube-apiserver quotes the value, and a message here never does.
     fn words(self) -> String {
         match self {
             Self::Required => "Required value".to_owned(),
-            Self::Duplicate(value) => format!("Duplicate value: {value:?}"),
-            Self::NotFound(value) => format!("Not found: {value:?}"),
-            Self::Invalid(value) => format!("Invalid value: {value:?}"),
-            Self::Unsupported(value) => format!("Unsupported value: {value:?}"),
+            Self::Duplicate => format!("Duplicate value: {REDACTED:?}"),
+            Self::NotFound => format!("Not found: {REDACTED:?}"),
+            Self::Invalid => format!("Invalid value: {REDACTED:?}"),
+            Self::Unsupported => format!("Unsupported value: {REDACTED:?}"),
             Self::TooLong => "Too long".to_owned(),
             Self::Forbidden => "Forbidden".to_owned(),
         }
     }
-}
-
-/// A value as a message shows it: short, and what can be written in one line.
-pub(crate) fn shown(node: &Node) -> String {
-    const LONGEST: usize = 60;
-    let text = match node.as_str() {
-        Some(text) => text.to_owned(),
-        None => node.to_json().to_string(),
-    };
-    let text: String = text.chars().filter(|ch| !ch.is_control()).collect();
-    cut(text, LONGEST)
 }
 
 /// Sorts them by line, and puts the words of the whole request around those of validation.

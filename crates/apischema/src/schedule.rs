@@ -51,10 +51,10 @@ pub fn error(text: &str) -> Option<String> {
     let mut pairs = fields.iter().zip(&FIELDS);
     pairs.find_map(|(text, field)| {
         let mut parts = text.split(',').filter(|part| !part.is_empty());
-        let part = parts.find(|part| !is_part(part, field))?;
+        parts.find(|part| !is_part(part, field))?;
         let (name, least, most, _) = field;
         Some(format!(
-            "`{part}` is no {name}; write a number from {least} to {most}, a range, a step or `*`"
+            "the {name} is not valid; write a number from {least} to {most}, a range, a step or `*`"
         ))
     })
 }

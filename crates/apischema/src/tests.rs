@@ -181,11 +181,11 @@ fn unknown_fields_are_dropped_and_the_one_that_was_meant_is_named() {
 fn what_validation_refuses_is_named() {
     for (text, words) in [
         (deployment("{a: b}", "{a: c}", "{name: a, image: b}"), "`selector` does not match template `labels`"),
-        (deployment("{a: b}", "{a: b, l: \"hello world\"}", "{name: a, image: b}"), "`hello world` is not valid"),
+        (deployment("{a: b}", "{a: b, l: \"hello world\"}", "{name: a, image: b}"), "is not valid"),
         (deployment("{a: b}", "{a: b}", "{name: A_, image: b}"), "spec.template.spec.containers[0].name"),
-        ("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\nspec:\n  schedule: every day\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}\n".to_owned(), "5: spec.schedule: `every day` is not valid: it has 2 fields"),
-        ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: a, image: b}]}}}\n".to_owned(), "restartPolicy: `Always` is not valid"),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: \"hello world\"}}\n".to_owned(), "metadata.labels: `hello world`"),
+        ("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\nspec:\n  schedule: every day\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}\n".to_owned(), "5: spec.schedule: is not valid: it has 2 fields"),
+        ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: a, image: b}]}}}\n".to_owned(), "restartPolicy: is not valid"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: \"hello world\"}}\n".to_owned(), "3: metadata.labels: is not valid"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {\"a b\": c}\n".to_owned(), "data[a b]"),
         ("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 1}, {port: 2}]}\n".to_owned(), "spec.ports[0].name: is missing"),
         (
@@ -201,7 +201,48 @@ fn what_validation_refuses_is_named() {
         refusals("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {\"a b\": c}\n");
     assert!(
         said.len() == 1
-            && said[0].starts_with("ConfigMap \"a\" is invalid: data[a b]: Invalid value: \"a b\""),
+            && said[0].starts_with(
+                "ConfigMap \"a\" is invalid: data[a b]: Invalid value: \"[redacted]\""
+            ),
+        "{said:?}"
+    );
+}
+
+/// A value is quoted only if it resembles one of a closed list.
+#[test]
+fn no_message_quotes_a_value_that_may_be_a_secret() {
+    let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {a: hunter01 x}, annotations: {a: b}}\nspec:\n  \
+                restartPolicy: hunter02\n  hostNetwork: hunter03\n  priority: 4711000000001\n  nodeSelector: {a: hunter04 x}\n  \
+                volumes: [{name: a, emptyDir: {sizeLimit: hunter05 x, medium: hunter06}}]\n  containers:\n  - {name: a, image: a, \
+                imagePullPolicy: hunter07, resources: {limits: {cpu: hunter08 x, memory: -4711}}, ports: [{containerPort: 471100, \
+                protocol: hunter09}], securityContext: {runAsUser: -4711, procMount: hunter10}}\n---\napiVersion: \
+                batch/v1\nkind: CronJob\nmetadata: {name: a, creationTimestamp: hunter11}\nspec: {schedule: hunter12 * * * *, \
+                concurrencyPolicy: hunter13, jobTemplate: {spec: {completionMode: hunter14, template: {spec: {restartPolicy: hunter15, \
+                containers: [{name: a, image: a}]}}}}}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: \
+                hunter16, clusterIP: hunter17, ports: [{port: 4711000, nodePort: hunter18, targetPort: hunter-19-hunter-19}], \
+                sessionAffinity: hunter20, externalName: hunter21 x}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: \
+                {a: hunter22*}\n";
+    let all = objects(text);
+    let problems: Vec<Problem> = all
+        .iter()
+        .flat_map(|object| check(object, Minors::ALL))
+        .collect();
+    assert!(problems.len() >= 20, "{problems:#?}");
+    for problem in problems {
+        let shown = format!("{problem:?}");
+        assert!(
+            !shown.contains("hunter") && !shown.contains("4711"),
+            "{problem:#?}"
+        );
+    }
+    let slip = deployment(
+        "{a: b}",
+        "{a: b}",
+        "{name: a, image: b, imagePullPolicy: always}",
+    );
+    let said = said(&slip, Minors::ALL);
+    assert!(
+        said[0].ends_with("`always` is not valid; did you mean `Always`?"),
         "{said:?}"
     );
 }

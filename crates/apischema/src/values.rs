@@ -7,7 +7,7 @@ use windrow_model::manifest::{Node, NodeValue};
 
 use crate::formats;
 use crate::path::Path;
-use crate::problem::{Problem, Reason, shown};
+use crate::problem::{Problem, Reason};
 
 /// Rules of each field, by definition and field.
 static VALUES: LazyLock<BTreeMap<(&'static str, &'static str), Vec<&'static str>>> =
@@ -101,13 +101,7 @@ pub(crate) fn check(
                     .as_i64()
                     .and_then(|number| number_error(rule, number))
                 {
-                    let text = number.to_string();
-                    problems.push(Problem::invalid(
-                        node.line,
-                        path,
-                        Reason::Invalid(&text),
-                        why,
-                    ));
+                    problems.push(Problem::invalid(node.line, path, Reason::Invalid, why));
                 }
             }
             NodeValue::Sequence(items) => list_errors(rule, items, path, problems, node.line),
@@ -117,8 +111,8 @@ pub(crate) fn check(
     }
 }
 
-fn text_error<'a>(rule: &str, text: &'a str) -> Option<(Reason<'a>, &'static str)> {
-    let invalid = |bad: bool, why| bad.then_some((Reason::Invalid(text), why));
+fn text_error<'a>(rule: &str, text: &'a str) -> Option<(Reason, &'static str)> {
+    let invalid = |bad: bool, why| bad.then_some((Reason::Invalid, why));
     match rule {
         "not-empty" => text.is_empty().then_some((Reason::Required, "it is empty")),
         // An empty text is what was not written.
@@ -143,7 +137,7 @@ fn text_error<'a>(rule: &str, text: &'a str) -> Option<(Reason<'a>, &'static str
             !formats::is_config_key(text),
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
         ),
-        "label-key" => formats::label_key_error(text).map(|why| (Reason::Invalid(text), why)),
+        "label-key" => formats::label_key_error(text).map(|why| (Reason::Invalid, why)),
         "address" => invalid(
             !formats::is_address(text),
             "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
@@ -222,19 +216,17 @@ fn list_errors(
         let Some(value) = value.filter(|value| !value.is_null()) else {
             continue;
         };
-        let text = shown(value);
+        let text = match value.as_str() {
+            Some(text) => text.to_owned(),
+            None => value.to_json().to_string(),
+        };
         if text.is_empty() {
             continue;
         }
         if seen.contains(&text) {
             let at = path.index(index);
             let at = if key == "." { at } else { at.field(key) };
-            problems.push(Problem::invalid(
-                value.line,
-                &at,
-                Reason::Duplicate(&text),
-                "",
-            ));
+            problems.push(Problem::invalid(value.line, &at, Reason::Duplicate, ""));
         }
         seen.push(text);
     }
@@ -246,23 +238,11 @@ fn map_errors(rule: &str, node: &Node, path: &Path<'_>, problems: &mut Vec<Probl
     }
     for entry in node.entries() {
         if let Some(why) = formats::label_key_error(&entry.key) {
-            problems.push(Problem::invalid(
-                entry.line,
-                path,
-                Reason::Invalid(&entry.key),
-                why,
-            ));
+            problems.push(Problem::invalid(entry.line, path, Reason::Invalid, why));
         }
         let value = entry.value.as_str().filter(|_| rule == "labels");
-        if let Some((value, why)) =
-            value.and_then(|value| Some((value, formats::label_value_error(value)?)))
-        {
-            problems.push(Problem::invalid(
-                entry.line,
-                path,
-                Reason::Invalid(value),
-                why,
-            ));
+        if let Some(why) = value.and_then(formats::label_value_error) {
+            problems.push(Problem::invalid(entry.line, path, Reason::Invalid, why));
         }
     }
 }

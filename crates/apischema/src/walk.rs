@@ -2,7 +2,8 @@
 
 use windrow_model::manifest::{MapEntry, Node, NodeValue, Object, decode_base64};
 use windrow_model::quantity::is_quantity;
-use windrow_model::suggest;
+use windrow_model::redact::REDACTED;
+use windrow_model::suggest::{self, Slip};
 
 use crate::catalogue::{CATALOGUE, Field};
 use crate::minors::Minors;
@@ -211,10 +212,11 @@ impl<'a> Walk<'a> {
             Shape::Time => match text {
                 None => Some(self.wrong_type(definition, shape, node, path)),
                 Some(text) if formats::is_time(text) => None,
-                Some(text) => {
-                    let why = format!("`{text}` is not a time; write it like 2026-01-31T12:00:00Z");
-                    let words = format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\"");
-                    Some(self.undecodable(node, path, &why, &words))
+                Some(_) => {
+                    let why = "is not a time; write it like 2026-01-31T12:00:00Z";
+                    let words =
+                        format!("parsing time {REDACTED:?} as \"2006-01-02T15:04:05Z07:00\"");
+                    Some(self.undecodable(node, path, why, &words))
                 }
             },
             Shape::Quantity => self.quantity(definition, shape, node, path),
@@ -240,10 +242,10 @@ impl<'a> Walk<'a> {
         if is_quantity(text.trim_matches(' ')) {
             return None;
         }
-        let why = format!("`{text}` is not a quantity; write it like 500m, 2 or 64Mi");
+        let why = "is not a quantity; write it like 500m, 2 or 64Mi";
         let words = "quantities must match the regular expression \
                      '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-        Some(self.undecodable(node, path, &why, words))
+        Some(self.undecodable(node, path, why, words))
     }
 
     fn wrong_type(
@@ -261,7 +263,6 @@ impl<'a> Walk<'a> {
             NodeValue::String(text) if unquoted(shape, text) => {
                 "; remove the quotation marks".to_owned()
             }
-            NodeValue::Number(number) => format!(" ({number})"),
             _ => String::new(),
         };
         let owner = definition.rsplit('.').next().unwrap_or(definition);
@@ -349,7 +350,6 @@ fn is_dropped(path: &Path<'_>, node: &Node) -> bool {
 }
 
 fn unsupported(text: &str, allowed: &[&str], line: u32, path: &Path<'_>) -> Problem {
-    let near = suggest::nearest(text, allowed.iter().copied());
     let choice: Vec<String> = allowed
         .iter()
         .filter(|value| !value.is_empty())
@@ -358,11 +358,11 @@ fn unsupported(text: &str, allowed: &[&str], line: u32, path: &Path<'_>) -> Prob
     let mut problem = Problem::invalid(
         line,
         path,
-        Reason::Unsupported(text),
+        Reason::Unsupported,
         &format!("supported values: {}", choice.join(", ")),
     );
-    if let Some(near) = near {
-        problem.message = format!("`{text}` is not valid; did you mean `{near}`?");
+    if let Some(slip) = Slip::find(text, allowed.iter().copied()) {
+        problem.message = slip.to_string();
     }
     problem
 }
@@ -382,8 +382,8 @@ fn go_value(node: &Node, shape: &Shape) -> String {
     match &node.value {
         NodeValue::Null => "null".to_owned(),
         NodeValue::Bool(_) => "bool".to_owned(),
-        NodeValue::Number(number) if matches!(shape, Shape::Int32 | Shape::Int64) => {
-            format!("number {number}")
+        NodeValue::Number(_) if matches!(shape, Shape::Int32 | Shape::Int64) => {
+            format!("number {REDACTED}")
         }
         NodeValue::Number(_) => "number".to_owned(),
         NodeValue::String(_) => "string".to_owned(),

@@ -72,9 +72,9 @@ fn pair(item: &str) -> Result<Pair, String> {
             "`{shown}` has a blank inside the value: separate gates with commas, without quotes"
         )),
         None => {
-            let (name, value) = (cut(name, LONGEST), cut(value, LONGEST));
+            let name = cut(name, LONGEST);
             Err(format!(
-                "`{value}` is not a boolean for the gate `{name}`: write {name}=true or {name}=false"
+                "the gate `{name}` has a value that is not a boolean: write {name}=true or {name}=false"
             ))
         }
     }

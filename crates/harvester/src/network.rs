@@ -39,7 +39,7 @@ impl FromStr for MacAddress {
             .collect();
         match (<[u8; 6]>::try_from(bytes), text.len()) {
             (Ok(bytes), 17) => Ok(Self(bytes)),
-            _ => Err(format!("`{text}` is no hardware address")),
+            _ => Err("it is not a valid hardware address".to_owned()),
         }
     }
 }

@@ -1,6 +1,32 @@
 //! Did you mean: the known name nearest to a wrong one.
 
+use std::fmt;
+
 use strsim::damerau_levenshtein;
+
+/// A wrong value that is so near to one of a field's closed list that it was meant to be this one.
+///
+/// It is the only way in which a message may quote a value of a manifest. Any other value may be a secret in the wrong place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slip<'v> {
+    written: &'v str,
+    meant: &'v str,
+}
+
+impl<'v> Slip<'v> {
+    /// The slip, if the value resembles one of those that the field takes.
+    pub fn find(written: &'v str, allowed: impl Iterator<Item = &'v str>) -> Option<Self> {
+        let meant = nearest(written, allowed)?;
+        Some(Self { written, meant })
+    }
+}
+
+impl fmt::Display for Slip<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { written, meant } = self;
+        write!(out, "`{written}` is not valid; did you mean `{meant}`?")
+    }
+}
 
 /// The name that was most likely meant, if one is near enough.
 pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use windrow_model::manifest::{Node, NodeValue};
 
 use super::JudgeRule;
-use super::schema::{below, is_true, items_of, json_type};
+use super::schema::{below, is_true, items_of};
 use crate::path::Path;
 use crate::problem::{Problem, Reason};
 
@@ -68,7 +68,7 @@ fn broken(rule: &Node, text: &str, node: &Node, path: &Path<'_>) -> Problem {
         || format!("failed rule: {}", text.trim()),
         |message| message.trim().to_owned(),
     );
-    let mut problem = Problem::invalid(node.line, path, Reason::Invalid(json_type(node)), &said);
+    let mut problem = Problem::invalid(node.line, path, Reason::Invalid, &said);
     problem.message = format!("breaks a rule of the definition: {said}");
     problem
 }

@@ -84,7 +84,7 @@ fn a_custom_object_is_held_to_its_definition() {
         ("{running: null}", "spec.running: is missing"),
         (
             "{running: true, list: [null]}",
-            "spec.list[0]: `null` is not valid",
+            "spec.list[0]: is not valid",
         ),
         (
             "{running: true, size: 0}",
@@ -201,7 +201,7 @@ fn a_schema_says_what_a_value_may_be() {
             "{type: object, not: {required: [a]}, properties: {a: {type: string}, b: {type: string}}}",
             "{b: x}",
             "{a: x}",
-            "spec: `{\"a\":\"x\"}` is not valid: it is what the definition excludes",
+            "spec: is not valid: it is what the definition excludes",
         ),
         (
             "{type: object, oneOf: [{required: [a]}, {required: [b]}], properties: {a: {type: string}, b: {type: string}}}",
@@ -249,13 +249,13 @@ fn a_schema_says_what_a_value_may_be() {
             "{type: array, x-kubernetes-list-type: set, items: {type: string}}",
             "[a, b]",
             "[a, b, a]",
-            "spec[2]: `a` appears there twice",
+            "spec[2]: has a value that appears twice",
         ),
         (
             "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string, default: x}, v: {type: string}}}}",
             "[{k: a}, {v: a}]",
             "[{k: x}, {v: a}]",
-            "spec[1]: `{\"k\":\"x\"}` appears there twice",
+            "spec[1]: has a value that appears twice",
         ),
         (
             "{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}",
@@ -267,7 +267,7 @@ fn a_schema_says_what_a_value_may_be() {
             "{type: object, required: [a], properties: {a: {type: object, default: {}, properties: {b: {type: integer, default: 5, maximum: 9}}}}}",
             "{}",
             "{a: {b: 10}}",
-            "spec.a.b: `10` is not valid",
+            "spec.a.b: is not valid",
         ),
         (
             "{type: object, required: [a], properties: {a: {type: string}}}",

@@ -53,12 +53,8 @@ fn keys_of(item: &Node, keys: &[Node]) -> Value {
 fn add_repeated(items: &[Node], values: Vec<Value>, path: &Path<'_>, problems: &mut Vec<Problem>) {
     for (index, (item, value)) in items.iter().zip(&values).enumerate() {
         if values[..index].contains(value) {
-            let text = match value {
-                Value::String(text) => text.clone(),
-                value => value.to_string(),
-            };
             let at = path.index(index);
-            let problem = Problem::invalid(item.line, &at, Reason::Duplicate(&text), "");
+            let problem = Problem::invalid(item.line, &at, Reason::Duplicate, "");
             problems.push(problem);
         }
     }

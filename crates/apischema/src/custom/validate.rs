@@ -4,14 +4,14 @@
 
 use regex::Regex;
 use windrow_model::manifest::{Node, NodeValue};
-use windrow_model::suggest;
+use windrow_model::suggest::Slip;
 
 use super::formats::{self, Verdict};
 use super::schema::{Others, expected_type, has_type, is_true, items_of, json_type, others};
 use crate::formats::is_dns_1035_label;
 use crate::minors::Minors;
 use crate::path::Path;
-use crate::problem::{Problem, ProblemKind, Reason, shown};
+use crate::problem::{Problem, ProblemKind, Reason};
 
 /// Collects what is wrong with a value.
 pub(crate) struct Validator {
@@ -38,7 +38,7 @@ impl Validator {
         }
     }
 
-    fn add(&mut self, node: &Node, path: &Path<'_>, reason: Reason<'_>, why: &str) {
+    fn add(&mut self, node: &Node, path: &Path<'_>, reason: Reason, why: &str) {
         self.problems
             .push(Problem::invalid(node.line, path, reason, why));
     }
@@ -70,15 +70,10 @@ impl Validator {
             // An enum never has it, even where it is listed.
             if !items_of(schema, "enum").is_empty() {
                 let why = "an enum never takes null";
-                self.add(node, path, Reason::Unsupported("null"), why);
+                self.add(node, path, Reason::Unsupported, why);
             }
         } else if expected_type(schema).is_some() {
-            self.add(
-                node,
-                path,
-                Reason::Invalid("null"),
-                "an item may not be null",
-            );
+            self.add(node, path, Reason::Invalid, "an item may not be null");
         }
     }
 
@@ -111,16 +106,16 @@ impl Validator {
         if allowed.is_empty() || allowed.iter().any(|one| is_same(one, node)) {
             return;
         }
-        let text = shown(node);
         let choice: Vec<String> = allowed
             .iter()
             .map(|one| one.to_json().to_string())
             .collect();
         let why = format!("supported values: {}", choice.join(", "));
-        self.add(node, path, Reason::Unsupported(&text), &why);
-        let near = suggest::nearest(&text, allowed.iter().filter_map(Node::as_str));
-        if let (Some(near), Some(problem)) = (near, self.problems.last_mut()) {
-            problem.message = format!("`{text}` is not valid; did you mean `{near}`?");
+        self.add(node, path, Reason::Unsupported, &why);
+        let text = node.as_str().unwrap_or_default();
+        let slip = Slip::find(text, allowed.iter().filter_map(Node::as_str));
+        if let (Some(slip), Some(problem)) = (slip, self.problems.last_mut()) {
+            problem.message = slip.to_string();
         }
     }
 
@@ -130,8 +125,7 @@ impl Validator {
             self.validate(part, node, path);
         }
         let invalid = |validator: &mut Self, why: &str| {
-            let text = shown(node);
-            validator.add(node, path, Reason::Invalid(&text), why);
+            validator.add(node, path, Reason::Invalid, why);
         };
         let fits = |part: &Node| self.fit(part, node, path);
         let any: Vec<Fit> = items_of(schema, "anyOf").iter().map(fits).collect();
@@ -190,7 +184,7 @@ impl Validator {
             match Regex::new(pattern) {
                 Ok(regex) if !regex.is_match(text) => {
                     let why = format!("should match '{pattern}'");
-                    self.add(node, path, Reason::Invalid(&shown(node)), &why);
+                    self.add(node, path, Reason::Invalid, &why);
                 }
                 Ok(_) => {}
                 // A pattern of another grammar is not judged.
@@ -205,7 +199,7 @@ impl Validator {
             Verdict::Unknown => self.is_unsure = true,
             Verdict::Not => {
                 let why = format!("must be of type {format}");
-                self.add(node, path, Reason::Invalid(&shown(node)), &why);
+                self.add(node, path, Reason::Invalid, &why);
             }
         }
     }
@@ -218,13 +212,12 @@ impl Validator {
         let Some(number) = number else {
             return;
         };
-        let value = shown(node);
         if let Some(least) = given("minimum") {
             let exclusive = is_true(schema, "exclusiveMinimum");
             if number < least || (exclusive && number <= least) {
                 let or_equal = if exclusive { "" } else { " or equal to" };
                 let why = format!("should be greater than{or_equal} {least}");
-                self.add(node, path, Reason::Invalid(&value), &why);
+                self.add(node, path, Reason::Invalid, &why);
             }
         }
         if let Some(most) = given("maximum") {
@@ -232,7 +225,7 @@ impl Validator {
             if number > most || (exclusive && number >= most) {
                 let or_equal = if exclusive { "" } else { " or equal to" };
                 let why = format!("should be less than{or_equal} {most}");
-                self.add(node, path, Reason::Invalid(&value), &why);
+                self.add(node, path, Reason::Invalid, &why);
             }
         }
         // Fractions are as exact as binary ones are: only of whole numbers it is certain.
@@ -241,7 +234,7 @@ impl Validator {
                 self.is_unsure = true;
             } else if number % factor != 0.0 {
                 let why = format!("should be a multiple of {factor}");
-                self.add(node, path, Reason::Invalid(&value), &why);
+                self.add(node, path, Reason::Invalid, &why);
             }
         }
     }
@@ -287,21 +280,16 @@ impl Validator {
             match node.get(name).map(|value| (value, value.as_str())) {
                 None => self.add(node, &at, Reason::Required, ""),
                 Some((value, None)) => {
-                    self.add(
-                        value,
-                        &at,
-                        Reason::Invalid(&shown(value)),
-                        "must be a string",
-                    );
+                    self.add(value, &at, Reason::Invalid, "must be a string");
                 }
                 Some((value, Some(""))) => {
-                    self.add(value, &at, Reason::Invalid(""), "must not be empty");
+                    self.add(value, &at, Reason::Invalid, "must not be empty");
                 }
                 Some((value, Some(kind)))
                     if name == "kind" && !is_dns_1035_label(&kind.to_ascii_lowercase()) =>
                 {
                     let why = "may have mixed case, but should otherwise be a DNS-1035 label";
-                    self.add(value, &at, Reason::Invalid(kind), why);
+                    self.add(value, &at, Reason::Invalid, why);
                 }
                 Some(_) => {}
             }
@@ -323,9 +311,8 @@ impl Validator {
         };
         let count = count as u64;
         if let Some(least) = bound(least).filter(|least| count < *least) {
-            let value = shown(node);
             let why = format!("should have at least {least} {what}");
-            self.add(node, path, Reason::Invalid(&value), &why);
+            self.add(node, path, Reason::Invalid, &why);
         }
         if let Some(most) = bound(most).filter(|most| count > *most) {
             let why = format!("may have at most {most} {what}");

@@ -8,7 +8,7 @@ use windrow_model::quantity::billionths;
 
 use super::{Part, quantity};
 use crate::formats;
-use crate::problem::{Problem, Reason, shown};
+use crate::problem::{Problem, Reason};
 
 /// What a whole one is in billionths.
 const ONE: i128 = 1_000_000_000;
@@ -39,12 +39,9 @@ impl<'a> Part<'a, '_> {
     /// A resource has a name that is known, or one of a domain, and an amount that fits it.
     fn amount(&mut self, field: &str, entry: &MapEntry) {
         let name = &*entry.key;
-        let value = shown(&entry.value);
         let wrong = match (name_error(name), quantity(&entry.value)) {
-            (Some(why), _) => Some((Reason::Invalid(name), why)),
-            (None, Some(number)) => {
-                amount_error(name, number).map(|why| (Reason::Invalid(&value), why))
-            }
+            (Some(why), _) => Some((Reason::Invalid, why)),
+            (None, Some(number)) => amount_error(name, number).map(|why| (Reason::Invalid, why)),
             (None, None) => None,
         };
         if let Some((reason, why)) = wrong {
@@ -57,7 +54,6 @@ impl<'a> Part<'a, '_> {
     /// What is asked for may not be more than what is allowed; of what cannot be shared it is the same.
     fn request(&mut self, entry: &MapEntry) {
         let name = &entry.key;
-        let value = shown(&entry.value);
         let limit = self
             .node
             .at(&["limits", name])
@@ -75,14 +71,14 @@ impl<'a> Part<'a, '_> {
             return;
         };
         let why = if request != most && !is_shared(name) {
-            format!("must be equal to {name} limit of {}", shown(limit))
+            format!("must be equal to {name} limit")
         } else if request > most {
             format!("must be less than or equal to {name} limit")
         } else {
             return;
         };
         let path = self.path.field("requests");
-        let problem = Problem::invalid(entry.line, &path, Reason::Invalid(&value), &why);
+        let problem = Problem::invalid(entry.line, &path, Reason::Invalid, &why);
         self.problems.push(problem);
     }
 }

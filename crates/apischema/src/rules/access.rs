@@ -17,7 +17,7 @@ impl Checker<'_> {
             None => self.add(
                 node.line,
                 &at.field("kind"),
-                Reason::Unsupported(""),
+                Reason::Unsupported,
                 "supported values: \"ClusterRole\", \"Role\"",
             ),
             Some(role) => self.role_ref(role, &at, kind),
@@ -34,12 +34,7 @@ impl Checker<'_> {
         if group != GROUP {
             let line = role.get("apiGroup").map_or(role.line, |node| node.line);
             let why = format!("supported values: \"{GROUP}\"");
-            self.add(
-                line,
-                &path.field("apiGroup"),
-                Reason::Unsupported(group),
-                &why,
-            );
+            self.add(line, &path.field("apiGroup"), Reason::Unsupported, &why);
         }
         let allowed: &[&str] = match kind {
             "ClusterRoleBinding" => &["ClusterRole"],
@@ -50,7 +45,7 @@ impl Checker<'_> {
             let line = role.get("kind").map_or(role.line, |node| node.line);
             let values: Vec<String> = allowed.iter().map(|value| format!("\"{value}\"")).collect();
             let why = format!("supported values: {}", values.join(", "));
-            self.add(line, &path.field("kind"), Reason::Unsupported(named), &why);
+            self.add(line, &path.field("kind"), Reason::Unsupported, &why);
         }
         self.require(role, path, "name");
     }
@@ -64,27 +59,22 @@ impl Checker<'_> {
             _ => {
                 let line = subject.get("kind").map_or(subject.line, |node| node.line);
                 let why = "supported values: \"Group\", \"ServiceAccount\", \"User\"";
-                self.add(line, &path.field("kind"), Reason::Unsupported(kind), why);
+                self.add(line, &path.field("kind"), Reason::Unsupported, why);
                 return;
             }
         };
-        if let Some(group) = group.filter(|group| *group != expected) {
+        if group.is_some_and(|group| group != expected) {
             let line = subject
                 .get("apiGroup")
                 .map_or(subject.line, |node| node.line);
             let why = format!("supported values: \"{expected}\"");
-            self.add(
-                line,
-                &path.field("apiGroup"),
-                Reason::Unsupported(group),
-                &why,
-            );
+            self.add(line, &path.field("apiGroup"), Reason::Unsupported, &why);
         }
         let name = subject.str_at(&["name"]).unwrap_or_default();
         if kind == "ServiceAccount" && !name.is_empty() && !is_subdomain(name) {
             let line = line_of(subject, "name");
             let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'";
-            self.add(line, &path.field("name"), Reason::Invalid(name), why);
+            self.add(line, &path.field("name"), Reason::Invalid, why);
         }
         // Of a RoleBinding it is the binding's own where none is named.
         if kind == "ServiceAccount" && binding == "ClusterRoleBinding" {
@@ -109,7 +99,7 @@ impl Checker<'_> {
                     self.add(
                         rule.line,
                         &at.field("nonResourceURLs"),
-                        Reason::Invalid("…"),
+                        Reason::Invalid,
                         why,
                     );
                 } else if ["apiGroups", "resources", "resourceNames"]
@@ -120,7 +110,7 @@ impl Checker<'_> {
                     self.add(
                         rule.line,
                         &at.field("nonResourceURLs"),
-                        Reason::Invalid("…"),
+                        Reason::Invalid,
                         why,
                     );
                 }

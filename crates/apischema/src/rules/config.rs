@@ -36,9 +36,9 @@ impl Checker<'_> {
                 continue;
             };
             let level = entry.value.as_str();
-            if let Some(level) = level.filter(|level| !LEVELS.contains(level)) {
+            if level.is_some_and(|level| !LEVELS.contains(&level)) {
                 let why = format!("must be one of {}", LEVELS.join(", "));
-                self.add(entry.line, &at.key(&key), Reason::Invalid(level), &why);
+                self.add(entry.line, &at.key(&key), Reason::Invalid, &why);
             }
         }
         for mode in ["enforce", "audit", "warn"] {
@@ -48,9 +48,9 @@ impl Checker<'_> {
                 continue;
             };
             let version = entry.value.as_str();
-            if let Some(version) = version.filter(|version| !is_policy_version(version)) {
+            if version.is_some_and(|version| !is_policy_version(version)) {
                 let why = "must be latest or a minor, like v1.31";
-                self.add(entry.line, &at.key(&key), Reason::Invalid(version), why);
+                self.add(entry.line, &at.key(&key), Reason::Invalid, why);
             }
         }
     }
@@ -84,12 +84,7 @@ impl Checker<'_> {
                 self.config_key(entry.line, &at, &entry.key);
                 if field == "binaryData" && text.iter().any(|other| other.key == entry.key) {
                     let why = "duplicate of key present in data";
-                    self.add(
-                        entry.line,
-                        &at.key(&entry.key),
-                        Reason::Invalid(&entry.key),
-                        why,
-                    );
+                    self.add(entry.line, &at.key(&entry.key), Reason::Invalid, why);
                 }
             }
         }
@@ -156,19 +151,14 @@ impl Checker<'_> {
                 .find_map(|field| node.get(field)?.entry(json))
                 .map_or(node.line, |entry| entry.line);
             let why = "must be JSON";
-            self.add(
-                line,
-                &at.key(json),
-                Reason::Invalid("<secret contents redacted>"),
-                why,
-            );
+            self.add(line, &at.key(json), Reason::Invalid, why);
         }
     }
 
     fn config_key(&mut self, line: u32, path: &Path<'_>, key: &str) {
         if !formats::is_config_key(key) {
             let why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
-            self.add(line, &path.key(key), Reason::Invalid(key), why);
+            self.add(line, &path.key(key), Reason::Invalid, why);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::Checker;
 use crate::custom::{is_true, items_of};
 use crate::formats;
 use crate::path::Path;
-use crate::problem::{Reason, shown};
+use crate::problem::Reason;
 
 const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character";
 
@@ -51,13 +51,13 @@ impl Checker<'_> {
         if !["Cluster", "Namespaced"].contains(&scope) {
             let line = line_of(spec, "scope");
             let why = "supported values: \"Cluster\", \"Namespaced\"";
-            self.add(line, &path.field("scope"), Reason::Unsupported(scope), why);
+            self.add(line, &path.field("scope"), Reason::Unsupported, why);
         }
         if is_true(spec, "preserveUnknownFields") {
             let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
             let line = line_of(spec, "preserveUnknownFields");
             let at = path.field("preserveUnknownFields");
-            self.add(line, &at, Reason::Invalid("true"), why);
+            self.add(line, &at, Reason::Invalid, why);
         }
         if let Some(names) = self.whole(spec, "names") {
             self.definition_names(names, &path.field("names"));
@@ -82,7 +82,7 @@ impl Checker<'_> {
             self.add(
                 line,
                 &metadata.field("name"),
-                Reason::Invalid(text),
+                Reason::Invalid,
                 "must be spec.names.plural+\".\"+spec.group",
             );
         }
@@ -101,7 +101,7 @@ impl Checker<'_> {
         };
         if !why.is_empty() {
             let line = line_of(spec, "group");
-            self.add(line, &path.field("group"), Reason::Invalid(group), why);
+            self.add(line, &path.field("group"), Reason::Invalid, why);
         }
         let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| {
             group
@@ -117,7 +117,7 @@ impl Checker<'_> {
             let at = annotations.key("api-approved.kubernetes.io");
             let why = "protected groups must have approval annotation \"api-approved.kubernetes.io\" with either a URL or a reason starting with \"unapproved\"";
             match annotation.filter(|(text, _)| !text.is_empty()) {
-                Some((text, line)) => self.add(line, &at, Reason::Invalid(text), why),
+                Some((_, line)) => self.add(line, &at, Reason::Invalid, why),
                 None => self.add(object.line, &at, Reason::Required, why),
             }
         }
@@ -135,7 +135,7 @@ impl Checker<'_> {
             };
             if !is_label {
                 let line = line_of(names, field);
-                self.add(line, &path.field(field), Reason::Invalid(text), LABEL);
+                self.add(line, &path.field(field), Reason::Invalid, LABEL);
             }
         }
         let kind = names.str_at(&["kind"]);
@@ -143,14 +143,14 @@ impl Checker<'_> {
             let line = line_of(names, "listKind");
             let why = "kind and listKind may not be the same";
             let at = path.field("listKind");
-            self.add(line, &at, Reason::Invalid(kind.unwrap_or_default()), why);
+            self.add(line, &at, Reason::Invalid, why);
         }
         for field in ["shortNames", "categories"] {
             let list = path.field(field);
             for (index, name) in items_of(names, field).iter().enumerate() {
                 let text = name.as_str().unwrap_or_default();
                 if !formats::is_dns_1035_label(text) {
-                    self.add(name.line, &list.index(index), Reason::Invalid(text), LABEL);
+                    self.add(name.line, &list.index(index), Reason::Invalid, LABEL);
                 }
             }
         }
@@ -165,12 +165,12 @@ impl Checker<'_> {
             let name = version.str_at(&["name"]).unwrap_or_default();
             if !name.is_empty() && !formats::is_dns_1035_label(name) {
                 let line = line_of(version, "name");
-                self.add(line, &at.field("name"), Reason::Invalid(name), LABEL);
+                self.add(line, &at.field("name"), Reason::Invalid, LABEL);
             }
             if names.contains(&name) {
                 let line = line_of(version, "name");
                 let why = "must contain unique version names";
-                self.add(line, &at.field("name"), Reason::Invalid(name), why);
+                self.add(line, &at.field("name"), Reason::Invalid, why);
             }
             names.push(name);
             self.version(version, &at);
@@ -182,12 +182,7 @@ impl Checker<'_> {
         if stored != 1 && spec.get("versions").is_some_and(|node| !node.is_null()) {
             let line = line_of(spec, "versions");
             let why = "must have exactly one version marked as storage version";
-            self.add(
-                line,
-                &list,
-                Reason::Invalid(&format!("{stored} of them")),
-                why,
-            );
+            self.add(line, &list, Reason::Invalid, why);
         }
     }
 
@@ -222,7 +217,7 @@ impl Checker<'_> {
             };
             if !why.is_empty() {
                 let at = path.field("deprecationWarning");
-                self.add(warning.line, &at, Reason::Invalid(text), why);
+                self.add(warning.line, &at, Reason::Invalid, why);
             }
         }
         let list = path.field("additionalPrinterColumns");
@@ -256,7 +251,7 @@ impl Checker<'_> {
                 let at = path.field("openAPIV3Schema");
                 let why =
                     "is not allowed at the root of the schema if the status subresource is enabled";
-                self.add(entry.line, &at, Reason::Invalid(&entry.key), why);
+                self.add(entry.line, &at, Reason::Invalid, why);
             }
         }
     }
@@ -283,7 +278,7 @@ impl Checker<'_> {
                 }
                 Some(text) if !known.contains(&text) => {
                     let line = line_of(column, field);
-                    self.add(line, &path.field(field), Reason::Invalid(text), &why);
+                    self.add(line, &path.field(field), Reason::Invalid, &why);
                 }
                 _ => {}
             }
@@ -311,7 +306,7 @@ impl Checker<'_> {
                 "must be a simple json path starting with {}",
                 heads.join(" or ")
             );
-            self.add(line_of(owner, field), &at, Reason::Invalid(text), &why);
+            self.add(line_of(owner, field), &at, Reason::Invalid, &why);
         }
     }
 
@@ -345,11 +340,11 @@ impl Checker<'_> {
                 }
             }
             None => {}
-            Some(strategy) => {
+            Some(_) => {
                 let why = "supported values: \"None\", \"Webhook\"";
                 let line = line_of(conversion, "strategy");
                 let at = path.field("strategy");
-                self.add(line, &at, Reason::Unsupported(strategy), why);
+                self.add(line, &at, Reason::Unsupported, why);
             }
         }
     }
@@ -362,7 +357,7 @@ impl Checker<'_> {
                 let known = |one: &Node| matches!(one.as_str(), Some("v1" | "v1beta1"));
                 if !node.items().iter().any(known) {
                     let why = "must include at least one of v1, v1beta1";
-                    self.add(node.line, &at, Reason::Invalid(&shown(node)), why);
+                    self.add(node.line, &at, Reason::Invalid, why);
                 }
             }
         }

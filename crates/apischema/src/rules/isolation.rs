@@ -46,19 +46,14 @@ impl Checker<'_> {
             .count();
         if let Some(container) = containers.iter().find(differs) {
             let why = "a container's hostProcess must be the pod's where both are specified";
-            self.add(container.line, path, Reason::Invalid("hostProcess"), why);
+            self.add(container.line, path, Reason::Invalid, why);
         } else if count > 0 && count < containers.len() {
             let why = "all containers must be hostProcess containers, or none";
-            self.add(spec.line, path, Reason::Invalid("hostProcess"), why);
+            self.add(spec.line, path, Reason::Invalid, why);
         }
         if count > 0 && spec.get("hostNetwork").and_then(Node::as_bool) != Some(true) {
             let why = "hostNetwork must be true if pod contains any hostProcess containers";
-            self.add(
-                spec.line,
-                &path.field("hostNetwork"),
-                Reason::Invalid("false"),
-                why,
-            );
+            self.add(spec.line, &path.field("hostNetwork"), Reason::Invalid, why);
         }
     }
 
@@ -77,12 +72,7 @@ impl Checker<'_> {
                     let at = list.index(index);
                     let at = at.field("securityContext");
                     let why = "`hostUsers` must be false to use `Unmasked`";
-                    self.add(
-                        mount.line,
-                        &at.field("procMount"),
-                        Reason::Invalid("Unmasked"),
-                        why,
-                    );
+                    self.add(mount.line, &at.field("procMount"), Reason::Invalid, why);
                 }
             }
         }

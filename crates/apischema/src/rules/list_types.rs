@@ -31,12 +31,12 @@ impl Checker<'_> {
             if kind != of {
                 let why = format!("must be {of} if {field} is specified");
                 let line = line_of(schema, "type");
-                self.add(line, &path.field("type"), Reason::Invalid(kind), &why);
+                self.add(line, &path.field("type"), Reason::Invalid, &why);
             }
             if !known.contains(&text) {
                 let why = format!("supported values: {}", known.join(", "));
                 let line = line_of(schema, field);
-                self.add(line, &path.field(field), Reason::Unsupported(text), &why);
+                self.add(line, &path.field(field), Reason::Unsupported, &why);
             }
         }
         let list_type = schema.str_at(&["x-kubernetes-list-type"]);
@@ -44,12 +44,7 @@ impl Checker<'_> {
         if !keys.is_empty() && list_type != Some("map") {
             let why = "must be map if x-kubernetes-list-map-keys is non-empty";
             let at = path.field("x-kubernetes-list-type");
-            self.add(
-                schema.line,
-                &at,
-                Reason::Invalid(list_type.unwrap_or_default()),
-                why,
-            );
+            self.add(schema.line, &at, Reason::Invalid, why);
         }
         let Some(items) = schema.get("items").filter(|items| is_map(items)) else {
             return;
@@ -80,7 +75,7 @@ impl Checker<'_> {
                 if !fits {
                     let at = path.field("items");
                     let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
-                    self.add(items.line, &at.field(field), Reason::Invalid(""), why);
+                    self.add(items.line, &at.field(field), Reason::Invalid, why);
                 }
             }
             _ => {}
@@ -95,9 +90,8 @@ impl Checker<'_> {
         }
         let inner = path.field("items");
         if items.str_at(&["type"]) != Some("object") {
-            let kind = items.str_at(&["type"]).unwrap_or_default();
             let why = "must be object if parent array's x-kubernetes-list-type is map";
-            self.add(items.line, &inner.field("type"), Reason::Invalid(kind), why);
+            self.add(items.line, &inner.field("type"), Reason::Invalid, why);
             return;
         }
         let properties = inner.field("properties");
@@ -106,7 +100,7 @@ impl Checker<'_> {
             let name = key.as_str().unwrap_or_default();
             let Some(property) = items.at(&["properties", name]) else {
                 let why = "entries must all be names of item properties";
-                self.add(key.line, &at, Reason::Invalid(name), why);
+                self.add(key.line, &at, Reason::Invalid, why);
                 continue;
             };
             let property_at = properties.key(name);
@@ -115,7 +109,7 @@ impl Checker<'_> {
                 self.add(
                     property.line,
                     &property_at.field("type"),
-                    Reason::Invalid(name),
+                    Reason::Invalid,
                     why,
                 );
             }

@@ -22,12 +22,7 @@ impl Checker<'_> {
             let name = finalizer.as_str().unwrap_or_default();
             if !name.is_empty() && !name.contains('/') && !FINALIZERS.contains(&name) {
                 let why = "name is neither a standard finalizer name nor is it fully qualified; write DOMAIN/NAME";
-                self.add(
-                    finalizer.line,
-                    &list.index(index),
-                    Reason::Invalid(name),
-                    why,
-                );
+                self.add(finalizer.line, &list.index(index), Reason::Invalid, why);
             }
         }
     }
@@ -42,7 +37,7 @@ impl Checker<'_> {
             let why =
                 "must not be set on an object that is created: take out what the cluster wrote";
             let at = path.field("resourceVersion");
-            self.add(line("resourceVersion"), &at, Reason::Invalid(version), why);
+            self.add(line("resourceVersion"), &at, Reason::Invalid, why);
         }
         for field in ["uid", "deletionTimestamp"] {
             if !text(field).is_empty() {

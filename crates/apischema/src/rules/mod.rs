@@ -99,7 +99,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn add(&mut self, line: u32, path: &Path<'_>, reason: Reason<'_>, why: &str) {
+    fn add(&mut self, line: u32, path: &Path<'_>, reason: Reason, why: &str) {
         self.problems
             .push(Problem::invalid(line, path, reason, why));
     }

@@ -31,23 +31,13 @@ impl Checker<'_> {
             if !plain.is_empty() && !crate::formats::is_subdomain(plain) {
                 let line = spec.get("externalName").map_or(spec.line, |node| node.line);
                 let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'";
-                self.add(
-                    line,
-                    &path.field("externalName"),
-                    Reason::Invalid(name),
-                    why,
-                );
+                self.add(line, &path.field("externalName"), Reason::Invalid, why);
             }
         }
         if headless && ["LoadBalancer", "NodePort"].contains(&kind) {
             let line = spec.get("clusterIP").map_or(spec.line, |node| node.line);
             let why = "may not be set to 'None' for LoadBalancer services";
-            self.add(
-                line,
-                &path.field("clusterIPs"),
-                Reason::Invalid("None"),
-                why,
-            );
+            self.add(line, &path.field("clusterIPs"), Reason::Invalid, why);
         }
         self.service_ports(ports, &at);
         self.service_type(spec, kind, ports, &path);
@@ -80,12 +70,7 @@ impl Checker<'_> {
             && !crate::formats::is_address(address)
         {
             let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            self.add(
-                node.line,
-                &path.field("clusterIPs"),
-                Reason::Invalid(address),
-                why,
-            );
+            self.add(node.line, &path.field("clusterIPs"), Reason::Invalid, why);
         }
         if kind != "LoadBalancer" {
             let why = "may only be used when `type` is 'LoadBalancer'";
@@ -104,10 +89,9 @@ impl Checker<'_> {
             && !external
             && let Some(node) = set("externalTrafficPolicy")
         {
-            let text = node.as_str().unwrap_or_default();
             let at = path.field("externalTrafficPolicy");
             let why = "may only be set for externally-accessible services";
-            self.add(node.line, &at, Reason::Invalid(text), why);
+            self.add(node.line, &at, Reason::Invalid, why);
         }
     }
 
@@ -123,13 +107,13 @@ impl Checker<'_> {
                 None => {}
                 Some(name) if names.contains(&name) => {
                     let line = port.get("name").map_or(port.line, |node| node.line);
-                    self.add(line, &at.field("name"), Reason::Duplicate(name), "");
+                    self.add(line, &at.field("name"), Reason::Duplicate, "");
                 }
                 Some(name) => {
                     if !crate::formats::is_dns_label(name) {
                         let line = port.get("name").map_or(port.line, |node| node.line);
                         let why = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'";
-                        self.add(line, &at.field("name"), Reason::Invalid(name), why);
+                        self.add(line, &at.field("name"), Reason::Invalid, why);
                     }
                     names.push(name);
                 }
@@ -141,8 +125,7 @@ impl Checker<'_> {
             let protocol = port.str_at(&["protocol"]).unwrap_or("TCP");
             let pair = (number, protocol);
             if numbers.contains(&pair) {
-                let text = format!("{}/{protocol}", pair.0);
-                self.add(port.line, &at, Reason::Duplicate(&text), "");
+                self.add(port.line, &at, Reason::Duplicate, "");
             }
             numbers.push(pair);
         }
@@ -175,13 +158,13 @@ impl Checker<'_> {
                 self.add(namespace.line, &at, Reason::Forbidden, why);
             }
             (None | Some("Cluster" | "Namespace"), _) => {}
-            (Some(scope), _) => {
+            (Some(_), _) => {
                 let line = parameters
                     .get("scope")
                     .map_or(parameters.line, |node| node.line);
                 let at = path.field("scope");
                 let why = "write `Cluster` or `Namespace`";
-                self.add(line, &at, Reason::Unsupported(scope), why);
+                self.add(line, &at, Reason::Unsupported, why);
             }
         }
     }
@@ -190,31 +173,26 @@ impl Checker<'_> {
         let path = Path::ROOT.field("spec");
         let Some(spec) = self.whole(node, "spec") else {
             let why = "either `defaultBackend` or `rules` must be specified";
-            self.add(node.line, &path, Reason::Invalid("null"), why);
+            self.add(node.line, &path, Reason::Invalid, why);
             return;
         };
         let annotations = node.at(&["metadata", "annotations"]);
         let annotated = annotations.and_then(|all| all.entry(INGRESS_CLASS));
         let annotated = annotated.and_then(|one| Some((one.line, one.value.as_str()?)));
         let class = spec.str_at(&["ingressClassName"]);
-        if let Some((line, text)) =
+        if let Some((line, _)) =
             annotated.filter(|(_, text)| class.is_some_and(|class| class != *text))
         {
             let annotations = Path::ROOT.field("metadata");
             let annotations = annotations.field("annotations");
             let why = "must match `ingressClassName` when both are specified";
-            self.add(
-                line,
-                &annotations.key(INGRESS_CLASS),
-                Reason::Invalid(text),
-                why,
-            );
+            self.add(line, &annotations.key(INGRESS_CLASS), Reason::Invalid, why);
         }
         let rules = spec.get("rules").map_or(&[][..], Node::items);
         let backend = spec.get("defaultBackend").filter(|node| !node.is_null());
         if rules.is_empty() && backend.is_none() {
             let why = "either `defaultBackend` or `rules` must be specified";
-            self.add(spec.line, &path, Reason::Invalid("null"), why);
+            self.add(spec.line, &path, Reason::Invalid, why);
         }
         if let Some(backend) = backend {
             self.backend(backend, &path.field("defaultBackend"));
@@ -237,7 +215,7 @@ impl Checker<'_> {
                 if !fits {
                     let line = one.get("path").map_or(one.line, |node| node.line);
                     let why = "must be an absolute path";
-                    self.add(line, &at.field("path"), Reason::Invalid(text), why);
+                    self.add(line, &at.field("path"), Reason::Invalid, why);
                 }
                 let has = |part: &&&str| text.contains(**part);
                 let ends = |part: &&&str| text.ends_with(**part);
@@ -250,7 +228,7 @@ impl Checker<'_> {
                 let ending = ending.map(|part| format!("cannot end with '{part}'"));
                 if let Some(why) = within.or(ending).filter(|_| !is_free) {
                     let line = one.get("path").map_or(one.line, |node| node.line);
-                    self.add(line, &at.field("path"), Reason::Invalid(text), &why);
+                    self.add(line, &at.field("path"), Reason::Invalid, &why);
                 }
                 if let Some(backend) = self.whole(one, "backend") {
                     self.backend(backend, &at.field("backend"));

@@ -57,7 +57,7 @@ impl Checker<'_> {
                         let line = container
                             .get("name")
                             .map_or(container.line, |node| node.line);
-                        self.add(line, &at.field("name"), Reason::Duplicate(name), "");
+                        self.add(line, &at.field("name"), Reason::Duplicate, "");
                     }
                     if field == "containers" {
                         names.push(name);
@@ -86,7 +86,7 @@ impl Checker<'_> {
                     self.add(
                         line,
                         &at.field("name"),
-                        Reason::NotFound(name),
+                        Reason::NotFound,
                         "no volume of the pod has this name",
                     );
                 }
@@ -120,12 +120,7 @@ impl Checker<'_> {
             {
                 let at = path.field(field);
                 let at = at.field("successThreshold");
-                self.add(
-                    node.line,
-                    &at,
-                    Reason::Invalid(&count.to_string()),
-                    "must be 1",
-                );
+                self.add(node.line, &at, Reason::Invalid, "must be 1");
             }
         }
     }
@@ -137,15 +132,10 @@ impl Checker<'_> {
         for (index, port) in ports.iter().enumerate() {
             let number = |field: &str| port.get(field).and_then(|node| node.to_json().as_i64());
             let host = number("hostPort").filter(|host| *host != 0);
-            if let Some(host) = host.filter(|host| number("containerPort") != Some(*host)) {
+            if host.is_some_and(|host| number("containerPort") != Some(host)) {
                 let at = list.index(index);
                 let why = "must match `hostPort` when `hostNetwork` is true";
-                self.add(
-                    port.line,
-                    &at.field("containerPort"),
-                    Reason::Invalid(&host.to_string()),
-                    why,
-                );
+                self.add(port.line, &at.field("containerPort"), Reason::Invalid, why);
             }
         }
     }
@@ -188,13 +178,13 @@ impl Checker<'_> {
                 0 => self.add(
                     source.line,
                     &at,
-                    Reason::Invalid(""),
+                    Reason::Invalid,
                     "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
                 ),
                 1 if variable.str_at(&["value"]).is_some() => self.add(
                     source.line,
                     &at,
-                    Reason::Invalid(""),
+                    Reason::Invalid,
                     "may not be specified when `value` is not empty",
                 ),
                 _ => {}

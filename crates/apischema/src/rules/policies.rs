@@ -42,7 +42,7 @@ impl Checker<'_> {
             let path = Path::ROOT.field("spec");
             let why = "must not contain both Deny and Warn";
             let at = path.field("validationActions");
-            self.add(actions.line, &at, Reason::Invalid("Deny, Warn"), why);
+            self.add(actions.line, &at, Reason::Invalid, why);
         }
     }
 }

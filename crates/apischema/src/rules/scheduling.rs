@@ -53,7 +53,7 @@ impl Checker<'_> {
                 .map_or(object.line, |name| name.line);
             let metadata = Path::ROOT.field("metadata");
             let why = format!("must be its version and group: {due}");
-            self.add(line, &metadata.field("name"), Reason::Invalid(name), &why);
+            self.add(line, &metadata.field("name"), Reason::Invalid, &why);
         }
     }
 }

@@ -5,7 +5,7 @@ use windrow_model::manifest::Node;
 use super::Checker;
 use crate::parts::quantity;
 use crate::path::Path;
-use crate::problem::{Reason, shown};
+use crate::problem::Reason;
 
 impl Checker<'_> {
     pub(super) fn claim(&mut self, node: &Node) {
@@ -42,9 +42,8 @@ impl Checker<'_> {
         match spec.at(&["resources", "requests", "storage"]) {
             Some(size) if !size.is_null() => {
                 if quantity(size).is_some_and(|size| size <= 0) {
-                    let value = shown(size);
                     let why = "must be greater than zero";
-                    self.add(size.line, &at.key("storage"), Reason::Invalid(&value), why);
+                    self.add(size.line, &at.key("storage"), Reason::Invalid, why);
                 }
             }
             _ => {

@@ -10,7 +10,7 @@ use super::definition::line_of;
 use crate::catalogue::CATALOGUE;
 use crate::custom::{Validator, is_true, items_of, prune_default};
 use crate::path::Path;
-use crate::problem::{Problem, ProblemKind, Reason, shown};
+use crate::problem::{Problem, ProblemKind, Reason};
 
 /// From this minor on a rule may speak of formats: 1.31 takes of a new one only what 1.30 has.
 const FORMATS: u16 = 32;
@@ -183,13 +183,13 @@ impl Checker<'_> {
                 "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             self.add(line, &path.field("uniqueItems"), Reason::Forbidden, why);
         }
-        if let Some(kind) = schema
+        if schema
             .str_at(&["type"])
-            .filter(|kind| !TYPES.contains(kind))
+            .is_some_and(|kind| !TYPES.contains(&kind))
         {
             let line = line_of(schema, "type");
             let why = "supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"";
-            self.add(line, &path.field("type"), Reason::Unsupported(kind), why);
+            self.add(line, &path.field("type"), Reason::Unsupported, why);
         }
         if schema
             .get("items")
@@ -206,13 +206,13 @@ impl Checker<'_> {
         {
             let line = line_of(schema, "pattern");
             let why = "must be a valid regular expression, but isn't: it looks ahead or behind, which Go's do not";
-            self.add(line, &path.field("pattern"), Reason::Invalid(pattern), why);
+            self.add(line, &path.field("pattern"), Reason::Invalid, why);
         }
         let preserves = "x-kubernetes-preserve-unknown-fields";
         if schema.get(preserves).and_then(Node::as_bool) == Some(false) {
             let line = line_of(schema, preserves);
             let why = "must be true or undefined";
-            self.add(line, &path.field(preserves), Reason::Invalid("false"), why);
+            self.add(line, &path.field(preserves), Reason::Invalid, why);
         }
         let rules = path.field("x-kubernetes-validations");
         for (index, rule) in items_of(schema, "x-kubernetes-validations")
@@ -237,11 +237,11 @@ impl Checker<'_> {
         } else if self.minors.last() < FORMATS && text.contains("format.") && uses_formats(text) {
             let why = "its CEL has no formats before 1.32; write a pattern";
             let line = line_of(rule, "rule");
-            self.add(line, &path.field("rule"), Reason::Invalid(text), why);
+            self.add(line, &path.field("rule"), Reason::Invalid, why);
         } else if message.contains(['\n', '\r']) {
             let why = "must not contain line breaks";
             let line = line_of(rule, "message");
-            self.add(line, &path.field("message"), Reason::Invalid(message), why);
+            self.add(line, &path.field("message"), Reason::Invalid, why);
         } else if text.contains(['\n', '\r']) && message.is_empty() {
             let why = "message must be specified if rule contains line breaks";
             self.add(rule.line, &path.field("message"), Reason::Required, why);
@@ -253,15 +253,10 @@ impl Checker<'_> {
             "FieldValueDuplicate",
         ];
         let reason = rule.str_at(&["reason"]);
-        if let Some(reason) = reason.filter(|reason| !REASONS.contains(reason)) {
+        if reason.is_some_and(|reason| !REASONS.contains(&reason)) {
             let why = format!("supported values: {}", REASONS.join(", "));
             let line = line_of(rule, "reason");
-            self.add(
-                line,
-                &path.field("reason"),
-                Reason::Unsupported(reason),
-                &why,
-            );
+            self.add(line, &path.field("reason"), Reason::Unsupported, &why);
         }
     }
 
@@ -275,7 +270,7 @@ impl Checker<'_> {
         let embedded = is_true(schema, "x-kubernetes-embedded-resource");
         if embedded && kind != "object" {
             let why = "must be object if x-kubernetes-embedded-resource is true";
-            self.add(line, &at, Reason::Invalid(kind), why);
+            self.add(line, &at, Reason::Invalid, why);
         } else if kind.is_empty() && !int_or_string && !preserves {
             let why = match level {
                 Level::Root => "must not be empty at the root",
@@ -284,12 +279,7 @@ impl Checker<'_> {
             };
             self.add(line, &at, Reason::Required, why);
         } else if level == Level::Root && kind != "object" && !kind.is_empty() {
-            self.add(
-                line,
-                &at,
-                Reason::Invalid(kind),
-                "must be object at the root",
-            );
+            self.add(line, &at, Reason::Invalid, "must be object at the root");
         }
         if kind == "array" && schema.get("items").is_none_or(Node::is_null) {
             self.add(
@@ -306,7 +296,7 @@ impl Checker<'_> {
             if int_or_string && is_true(schema, other) {
                 let why = "must be false if x-kubernetes-int-or-string is true";
                 let line = line_of(schema, other);
-                self.add(line, &path.field(other), Reason::Invalid("true"), why);
+                self.add(line, &path.field(other), Reason::Invalid, why);
             }
         }
         let has_properties = !schema
@@ -356,10 +346,10 @@ impl Checker<'_> {
             ] {
                 let property = schema.at(&["properties", name]).filter(|node| is_map(node));
                 let given = property.map(|node| (node, node.str_at(&["type"]).unwrap_or_default()));
-                if let Some((node, given)) = given.filter(|(_, given)| *given != kind) {
+                if let Some((node, _)) = given.filter(|(_, given)| *given != kind) {
                     let at = properties.key(name);
                     let why = format!("must be {kind}");
-                    self.add(node.line, &at.field("type"), Reason::Invalid(given), &why);
+                    self.add(node.line, &at.field("type"), Reason::Invalid, &why);
                 }
             }
         }
@@ -374,7 +364,7 @@ impl Checker<'_> {
         let (pruned, has_unknown) = prune_default(schema, default);
         if has_unknown {
             let why = "must not have unknown fields";
-            self.add(default.line, &at, Reason::Invalid(&shown(default)), why);
+            self.add(default.line, &at, Reason::Invalid, why);
         }
         let mut validator = Validator::new(self.minors);
         validator.validate(schema, &pruned, &at);

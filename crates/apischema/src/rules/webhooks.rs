@@ -19,7 +19,7 @@ impl Checker<'_> {
             if !name.is_empty() && name.split('.').count() < 3 {
                 let why = "should be a domain with at least three segments separated by dots";
                 let line = line_of(webhook, "name");
-                self.add(line, &at.field("name"), Reason::Invalid(name), why);
+                self.add(line, &at.field("name"), Reason::Invalid, why);
             }
             if let Some(client) = self.whole(webhook, "clientConfig") {
                 self.webhook_client(client, &at.field("clientConfig"));
@@ -48,7 +48,7 @@ impl Checker<'_> {
                 let text = url.as_str().unwrap_or_default();
                 if !text.starts_with("https://") {
                     let why = "'https' is the only allowed URL scheme";
-                    self.add(url.line, &path.field("url"), Reason::Invalid(text), why);
+                    self.add(url.line, &path.field("url"), Reason::Invalid, why);
                 }
             }
             (None, Some(service)) => {
@@ -57,7 +57,7 @@ impl Checker<'_> {
                 if !text.is_empty() && !text.starts_with('/') {
                     let why = "must start with a '/'";
                     let line = line_of(service, "path");
-                    self.add(line, &at.field("path"), Reason::Invalid(text), why);
+                    self.add(line, &at.field("path"), Reason::Invalid, why);
                 }
             }
         }

@@ -4,7 +4,7 @@ use windrow_model::manifest::{Node, NodeValue};
 
 use super::Checker;
 use crate::path::Path;
-use crate::problem::{Reason, shown};
+use crate::problem::Reason;
 use crate::schedule;
 
 impl Checker<'_> {
@@ -56,12 +56,7 @@ impl Checker<'_> {
         if let Some(node) = rolling.filter(|_| is_none("maxSurge") && is_none("maxUnavailable")) {
             let at = at.field("rollingUpdate");
             let why = "may not be 0 when `maxSurge` is 0";
-            self.add(
-                node.line,
-                &at.field("maxUnavailable"),
-                Reason::Invalid("0"),
-                why,
-            );
+            self.add(node.line, &at.field("maxUnavailable"), Reason::Invalid, why);
         }
         let number = |field: &str| spec.get(field).and_then(|node| node.to_json().as_i64());
         let ready = number("minReadySeconds").unwrap_or(0);
@@ -70,13 +65,13 @@ impl Checker<'_> {
             Some(node) if !node.is_null() => node.to_json().as_i64(),
             _ => Some(600),
         };
-        if let Some(deadline) = deadline.filter(|deadline| (0..=ready).contains(deadline)) {
+        if deadline.is_some_and(|deadline| (0..=ready).contains(&deadline)) {
             let line = spec
                 .get("progressDeadlineSeconds")
                 .map_or(spec.line, |node| node.line);
             let at = path.field("progressDeadlineSeconds");
             let why = "must be greater than minReadySeconds";
-            self.add(line, &at, Reason::Invalid(&deadline.to_string()), why);
+            self.add(line, &at, Reason::Invalid, why);
         }
     }
 
@@ -126,9 +121,8 @@ impl Checker<'_> {
             let at = path.field("template");
             let at = at.field("metadata");
             let line = labels.map_or(template.line, |node| node.line);
-            let value = labels.map_or("{}".to_owned(), shown);
             let why = "`selector` does not match template `labels`";
-            self.add(line, &at.field("labels"), Reason::Invalid(&value), why);
+            self.add(line, &at.field("labels"), Reason::Invalid, why);
         }
     }
 
@@ -166,7 +160,7 @@ impl Checker<'_> {
         let labels = selector.get("matchLabels").map_or(&[][..], Node::entries);
         if labels.is_empty() && expressions.is_empty() {
             let why = "empty selector is invalid for deployment";
-            self.add(selector.line, &at, Reason::Invalid("{}"), why);
+            self.add(selector.line, &at, Reason::Invalid, why);
             return;
         }
         let of_template = template.and_then(|template| template.at(&["metadata", "labels"]));
@@ -182,11 +176,10 @@ impl Checker<'_> {
             let labels = path.field("template");
             let labels = labels.field("metadata");
             let line = of_template.map_or(selector.line, |node| node.line);
-            let value = of_template.map_or("{}".to_owned(), shown);
             self.add(
                 line,
                 &labels.field("labels"),
-                Reason::Invalid(&value),
+                Reason::Invalid,
                 "`selector` does not match template `labels`",
             );
         }
@@ -196,7 +189,7 @@ impl Checker<'_> {
         let Some(policy) = template.at(&["spec", "restartPolicy"]) else {
             if !allowed.contains(&"Always") {
                 let line = template.get("spec").map_or(template.line, |spec| spec.line);
-                self.unfit_restart_policy(line, path, "Always", allowed);
+                self.unfit_restart_policy(line, path, allowed);
             }
             return;
         };
@@ -205,20 +198,15 @@ impl Checker<'_> {
         let default = text.is_empty() || policy.is_null();
         let text = if default { "Always" } else { text };
         if (known || default) && !allowed.contains(&text) {
-            self.unfit_restart_policy(policy.line, path, text, allowed);
+            self.unfit_restart_policy(policy.line, path, allowed);
         }
     }
 
-    fn unfit_restart_policy(&mut self, line: u32, path: &Path<'_>, text: &str, allowed: &[&str]) {
+    fn unfit_restart_policy(&mut self, line: u32, path: &Path<'_>, allowed: &[&str]) {
         let at = path.field("spec");
         let values: Vec<String> = allowed.iter().map(|value| format!("\"{value}\"")).collect();
         let why = format!("supported values: {}", values.join(", "));
-        self.add(
-            line,
-            &at.field("restartPolicy"),
-            Reason::Unsupported(text),
-            &why,
-        );
+        self.add(line, &at.field("restartPolicy"), Reason::Unsupported, &why);
     }
 
     /// A Job, or what a CronJob makes them from.
@@ -239,13 +227,7 @@ impl Checker<'_> {
             .filter(|node| !node.is_null());
         if let Some(selector) = selector.filter(|_| manual != Some(true) && is_job) {
             let why = "`selector` not auto-generated; remove it";
-            let value = shown(selector);
-            self.add(
-                selector.line,
-                &at.field("selector"),
-                Reason::Invalid(&value),
-                why,
-            );
+            self.add(selector.line, &at.field("selector"), Reason::Invalid, why);
         }
         let at = at.field("template");
         self.template(template, &at, true);
@@ -263,12 +245,7 @@ impl Checker<'_> {
             && let Some(text) = node.as_str().filter(|text| !text.is_empty())
             && let Some(why) = schedule::error(text)
         {
-            self.add(
-                node.line,
-                &path.field("schedule"),
-                Reason::Invalid(text),
-                &why,
-            );
+            self.add(node.line, &path.field("schedule"), Reason::Invalid, &why);
         }
         if let Some(template) = self.whole(spec, "jobTemplate") {
             self.job(template, &path.field("jobTemplate"), false);
@@ -280,12 +257,7 @@ impl Checker<'_> {
             .map(|field| node.at(&["spec", field]).filter(|node| !node.is_null()));
         if let [Some(_), Some(most)] = both {
             let why = "minAvailable and maxUnavailable cannot be both set";
-            self.add(
-                most.line,
-                &Path::ROOT.field("spec"),
-                Reason::Invalid(&shown(most)),
-                why,
-            );
+            self.add(most.line, &Path::ROOT.field("spec"), Reason::Invalid, why);
         }
     }
 
@@ -303,13 +275,7 @@ impl Checker<'_> {
         {
             let line = spec.get("maxReplicas").map_or(spec.line, |node| node.line);
             let why = "must be greater than or equal to `minReplicas`";
-            let most = most.to_string();
-            self.add(
-                line,
-                &path.field("maxReplicas"),
-                Reason::Invalid(&most),
-                why,
-            );
+            self.add(line, &path.field("maxReplicas"), Reason::Invalid, why);
         }
     }
 }

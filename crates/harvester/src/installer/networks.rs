@@ -24,7 +24,7 @@ pub(super) fn misfits(install: Option<&Node>) -> Vec<(u32, String)> {
         let networks: Option<Vec<Network>> = written.split(',').map(Network::parse).collect();
         if networks.is_none() {
             let why = format!(
-                "`install.{called}` is `{written}`, which is no network, and RKE2 ends at once; write it like {SERVICES}"
+                "`install.{called}` is not a valid network, and RKE2 ends at once; write it like {SERVICES}"
             );
             found.push((line, why));
         }
@@ -51,13 +51,14 @@ pub(super) fn misfits(install: Option<&Node>) -> Vec<(u32, String)> {
                 .is_none_or(|networks| networks.iter().any(|one| one.contains(address)))
         };
         let why = match (read, dns) {
-            (None, _) => format!(
-                "`install.cluster_dns` is `{address}`, which is no address, and RKE2 ends at once"
-            ),
+            (None, _) => {
+                "`install.cluster_dns` is not a valid address, and RKE2 ends at once".to_owned()
+            }
             (Some(address), _) if is_in(address) => continue,
-            (Some(_), Some(_)) => format!(
-                "`install.cluster_dns` is `{address}`, which is not in the network of Services; write an address of it"
-            ),
+            (Some(_), Some(_)) => {
+                "`install.cluster_dns` is not in the network of Services; write an address of it"
+                    .to_owned()
+            }
             (Some(_), None) => format!(
                 "with this `install.cluster_service_cidr` the cluster's DNS stays at {DNS}, which is not in it; write \
                  `install.cluster_dns`, an address of it"

@@ -6,7 +6,7 @@
 
 use windrow_model::grammars::{is_subdomain, label_key_error, label_value_error};
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
-use windrow_model::suggest::nearest;
+use windrow_model::suggest::{Slip, nearest};
 
 use super::known::{DatedName, KnownConfiguration};
 use super::networks::misfits;
@@ -179,10 +179,8 @@ impl<'n> Checker<'n, '_> {
         {
             self.refuse(
                 line,
-                format!(
-                    "`os.hostname` is `{name}`, and a node's name has only lower-case letters, digits, `-` and `.`, begins and ends \
-                     with a letter or digit, and so does each part of it (RFC 1123)"
-                ),
+                "`os.hostname` is not a valid node name: use only lower-case letters, digits, `-` and `.`, and begin and end each \
+                 part with a letter or digit (RFC 1123)",
             );
         }
         let labels = self.os.and_then(|os| entry(os, "labels"));
@@ -234,10 +232,13 @@ impl<'n> Checker<'n, '_> {
             match hardware {
                 Some((address, line)) if !values::is_hardware_address(address) => self.refuse(
                     line,
-                    format!("`hwAddr` is `{address}`, which is no hardware address; write it like 52:54:00:12:34:56"),
+                    "`hwAddr` is not a valid hardware address; write it like 52:54:00:12:34:56",
                 ),
                 None if !set("name") && !set("hwAddr") => {
-                    self.refuse(interface.line, "an interface without `name` and `hwAddr`; write one of them");
+                    self.refuse(
+                        interface.line,
+                        "an interface without `name` and `hwAddr`; write one of them",
+                    );
                 }
                 _ => {}
             }
@@ -344,7 +345,7 @@ impl<'n> Checker<'n, '_> {
                     };
                     self.refuse(
                         line,
-                        format!("`{called}` is `{address}`, which is no address of IPv4{hint}"),
+                        format!("`{called}` is not a valid IPv4 address{hint}"),
                     );
                 }
             }
@@ -404,16 +405,15 @@ impl<'n> Checker<'n, '_> {
         match vip {
             None if begins => self.needs(install, "vip", "install.vip"),
             Some((vip, line)) if !values::is_ipv4(vip) => {
-                let why = format!("`install.vip` is `{vip}`, which is no address of IPv4");
-                self.refuse_to_create(line, &why);
+                self.refuse_to_create(line, "`install.vip` is not a valid IPv4 address");
             }
             _ => {}
         }
         if let Some((address, line)) = hardware.filter(|_| is_dhcp)
             && !values::is_hardware_address(address)
         {
-            let why = format!("`install.vip_hw_addr` is `{address}`, which is no hardware address");
-            self.refuse_to_create(line, &why);
+            let why = "`install.vip_hw_addr` is not a valid hardware address";
+            self.refuse_to_create(line, why);
         }
     }
 
@@ -508,9 +508,9 @@ fn whole(value: &Node) -> Option<i64> {
 }
 
 fn unknown(path: &str, written: &str, names: &[&str], write: &str) -> String {
-    match nearest(written, names.iter().copied()) {
-        Some(meant) => format!("`{path}` is `{written}`; did you mean `{meant}`?"),
-        None => format!("`{path}` is `{written}`; {write}"),
+    match Slip::find(written, names.iter().copied()) {
+        Some(slip) => format!("`{path}`: {slip}"),
+        None => format!("`{path}` is not valid; {write}"),
     }
 }
 

@@ -75,7 +75,9 @@ impl SchedulerNode {
             .into_iter()
             .map(|(resource, quantity)| match milli(&quantity) {
                 Some(value) => Ok((resource, value)),
-                None => Err(format!("Node {name}: `{quantity}` is no quantity")),
+                None => Err(format!(
+                    "Node {name}: the amount of {resource} is not a quantity"
+                )),
             })
             .collect::<Result<_, _>>()?;
         let taints = items(object, "/spec/taints")

@@ -276,7 +276,7 @@ fn resource_list(object: &Value, pointer: &str) -> Result<ResourceRequests, Stri
         .into_iter()
         .map(|(resource, quantity)| match milli(&quantity) {
             Some(value) => Ok((resource, value)),
-            None => Err(format!("`{quantity}` is no quantity")),
+            None => Err(format!("the amount of {resource} is not a quantity")),
         })
         .collect()
 }
@@ -354,7 +354,7 @@ mod tests {
         let wrong = json!({"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": [{"resources": asks("lots")}]}});
         assert_eq!(
             SchedulerPod::parse(&wrong).unwrap_err(),
-            "Pod n/p: `lots` is no quantity"
+            "Pod n/p: the amount of cpu is not a quantity"
         );
     }
 }

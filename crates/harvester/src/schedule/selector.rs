@@ -46,7 +46,7 @@ impl LabelRequirement {
             "DoesNotExist" => Operator::DoesNotExist,
             "Gt" => Operator::Gt,
             "Lt" => Operator::Lt,
-            other => return Err(format!("the operator `{other}` is not known")),
+            _ => return Err("the operator of a selector is not known".to_owned()),
         };
         Ok(Self {
             key: text(value, "/key").to_owned(),

@@ -181,15 +181,13 @@ impl Asked {
                     .filter(|range| !range.contains(&number))?;
                 let (first, last) = (range.start(), range.end());
                 Some(format!(
-                    "`{number}` is not one of RKE2's node ports, {first}-{last}; take one of them, or set service-node-port-range"
+                    "is not one of RKE2's node ports, {first}-{last}; take one of them, or set service-node-port-range"
                 ))
             }
             AskedValue::Address(address) => {
                 let inside = networks?.iter().any(|network| network.contains(address));
                 (!inside).then(|| {
-                    format!(
-                        "`{address}` is not of RKE2's service-cidr; take an address of it, or none"
-                    )
+                    "is not an address in RKE2's service-cidr; take one of it, or none".to_owned()
                 })
             }
             AskedValue::Ipv6 => {

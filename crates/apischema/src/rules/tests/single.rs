@@ -13,7 +13,7 @@ fn resources_that_cannot_be_shared_are_asked_for_as_they_are_limited() {
             (
                 "gpu: '2'",
                 "gpu: '1'",
-                "must be equal to nvidia.com/gpu limit of 2",
+                "must be equal to nvidia.com/gpu limit",
             ),
             (
                 "nvidia.com/gpu: 2, ",
@@ -88,7 +88,7 @@ fn pods_share_all_of_their_host_or_nothing() {
             (
                 "[{name: i",
                 "[{name: a",
-                "initContainers[0].name: `a` appears there twice",
+                "initContainers[0].name: has a value that appears twice",
             ),
             (
                 "containers: [{name: a",

@@ -101,12 +101,12 @@ fn services_have_what_rke2_keeps_for_them() {
             (
                 "30002",
                 "8080",
-                "api-invalid 9: the API server refuses Service b: spec.ports.nodePort `8080` is not one of RKE2's node ports, 30000-32767",
+                "api-invalid 9: the API server refuses Service b: spec.ports.nodePort is not one of RKE2's node ports, 30000-32767",
             ),
             (
                 "10.43.0.51",
                 "10.96.0.1",
-                "`10.96.0.1` is not of RKE2's service-cidr",
+                "is not an address in RKE2's service-cidr",
             ),
             (
                 "type: NodePort, clusterIP: 10.43.0.51,",
