@@ -59,6 +59,8 @@ use crate::locked::lock;
 /// How long connecting may take, with TLS. A server that answers at all does so within milliseconds. The kernel
 /// sends a lost packet again after one second and after three: it may be lost twice.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Why a kubeconfig is not used.
+const OF_ANOTHER_MACHINE: &str = "not used, because the tree belongs to another machine (--root)";
 /// How long a command that prints a credential may take: kubelogin alone waits three minutes for a browser.
 const PLUGIN: Duration = Duration::from_secs(4 * 60);
 
@@ -71,6 +73,8 @@ struct Shared {
     reads_for: ReadFor,
     /// The root of another machine's disk, where one is looked at: its kubeconfigs lead nowhere else.
     disk: Option<PathBuf>,
+    /// May it use the kubeconfigs of that disk that no one has chosen?
+    uses_disk: bool,
     connect: Duration,
     /// How long a command that prints a credential may take.
     plugin: Duration,
@@ -107,20 +111,27 @@ impl ApiServer {
         Self::connecting_within(CONNECT)
     }
 
-    /// The same for what runs on a machine, or below a directory that stands for one.
-    pub fn on(layout: &Layout) -> Self {
-        Self::made(ReadFor::Daemon, CONNECT, PLUGIN, Some(layout))
+    /// One for the daemon. Who starts it below a directory wants it to contact the cluster of the kubeconfigs there.
+    pub fn for_daemon(layout: &Layout) -> Self {
+        Self::made(ReadFor::Daemon, CONNECT, PLUGIN, Some(layout), true)
+    }
+
+    /// One for a verb that uses the node's own credentials. It does not contact the cluster of another machine's disk: a look
+    /// at that disk stays silent.
+    pub fn for_verb(layout: &Layout) -> Self {
+        Self::made(ReadFor::Daemon, CONNECT, PLUGIN, Some(layout), false)
     }
 
     /// One for a verb that a person calls: it asks as kubectl would, and so runs the command that a kubeconfig names
-    /// for a credential, but for a kubeconfig of another machine's disk. Nothing that runs by itself may have it.
+    /// for a credential, but for a kubeconfig of another machine's disk. Such a kubeconfig has to be chosen. Nothing that runs
+    /// by itself may have it.
     pub fn for_person(layout: &Layout) -> Self {
-        Self::made(ReadFor::Person, CONNECT, PLUGIN, Some(layout))
+        Self::made(ReadFor::Person, CONNECT, PLUGIN, Some(layout), false)
     }
 
     /// The same for tests, whose machine may be busy: connecting takes this long at most.
     pub fn connecting_within(connect: Duration) -> Self {
-        Self::made(ReadFor::Daemon, connect, PLUGIN, None)
+        Self::made(ReadFor::Daemon, connect, PLUGIN, None, true)
     }
 
     fn made(
@@ -128,11 +139,13 @@ impl ApiServer {
         connect: Duration,
         plugin: Duration,
         layout: Option<&Layout>,
+        uses_disk: bool,
     ) -> Self {
         let disk = layout.filter(|layout| !layout.is_this_machine());
         Self(Arc::new(Shared {
             reads_for,
             disk: disk.map(|layout| layout.root().to_owned()),
+            uses_disk,
             connect,
             plugin,
             terminal: Arc::new(AtomicBool::new(true)),
@@ -222,6 +235,9 @@ impl ApiServer {
         change: impl FnOnce(&mut Kubeconfig),
     ) -> Result<Connection, String> {
         let target = (files.on_disk(self.0.disk.as_deref()), port);
+        if target.0.disk().is_some() && !target.0.is_chosen() && !self.0.uses_disk {
+            return Err(format!("{}: {OF_ANOTHER_MACHINE}", target.0));
+        }
         let mut connections = lock(&self.0.connections);
         if let Some(kept) = connections.get(&target)
             && kept.is_current()

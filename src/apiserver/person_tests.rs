@@ -16,7 +16,7 @@ use super::{ApiServer, ReadFor};
 use crate::causes;
 
 fn person() -> ApiServer {
-    ApiServer::made(ReadFor::Person, PATIENCE, PATIENCE, None)
+    ApiServer::made(ReadFor::Person, PATIENCE, PATIENCE, None, true)
 }
 
 const V1: &str = "client.authentication.k8s.io/v1";
@@ -202,7 +202,13 @@ async fn a_command_that_brings_no_credential_is_named_with_its_file_line_and_use
         "login.sh",
         "echo $$ > \"$1/process\"; exec tail -f /dev/null\n",
     );
-    let impatient = ApiServer::made(ReadFor::Person, PATIENCE, Duration::from_secs(2), None);
+    let impatient = ApiServer::made(
+        ReadFor::Person,
+        PATIENCE,
+        Duration::from_secs(2),
+        None,
+        true,
+    );
     let why = ask(&impatient, &path).await.unwrap_err();
     assert!(
         why.contains("has printed nothing whole within 2 s and was ended"),

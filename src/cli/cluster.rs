@@ -33,8 +33,8 @@ pub(super) struct ObjectSource {
 /// Which cluster a verb asks, and as whom.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ClusterArgs {
-    /// The admin credential; when not given, what KUBECONFIG names (not beside --root), or else RKE2's own, or else
-    /// ~/.kube/config
+    /// The admin credential; when not given, what KUBECONFIG names, or else RKE2's own, or else ~/.kube/config. With --root, the
+    /// cluster is only contacted with this option
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; when not given, its current one
@@ -46,7 +46,7 @@ impl ClusterArgs {
     /// The kubeconfig that is named, or else the one that `$KUBECONFIG` names, RKE2's own, or kubectl's.
     pub(super) fn kubeconfig(&self, context: &Context) -> KubeconfigFiles {
         let files = match &self.kubeconfig {
-            Some(path) => path.into(),
+            Some(path) => KubeconfigFiles::from(path).chosen(),
             None => self
                 .chosen_by_variable(context)
                 .unwrap_or_else(|| own_or_kubectls(&context.layout)),
@@ -68,8 +68,13 @@ impl ClusterArgs {
         eprintln!("windrow: the cluster cannot be asked: {why}");
         match (self.chosen_by_variable(context), &self.kubeconfig) {
             (Some(files), _) => eprintln!("The kubeconfig is what KUBECONFIG names: {files}"),
-            (None, None) if KubeconfigFiles::from_environment().is_some() => {
-                eprintln!("KUBECONFIG does not count beside --root; --kubeconfig does");
+            (None, None) if !context.layout.is_this_machine() => {
+                let ignored = if KubeconfigFiles::from_environment().is_some() {
+                    "KUBECONFIG does not count beside --root. "
+                } else {
+                    ""
+                };
+                eprintln!("{ignored}To contact the cluster, name its kubeconfig with --kubeconfig");
             }
             _ => {}
         }

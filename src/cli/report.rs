@@ -36,6 +36,9 @@ pub(super) struct Args {
     /// Include the manifests themselves, not only what they declare; Secrets without their data
     #[arg(long)]
     with_manifests: bool,
+    /// The kubeconfig of the cluster; when not given, the node's own. With --root, the cluster is only contacted with this option
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
     /// How long collecting may take, at most 1h; whatever is missing by then is left out. A number alone is in seconds
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = patience)]
     timeout: Duration,
@@ -80,15 +83,15 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         plain,
         layout,
         live: context.layout.is_this_machine(),
+        kubeconfig: args.kubeconfig,
         manifests: args.with_manifests,
         patience: args.timeout,
     };
-    runtime.block_on(collect(
-        &ApiServer::on(&context.layout),
-        &wanted,
-        &mut collected,
-        &mut progress,
-    ));
+    let api = match wanted.kubeconfig {
+        Some(_) => ApiServer::for_person(&context.layout),
+        None => ApiServer::for_verb(&context.layout),
+    };
+    runtime.block_on(collect(&api, &wanted, &mut collected, &mut progress));
     progress("taking the secrets out");
     let mut bytes = Vec::new();
     let index = pack(collected, &head, &mut bytes)?;

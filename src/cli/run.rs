@@ -101,7 +101,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         let configured = configured.clone();
         move || admin_kubeconfig(configured.borrow().layout())
     });
-    let api = ApiServer::on(&layout);
+    let api = ApiServer::for_daemon(&layout);
     let (view, gates) = watch::channel(None);
     let (found, incidents) = watch::channel(Vec::new());
     let mut daemon = Daemon::new(publish, Clock::real(), link)

@@ -15,6 +15,8 @@ pub struct KubeconfigFiles {
     context: Option<String>,
     /// The root of the other machine's disk that they lie on.
     disk: Option<PathBuf>,
+    /// A person named these files for this one order.
+    is_chosen: bool,
 }
 
 impl KubeconfigFiles {
@@ -31,12 +33,25 @@ impl KubeconfigFiles {
             paths,
             context: None,
             disk: None,
+            is_chosen: false,
         })
     }
 
     /// The same with another context than the current one.
     pub fn in_context(self, context: Option<String>) -> Self {
         Self { context, ..self }
+    }
+
+    /// The same, as a person named them for this one order (`--kubeconfig`). Then they are used on another machine's disk too.
+    pub fn chosen(self) -> Self {
+        Self {
+            is_chosen: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.is_chosen
     }
 
     /// The same, where all of them lie below the root of another machine's disk: what they name is looked for there and nowhere else.
@@ -47,7 +62,7 @@ impl KubeconfigFiles {
     }
 
     /// The root of the other machine's disk that they lie on.
-    pub(super) fn disk(&self) -> Option<&Path> {
+    pub(crate) fn disk(&self) -> Option<&Path> {
         self.disk.as_deref()
     }
 
@@ -68,6 +83,7 @@ impl From<&Path> for KubeconfigFiles {
             paths: vec![path.to_owned()],
             context: None,
             disk: None,
+            is_chosen: false,
         }
     }
 }

@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-use std::fs;
 use std::process::Command;
 
 use jiff::{SignedDuration, Timestamp};
@@ -244,9 +243,7 @@ async fn charts(cluster: &Cluster, client: &Client) {
 /// What `windrow diagnose` says of the report of a server.
 fn from_report(cluster: &Cluster) -> (i32, String) {
     let root = tempfile::tempdir().unwrap();
-    let kubeconfig = root.path().join("etc/rancher/rke2/rke2.yaml");
-    fs::create_dir_all(kubeconfig.parent().unwrap()).unwrap();
-    fs::copy(cluster.kubeconfig(Who::Admin), kubeconfig).unwrap();
+    let kubeconfig = cluster.kubeconfig(Who::Admin);
     let archive = root.path().join("report.tar.gz");
     let windrow = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
@@ -257,7 +254,7 @@ fn from_report(cluster: &Cluster) -> (i32, String) {
             .arg(&archive);
         command.output().unwrap()
     };
-    let output = windrow(&["report", "-o"]);
+    let output = windrow(&["report", "--kubeconfig", kubeconfig.to_str().unwrap(), "-o"]);
     assert!(output.status.success(), "{output:?}");
     let output = windrow(&["diagnose", "--from"]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -22,6 +22,8 @@ const SYSTEM: &str = "harvester-system";
 const PLANTED: &str = "Pl4ntedInARelease";
 
 /// As Helm writes a revision.
+const KUBECONFIG: &str = "etc/rancher/rke2/rke2.yaml";
+
 fn release(name: &str, status: &str, modified: &str) -> Value {
     let labels = json!({"owner": "helm", "name": name, "status": status, "version": "1", "modifiedAt": modified});
     json!({"metadata": {"name": format!("sh.helm.release.v1.{name}.v1"), "labels": labels},
@@ -54,7 +56,9 @@ fn report(root: &Path, file: &Path) {
     let made = Command::new(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
         .arg(root)
-        .args(["report", "-o"])
+        .args(["report", "--kubeconfig"])
+        .arg(root.join(KUBECONFIG))
+        .arg("-o")
         .arg(file)
         .output()
         .unwrap();
@@ -82,9 +86,10 @@ async fn what_an_addon_left_is_recognised_by_metadata_alone_live_and_in_a_report
     namespace(&client, SYSTEM).await;
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
-    let kubeconfig = root.join("etc/rancher/rke2/rke2.yaml");
+    let kubeconfig = root.join(KUBECONFIG);
     fs::create_dir_all(kubeconfig.parent().unwrap()).unwrap();
-    fs::copy(cluster.kubeconfig(Who::Admin), kubeconfig).unwrap();
+    fs::copy(cluster.kubeconfig(Who::Admin), &kubeconfig).unwrap();
+    let live = ["--kubeconfig".as_ref(), kubeconfig.as_os_str()];
 
     is_off(&client, "lvm").await;
     let other = json!({"metadata": {"name": "other"}, "stringData": {"password": PLANTED}});
@@ -96,17 +101,17 @@ async fn what_an_addon_left_is_recognised_by_metadata_alone_live_and_in_a_report
         release("other", "deployed", &ago(60)),
     )
     .await;
-    let (codes, said) = diagnose(root, &[]);
+    let (codes, said) = diagnose(root, &live);
     assert_eq!((codes.len(), &said["unknown"]), (0, &json!([])), "{said:#}");
 
     // Installed a moment ago: it may be on its way. Then it has been there for an hour.
     make(&client, SECRET, SYSTEM, release("lvm", "deployed", &ago(0))).await;
-    assert_eq!(diagnose(root, &[]).0, [""; 0]);
+    assert_eq!(diagnose(root, &live).0, [""; 0]);
     let older = json!({"metadata": {"labels": {"modifiedAt": ago(60), "status": "uninstalling"}}});
     patch(&client, SECRET, SYSTEM, "sh.helm.release.v1.lvm.v1", older).await;
     // The list comes from kube-apiserver's memory, which hears of a change a moment later.
     let said = eventually("what was left is found", DEADLINE, async || {
-        let (codes, said) = diagnose(root, &[]);
+        let (codes, said) = diagnose(root, &live);
         (codes == ["release-left"]).then_some(said)
     })
     .await;

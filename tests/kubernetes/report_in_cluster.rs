@@ -13,11 +13,13 @@ use windrow::archive::Archive;
 
 use crate::support;
 
-async fn report(root: &Path) -> Archive {
+/// The report of a node's tree, with its kubeconfig.
+async fn report(root: &Path, kubeconfig: &Path) -> Archive {
     let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
         .arg(root)
-        .args(["report", "-o", "-"])
+        .args(["report", "-o", "-", "--kubeconfig"])
+        .arg(kubeconfig)
         .output()
         .await
         .unwrap();
@@ -51,11 +53,9 @@ async fn a_server_sends_the_objects_that_matter_and_an_agent_asks_for_nothing_th
         .unwrap();
 
     let server = tempfile::tempdir().unwrap();
-    put(
-        &cluster.kubeconfig(Who::Admin),
-        &server.path().join("etc/rancher/rke2/rke2.yaml"),
-    );
-    let sent = report(server.path()).await;
+    let place = server.path().join("etc/rancher/rke2/rke2.yaml");
+    put(&cluster.kubeconfig(Who::Admin), &place);
+    let sent = report(server.path(), &place).await;
     let nodes = sent.objects("", "Node").unwrap();
     assert_eq!(nodes.len(), 2);
     assert_eq!(nodes[0]["kind"], "Node");
@@ -84,7 +84,7 @@ async fn a_server_sends_the_objects_that_matter_and_an_agent_asks_for_nothing_th
         .path()
         .join("var/lib/rancher/rke2/agent/kubelet.kubeconfig");
     put(&cluster.kubeconfig(Who::Node), &place);
-    let sent = report(agent.path()).await;
+    let sent = report(agent.path(), &place).await;
     let nodes = sent.objects("", "Node").unwrap();
     assert_eq!(nodes.len(), 1);
     assert_eq!(nodes[0]["metadata"]["name"], "node1");

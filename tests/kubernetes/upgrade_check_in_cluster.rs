@@ -138,7 +138,8 @@ async fn an_answer_to_an_earlier_drain_stops_the_next_upgrade_live_and_in_a_repo
     let root = directory.path();
     let kubeconfig = root.join("etc/rancher/rke2/rke2.yaml");
     std::fs::create_dir_all(kubeconfig.parent().unwrap()).unwrap();
-    std::fs::copy(cluster.kubeconfig(Who::Admin), kubeconfig).unwrap();
+    std::fs::copy(cluster.kubeconfig(Who::Admin), &kubeconfig).unwrap();
+    let live = ["--kubeconfig".as_ref(), kubeconfig.as_os_str()];
     let check = |from: &[&std::ffi::OsStr]| {
         let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
             .arg("--root")
@@ -159,13 +160,15 @@ async fn an_answer_to_an_earlier_drain_stops_the_next_upgrade_live_and_in_a_repo
         json!("Secret fleet-local/custom-1-machine-plan"),
     );
     // The list comes from kube-apiserver's memory, which hears of a change a moment later.
-    let is_told = async || (check(&[]) == stops).then_some(());
+    let is_told = async || (check(&live) == stops).then_some(());
     eventually("the answer is seen", DEADLINE, is_told).await;
     let report = root.join("report.tar.gz");
     let made = Command::new(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
         .arg(root)
-        .args(["report", "-o"])
+        .arg("report")
+        .args(live)
+        .arg("-o")
         .arg(&report)
         .output()
         .unwrap();
@@ -190,7 +193,7 @@ async fn an_answer_to_an_earlier_drain_stops_the_next_upgrade_live_and_in_a_repo
         answered,
     )
     .await;
-    let is_gone = async || (check(&[]).0 == "fine").then_some(());
+    let is_gone = async || (check(&live).0 == "fine").then_some(());
     eventually("the answer is gone", DEADLINE, is_gone).await;
 }
 

@@ -68,9 +68,6 @@ impl Site {
             "harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": "UpgradingNodes"}}, "spec": {}});
         make(&client, UPGRADE, SYSTEM, upgrade).await;
         let root = tempfile::tempdir().unwrap();
-        let kubeconfig = root.path().join("etc/rancher/rke2/rke2.yaml");
-        fs::create_dir_all(kubeconfig.parent().unwrap()).unwrap();
-        fs::copy(cluster.kubeconfig(Who::Admin), kubeconfig).unwrap();
         Some(Self {
             cluster,
             client,
@@ -127,7 +124,9 @@ impl Site {
         let made = Command::new(env!("CARGO_BIN_EXE_windrow"))
             .arg("--root")
             .arg(self.root.path())
-            .args(["report", "-o"])
+            .args(["report", "--kubeconfig"])
+            .arg(self.cluster.kubeconfig(Who::Admin))
+            .arg("-o")
             .arg(&file)
             .output()
             .unwrap();

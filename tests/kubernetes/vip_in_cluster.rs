@@ -55,7 +55,8 @@ async fn a_vip_at_a_foreign_hardware_address_is_recognised_live_and_in_a_report(
     let root = directory.path();
     let kubeconfig = root.join("etc/rancher/rke2/rke2.yaml");
     fs::create_dir_all(kubeconfig.parent().unwrap()).unwrap();
-    fs::copy(cluster.kubeconfig(Who::Admin), kubeconfig).unwrap();
+    fs::copy(cluster.kubeconfig(Who::Admin), &kubeconfig).unwrap();
+    let live = ["--kubeconfig", kubeconfig.to_str().unwrap()];
 
     namespace(&client, "harvester-system").await;
     for (name, address) in [("n1", "198.51.100.1"), ("n2", "198.51.100.2")] {
@@ -74,7 +75,7 @@ async fn a_vip_at_a_foreign_hardware_address_is_recognised_live_and_in_a_report(
     ];
     let foreign = [nodes[0], nodes[1], (VIP, "52:54:00:00:00:99")];
     neighbours(root, &foreign);
-    assert_eq!(diagnose(root, &[]).0, [""; 0], "no Harvester");
+    assert_eq!(diagnose(root, &live).0, [""; 0], "no Harvester");
 
     let data = json!({"ip": VIP, "mode": "static", "hwAddress": "", "enabled": "true"});
     // Another of that name is not asked for.
@@ -89,12 +90,13 @@ async fn a_vip_at_a_foreign_hardware_address_is_recognised_live_and_in_a_report(
         )
         .await;
     }
-    assert_eq!(diagnose(root, &[]).0, ["vip-conflict"]);
+    assert_eq!(diagnose(root, &live).0, ["vip-conflict"]);
     let report = root.join("report.tar.gz");
     let made = Command::new(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
         .arg(root)
         .arg("report")
+        .args(live)
         .arg("-o")
         .arg(&report)
         .output()
@@ -105,12 +107,12 @@ async fn a_vip_at_a_foreign_hardware_address_is_recognised_live_and_in_a_report(
 
     neighbours(root, &[nodes[0], nodes[1], (VIP, nodes[1].1)]);
     assert_eq!(
-        diagnose(root, &[]),
+        diagnose(root, &live),
         (Vec::new(), "[]".to_owned()),
         "n2 leads"
     );
     neighbours(root, &[nodes[0], foreign[2]]);
-    let (found, unknown) = diagnose(root, &[]);
+    let (found, unknown) = diagnose(root, &live);
     assert_eq!(found, [""; 0]);
     assert!(unknown.contains("not heard from n2"), "{unknown}");
 }

@@ -21,6 +21,7 @@ mod documents;
 mod effects;
 mod file_systems;
 mod flight;
+mod foreign_trees;
 mod forms;
 mod full_disks;
 mod gates;

@@ -193,6 +193,7 @@ const NOT_READ: &[(&str, &str)] = &[
     ("diagnose", "kubeconfig"),
     ("drain-check", "kubeconfig"),
     ("repair", "kubeconfig"),
+    ("report", "kubeconfig"),
     ("upgrade-check", "kubeconfig"),
     ("rack", "kubeconfig"),
     ("rack", "certificate"),

@@ -372,6 +372,16 @@ fn make_well(node: &Path) -> ApiServer {
     api
 }
 
+/// Below another root, the cluster is only contacted if it is named.
+fn cluster_of(node: &Path, order: &[&str]) -> &'static [&'static str] {
+    const KUBECONFIG: &str = "etc/rancher/rke2/rke2.yaml";
+    if order.first() == Some(&"repair") && node.join(KUBECONFIG).exists() {
+        &["--kubeconfig", KUBECONFIG]
+    } else {
+        &[]
+    }
+}
+
 /// Some lines of one answer, from the first that begins like this.
 fn answer(node: &Path, order: &[&str], first: &str) -> Vec<Message> {
     const LINES: usize = 3;
@@ -379,6 +389,7 @@ fn answer(node: &Path, order: &[&str], first: &str) -> Vec<Message> {
     let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
         .args(["--root", &root])
         .args(order)
+        .args(cluster_of(node, order))
         .current_dir(node)
         .env("SUDO_USER", "ada")
         .stdin(Stdio::null())

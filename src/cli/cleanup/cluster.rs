@@ -35,7 +35,7 @@ pub(super) fn clean_up(context: &Context) -> anyhow::Result<bool> {
         kubeconfig: own,
         node,
     };
-    let api = ApiServer::on(&layout);
+    let api = ApiServer::for_verb(&layout);
     runtime.block_on(async {
         clean_up_node(&api, &writer).await;
         Ok(clean_up_leases(&api, &layout, &writer.node).await)

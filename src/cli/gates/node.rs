@@ -39,7 +39,7 @@ pub(super) fn observe(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let api = ApiServer::on(&layout);
+    let api = ApiServer::for_verb(&layout);
     let disabled = disabled_components(&layout);
     for component in Component::ALL {
         let observed = if disabled.contains(&component) {

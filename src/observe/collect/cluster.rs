@@ -1,7 +1,6 @@
 //! The cluster's objects, as far as this node may read them: a server uses the admin's credential, any other node its
 //! own identity, and only for what the node authorizer grants.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::Client;
@@ -14,7 +13,7 @@ use crate::apiserver::{
     ApiServer, LONGEST, ListBounds, ListForm, Pages, Reply, RequestFailure, WhenExpired, get,
 };
 use crate::archive::objects_path;
-use crate::kubeconfig;
+use crate::kubeconfig::{self, KubeconfigFiles};
 use crate::observe::rke2::admin_kubeconfig;
 
 /// How long a request may take.
@@ -147,9 +146,7 @@ impl ListedKind {
 
 pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
     collection.report_progress("the cluster");
-    let layout = &collection.wanted.layout;
-    let (admin, own) = (admin_kubeconfig(layout), layout.kubelet_kubeconfig());
-    let Some((client, node)) = credential(api, collection, admin, own).await else {
+    let Some((client, node)) = credential(api, collection).await else {
         return;
     };
     for (path, name) in [
@@ -215,16 +212,25 @@ async fn of_own_node(collection: &mut Collection<'_>, client: &Client, node: &st
 async fn credential(
     api: &ApiServer,
     collection: &mut Collection<'_>,
-    admin: PathBuf,
-    own: PathBuf,
 ) -> Option<(Client, Option<String>)> {
+    let layout = &collection.wanted.layout;
+    let own = layout.kubelet_kubeconfig();
+    let paths = match &collection.wanted.kubeconfig {
+        Some(path) => vec![path.clone()],
+        None => vec![admin_kubeconfig(layout), own.clone()],
+    };
     let mut why = Vec::new();
-    for (path, is_node) in [(admin, false), (own, true)] {
-        match api.client(&path).await {
-            Ok(client) if !is_node => return Some((client, None)),
+    for path in paths {
+        let mut files = KubeconfigFiles::from(&path);
+        if collection.wanted.kubeconfig.is_some() {
+            files = files.chosen();
+        }
+        match api.client(files).await {
             Ok(client) => match kubeconfig::node_name(&path) {
-                Some(name) => return Some((client, Some(name))),
-                None => why.push(format!("{}: its certificate names no node", path.display())),
+                None if path == own => {
+                    why.push(format!("{}: its certificate names no node", path.display()));
+                }
+                node => return Some((client, node)),
             },
             Err(error) => why.push(error),
         }
@@ -329,6 +335,7 @@ mod tests {
     async fn reported(served: ServedList) -> Result<(usize, bool), String> {
         let patience = Duration::from_secs(600);
         let wanted = Wanted {
+            kubeconfig: None,
             layout: Layout::new("/nowhere"),
             live: false,
             manifests: false,

@@ -22,6 +22,8 @@ pub struct Wanted {
     pub layout: Layout,
     /// Does the layout describe the running machine? Otherwise no command is run.
     pub live: bool,
+    /// The kubeconfig that a person chose, if not the node's own.
+    pub kubeconfig: Option<PathBuf>,
     /// With the manifests themselves?
     pub manifests: bool,
     /// Files of tokens and keys that the settings name: they are learned, and never collected.

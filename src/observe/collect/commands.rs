@@ -229,6 +229,7 @@ mod tests {
 
     fn wanted() -> Wanted {
         Wanted {
+            kubeconfig: None,
             layout: Layout::new("/nowhere"),
             live: true,
             manifests: false,

@@ -347,6 +347,7 @@ mod tests {
     /// What is collected below this root, and what is said to be missing.
     fn collected(root: &Path, collect: impl FnOnce(&mut Collection<'_>)) -> Collected {
         let wanted = Wanted {
+            kubeconfig: None,
             layout: Layout::new(root),
             live: false,
             manifests: false,
