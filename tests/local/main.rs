@@ -53,6 +53,7 @@ mod report;
 mod sandbox;
 mod secrets;
 mod stopped_at_writes;
+mod supply_chain;
 mod system_call_faults;
 mod verbs;
 mod vip_check;

@@ -1,0 +1,160 @@
+//! Level 3: known faults of dependencies are checked or reported as not checked, and workflows run fixed versions of actions.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const NOT_CHECKED: &str = "NOT CHECKED: advisories on dependencies (RUSTSEC): ";
+/// Each tool that the scripts would start: it succeeds at once. `cargo test` reports one test.
+const STAND_IN: &str =
+    "#!/bin/sh\n[ \"$1\" != test ] || echo 'test result: ok. 1 passed; 0 failed;'\n";
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// A machine without a network, whose tools are stand-ins.
+struct Offline(tempfile::TempDir);
+
+impl Offline {
+    fn new() -> Self {
+        let machine = Self(tempfile::tempdir().unwrap());
+        for tool in [
+            "bin/cargo",
+            "bin/c++",
+            "bin/python3",
+            "cache/tools/bin/cargo-deny",
+        ] {
+            machine.tool(tool, STAND_IN);
+        }
+        machine
+    }
+
+    fn tool(&self, path: &str, script: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn run(&self, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Output {
+        let path = std::env::var("PATH").unwrap();
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env(
+                "PATH",
+                format!("{}:{path}", self.0.path().join("bin").display()),
+            )
+            .env("WINDROW_CACHE", self.0.path().join("cache"))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_COUNT", "1")
+            .env("GIT_CONFIG_KEY_0", "url.file:///nowhere/.insteadOf")
+            .env("GIT_CONFIG_VALUE_0", "https://github.com/");
+        command.output().unwrap()
+    }
+
+    /// A copy of the database whose last change is this old.
+    fn database(&self, days: u64) {
+        let copy = self.0.path().join("cache/advisory-db");
+        let copy = copy.to_str().unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let date = format!(
+            "GIT_COMMITTER_DATE=@{} +0000",
+            now.as_secs() - days * 24 * 60 * 60
+        );
+        let commit = [
+            "-C",
+            copy,
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.com",
+            "commit",
+        ];
+        let commit = [
+            &commit[..],
+            &["--quiet", "--allow-empty", "--message=advisories"],
+        ]
+        .concat();
+        for arguments in [
+            [&["git", "init", "--quiet", copy][..]].concat(),
+            [&[&date, "git"][..], &commit].concat(),
+        ] {
+            let output = self.run("env", &arguments);
+            assert!(output.status.success(), "{output:?}");
+        }
+    }
+
+    /// The exit code of the check, and whether it reports that something is not checked.
+    fn check(&self, arguments: &[&str]) -> (Option<i32>, bool) {
+        let output = self.run(repository("tests/advisories"), arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let reported = text.lines().any(|line| line.starts_with(NOT_CHECKED));
+        (output.status.code(), reported)
+    }
+}
+
+#[test]
+fn a_check_of_advisories_that_is_required_fails_without_a_current_database() {
+    let machine = Offline::new();
+    assert_eq!(machine.check(&[]), (Some(0), true));
+    assert_eq!(machine.check(&["--required"]), (Some(1), true));
+
+    machine.database(15);
+    assert_eq!(machine.check(&[]), (Some(0), true));
+    assert_eq!(machine.check(&["--required"]), (Some(1), true));
+
+    machine.database(0);
+    assert_eq!(machine.check(&[]), (Some(0), false));
+    assert_eq!(machine.check(&["--required"]), (Some(0), false));
+
+    machine.tool(
+        "bin/cargo",
+        "#!/bin/sh\n[ \"$*\" != 'deny check advisories' ]\n",
+    );
+    assert_eq!(machine.check(&[]), (Some(1), false));
+}
+
+#[test]
+fn a_run_without_a_database_of_advisories_says_so_in_its_last_lines() {
+    let machine = Offline::new();
+    let output = machine.run(repository("tests/run"), &["--level", "1"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut last = text.lines().rev();
+    let total = last.next().unwrap();
+    assert!(total.starts_with("total: "), "{text}");
+    let before = last.next().unwrap();
+    assert!(before.starts_with(NOT_CHECKED), "{text}");
+}
+
+#[test]
+fn every_action_of_a_workflow_is_pinned_to_a_commit_with_its_version() {
+    let mut checked = 0;
+    for folder in [".github/workflows", "packaging/ci/github"] {
+        for entry in fs::read_dir(repository(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            let steps = text.lines().map(str::trim_start);
+            for step in steps.filter(|line| !line.starts_with('#')) {
+                let Some((_, action)) = step.split_once("uses: ") else {
+                    continue;
+                };
+                checked += 1;
+                let pinned = action.split_once('@').is_some_and(|(_, version)| {
+                    version.split_once(" # v").is_some_and(|(commit, _)| {
+                        commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+                    })
+                });
+                let own = action.starts_with("./");
+                assert!(own || pinned, "{}: {action}", path.display());
+            }
+        }
+    }
+    assert!(checked > 0, "no workflow uses an action");
+}
