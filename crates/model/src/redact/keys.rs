@@ -26,6 +26,7 @@ const ENDINGS: &[&str] = &[
     "passphrase",
     "passphrases",
     "passcode",
+    "passcommand",
     "passwordhash",
     "pwd",
     "pswd",
@@ -127,6 +128,8 @@ const ENDINGS: &[&str] = &[
     "subscriptionkey",
     "tlskey",
     "tunnelkey",
+    // Calico's chart: `certs.typha`.
+    "typhakey",
     "sshkey",
     "unseal",
     "unsealkey",
@@ -231,6 +234,9 @@ const QUALIFIERS: &[&str] = &[
     "base64",
     "clear",
     "cleartext",
+    // restic, borg: a command that prints it.
+    "cmd",
+    "command",
     "confirm",
     "confirmation",
     "current",

@@ -102,6 +102,11 @@ impl Learner {
         self.found(secret, true);
     }
 
+    /// Learns what is a secret only if it looks random, unlike a name.
+    pub fn perhaps(&mut self, text: &str) {
+        self.found(text, false);
+    }
+
     /// The second net.
     pub fn redactor(self) -> Redactor {
         Redactor::new(&self.secrets)

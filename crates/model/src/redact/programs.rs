@@ -91,6 +91,54 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
         &["--from-literal"],
         r"(--from-literal[ =][\x22']?[^\s=\x22']+=)[^\s\x22']+",
     ),
+    // JDBC's URL for Oracle has no `//` before the login.
+    (
+        &["jdbc:oracle"],
+        r"(?i)(\bjdbc:oracle:\w+:[^\s/@:\x22']+/)[^\s@\x22']+(@)",
+    ),
+    // Archivers: Info-ZIP, p7zip, rar.
+    (
+        &["zip"],
+        r"(\b(?:un)?zip\b[^\n|;]*?\s-P\s*)(?:'[^'\n]*'|\x22[^\x22\n]*\x22|[^\s'\x22]+)",
+    ),
+    (
+        &["7z", "rar"],
+        r"(\b(?:7z[ar]?|(?:un)?rar)\b[^\n|;]*?\s-h?p)(?:'[^'\n]*'|\x22[^\x22\n]*\x22|[^\s'\x22]+)",
+    ),
+    // `rclone config create NAME TYPE KEY VALUE`, whatever the value looks like.
+    (
+        &["rclone"],
+        r"(\brclone\b[^\n|;]*?\s(?:secret_access_key|client_secret|pass(?:word)?2?|token|key|sas_url)[ =])(?:'[^'\n]*'|\x22[^\x22\n]*\x22|[^\s'\x22]+)",
+    ),
+    // HAProxy: `stats auth`, and users of a `userlist`.
+    (&["stats auth"], r"(\bstats\s+auth\s+[^\s:]+:)\S+"),
+    (
+        &["insecure-password"],
+        r"(\buser\s+\S+\s+(?:insecure-)?password\s+)\S+",
+    ),
+    // BIRD and named: a statement with a text.
+    (
+        &["password \""],
+        r"(?i)(\bpassword\s+)\x22[^\x22\n]+\x22(\s*;)",
+    ),
+    // Terraform's variables.
+    (
+        &["variable \""],
+        r"(?i)(\bvariable\s+\x22[^\x22\n]*(?:pass|passwd|pw|secret|token|key|credential)[^\x22\n]*\x22\s*\{[^}]*?\bdefault\s*=\s*)\x22[^\x22\n]+\x22",
+    ),
+    // Where an installer, cloud-init or Ignition gets its configuration, on the kernel's command line: what follows the `?` lets anyone get it.
+    (
+        &[
+            "ds=nocloud",
+            "config-url=",
+            "config_url=",
+            "config.url=",
+            "inst.ks=",
+            "autoyast=",
+            "netsetup_url=",
+        ],
+        r"(?i)(\b(?:ds=nocloud|[a-z0-9_.-]*config[-_.]url=|inst\.ks=|autoyast=)[^\s?]*\?)[^\s\x22']+",
+    ),
     // Passwords on standard input.
     (
         &["chpasswd"],
@@ -229,7 +277,7 @@ pub(super) fn spaced(text: &str, found: OnSecret<'_>) -> String {
 }
 
 /// No path, and both cases and digits, or a long row of them.
-fn is_no_word(value: &str) -> bool {
+pub(super) fn is_no_word(value: &str) -> bool {
     let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
     let mixed =
         has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit);

@@ -4,15 +4,42 @@ use serde_json::{Map, Value};
 
 use super::keys::{self, KeyClass};
 use super::pattern::OnSecret;
+use super::programs::is_no_word;
 use super::random::is_no_name;
-use super::{REDACTED, text};
+use super::{REDACTED, encoded, text};
 use crate::manifest::{ReadLimits, yaml};
+use crate::suggest::nearest;
 
 /// Annotations that hold the whole object once more, packed or not, and tell nothing else.
 const COPIES: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     "objectset.rio.cattle.io/applied",
 ];
+
+/// What a Secret has (`core/v1`). Anything else in it is a slip, and may hold what was meant for its data.
+const FIELDS_OF_SECRETS: &[&str] = &[
+    "apiVersion",
+    "kind",
+    "metadata",
+    "type",
+    "immutable",
+    "data",
+    "stringData",
+];
+
+/// Flags before `USER:PASSWORD`: curl, etcdctl, skopeo, crictl.
+const LOGIN_FLAGS: &[&str] = &[
+    "-u",
+    "--user",
+    "--proxy-user",
+    "--creds",
+    "--src-creds",
+    "--dest-creds",
+    "--login",
+];
+
+/// Texts that are YAML for Helm. One that cannot be read cannot be searched.
+const VALUES: &[&str] = &["valuesContent", "values.yaml"];
 
 /// Texts inside texts inside texts: no deeper than this.
 const DEPTH: usize = 4;
@@ -128,6 +155,18 @@ fn map(
                     other => walk(other, KeyClass::Whole, depth, found),
                 },
                 "metadata" if secret => metadata_of_secret(value, depth, found),
+                key if secret && !FIELDS_OF_SECRETS.contains(&key) => {
+                    walk(value, KeyClass::Whole, depth, found)
+                }
+                // `valeu: x`, next to the name of a secret.
+                key if named.is_some() && is_misspelt_value(key) => {
+                    walk(value, named.unwrap_or(own), depth, found)
+                }
+                "binaryData" => binary_data(value, depth, found),
+                key if VALUES.contains(&key) && is_unreadable(value) => {
+                    inside(value.as_str().unwrap_or_default(), DEPTH, found);
+                    left_out(value.as_str().unwrap_or_default())
+                }
                 // A question of Windrow's own probes over HTTP.
                 "http" if value["url"].is_string() => {
                     let mut shown = walk(value, own, depth, found);
@@ -165,6 +204,33 @@ fn map(
             }
         })
         .collect()
+}
+
+/// Was `value` meant?
+fn is_misspelt_value(key: &str) -> bool {
+    key != "valueFrom" && nearest(key, std::iter::once("value")).is_some()
+}
+
+/// A text with something in it that is not YAML.
+fn is_unreadable(value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default();
+    !text.trim().is_empty() && parse(text).is_none()
+}
+
+/// The binary data of a ConfigMap: base64 of any length, of texts too.
+fn binary_data(value: &Value, depth: usize, found: OnSecret<'_>) -> Value {
+    let mut shown = walk(value, KeyClass::Plain, depth, found);
+    for (key, value) in shown.as_object_mut().into_iter().flatten() {
+        let inner = value
+            .as_str()
+            .and_then(|text| encoded::decode_text(text.as_bytes()));
+        if let Some(inner) = inner
+            && (keys::class(key) != KeyClass::Plain || inside(&inner, depth, found) != inner)
+        {
+            *value = REDACTED.into();
+        }
+    }
+    shown
 }
 
 /// The items of a list of Secrets, which need not say of themselves what they are.
@@ -261,9 +327,20 @@ fn origin(url: &str, found: OnSecret<'_>) -> String {
 
 fn list(items: &[Value], class: KeyClass, depth: usize, found: OnSecret<'_>) -> Value {
     let mut flag = KeyClass::Plain;
+    let mut is_login = false;
     items
         .iter()
         .map(|item| {
+            let expects_login = std::mem::replace(&mut is_login, false);
+            if let Value::String(text) = item
+                && let Some(shown) = login(text, expects_login, found)
+            {
+                flag = KeyClass::Plain;
+                return shown.into();
+            }
+            is_login = item
+                .as_str()
+                .is_some_and(|text| LOGIN_FLAGS.contains(&text));
             // `--token`, and the token as the next argument.
             let expected = std::mem::replace(&mut flag, KeyClass::Plain);
             if let Value::String(text) = item
@@ -280,6 +357,31 @@ fn list(items: &[Value], class: KeyClass, depth: usize, found: OnSecret<'_>) -> 
             walk(item, class, depth, found)
         })
         .collect()
+}
+
+/// An argument with a login in it: `ann:password` behind `--user`, `--user=ann:password`, `-ppassword`.
+fn login(text: &str, is_expected: bool, found: OnSecret<'_>) -> Option<String> {
+    let (before, login) = match text.split_once('=') {
+        _ if is_expected => ("", text),
+        Some((flag, login)) if LOGIN_FLAGS.contains(&flag) => (&text[..=flag.len()], login),
+        _ => {
+            // MySQL's: the flag and the password are one word.
+            let password = text.strip_prefix("-p")?;
+            let is_password = is_no_word(password) && !password.contains('=');
+            return is_password.then(|| {
+                found(password, true);
+                format!("-p{REDACTED}")
+            });
+        }
+    };
+    let (user, password) = login.split_once(':')?;
+    // A URL, or the numbers of a user and a group.
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if password.is_empty() || password.starts_with("//") || is_number(user) && is_number(password) {
+        return None;
+    }
+    found(password, true);
+    Some(format!("{before}{user}:{REDACTED}"))
 }
 
 /// A string that may hold a JSON or YAML text.
@@ -305,11 +407,15 @@ fn tree(text: &str) -> Option<Value> {
     } else if !trimmed.contains(": ") && !trimmed.contains(":\n") {
         return None;
     }
+    let tree = parse(trimmed)?;
+    (tree.is_object() || tree.is_array()).then_some(tree)
+}
+
+fn parse(text: &str) -> Option<Value> {
     let limits = ReadLimits {
         depth: 50,
         alias_nodes: 10_000,
         ..ReadLimits::default()
     };
-    let tree = yaml::parse(trimmed, 1, &limits).ok()??.to_json();
-    (tree.is_object() || tree.is_array()).then_some(tree)
+    Some(yaml::parse(text, 1, &limits).ok()??.to_json())
 }

@@ -583,3 +583,134 @@ fn what_a_secrets_key_says_holds_for_the_map_below_it_but_for_what_describes_the
         assert_eq!(value(&shown), shown);
     }
 }
+
+#[test]
+fn what_programs_are_given_is_taken_out_and_the_rest_of_their_lines_stays() {
+    for (before, after) in [
+        (
+            "url=jdbc:oracle:thin:scott/Tiger7711Blue@db:1521/x",
+            "url=jdbc:oracle:thin:scott/[redacted]@db:1521/x",
+        ),
+        (
+            "zip -P Zebra out.zip data",
+            "zip -P [redacted] out.zip data",
+        ),
+        ("7z a -pZebra out.7z data", "7z a -p[redacted] out.7z data"),
+        ("unrar x -hpZebra a.rar", "unrar x -hp[redacted] a.rar"),
+        (
+            "restic --password-command \"echo Heron\" backup",
+            "restic --password-command \"[redacted]\" backup",
+        ),
+        (
+            "rclone config create s s3 secret_access_key otter-maple-river",
+            "rclone config create s s3 secret_access_key [redacted]",
+        ),
+        ("stats auth admin:raven", "stats auth admin:[redacted]"),
+        (
+            "user ann insecure-password raven",
+            "user ann insecure-password [redacted]",
+        ),
+        (
+            "protocol bgp a {\n  password \"correct horse battery\";\n}",
+            "protocol bgp a {\n  password [redacted];\n}",
+        ),
+        (
+            "variable \"db_password\" {\n  default = \"lynx fern\"\n}",
+            "variable \"db_password\" {\n  default = [redacted]\n}",
+        ),
+        (
+            "root=LABEL=x ds=nocloud-net;s=https://seed.example/?k=vole quiet",
+            "root=LABEL=x ds=nocloud-net;s=https://seed.example/?[redacted] quiet",
+        ),
+        (
+            "harvester.install.config_url=https://seed.example/a.yaml?k=vole b=c",
+            "harvester.install.config_url=https://seed.example/a.yaml?[redacted] b=c",
+        ),
+        // These have none.
+        ("zip -r out.zip data", "zip -r out.zip data"),
+        (
+            "variable \"region\" {\n  default = \"a\"\n}",
+            "variable \"region\" {\n  default = \"a\"\n}",
+        ),
+        (
+            "ds=nocloud-net;s=https://seed.example/a/",
+            "ds=nocloud-net;s=https://seed.example/a/",
+        ),
+        (
+            "set the password \"ann\" has",
+            "set the password \"ann\" has",
+        ),
+    ] {
+        assert_eq!(text(before), after, "{before}");
+    }
+}
+
+#[test]
+fn a_login_among_arguments_loses_its_password() {
+    let found = json!([
+        "--user",
+        "admin:stoat",
+        "--creds=ann:lynx:x",
+        "-pWeasel2288Ash",
+        "-p8080",
+        "--user",
+        "1000:1000",
+        "--user",
+        "ann",
+        "-u",
+        "https://h.example",
+        "-parallel=Four4"
+    ]);
+    let shown = json!([
+        "--user",
+        "admin:[redacted]",
+        "--creds=ann:[redacted]",
+        "-p[redacted]",
+        "-p8080",
+        "--user",
+        "1000:1000",
+        "--user",
+        "ann",
+        "-u",
+        "https://h.example",
+        "-parallel=Four4"
+    ]);
+    assert_eq!(value(&found), shown);
+}
+
+#[test]
+fn a_slip_in_a_secret_or_beside_a_name_shows_nothing() {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque", "immutable": true,
+        "imutable": "marten elm", "dta": {"a": "otter"}});
+    let shown = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque", "immutable": true,
+        "imutable": REDACTED, "dta": {"a": REDACTED}});
+    assert_eq!(value(&secret), shown);
+    let env = json!([{"name": "DB_PASSWORD", "valeu": "badger oak"}, {"name": "MODE", "valeu": "fast"},
+        {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]);
+    let shown = json!([{"name": "DB_PASSWORD", "valeu": REDACTED}, {"name": "MODE", "valeu": "fast"},
+        {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]);
+    assert_eq!(value(&env), shown);
+}
+
+#[test]
+fn binary_data_that_is_a_text_is_searched_however_short_it_is() {
+    use base64::prelude::BASE64_STANDARD;
+    let [secret, plain, bare] =
+        ["password=vole", "mode=fast", "vole"].map(|text| BASE64_STANDARD.encode(text));
+    let found =
+        json!({"binaryData": {"a.env": secret, "b.env": plain, "token": bare, "c": "AAECAw=="}});
+    let shown = json!({"binaryData": {"a.env": REDACTED, "b.env": plain, "token": REDACTED, "c": "AAECAw=="}});
+    assert_eq!(value(&found), shown);
+}
+
+#[test]
+fn values_of_a_chart_that_cannot_be_read_are_left_out() {
+    let found = json!({"valuesContent": "a: {\nname: TOKEN\nvalue: vole fir\n"});
+    assert_eq!(
+        value(&found),
+        json!({"valuesContent": "[left out: 33 bytes]"})
+    );
+    let found = json!({"valuesContent": "typhaKey: ermine-cedar-lake\nb: c\n"});
+    let shown = value(&found)["valuesContent"].to_string();
+    assert!(!shown.contains("ermine") && shown.contains('c'), "{shown}");
+}
