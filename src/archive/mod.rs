@@ -5,6 +5,7 @@
 //! the archive past the redactor.
 
 mod read;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -160,6 +161,9 @@ impl ArchiveOwner {
     }
 }
 
+/// Why a file is not in a report that no source of it is known to have.
+pub const UNKNOWN_SOURCE: &str = "left out: no report has such a file";
+
 /// What the index and the headers of a file may take of an archive, in bytes.
 const ROOM_OF_INDEX: u64 = 8 << 20;
 const ROOM_OF_HEADERS: u64 = 8 << 10;
@@ -215,6 +219,13 @@ fn pack_within(
     let mut packed = Vec::with_capacity(collected.items.len());
     let mut room = LARGEST_OF_ALL - ROOM_OF_INDEX;
     for item in collected.items {
+        if !sources::is_known(&item.path) {
+            index.missing.push(Missing {
+                what: redactor.text(&item.path),
+                why: UNKNOWN_SOURCE.to_owned(),
+            });
+            continue;
+        }
         let text = shown(&item.content, &redactor);
         // A reader elsewhere refuses what is larger.
         let bytes = text.len() as u64 + ROOM_OF_HEADERS;

@@ -49,7 +49,7 @@ fn an_archive_has_one_directory_named_after_host_and_time() {
     };
     assert_eq!(odd.name(), "windrow-report-a-b-20261121T201500Z");
     let bytes = packed(Collected {
-        items: vec![item("a/b.txt", CollectedContent::Text("x".to_owned()))],
+        items: vec![item("host/links", CollectedContent::Text("x".to_owned()))],
         ..Collected::default()
     });
     let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&bytes[..]));
@@ -59,7 +59,7 @@ fn an_archive_has_one_directory_named_after_host_and_time() {
         .map(|entry| entry.unwrap().path().unwrap().display().to_string())
         .collect();
     let at = |path: &str| format!("{}/{path}", owner().name());
-    assert_eq!(names, [at("report.json"), at("a/b.txt")]);
+    assert_eq!(names, [at("report.json"), at("host/links")]);
 }
 
 #[test]
@@ -68,7 +68,10 @@ fn what_is_packed_can_be_read_with_its_index() {
     let mut collected = Collected {
         items: vec![
             item(&objects_path("", "Node"), CollectedContent::Tree(nodes)),
-            item("m.yaml", CollectedContent::Trees(vec![json!(1), json!(2)])),
+            item(
+                "manifests/m.yaml",
+                CollectedContent::Trees(vec![json!(1), json!(2)]),
+            ),
         ],
         ..Collected::default()
     };
@@ -79,7 +82,7 @@ fn what_is_packed_can_be_read_with_its_index() {
     assert_eq!(archive.index.missing[0].why, "it is not there");
     assert_eq!(archive.objects("", "Node").unwrap()[0]["kind"], "Node");
     assert_eq!(archive.objects("", "Pod"), None);
-    assert_eq!(archive.files["m.yaml"], b"1\n---\n2\n");
+    assert_eq!(archive.files["manifests/m.yaml"], b"1\n---\n2\n");
 }
 
 #[test]
@@ -88,11 +91,11 @@ fn a_secret_of_one_file_is_taken_out_of_all_the_others_and_of_the_index() {
     let mut collected = Collected {
         items: vec![
             item(
-                "journal.txt",
+                "journal/a.log",
                 CollectedContent::Text(format!("saw {secret} again")),
             ),
             item(
-                "config.yaml",
+                "rke2/config.yaml",
                 CollectedContent::Tree(json!({ "token": secret })),
             ),
         ],
@@ -101,7 +104,7 @@ fn a_secret_of_one_file_is_taken_out_of_all_the_others_and_of_the_index() {
     collected.missing("a thing", format!("cannot open {secret}"));
     let bytes = packed(collected);
     let archive = Archive::read(&bytes[..]).unwrap();
-    assert_eq!(archive.files["journal.txt"], b"saw [redacted] again");
+    assert_eq!(archive.files["journal/a.log"], b"saw [redacted] again");
     assert_eq!(archive.index.missing[0].why, "cannot open [redacted]");
     assert_eq!(archive.index.redacted, 2);
 }
@@ -203,18 +206,33 @@ fn the_index_of_another_version_is_not_quoted_at_length() {
 }
 
 #[test]
+fn a_file_that_no_source_claims_is_left_out_and_named() {
+    let collected = Collected {
+        items: vec![
+            item("host/shadow", CollectedContent::Text("hunter2".to_owned())),
+            item("host/routes", CollectedContent::Text("x".to_owned())),
+        ],
+        ..Collected::default()
+    };
+    let archive = Archive::read(&packed(collected)[..]).unwrap();
+    assert!(archive.files.keys().eq(["host/routes"]));
+    assert_eq!(archive.index.missing[0].what, "host/shadow");
+    assert_eq!(archive.index.missing[0].why, UNKNOWN_SOURCE);
+}
+
+#[test]
 fn a_file_for_which_a_reader_has_no_room_is_left_out_and_named() {
     let collected = Collected {
         items: vec![
-            item("a.txt", CollectedContent::Text("x".repeat(100_000))),
-            item("b.txt", CollectedContent::Text("x".to_owned())),
+            item("host/links", CollectedContent::Text("x".repeat(100_000))),
+            item("host/routes", CollectedContent::Text("x".to_owned())),
         ],
         ..Collected::default()
     };
     let index = pack_within(50_000, collected, &owner(), io::sink()).unwrap();
     assert_eq!(index.files.len(), 1);
-    assert_eq!(index.files[0].path, "b.txt");
-    assert_eq!(index.missing[0].what, "a.txt");
+    assert_eq!(index.files[0].path, "host/routes");
+    assert_eq!(index.missing[0].what, "host/links");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn node() -> tempfile::TempDir {
     );
     // What Windrow remembers may quote what it saw.
     at(
-        "/var/lib/rancher/windrow/gates/note.json",
+        "/var/lib/rancher/windrow/gates/refused.json",
         &format!(
             "{{\"why\": \"the agent said {} and {}\"}}",
             SECRETS[1],
@@ -269,6 +269,10 @@ fn the_archive_tells_what_the_node_is_without_daemon_and_without_cluster() {
     assert!(missing("status document").contains("is not installed"));
     assert!(missing("objects of the cluster").contains("kubelet.kubeconfig"));
     assert!(missing("journal").contains("--root"));
+    let unknown = windrow::archive::UNKNOWN_SOURCE;
+    for missing in &archive.index.missing {
+        assert_ne!(missing.why, unknown, "{}", missing.what);
+    }
     for entry in &archive.index.files {
         assert_eq!(
             archive.files[&entry.path].len(),

@@ -4,10 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windrow_decide::settings::STATUS_TOKEN_CREDENTIAL;
 use windrow_model::manifest::{self, ReadLimits, yaml};
+use windrow_model::redact::{Learner, REDACTED};
 
+use super::claims::reader_of;
 use super::collection::{CollectedPart, Collection, Wanted};
 use crate::archive::CollectedContent;
 use crate::files::read_text;
@@ -25,14 +27,20 @@ const CONFIGURATION: &[(&str, &str)] = &[
         "harvester/rancherd.yaml",
     ),
     ("/etc/harvester-release.yaml", "harvester/release.yaml"),
-    ("/etc/rancher/rke2/registries.yaml", "rke2/registries.yaml"),
+    (REGISTRIES, "rke2/registries.yaml"),
 ];
+
+/// Who logs in to registries, among other things. RKE2 reads this file only.
+const REGISTRIES: &str = "/etc/rancher/rke2/registries.yaml";
+
+/// The kernel's command line: an installer's configuration often has an address with a secret.
+const COMMAND_LINE: &str = "/proc/cmdline";
 
 /// Facts about the machine, as the kernel and the distribution write them.
 const FACTS: &[(&str, &str)] = &[
     ("/etc/os-release", "host/os-release"),
     ("/proc/version", "host/kernel"),
-    ("/proc/cmdline", "host/cmdline"),
+    (COMMAND_LINE, "host/cmdline"),
     ("/proc/uptime", "host/uptime"),
     ("/proc/loadavg", "host/loadavg"),
     ("/proc/meminfo", "host/meminfo"),
@@ -44,9 +52,6 @@ const FACTS: &[(&str, &str)] = &[
 
 /// Files that hold nothing but a secret.
 const SECRETS: &[&str] = &["server/token", "server/node-token", "server/agent-token"];
-
-/// The endings of the files that Windrow reads in its own directories.
-const READ: &[&str] = &[".yaml", ".yml", ".json", ".jsonl", ".jsonl.1"];
 
 /// Where systemd keeps the status server's token if it is a credential: while the daemon runs, and before.
 const CREDENTIALS: &[&str] = &[
@@ -95,9 +100,12 @@ pub(super) fn collect(collection: &mut Collection<'_>) {
     for (place, name) in FACTS {
         let path = layout.path(place);
         if layout.is_on_it(&path)
-            && let Ok(text) = fs::read_to_string(&path)
+            && let Ok(mut text) = fs::read_to_string(&path)
         {
             let source = (*place).to_owned();
+            if *place == COMMAND_LINE {
+                text = without_queries(&text, &mut collection.into.learner);
+            }
             collection.add(
                 (*name).to_owned(),
                 "the machine",
@@ -174,7 +182,8 @@ fn parsed(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str, 
             let why = "left out: it is a single value, and no key says which";
             collection.missing(source, why);
         }
-        Ok(Some(tree)) => {
+        Ok(Some(mut tree)) => {
+            reduce(collection, path, &mut tree);
             let found = CollectedPart::tree(tree, text.len());
             collection.add(name.to_owned(), what, source, found);
         }
@@ -197,6 +206,55 @@ fn parsed(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str, 
     }
 }
 
+/// Takes away what only some readers of a file may know.
+fn reduce(collection: &mut Collection<'_>, path: &Path, tree: &mut Value) {
+    let layout = &collection.wanted.layout;
+    let learner = &mut collection.into.learner;
+    if path == layout.path(REGISTRIES) {
+        hide_logins(tree, learner);
+    }
+    if let Some(reader) = reader_of(layout, path) {
+        reader.reduce(tree, learner);
+    }
+}
+
+/// Hides who logs in to a registry: robot accounts have names that only their owner knows.
+fn hide_logins(registries: &mut Value, learner: &mut Learner) {
+    let configs = registries.get_mut("configs").and_then(Value::as_object_mut);
+    for config in configs.into_iter().flat_map(Map::values_mut) {
+        let Some(user) = config.pointer_mut("/auth/username") else {
+            continue;
+        };
+        if let Some(name) = user.as_str() {
+            learner.perhaps(name);
+        }
+        if !user.is_null() {
+            *user = REDACTED.into();
+        }
+    }
+}
+
+/// The command line without the queries of its URLs.
+fn without_queries(text: &str, learner: &mut Learner) -> String {
+    let word = |word: &str| -> String {
+        let url = word.find("://");
+        let query = url.and_then(|url| Some(url + word[url..].find('?')?));
+        let Some((before, query)) = query.map(|at| word.split_at(at + 1)) else {
+            return word.to_owned();
+        };
+        for parameter in query.split('&') {
+            learner.perhaps(
+                parameter
+                    .split_once('=')
+                    .map_or(parameter, |(_, value)| value),
+            );
+        }
+        format!("{before}{REDACTED}")
+    };
+    let words: Vec<String> = text.split(' ').map(word).collect();
+    words.join(" ")
+}
+
 /// A JSON value a line; other lines as text. They stay lines (`stay`) where a reader expects lines.
 fn lines(text: &str, stay: bool) -> CollectedPart {
     let trees: Vec<Value> = text
@@ -213,7 +271,7 @@ fn lines(text: &str, stay: bool) -> CollectedPart {
     }
 }
 
-/// Every file below a directory that Windrow reads itself, two levels deep. Other files are named, and stay on the node.
+/// Every file below a directory that a reader of Windrow claims, two levels deep. Other files are named, and stay on the node.
 fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &str) {
     let mut todo = vec![(directory.to_owned(), name.to_owned(), 0)];
     if !collection.wanted.layout.is_on_it(directory) {
@@ -249,7 +307,6 @@ fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &st
 
 /// Why a file in a directory of Windrow stays on the node, if it does.
 fn reason_to_leave_out(wanted: &Wanted, path: &Path) -> Option<String> {
-    let is_read = |ending: &&str| path.to_str().is_some_and(|path| path.ends_with(ending));
     let is_same = |secret: &PathBuf| {
         let real = |path: &Path| path.canonicalize().ok();
         secret == path || real(path).is_some_and(|path| real(secret) == Some(path))
@@ -257,8 +314,8 @@ fn reason_to_leave_out(wanted: &Wanted, path: &Path) -> Option<String> {
     let certificate = wanted.layout.status_certificate();
     let why = if path == certificate || wanted.secret_files.iter().any(is_same) {
         "it holds a token or a key"
-    } else if !READ.iter().any(is_read) {
-        "Windrow reads no file with this ending"
+    } else if reader_of(&wanted.layout, path).is_none() {
+        "Windrow does not read this file"
     } else {
         return None;
     };
@@ -298,10 +355,13 @@ fn manifests(collection: &mut Collection<'_>) {
         match String::from_utf8(bytes) {
             Ok(text) => {
                 let documents = manifest::nodes(&text, &limits);
+                // Without keys nothing says what is secret.
+                let document = |node: &manifest::Node| match node.to_json() {
+                    tree @ Value::Object(_) => tree,
+                    _ => json!("[left out: it is not an object]"),
+                };
                 let found = CollectedPart {
-                    content: CollectedContent::Trees(
-                        documents.iter().map(manifest::Node::to_json).collect(),
-                    ),
+                    content: CollectedContent::Trees(documents.iter().map(document).collect()),
                     bytes: text.len(),
                     truncated: false,
                 };
@@ -416,27 +476,76 @@ mod tests {
         assert_eq!(state, &one);
     }
 
+    const KNOWN_GOOD: &str = "gates/last-known-good/gates.json";
+
     #[test]
     fn of_windrows_directories_neither_its_key_nor_a_part_of_the_program_is_read() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
         let state = layout.state_dir();
         fs::create_dir_all(state.join("a/b/too-deep")).unwrap();
-        for name in ["state.json", "lock", "status.json", "a/b/c.json"] {
+        fs::create_dir_all(layout.gates_dir().join("last-known-good")).unwrap();
+        for name in ["ledger.json", "lock", "status.json", KNOWN_GOOD] {
             fs::write(state.join(name), "{}").unwrap();
         }
         fs::write(layout.status_certificate(), "a private key").unwrap();
         let script = state.join("script");
         fs::write(&script, "").unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        std::os::unix::fs::symlink("state.json", state.join("link.json")).unwrap();
+        std::os::unix::fs::symlink("ledger.json", state.join("webhooks.json")).unwrap();
         let into = collected(root.path(), |collection| {
             tree(collection, &state, "state", "Windrow's state");
         });
         let names: Vec<&str> = into.items.iter().map(|item| &*item.path).collect();
-        assert_eq!(names, ["state/state.json", "state/a/b/c.json"]);
+        assert_eq!(
+            names,
+            ["state/ledger.json", &*format!("state/{KNOWN_GOOD}")]
+        );
         let missing: Vec<&str> = into.missing.iter().map(|missing| &*missing.what).collect();
         assert_eq!(missing, [layout.status_certificate().to_str().unwrap()]);
+    }
+
+    #[test]
+    fn what_only_its_file_shows_to_be_a_secret_is_taken_out_of_it() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        for (place, text) in [
+            (
+                REGISTRIES,
+                "configs: {r: {auth: {username: sable-larch, password: x}}, s: {tls: {ca_file: /a}}}\n",
+            ),
+            (
+                COMMAND_LINE,
+                "root=LABEL=x ds=nocloud-net;s=https://h/?k=vole a.b=http://h/c?vole&d quiet ip=dhcp?\n",
+            ),
+            (
+                "/etc/windrow/windrow.yaml",
+                "webhooks: [{event: A, pasword: polecat-fir}]\n",
+            ),
+            (
+                "/etc/windrow/rules.d/a.yaml",
+                "kind: RulePack\npasword: polecat-fir\n",
+            ),
+            ("/etc/windrow/note.yaml", "a: polecat-fir\n"),
+        ] {
+            let path = layout.path(place);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let into = collected(root.path(), super::collect);
+        let shown = format!("{:?}", into.items);
+        for secret in ["sable-larch", "vole", "polecat-fir"] {
+            assert!(!shown.contains(secret), "{secret}: {shown}");
+        }
+        for kept in [
+            "root=LABEL=x ds=nocloud-net;s=https://h/?[redacted] a.b=http://h/c?[redacted]",
+            "quiet ip=dhcp?",
+            "/a",
+            "RulePack",
+        ] {
+            assert!(shown.contains(kept), "{kept}: {shown}");
+        }
+        assert_eq!(into.items.len(), 4);
     }
 
     #[test]

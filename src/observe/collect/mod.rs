@@ -3,6 +3,7 @@
 //!
 //! It changes nothing and needs nothing: no daemon, no cluster, no writable disk.
 
+mod claims;
 mod cluster;
 mod collection;
 mod commands;

@@ -213,7 +213,7 @@ pub(crate) fn planted(planter: &mut Planter, console: &str) -> Node {
         })),
     );
     node.write(
-        "/var/lib/rancher/windrow/gates/note.json",
+        "/var/lib/rancher/windrow/gates/refused.json",
         &json!({"why": lines(planter, "state", "")}).to_string(),
     );
     for (name, object) in manifests(planter) {
