@@ -111,7 +111,7 @@ pub(crate) fn check(
     }
 }
 
-fn text_error<'a>(rule: &str, text: &'a str) -> Option<(Reason, &'static str)> {
+fn text_error(rule: &str, text: &str) -> Option<(Reason, &'static str)> {
     let invalid = |bad: bool, why| bad.then_some((Reason::Invalid, why));
     match rule {
         "not-empty" => text.is_empty().then_some((Reason::Required, "it is empty")),
