@@ -2021,7 +2021,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__report)
-            opts="-o -h --output --with-manifests --timeout --root --help"
+            opts="-o -h --output --with-manifests --kubeconfig --timeout --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2032,6 +2032,10 @@ _windrow() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kubeconfig)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

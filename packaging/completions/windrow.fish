@@ -206,7 +206,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_s
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Remove from Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names (not beside --root), or else RKE2\'s own, or else ~/.kube/config' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own, or else ~/.kube/config. With --root, the cluster is only contacted with this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l context -d 'The context of the kubeconfig; when not given, its current one' -r
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -216,7 +216,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l all -d '
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l to -d 'The release to upgrade to; without it what depends on that is not asked' -r
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names (not beside --root), or else RKE2\'s own, or else ~/.kube/config' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own, or else ~/.kube/config. With --root, the cluster is only contacted with this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l context -d 'The context of the kubeconfig; when not given, its current one' -r
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -231,7 +231,7 @@ yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names (not beside --root), or else RKE2\'s own, or else ~/.kube/config' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own, or else ~/.kube/config. With --root, the cluster is only contacted with this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l context -d 'The context of the kubeconfig; when not given, its current one' -r
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -239,7 +239,7 @@ yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l undo -d 'Undo a repair, without a name the newest: what nobody else has changed since becomes as it was' -r
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names (not beside --root), or else RKE2\'s own, or else ~/.kube/config' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own, or else ~/.kube/config. With --root, the cluster is only contacted with this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l context -d 'The context of the kubeconfig; when not given, its current one' -r
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests, and whether kube-apiserver would take those that can be tried'
@@ -334,6 +334,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand rack" -s h -l help -d 'P
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'Where to write it; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l kubeconfig -d 'The kubeconfig of the cluster; when not given, the node\'s own. With --root, the cluster is only contacted with this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'How long collecting may take, at most 1h; whatever is missing by then is left out. A number alone is in seconds' -r
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Include the manifests themselves, not only what they declare; Secrets without their data'

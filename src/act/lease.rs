@@ -68,7 +68,7 @@ impl ClusterLease {
         Self {
             name,
             holder,
-            seconds: i32::try_from(duration.as_secs()).unwrap_or(i32::MAX),
+            seconds: seconds_of(name, duration),
             seen: None,
             renewed: None,
         }
@@ -76,7 +76,7 @@ impl ClusterLease {
 
     /// From its next renewal on it counts for this long.
     pub fn count_for(&mut self, duration: Duration) {
-        self.seconds = i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
+        self.seconds = seconds_of(self.name, duration);
     }
 
     /// Is it ours for certain, also where this process stood still since it was last renewed?
@@ -252,7 +252,7 @@ impl ClusterLease {
         }) else {
             return Ok(false);
         };
-        let counts = counts(&spec).unwrap_or_default().max(UNMOVED) * 3;
+        let counts = counts(name, &spec).max(UNMOVED) * 3;
         Ok(spec.renew_time.is_some_and(|MicroTime(renewed)| {
             let age = now.duration_since(renewed).abs();
             age < SignedDuration::try_from(counts).unwrap_or(SignedDuration::MAX)
@@ -337,7 +337,7 @@ impl ClusterLease {
             _ => Instant::now(),
         };
         self.seen = Some((version.to_owned(), since));
-        since.elapsed() >= counts(spec).unwrap_or_default().max(UNMOVED)
+        since.elapsed() >= counts(self.name, spec).max(UNMOVED)
     }
 }
 
@@ -352,10 +352,26 @@ pub(crate) fn since_boot() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::MAX, Duration::from)
 }
 
-/// For how long it counts without being renewed; `None` where it does not say so, and so never counted.
-fn counts(spec: &LeaseSpec) -> Option<Duration> {
-    let seconds = spec.lease_duration_seconds?;
-    Some(Duration::from_secs(seconds.unsigned_abs().into()))
+/// The longest that a lease of this name counts without being renewed. Whoever may update it may write any duration, and
+/// must not keep all servers away for good with one write.
+fn longest(name: &str) -> Duration {
+    if name == ClusterLease::REPAIRS {
+        // Every server takes it for as long as this.
+        crate::act::turn::LEASE
+    } else {
+        // The others are configured: three times `gates.patience` or `diagnosis.interval`.
+        Duration::from_secs(24 * 60 * 60)
+    }
+}
+
+fn seconds_of(name: &str, duration: Duration) -> i32 {
+    i32::try_from(duration.min(longest(name)).as_secs()).unwrap_or(i32::MAX)
+}
+
+/// For how long a lease of this name counts without being renewed. One that does not say so never counted.
+fn counts(name: &str, spec: &LeaseSpec) -> Duration {
+    let seconds = spec.lease_duration_seconds.unwrap_or_default();
+    Duration::from_secs(seconds.unsigned_abs().into()).min(longest(name))
 }
 
 fn due(spec: &LeaseSpec, now: Timestamp) -> bool {

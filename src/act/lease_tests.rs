@@ -46,6 +46,38 @@ fn a_lease_is_taken_over_after_it_was_unchanged_for_as_long_as_it_counts() {
 }
 
 #[test]
+fn a_lease_of_another_holder_counts_no_longer_than_windrow_writes_it() {
+    let mut theirs = lease("node1").spec(None, at(1000));
+    theirs.lease_duration_seconds = Some(i32::MAX);
+    assert!(!takes_over(&theirs, 86_399) && takes_over(&theirs, 86_400));
+    let mut ours = lease("node2");
+    ours.name = ClusterLease::REPAIRS;
+    let seen = Instant::now().checked_sub(Duration::from_secs(60));
+    ours.seen = Some(("7".to_owned(), seen.unwrap()));
+    assert!(ours.may_take_over("7", &theirs));
+    // Nor does a server count on its own lease for longer.
+    let day = Duration::from_secs(86_400);
+    let own = ClusterLease::new(ClusterLease::GATES, String::new(), day * 2);
+    assert_eq!(own.seconds, 86_400);
+}
+
+#[tokio::test]
+async fn a_lease_on_repairs_is_not_held_for_longer_than_windrow_writes_it() {
+    let store = ObjectStore::default();
+    store.put_lease_of("node9");
+    let mut forged = store.object(super::super::testing::LEASE);
+    forged["spec"]["leaseDurationSeconds"] = json!(i32::MAX);
+    forged["spec"]["renewTime"] = json!("1970-01-01T00:16:40.000000Z");
+    store.put(super::super::testing::LEASE, forged);
+    let held = async |second| {
+        let client = store.client();
+        ClusterLease::is_held(&client, ClusterLease::REPAIRS, at(second)).await
+    };
+    assert_eq!(held(1000 + 179).await, Ok(true));
+    assert_eq!(held(1000 + 181).await, Ok(false));
+}
+
+#[test]
 fn a_short_lease_and_one_without_a_duration_are_left_alone_for_a_minute() {
     let mut short = lease("node1");
     short.count_for(Duration::from_secs(1));

@@ -22,6 +22,7 @@ mod begun;
 mod records;
 mod requests;
 mod restore_note;
+mod temporary;
 mod undo;
 
 use std::io;
@@ -37,7 +38,7 @@ use windrow_harvester::incidents::{CureRequest, CureStep};
 pub use begun::{BegunCure, judge_begun, judge_left_behind};
 pub use records::{ChangeEnd, ChangedObject, Record, Records, RepairOutcome, Worker};
 pub use requests::{RequestOutcome, ask_for_cluster, try_out};
-pub use restore_note::{RestoreEntry, RestoreNote, has_room_for};
+pub use restore_note::{NoteFailure, RestoreEntry, RestoreNote, has_room_for};
 pub use undo::{UndoneStep, steps_to_undo, undo};
 
 pub(super) use requests::PATIENCE;
@@ -212,11 +213,11 @@ impl RepairContext {
         let entry = self.note.entry(&self.records.name(record)).await;
         let left = match entry.map_err(Unfinished::NotRestoredYet)? {
             // The server that began it may have gone on meanwhile.
-            Noted::Entry(entry) if record.adopted_from.is_some() && !entry.steps.is_empty() => {
+            Noted::Entry(entry) if record.adopted_from.is_some() && !entry.changes.is_empty() => {
                 record.take_over(entry.to_record());
                 return Ok(self.records.write(record)?);
             }
-            Noted::Entry(entry) => entry.steps,
+            Noted::Entry(entry) => entry.restoring_steps().collect(),
             Noted::Nothing if record.adopted_from.is_some() => Vec::new(),
             // What is here is all that is known.
             Noted::Nothing | Noted::Lost => return Ok(()),
@@ -514,7 +515,7 @@ async fn carry_out_request(
                 record.noted = true;
                 records.write(record).map_err(NotSent::Record)?;
             }
-            let added = context.note.add(&name, record, (step, restoring)).await;
+            let added = context.note.add(&name, record, (before, restoring)).await;
             added.map_err(NotSent::Note)?;
         }
         is_sent = true;

@@ -3,7 +3,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use http::{Method as HttpMethod, StatusCode};
 use serde_json::{Value, json};
-use windrow_harvester::incidents::{Cure, CureGoal, IncidentFinding, ObjectChange};
+use windrow_harvester::incidents::{
+    Cure, CureGoal, FieldValue, IncidentFinding, ObjectChange, TemporaryField, TemporaryKind,
+};
 use windrow_harvester::objects::ObjectKind;
 use windrow_model::reasons::Code;
 
@@ -80,6 +82,38 @@ fn a_record_that_cannot_be_read_is_not_passed_over() {
 pub(super) fn addon() -> Value {
     json!({"kind": "Addon", "metadata": {"name": "pci", "namespace": "harvester-system", "uid": "1"}, "spec": {}})
 }
+
+macro_rules! switched {
+    ($field:literal, $restore:literal) => {
+        &TemporaryKind {
+            id: $field,
+            kind: ObjectKind::ADDON,
+            fields: &[TemporaryField {
+                field: $field,
+                before: &[FieldValue::Absent],
+                during: FieldValue::Bool(true),
+            }],
+            change: |name| format!("change {name}"),
+            restore: |_| $restore.to_owned(),
+            afterwards: "nothing follows",
+            goal: |path| CureGoal::Differs {
+                path,
+                field: "/metadata/uid".to_owned(),
+                value: Value::Null,
+            },
+            patience: 0,
+            restore_patience: 0,
+        }
+    };
+}
+
+/// What the cures of the tests change for a while.
+pub(super) const TEMPORARY_KINDS: [&TemporaryKind; 4] = [
+    switched!("/spec/a", "restore a"),
+    switched!("/spec/b", "restore b"),
+    switched!("/spec/c", "restore c"),
+    switched!("/spec/off", "on"),
+];
 
 /// A step that sets a field of the addon. It has to be reached within `patience` seconds.
 pub(super) fn sets(field: &str, patience: u32) -> CureStep {
@@ -528,17 +562,6 @@ async fn a_change_for_a_while_is_not_restored_before_it_has_reached_its_goal() {
     assert!(why.contains("not restored yet: restore a: "), "{why}");
     assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
     assert!(repair.written().is_open());
-    // Nor does another server restore it.
-    let entries = RestoreNote::entries(&repair.store.client()).await.unwrap();
-    let elsewhere = tempfile::tempdir().unwrap();
-    let records = Records::new(elsewhere.path());
-    let context = RepairContext::new(repair.store.client(), records.clone(), SERVER);
-    let mut adopted = records.adopt(&entries[0]).unwrap();
-    let now = || Timestamp::from_second(120).unwrap();
-    let given = give_back(&context, &mut adopted, "", now, |_, _| {}).await;
-    assert!(matches!(given, Err(Unfinished::NotRestoredYet(_))));
-    assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
-
     let mut stopped = repair.store.object(ADDON);
     stopped["status"] = json!({"is": "stopped"});
     repair.store.put(ADDON, stopped);
@@ -594,10 +617,8 @@ async fn what_cannot_be_given_back_now_is_given_back_later_and_the_others_at_onc
     assert!(why.contains("not restored yet: restore a: 429"), "{why}");
     assert_eq!(repair.store.object(ADDON)["spec"], json!({"a": true}));
     assert!(repair.written().is_open() && repair.written().has_to_restore());
-    assert_eq!(
-        repair.store.restore_note()[0]["steps"][0]["say"],
-        "restore a"
-    );
+    let noted = repair.store.restore_note()[0]["changes"][0]["change"].clone();
+    assert_eq!(noted, "/spec/a");
 
     let why = repair.carry_out().await.unwrap_err();
     assert!(
@@ -637,7 +658,9 @@ async fn the_cluster_knows_what_to_restore_before_it_is_changed() {
     let mut repair = Repair::of_steps(vec![sets("a", 0), gives_back("a")]);
     let _ = repair.carry_out().await;
     let seen = repair.store.notes_at_changes();
-    assert_eq!(seen[0][0]["steps"][0]["say"], "restore a");
+    let noted = json!({"change": "/spec/a", "namespace": "harvester-system", "name": "pci", "uid": "1",
+        "before": {"/spec/a": null}});
+    assert_eq!(seen[0][0]["changes"], json!([noted]));
     assert_eq!(seen[0][0]["server"], SERVER);
     assert_eq!(repair.store.restore_note(), json!([]));
 }

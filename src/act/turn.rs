@@ -21,7 +21,7 @@ use crate::lock::Lock;
 /// The lock, in Windrow's state directory.
 pub(super) const LOCK: &str = "repairs.lock";
 /// How long the lease counts without being renewed.
-const LEASE: Duration = Duration::from_secs(60);
+pub(super) const LEASE: Duration = Duration::from_secs(60);
 /// How often it is renewed while a cure is carried out, and how soon where that failed.
 const RENEW: Duration = Duration::from_secs(20);
 const RENEW_AGAIN: Duration = Duration::from_secs(5);

@@ -69,12 +69,10 @@ impl ClusterArgs {
         match (self.chosen_by_variable(context), &self.kubeconfig) {
             (Some(files), _) => eprintln!("The kubeconfig is what KUBECONFIG names: {files}"),
             (None, None) if !context.layout.is_this_machine() => {
-                let ignored = if KubeconfigFiles::from_environment().is_some() {
-                    "KUBECONFIG does not count beside --root. "
-                } else {
-                    ""
-                };
-                eprintln!("{ignored}To contact the cluster, name its kubeconfig with --kubeconfig");
+                if KubeconfigFiles::from_environment().is_some() {
+                    eprintln!("KUBECONFIG is ignored, because --root is set");
+                }
+                eprintln!("To contact the cluster, name its kubeconfig with --kubeconfig");
             }
             _ => {}
         }

@@ -35,7 +35,7 @@ pub(super) struct Args {
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let loaded = context.settings();
     // What other servers have left changed is in the cluster.
-    let left = RefCell::new(Vec::new());
+    let (left, unread) = (RefCell::new(Vec::new()), RefCell::new(None));
     let live = match args.from.is_live() {
         true => Some(runtime()?.block_on(read_own_node(
             &context.node(),
@@ -56,7 +56,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let records = Records::new(&context.layout.state_dir());
     let seen = args.from.look(context, async |client, at| {
         let found = entries_of_others(client, &records, at).await;
-        let found = found.unwrap_or_default();
+        let found = found.unwrap_or_else(|why| {
+            unread.replace(Some(why.to_string()));
+            Vec::new()
+        });
         left.replace(found.iter().map(RestoreEntry::in_short).collect());
         ask_for_a_person(client, |objects| judge(objects, live.as_ref(), at)).await
     })?;
@@ -96,6 +99,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
     let mut found = summed_up(looked, at);
     found.upgrade = upgrade_in_words(&objects, at);
+    if let Some(why) = unread.take() {
+        let unknown = format!("what repairs of other servers have left changed: {why}");
+        found.unknown.push(unknown);
+    }
     if let Some(why) = unasked {
         let unknown = format!("every incident that the cluster's objects show: {why}");
         found.unknown.insert(0, unknown);

@@ -33,7 +33,7 @@ use crate::daemon::repairs::report_to_daemon;
 use crate::observe::management::lease_holder;
 use crate::observe::objects::{ask_for_a_person, reach};
 use crate::observe::requests::RequestAction;
-use crate::render::cure_text;
+use crate::render::{cure_text, request_text};
 
 /// How long to wait for another repair.
 const WAIT: Duration = Duration::from_secs(120);
@@ -133,7 +133,7 @@ impl Repair<'_> {
         let part = args.subject.as_deref().unwrap_or_default();
         let unfinished = self.records.unfinished(code)?;
         let begun = about(&unfinished, part);
-        let left = self.left_by_others(code, part).await;
+        let (left, is_left_known) = self.left_by_others(code, part).await;
         let recognised = self.recognised(code, part).await;
         if let Err(why) = &recognised {
             eprintln!("windrow: whether there is anything to repair is not known: {why}");
@@ -155,6 +155,9 @@ impl Repair<'_> {
                     Some(again) => self.say_nothing_left(code, &again),
                     None => Ok(Exit::Failed),
                 };
+            }
+            if !is_left_known {
+                return Ok(Exit::Unknown);
             }
             print_whole(&format!("Nothing to repair: {code} is not recognised.\n"))?;
             return Ok(Exit::Ok);
@@ -400,23 +403,25 @@ impl Repair<'_> {
         }
     }
 
-    /// What repairs of this code on other servers have left changed.
-    async fn left_by_others(&self, code: Code, part: &str) -> Vec<RestoreEntry> {
-        let mut left = self.entries().await;
+    /// What repairs of this code on other servers have left changed, and whether that is known.
+    async fn left_by_others(&self, code: Code, part: &str) -> (Vec<RestoreEntry>, bool) {
+        let entries = self.entries().await;
+        let is_known = entries.is_some();
+        let mut left = entries.unwrap_or_default();
         left.retain(|entry| entry.code == code && entry.subject.contains(part));
-        left
+        (left, is_known)
     }
 
-    /// What other servers have left changed.
-    pub(super) async fn entries(&self) -> Vec<RestoreEntry> {
+    /// What other servers have left changed; `None`, after printing why, if that is not known.
+    pub(super) async fn entries(&self) -> Option<Vec<RestoreEntry>> {
         match RestoreNote::entries(&self.client).await {
             Ok(mut entries) => {
                 entries.retain(|entry| self.records.may_adopt(entry));
-                entries
+                Some(entries)
             }
             Err(why) => {
                 eprintln!("windrow: what other servers have left changed is not known: {why}");
-                Vec::new()
+                None
             }
         }
     }
@@ -427,7 +432,7 @@ impl Repair<'_> {
         if shown.is_empty() {
             return Ok(adopted);
         }
-        for entry in self.entries().await {
+        for entry in self.entries().await.unwrap_or_default() {
             if shown.contains(&entry) {
                 adopted.push(self.records.adopt(&entry)?);
             }
@@ -587,14 +592,16 @@ fn show_giving_back(records: &[Record]) -> anyhow::Result<()> {
 
 fn show_left(left: &[RestoreEntry]) -> anyhow::Result<()> {
     for entry in left {
-        let steps: Vec<&str> = entry.steps.iter().map(|step| step.say.as_str()).collect();
         print_whole(&format!(
-            "{}: begun at {} on {}, which has not finished it. What it has changed for a while is given back: {}.\n",
-            entry.subject,
-            entry.since,
-            entry.server,
-            steps.join("; ")
+            "{}: begun at {} on {}, which has not finished it. What it has changed for a while is given back:\n",
+            entry.subject, entry.since, entry.server,
         ))?;
+        for step in entry.restoring_steps() {
+            print_whole(&format!("  {}\n", step.say))?;
+            if let Some(request) = &step.request {
+                print_whole(&request_text(request))?;
+            }
+        }
     }
     Ok(())
 }

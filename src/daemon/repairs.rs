@@ -34,7 +34,8 @@ use windrow_model::manifest::sha256_hex;
 
 use super::repair_task::{OpenRecord, RepairEnd, RepairTask, RepairWork};
 use crate::act::repair::{
-    BegunCure, Record, Records, RestoreEntry, RestoreNote, Worker, ask_for_cluster, judge_begun,
+    BegunCure, NoteFailure, Record, Records, RestoreEntry, RestoreNote, Worker, ask_for_cluster,
+    judge_begun,
 };
 use crate::act::{ClusterLease, lease_on_repairs};
 use crate::configuration::Published;
@@ -68,6 +69,8 @@ pub(super) struct Repairer {
     pauses: BTreeMap<String, Pause>,
     /// Why the records could not be read the last time.
     unreadable: Option<String>,
+    /// Why the cluster's note of what has to be restored could not be read the last time.
+    unreadable_note: Option<String>,
     /// What is under way: one at most.
     under_way: JoinSet<RepairEnd>,
 }
@@ -82,6 +85,7 @@ impl Repairer {
             left: Vec::new(),
             pauses: BTreeMap::new(),
             unreadable: None,
+            unreadable_note: None,
             under_way: JoinSet::new(),
         }
     }
@@ -154,8 +158,17 @@ impl Repairer {
             return Vec::new();
         }
         match entries_of_others(client, records, (self.now)()).await {
-            Ok(entries) => self.left = entries,
-            Err(why) => tracing::debug!("what other servers have left changed is not known: {why}"),
+            Ok(entries) => (self.left, self.unreadable_note) = (entries, None),
+            Err(why @ NoteFailure::Unanswered(_)) => {
+                tracing::debug!("what other servers have left changed is not known: {why}");
+            }
+            Err(why @ NoteFailure::Unreadable { .. }) => {
+                let why = why.to_string();
+                if self.unreadable_note.as_ref() != Some(&why) {
+                    tracing::warn!("what other servers have left changed is not known: {why}");
+                }
+                self.unreadable_note = Some(why);
+            }
         }
         let left = self.left.iter().filter(|entry| before.contains(entry));
         left.cloned().collect()
@@ -301,10 +314,14 @@ pub(crate) async fn entries_of_others(
     client: &Client,
     records: &Records,
     now: Timestamp,
-) -> Result<Vec<RestoreEntry>, String> {
+) -> Result<Vec<RestoreEntry>, NoteFailure> {
     let mut entries = RestoreNote::entries(client).await?;
     entries.retain(|entry| records.may_adopt(entry));
-    if entries.is_empty() || RestoreNote::is_attended(client, now).await? {
+    if entries.is_empty() {
+        return Ok(entries);
+    }
+    let is_attended = RestoreNote::is_attended(client, now).await;
+    if is_attended.map_err(NoteFailure::Unanswered)? {
         return Ok(Vec::new());
     }
     Ok(entries)

@@ -189,8 +189,11 @@ impl Seen {
         if change.before["metadata"]["uid"] != number.map(uid).unwrap_or_default() {
             faults.push("the new object is changed");
         }
-        let is_noted = steps_of(&change.note)
-            .any(|step| step["request"]["path"].as_str() == Some(path.as_str()));
+        let is_it = |noted: &Value| {
+            let number = (0..OBJECTS).find(|number| noted["name"] == format!("a{number}"));
+            number.is_some_and(|number| self::path(number) == *path)
+        };
+        let is_noted = changes_of(&change.note).any(is_it);
         let is_off = !after["off"].is_null();
         if before["off"] != after["off"] && is_off {
             if !before["off"].is_null() {
@@ -236,10 +239,10 @@ impl Seen {
     }
 }
 
-/// The steps that the cluster's annotation has left.
-pub(super) fn steps_of(note: &Value) -> impl Iterator<Item = &Value> {
+/// The changes that the cluster's annotation has left.
+pub(super) fn changes_of(note: &Value) -> impl Iterator<Item = &Value> {
     let entries = note.as_array().into_iter().flatten();
-    entries.flat_map(|entry| entry["steps"].as_array().into_iter().flatten())
+    entries.flat_map(|entry| entry["changes"].as_array().into_iter().flatten())
 }
 
 impl Seen {

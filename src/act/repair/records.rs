@@ -434,7 +434,7 @@ impl Records {
         };
         let known = self.named(&entry.record);
         let is_unknown = known.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-        is_ours && is_unknown && !entry.steps.is_empty()
+        is_ours && is_unknown && !entry.changes.is_empty()
     }
 
     /// The open records of this cluster that have something to restore. One that cannot be read is passed over.

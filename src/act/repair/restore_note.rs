@@ -1,8 +1,8 @@
 //! What repairs have changed for a while, as the cluster itself keeps it: an annotation of the Lease `windrow-repairs`.
 //!
 //! ```text
-//!   before a temporary change ──> the step that restores it is added ──> record ──> request
-//!   it is restored            ──> the step is removed
+//!   before a temporary change ──> it is added ──> record ──> request
+//!   it is restored            ──> it is removed
 //!   all is restored           ──> the entry is removed; or, after another server restored it, says who did
 //! ```
 //!
@@ -15,12 +15,12 @@ use kube::Client;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Mutex;
-use windrow_harvester::incidents::{
-    Cure, CureGoal, CureRequest, CureStep, UnfinishedRepair, WayBack,
-};
+use windrow_harvester::incidents::{Cure, CureRequest, CureStep, UnfinishedRepair, WayBack};
 use windrow_model::reasons::Code;
+use windrow_model::text::cut;
 
 use super::records::{ChangedObject, Record, Worker};
+use super::temporary::TemporaryChange;
 use crate::act::ClusterLease;
 
 /// The annotation.
@@ -34,7 +34,7 @@ const MOST_RESTORED: usize = 16;
 
 /// What one repair still has to restore.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestoreEntry {
     /// The file name of the record.
     pub record: String,
@@ -52,14 +52,25 @@ pub struct RestoreEntry {
     pub by: Worker,
     /// When the repair began.
     pub since: Timestamp,
-    /// The steps that restore, in order.
-    pub steps: Vec<CureStep>,
-    /// What the change that each of these steps restores was to reach, in the same order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub goals: Vec<ChangeGoal>,
+    /// What it has changed for a while, in the order in which it is restored.
+    pub changes: Vec<TemporaryChange>,
     /// The server that restored all of it in place of the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_by: Option<String>,
+}
+
+/// Why it is not known what repairs have left changed.
+#[derive(Debug, thiserror::Error)]
+pub enum NoteFailure {
+    /// kube-apiserver does not answer or refuses; why, in a line.
+    #[error("{0}")]
+    Unanswered(String),
+    /// A newer Windrow, or another client, wrote what this version does not read.
+    #[error("the annotation {ANNOTATION} of the Lease {lease} cannot be read: {why}", lease = ClusterLease::REPAIRS)]
+    Unreadable {
+        /// Why, in a line.
+        why: String,
+    },
 }
 
 /// What the annotation says of a record.
@@ -72,32 +83,6 @@ pub(super) enum Noted {
     Entry(RestoreEntry),
 }
 
-/// What a change for a while was to reach. It is not restored before that.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ChangeGoal {
-    goal: CureGoal,
-    /// How long that may take, in seconds.
-    patience: u32,
-}
-
-impl ChangeGoal {
-    fn of(step: &CureStep) -> Self {
-        let (goal, patience) = (step.goal.clone(), step.patience);
-        Self { goal, patience }
-    }
-
-    /// An entry without it: the object is there, so nothing is waited for.
-    fn unknown(step: &CureStep) -> Self {
-        let goal = CureGoal::Differs {
-            path: step.goal.path().to_owned(),
-            field: "/metadata/uid".to_owned(),
-            value: Value::Null,
-        };
-        Self { goal, patience: 0 }
-    }
-}
-
 impl RestoreEntry {
     /// As a finding shows it.
     pub fn in_short(&self) -> UnfinishedRepair {
@@ -106,22 +91,23 @@ impl RestoreEntry {
             subject: self.subject.clone(),
             server: self.server.clone(),
             since: self.since,
-            steps: self.steps.iter().map(|step| step.say.clone()).collect(),
+            steps: self.restoring_steps().map(|step| step.say).collect(),
         }
+    }
+
+    /// The steps that restore, in order.
+    pub fn restoring_steps(&self) -> impl Iterator<Item = CureStep> {
+        self.changes.iter().map(TemporaryChange::restoring_step)
     }
 
     /// The record by which this server restores what another one has changed.
     pub(super) fn to_record(&self) -> Record {
-        let changes = self.steps.iter().enumerate();
-        let changes = changes.filter_map(|(at, step)| {
-            let change = self.goals.get(at).cloned();
-            let change = change.unwrap_or_else(|| ChangeGoal::unknown(step));
+        let changes = self.changes.iter().filter_map(|change| {
+            let request = change.restoring_step().request?;
             Some(CureStep {
                 request: None,
-                way_back: Some(WayBack::Request(step.request.clone()?)),
-                goal: change.goal,
-                patience: change.patience,
-                ..step.clone()
+                way_back: Some(WayBack::Request(request)),
+                ..change.changing_step()
             })
         });
         let changes: Vec<CureStep> = changes.collect();
@@ -143,7 +129,7 @@ impl RestoreEntry {
                     changes: Vec::new(),
                     saves: Vec::new(),
                     purpose: None,
-                    steps: [changes, self.steps.clone()].concat(),
+                    steps: changes.into_iter().chain(self.restoring_steps()).collect(),
                 },
                 self.since,
             )
@@ -153,13 +139,11 @@ impl RestoreEntry {
 
 /// Is there room in the Lease for all that this cure changes for a while?
 pub fn has_room_for(cure: &Cure) -> bool {
-    let bytes = cure.steps.iter().map(|step| {
-        let text = if step.gives_back() {
-            serde_json::to_vec(step)
-        } else {
-            serde_json::to_vec(&ChangeGoal::of(step))
-        };
-        text.map_or(LARGEST, |text| text.len() + 1)
+    let restoring = cure.steps.iter().filter(|step| step.gives_back());
+    // What is noted of a step is shorter than its request.
+    let bytes = restoring.map(|step| {
+        let text = serde_json::to_vec(&step.request);
+        text.map_or(LARGEST, |text| text.len())
     });
     bytes.sum::<usize>() + FRAME <= LARGEST
 }
@@ -188,10 +172,10 @@ impl RestoreNote {
     ///
     /// # Errors
     ///
-    /// In a line, if kube-apiserver does not answer or refuses, or the annotation cannot be read.
-    pub async fn entries(client: &Client) -> Result<Vec<RestoreEntry>, String> {
-        let text = ClusterLease::annotation(client, ClusterLease::REPAIRS, ANNOTATION).await?;
-        parse(text.as_deref())
+    /// kube-apiserver does not answer or refuses, or the annotation cannot be read.
+    pub async fn entries(client: &Client) -> Result<Vec<RestoreEntry>, NoteFailure> {
+        let text = ClusterLease::annotation(client, ClusterLease::REPAIRS, ANNOTATION).await;
+        parse(text.map_err(NoteFailure::Unanswered)?.as_deref())
     }
 
     /// Does a server repair at the moment? Then what has to be restored is not left behind.
@@ -203,13 +187,17 @@ impl RestoreNote {
         ClusterLease::is_held(client, ClusterLease::REPAIRS, now).await
     }
 
-    /// Adds the step that restores a temporary change, before this is made.
+    /// Adds a temporary change of this object, before it is made. `restoring` is the step that restores it.
     pub(super) async fn add(
         &self,
         name: &str,
         record: &Record,
-        (change, step): (&CureStep, &CureStep),
+        (object, restoring): (&Value, &CureStep),
     ) -> Result<(), String> {
+        let Some(change) = TemporaryChange::of(object, restoring) else {
+            let say = &restoring.say;
+            return Err(format!("no other server could do this: {say}"));
+        };
         self.change(true, |entries| {
             let known = entries.iter().position(|entry| entry.record == name);
             let at = known.unwrap_or_else(|| {
@@ -221,31 +209,27 @@ impl RestoreNote {
                     server: self.holder.clone(),
                     by: record.by,
                     since: record.started,
-                    steps: Vec::new(),
-                    goals: Vec::new(),
+                    changes: Vec::new(),
                     restored_by: None,
                 });
                 entries.len() - 1
             });
-            if !entries[at].steps.contains(step) {
-                entries[at].steps.push(step.clone());
-                entries[at].goals.push(ChangeGoal::of(change));
+            if !entries[at].changes.contains(&change) {
+                entries[at].changes.push(change);
             }
         })
         .await
     }
 
-    /// Removes the step of this request: it is restored, or another client has changed the object since.
+    /// Removes the change that this request restores: it is restored, or another client has changed the object since.
     pub(super) async fn remove(&self, name: &str, request: &CureRequest) -> Result<(), String> {
         self.change(false, |entries| {
-            let entry = entries.iter_mut().find(|entry| entry.record == name);
-            let Some(entry) = entry else { return };
-            let of_request = |step: &CureStep| step.request.as_ref() == Some(request);
-            if let Some(at) = entry.steps.iter().position(of_request) {
-                entry.steps.remove(at);
-                if at < entry.goals.len() {
-                    entry.goals.remove(at);
-                }
+            let mut entries = entries.iter_mut();
+            if let Some(entry) = entries.find(|entry| entry.record == name) {
+                let is_it = |step: CureStep| step.request.as_ref() == Some(request);
+                entry
+                    .changes
+                    .retain(|change| !is_it(change.restoring_step()));
             }
         })
         .await
@@ -263,8 +247,7 @@ impl RestoreNote {
                 return;
             }
             for entry in entries.iter_mut().filter(|entry| entry.record == name) {
-                entry.steps.clear();
-                entry.goals.clear();
+                entry.changes.clear();
                 entry.restored_by.get_or_insert_with(|| self.holder.clone());
             }
             let restored = entries.iter().filter(|entry| entry.restored_by.is_some());
@@ -303,7 +286,7 @@ impl RestoreNote {
             // What a newer Windrow wrote is neither added to nor lost.
             let before = match parse(text) {
                 Ok(before) => before,
-                Err(why) if adds => return Err(why),
+                Err(why) if adds => return Err(why.to_string()),
                 Err(_) => return Ok(None),
             };
             let mut entries = before.clone();
@@ -326,13 +309,11 @@ impl RestoreNote {
     }
 }
 
-fn parse(text: Option<&str>) -> Result<Vec<RestoreEntry>, String> {
-    let Some(text) = text else {
-        return Ok(Vec::new());
-    };
-    serde_json::from_str(text).map_err(|error| {
-        let lease = ClusterLease::REPAIRS;
-        format!("the annotation {ANNOTATION} of the Lease {lease} cannot be read: {error}")
+fn parse(text: Option<&str>) -> Result<Vec<RestoreEntry>, NoteFailure> {
+    let entries = text.map_or(Ok(Vec::new()), serde_json::from_str);
+    // The error may quote what others wrote.
+    entries.map_err(|error: serde_json::Error| NoteFailure::Unreadable {
+        why: cut(error.to_string(), 200),
     })
 }
 

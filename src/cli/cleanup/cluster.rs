@@ -10,7 +10,7 @@ use windrow_rack::{ANNOTATION, CONDITION, FORMER_CONDITION, has_own_entries};
 
 use super::super::Context;
 use crate::act::ClusterLease;
-use crate::act::repair::RestoreNote;
+use crate::act::repair::{NoteFailure, RestoreNote};
 use crate::apiserver::{ApiServer, within};
 use crate::kubeconfig;
 use crate::layout::Layout;
@@ -70,8 +70,19 @@ async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) -> bool {
     let removed = if kubeconfig.is_file() {
         match api.client(&kubeconfig).await {
             Ok(client) => {
-                let mut left = RestoreNote::entries(&client).await.unwrap_or_default();
-                left.retain(|entry| !entry.steps.is_empty());
+                let mut left = match RestoreNote::entries(&client).await {
+                    Ok(left) => left,
+                    // Deleting them fails for the same reason.
+                    Err(NoteFailure::Unanswered(_)) => Vec::new(),
+                    Err(why) => {
+                        eprintln!(
+                            "windrow: the Leases stay, because repairs may have left changes: {why}"
+                        );
+                        let _ = return_lease(&client, holder).await;
+                        return false;
+                    }
+                };
+                left.retain(|entry| !entry.changes.is_empty());
                 for entry in &left {
                     let (subject, server, record) = (&entry.subject, &entry.server, &entry.record);
                     eprintln!(

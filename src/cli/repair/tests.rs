@@ -1,6 +1,6 @@
 use clap::Parser as _;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use windrow_harvester::incidents::{CureGoal, CureStep, ObjectChange, SavedObject};
 use windrow_harvester::objects::ObjectKind;
@@ -147,17 +147,58 @@ async fn what_another_server_left_changed_is_given_back_by_the_same_command_and_
             json!({"metadata": {"uid": "1"}, "spec": {"a": true}}),
         );
         machine.store.put(ADDONS, list_of(&[]));
-        let restores = record.cure.steps.iter().filter(|step| step.gives_back());
-        let restores: Vec<&CureStep> = restores.collect();
         machine.store.put_restore_note(&json!([{
             "record": name, "code": "addon-stuck", "subject": record.subject,
-            "server": "lost", "since": record.started, "steps": restores,
+            "server": "lost", "since": record.started, "changes": [temporary_change()],
         }]));
         assert_eq!(machine.run(words).await, Exit::Ok, "{words:?}");
         assert_eq!(machine.store.object(ADDON)["spec"], json!({}));
         let adopted = machine.records.named(&name).unwrap();
         assert!(!adopted.is_open());
-        assert_eq!(machine.store.restore_note()[0]["steps"], json!([]));
+        assert_eq!(machine.store.restore_note()[0]["changes"], json!([]));
+    }
+}
+
+/// The change of `sample_of_a_temporary_change`, as the cluster keeps it.
+fn temporary_change() -> Value {
+    json!({"change": "/spec/a", "namespace": "harvester-system", "name": "pci", "uid": "1", "before": {"/spec/a": null}})
+}
+
+#[tokio::test]
+async fn a_request_that_another_client_wrote_into_the_lease_is_not_sent() {
+    let binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cluster-admin";
+    let request = json!({"method": "PATCH json", "path": binding, "body": [
+        {"op": "add", "path": "/subjects/-", "value": {"kind": "User", "name": "another"}}
+    ]});
+    let goal = json!({"is": "gone", "path": binding, "uid": ""});
+    let step = json!({"say": "start the VM default/db again", "request": request, "goal": goal, "patience": 1});
+    let mut deletes = step.clone();
+    deletes["request"] = json!({"method": "DELETE", "path": "/api/v1/namespaces/shop/persistentvolumeclaims", "body": {}});
+    let mut elsewhere = temporary_change();
+    elsewhere["name"] = json!("../../namespaces/shop/addons/x");
+    for (words, changes) in [
+        (
+            &["addon-stuck", "--yes"][..],
+            json!({"steps": [step], "changes": []}),
+        ),
+        (
+            &["addon-stuck", "--yes"],
+            json!({"steps": [deletes], "changes": []}),
+        ),
+        (&["addon-stuck", "--yes"], json!({"changes": [elsewhere]})),
+        (&["--undo", "--yes"], json!({"changes": [elsewhere]})),
+    ] {
+        let machine = Machine::new();
+        machine.store.put(ADDONS, list_of(&[]));
+        let mut entry = json!({"record": "addon-stuck-default_db-0.json", "code": "addon-stuck",
+            "subject": "default/db", "server": "lost", "since": "1970-01-01T00:00:00Z"});
+        for (key, value) in changes.as_object().unwrap() {
+            entry[key] = value.clone();
+        }
+        machine.store.put_restore_note(&json!([entry]));
+        let exit = machine.run(words).await;
+        assert_eq!(exit, Exit::Unknown, "{words:?} {entry}");
+        assert_eq!(machine.store.changes(), [""; 0], "{words:?} {entry}");
     }
 }
 
@@ -170,11 +211,9 @@ async fn nothing_is_begun_by_a_command_that_restores_what_another_server_changed
     machine.store.put_stuck_addon("2");
     let changed = json!({"metadata": {"uid": "1"}, "spec": {"a": true}});
     machine.store.put(ADDON, changed);
-    let restores = record.cure.steps.iter().filter(|step| step.gives_back());
-    let restores: Vec<&CureStep> = restores.collect();
     machine.store.put_restore_note(&json!([{
         "record": name, "code": "addon-stuck", "subject": record.subject,
-        "server": "lost", "since": record.started, "steps": restores,
+        "server": "lost", "since": record.started, "changes": [temporary_change()],
     }]));
     // What there is to repair was found while that was changed.
     let exit = machine.run(&["addon-stuck", "--yes"]).await;

@@ -85,7 +85,7 @@ impl Repair<'_> {
     }
 
     async fn has_entry(&self, name: &str) -> bool {
-        let entries = self.entries().await;
+        let entries = self.entries().await.unwrap_or_default();
         entries
             .iter()
             .any(|entry| Some(entry.record.as_str()) == file_name(name))
@@ -93,7 +93,9 @@ impl Repair<'_> {
 
     /// Gives back what a repair of another server has left changed: the one of this name, or else the newest.
     async fn undo_of_others(&self, name: &str, args: &Args) -> anyhow::Result<Exit> {
-        let mut left = self.entries().await;
+        let Some(mut left) = self.entries().await else {
+            return Ok(Exit::Unknown);
+        };
         left.retain(|entry| file_name(name).is_none_or(|name| entry.record == name));
         let Some(entry) = left.into_iter().max_by_key(|entry| entry.since) else {
             print_whole(

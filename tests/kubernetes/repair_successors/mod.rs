@@ -417,9 +417,9 @@ impl<'c, I: Incident> Site<'c, I> {
         let entries: Vec<Value> =
             note.map_or_else(Vec::new, |note| serde_json::from_str(&note).unwrap());
         let is_left = |entry: &&Value| {
-            entry["steps"]
+            entry["changes"]
                 .as_array()
-                .is_some_and(|steps| !steps.is_empty())
+                .is_some_and(|changes| !changes.is_empty())
         };
         let left = entries.iter().filter(is_left);
         left.map(|entry| entry["record"].to_string()).collect()

@@ -15,6 +15,7 @@
 mod change;
 mod goal;
 mod request;
+mod temporary;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,7 @@ use serde_json::Value;
 pub use change::ObjectChange;
 pub use goal::CureGoal;
 pub use request::{CureMethod, CureRequest, RequestState};
+pub use temporary::{FieldValue, TemporaryField, TemporaryKind};
 
 use crate::objects::{ObjectKind, named, text};
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
-use super::cure::{Cure, CureGoal, CureStep, ObjectChange, SavedObject};
+use super::cure::{Cure, CureGoal, CureStep, SavedObject, TemporaryKind};
 use super::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
 use crate::versions::{Fact, Holds, image_version, is_api_server};
@@ -150,25 +150,16 @@ fn cure(machines: &[&Value]) -> Cure {
     };
     for vm in machines {
         let name = named(vm);
-        // A strategy that comes back while the instance is still there does not start the VM again.
-        let path = ObjectKind::VM.path_of(vm);
-        let is_stopped = CureGoal::MachineStopped { path };
         if is_halted(vm) {
             let wait = format!("wait until VirtualMachine {name} is stopped");
+            let path = ObjectKind::VM.path_of(vm);
+            let is_stopped = CureGoal::MachineStopped { path };
             steps.push(CureStep::wait(wait, is_stopped, 600));
             continue;
         }
-        let stopped = ObjectChange::of(ObjectKind::VM, vm)
-            .set("/spec/running", Value::Null)
-            .set("/spec/runStrategy", json!("Halted"));
-        let stop = format!("stop VirtualMachine {name}");
-        steps.push(
-            stopped
-                .step(stop, is_stopped, 600)
-                .afterwards("virt-controller shuts it down; a later step starts it again"),
-        );
-        let start = format!("start VirtualMachine {name} again, as it was");
-        back.push(stopped.step_back(start, 120));
+        let (stop, start) = TemporaryKind::STOPPED_MACHINE.steps(vm);
+        steps.push(stop);
+        back.push(start);
         // What did not run before need not run afterwards.
         if text(vm, "/status/printableStatus") == "Running" {
             let wait = format!("wait until VirtualMachine {name} runs again");

@@ -30,8 +30,8 @@ mod vip;
 
 pub use bootstrap::{ServerStarts, WebhookBreaks, webhook_panic};
 pub use cure::{
-    Cure, CureGoal, CureMethod, CureRequest, CureStep, ObjectChange, RequestState, SavedObject,
-    WayBack,
+    Cure, CureGoal, CureMethod, CureRequest, CureStep, FieldValue, ObjectChange, RequestState,
+    SavedObject, TemporaryField, TemporaryKind, WayBack,
 };
 pub use finding::{DetectorResult, Diagnosis, IncidentFinding};
 pub use own::{

@@ -104,9 +104,11 @@ impl CureRequest {
     pub fn judge(&self, seen: Option<&Value>) -> RequestState {
         match self.method {
             CureMethod::Delete => {
-                let is_it = |object: &&Value| {
-                    text(object, "/metadata/uid") == text(&self.body, "/preconditions/uid")
-                };
+                let uid = text(&self.body, "/preconditions/uid");
+                if uid.is_empty() {
+                    return RequestState::Outdated("the request names no UID".to_owned());
+                }
+                let is_it = |object: &&Value| text(object, "/metadata/uid") == uid;
                 match seen.filter(is_it) {
                     Some(_) => RequestState::Due,
                     None => RequestState::Applied,
@@ -122,6 +124,11 @@ impl CureRequest {
     fn judge_patch(&self, object: &Value) -> RequestState {
         let operations = || self.body.as_array().into_iter().flatten();
         let is_test = |operation: &&Value| text(operation, "/op") == "test";
+        let is_test_of_uid =
+            |operation: &Value| is_test(&operation) && text(operation, "/path") == "/metadata/uid";
+        if !operations().any(is_test_of_uid) {
+            return RequestState::Outdated("the request names no UID".to_owned());
+        }
         let is_other_object = operations().any(|operation| {
             text(operation, "/path") == "/metadata/uid" && !holds(operation, object)
         });
