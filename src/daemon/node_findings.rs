@@ -20,6 +20,7 @@ use crate::observe::network::own_network;
 use crate::observe::rke2::config_and_kubelet_files;
 use crate::observe::scan::scan_whole;
 use crate::observe::system_image::system_images;
+use crate::observe::unit_sandbox::is_hidden;
 use crate::observe::{effect, kube_vip, management::host_name_of, probes};
 
 /// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
@@ -153,8 +154,15 @@ fn missing(root: &Node, layout: &Layout) -> (String, Vec<String>) {
         let (_, path) = of(file, "path")?;
         path.as_str().map(str::to_owned)
     });
+    // The daemon has its own directories for temporary files, and its sandbox hides the homes.
+    let is_temporary = |path: &str| {
+        ["/tmp/", "/var/tmp/"]
+            .iter()
+            .any(|&one| path.starts_with(one))
+    };
     let missing = paths
         .filter(|path| path.starts_with('/') && !path.split('/').any(|part| part == ".."))
+        .filter(|path| !is_temporary(path) && !is_hidden(&layout.path(path)))
         .filter(|path| std::fs::symlink_metadata(layout.path(path)).is_err());
     (format!("os.{key}"), missing.collect())
 }
@@ -162,6 +170,7 @@ fn missing(root: &Node, layout: &Layout) -> (String, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::hide;
 
     fn write(layout: &Layout, path: &str, text: &str) {
         let path = layout.path(path);
@@ -230,6 +239,20 @@ mod tests {
         let refused = look().gate.unwrap();
         assert_eq!(refused.gate, "Nonsense");
         assert!(refused.at.contains("config.yaml:2"), "{}", refused.at);
+    }
+
+    #[test]
+    fn a_file_where_the_sandbox_hides_the_directory_is_not_called_missing() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        write(
+            &layout,
+            "/oem/harvester.config",
+            "os: {write_files: [{path: /root/.ssh/a}, {path: /tmp/a}, {path: /var/tmp/a}, {path: /etc/a}]}\n",
+        );
+        let _hidden = hide(&layout.path("/root"));
+        let seen = read_files(&layout, Timestamp::now());
+        assert_eq!(seen.missing_files, ["/etc/a"]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The directories that the sandbox of Windrow's units opens: `/var/lib`, and the targets of links below it. A data
-//! directory elsewhere needs a drop-in for both units that write there.
+//! directory elsewhere needs a drop-in for both units that write there. And the paths that it hides.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -48,6 +49,13 @@ fn real(directory: &Path) -> Option<(PathBuf, PathBuf)> {
         let missing = directory.strip_prefix(one).ok()?.to_owned();
         Some((fs::canonicalize(one).ok()?, missing))
     })
+}
+
+/// Does a sandbox hide this path? systemd mounts an empty directory or file without any permissions there.
+pub(crate) fn is_hidden(path: &Path) -> bool {
+    let mut places = path.ancestors();
+    let nearest = places.find_map(|place| fs::metadata(place).ok());
+    nearest.is_some_and(|found| found.mode() & 0o7777 == 0 && (found.is_dir() || found.len() == 0))
 }
 
 /// Is the file system under `path` itself read-only, however it is mounted?
@@ -190,6 +198,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::testing::hide;
 
     const MOUNTS: &str = "\
 22 1 0:20 / / rw,relatime shared:1 - overlay overlay rw,lowerdir=/a
@@ -218,6 +227,26 @@ mod tests {
     fn what_can_be_written_is_not_read_only_though_it_does_not_exist_yet() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(read_only(&root.path().join("not/yet")), None);
+    }
+
+    #[test]
+    fn a_path_in_a_directory_without_permissions_is_hidden_and_a_missing_or_an_empty_file_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let hidden = root.path().join("hidden");
+        let _hidden = hide(&hidden);
+        let empty = root.path().join("empty");
+        fs::write(&empty, "").unwrap();
+        let link = root.path().join("link");
+        symlink(&hidden, &link).unwrap();
+        for (path, expected) in [
+            (hidden.join("a/b"), true),
+            (hidden, true),
+            (link.join("a"), true),
+            (root.path().join("missing/a"), false),
+            (empty, false),
+        ] {
+            assert_eq!(is_hidden(&path), expected, "{}", path.display());
+        }
     }
 
     fn node(unit: &str) -> (tempfile::TempDir, Layout) {

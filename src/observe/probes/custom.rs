@@ -19,6 +19,7 @@ use super::http::{self, NoAnswer};
 use super::kubernetes::{Ask, Credential, NamespacedName, asked, object, object_path};
 use super::looks::Looks;
 use crate::files::{is_missing, read_beginning, read_text};
+use crate::observe::unit_sandbox::is_hidden;
 
 /// How much of a file is read.
 const LOOKED_AT: u64 = 256 * 1024;
@@ -174,6 +175,9 @@ async fn file(context: &ProbeContext, looks: &Looks, question: &FileQuestion) ->
 
 fn look_at(place: &Path, question: &FileQuestion, now: Timestamp) -> ProbeOutcome {
     let path = &question.path;
+    if is_hidden(place) {
+        return ProbeOutcome::unknown(path, "the sandbox of windrow.service hides it");
+    }
     let found = match fs::metadata(place) {
         Ok(found) => found,
         Err(error) if is_missing(&error) => {

@@ -11,6 +11,7 @@ use windrow_plan::rules::Expression;
 use super::*;
 use crate::observe::probes::custom;
 use crate::observe::probes::looks::Looks;
+use crate::testing::hide;
 use crate::testing::replies::{ServerReply, TestServer};
 
 pub(super) fn probe(question: CustomQuestion) -> CustomProbe {
@@ -233,6 +234,13 @@ async fn a_file_is_there_or_not_says_something_and_is_new() {
     for exists in [true, false] {
         endless.exists = exists;
         unknown(&ask(endless.clone()).await);
+    }
+    // What the sandbox of the unit hides.
+    let _hidden = hide(&place.layout().path("/root"));
+    let mut hidden = file("/root/done");
+    for exists in [true, false] {
+        hidden.exists = exists;
+        assert!(unknown(&ask(hidden.clone()).await).contains("sandbox"));
     }
     // A FIFO would block a reader forever.
     let fifo = place.layout().path("/run/fifo");
