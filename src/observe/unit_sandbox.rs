@@ -1,4 +1,4 @@
-//! The directories that the sandbox of Windrow's units opens: `/var/lib`, and the targets of links below it. A data
+//! The directories that the sandbox of Windrow's units opens: `/var/lib/rancher`, and the targets of links below it. A data
 //! directory elsewhere needs a drop-in for both units that write there. And the paths that it hides.
 
 use std::fs;
@@ -20,6 +20,8 @@ const PLACES: [&str; 5] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
+/// `systemd/prepare` creates this directory before systemd makes the sandbox.
+const PREPARED: &str = "/var/lib/rancher";
 /// The name of the suggested drop-in.
 const DROP_IN: &str = "50-data-dir.conf";
 
@@ -119,7 +121,9 @@ pub fn closed(layout: &Layout) -> Option<String> {
     let (real, missing) = real(&layout.manifests())?;
     let closed: Vec<&str> = UNITS
         .into_iter()
-        .filter(|unit| writable_paths(layout, unit).is_some_and(|open| !open.holds(&real)))
+        .filter(|unit| {
+            writable_paths(layout, unit).is_some_and(|open| !open.holds(&real.join(&missing)))
+        })
         .collect();
     if closed.is_empty() {
         return None;
@@ -184,7 +188,9 @@ fn writable_paths(layout: &Layout, unit: &str) -> Option<WritablePaths> {
                     .extend(value.split_whitespace().filter_map(|word| {
                         let word = word.trim_matches('"').trim_start_matches(['-', '+']);
                         let word = word.split(':').next().unwrap_or_default();
-                        fs::canonicalize(layout.path(word)).ok()
+                        let (existing, missing) = real(&layout.path(word))?;
+                        (missing.as_os_str().is_empty() || word == PREPARED)
+                            .then(|| existing.join(missing))
                     }));
             }
             _ => {}
@@ -307,6 +313,14 @@ mod tests {
         symlink("../../elsewhere", root.path().join("data/rke2/other")).unwrap();
         let deeper = layout.with_data_dir("/var/lib/rancher/rke2/other");
         assert!(closed(&deeper).is_some());
+    }
+
+    #[test]
+    fn before_the_first_boot_the_directory_that_the_unit_creates_counts_as_open() {
+        let (root, layout) = node(SHIPPED);
+        fs::remove_dir(root.path().join("var/lib/rancher")).unwrap();
+        assert_eq!(closed(&layout), None);
+        assert!(closed(&layout.with_data_dir("/var/lib/elsewhere")).is_some());
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod power_cuts;
 mod rack_in_machine;
 mod recipes;
 mod rke2_loop_in_machine;
+mod sandboxes;
 mod seen_in_machine;
 mod situations;
 mod told_in_machine;
