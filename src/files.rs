@@ -1,7 +1,6 @@
 //! Careful files. They are written whole or not at all: temporary name in the same directory, fsync, rename, fsync of
 //! the directory. They are read only when they are regular and of a sane size.
 
-use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -11,6 +10,8 @@ use jiff::Timestamp;
 use nix::fcntl::OFlag;
 use nix::sys::statvfs::{Statvfs, statvfs};
 use tempfile::NamedTempFile;
+
+use crate::fs::{self, DirBuilder, Permissions};
 
 /// How temporary names begin and end. RKE2 reads neither manifests nor configuration under them.
 const TEMPORARY: (&str, &str) = (".windrow-", ".tmp");
@@ -46,7 +47,7 @@ pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -
     }
     temporary.persist(path).map_err(|error| error.error)?;
     if durability == Durability::Durable {
-        fs::File::open(directory)?.sync_all()?;
+        fs::sync_directory(directory)?;
     }
     Ok(())
 }
@@ -95,7 +96,7 @@ pub(crate) fn overwrite(
 /// Those of the file system.
 pub(crate) fn remove_durably(path: &Path) -> io::Result<()> {
     fs::remove_file(path)?;
-    fs::File::open(directory_of(path)?)?.sync_all()
+    fs::sync_directory(directory_of(path)?)
 }
 
 fn directory_of(path: &Path) -> io::Result<&Path> {
@@ -213,15 +214,8 @@ pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// Those of the file system; a file that is not regular.
 pub fn read_beginning(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
-        .open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
     let mut bytes = Vec::new();
-    file.take(most).read_to_end(&mut bytes)?;
+    fs::open(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -17,6 +17,7 @@ pub mod configuration;
 mod console;
 pub mod daemon;
 pub mod files;
+mod fs;
 #[doc(hidden)]
 pub mod hostile;
 pub mod https;

@@ -4,13 +4,14 @@
 //! The lock is the kernel's (flock), not the file's existence: it ends with the process, however that
 //! ends, and the file stays.
 
-use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+
+use crate::fs::{self, File, OpenOptions};
 
 /// The lock, while it is held. Dropping it gives it back.
 #[derive(Debug)]

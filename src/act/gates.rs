@@ -2,7 +2,6 @@
 //! not at all, and only root may read it.
 
 use std::convert::Infallible;
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError::Disconnected};
@@ -14,6 +13,7 @@ use serde::de::DeserializeOwned;
 use windrow_gates::{FailedDropIn, FailedDropIns, GateRequest, RefusedGates};
 
 use crate::files::{Durability, FileStamp, make_private, replace};
+use crate::fs;
 use crate::layout::Layout;
 use crate::lock::Lock;
 
@@ -103,7 +103,7 @@ pub fn put_drop_in(layout: &Layout, content: Option<&str>) -> io::Result<bool> {
         }
         None => {
             fs::remove_file(&path)?;
-            fs::File::open(&directory)?.sync_all()?;
+            fs::sync_directory(&directory)?;
         }
     }
     Ok(true)
@@ -237,7 +237,7 @@ impl StateFile {
 }
 
 fn read(path: &Path) -> io::Result<Option<String>> {
-    let file = match fs::File::open(path) {
+    let file = match fs::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -289,7 +289,7 @@ pub fn remember_failed(layout: &Layout, failed: FailedDropIn) -> Result<(), Stri
 /// Those of the file system. A missing directory is no error.
 pub fn forget_gates(layout: &Layout) -> io::Result<()> {
     match fs::remove_dir_all(layout.gates_dir()) {
-        Ok(()) => fs::File::open(layout.state_dir())?.sync_all(),
+        Ok(()) => fs::sync_directory(layout.state_dir()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }

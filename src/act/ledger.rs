@@ -1,15 +1,16 @@
 //! The ledger on disk: written whole, read with distrust.
 
 use std::io::{self, Read};
+use std::num::NonZeroU32;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::{fs, num::NonZeroU32};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use windrow_decide::Ledger;
 
 use crate::files::{Durability, is_missing, make_private, replace};
+use crate::fs;
 
 /// A ledger of a hundred thousand files is smaller.
 const LARGEST: u64 = 64 << 20;

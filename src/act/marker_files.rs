@@ -13,7 +13,6 @@
 //! sync of a directory is enough for all names in it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -29,6 +28,7 @@ use windrow_decide::Mark;
 use super::directory::ParentDirectory;
 use super::markers::MarkerOutcome;
 use crate::files::temporary_in;
+use crate::fs::File;
 
 /// Threads that sync the contents. A file system joins syncs that come at the same time into one write of its journal.
 const SYNCING_THREADS: usize = 8;

@@ -5,7 +5,6 @@
 //! removal are two steps: if our marker is replaced within the microseconds between them, the new one is lost.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -20,6 +19,8 @@ use windrow_model::manifest::MarkerPath;
 use super::arrivals::Arrivals;
 use super::directory::ParentDirectory;
 use super::marker_files::{MarkerChange, NewMarker, make, sync_directories};
+
+use crate::fs::File;
 
 /// Longest name in any file system that a node runs on, in bytes.
 const NAME_MAX: usize = 255;

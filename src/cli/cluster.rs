@@ -1,6 +1,5 @@
 //! The source of a cluster's objects, for the verbs that look at a cluster.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -14,6 +13,7 @@ use super::document::now;
 use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit};
 use crate::apiserver::ApiServer;
+use crate::fs;
 use crate::kubeconfig::KubeconfigFiles;
 use crate::layout::Layout;
 use crate::observe::objects::{LARGEST, Room, ask_by_name, reach, saved, saved_in};
@@ -81,14 +81,14 @@ impl ClusterArgs {
     fn can_be_read(&self, context: &Context) -> bool {
         let files = self.kubeconfig(context);
         let mut paths = files.paths().iter();
-        paths.any(|path| File::open(path).is_ok())
+        paths.any(|path| fs::open(path).is_ok())
     }
 }
 
 /// RKE2's own; where that is not there to be read, as on a workstation, the file in which kubectl looks.
 fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
     let own = admin_kubeconfig(layout);
-    let can_be_read = |path: &Path| File::open(path).is_ok();
+    let can_be_read = |path: &Path| fs::open(path).is_ok();
     if layout.is_this_machine()
         && !can_be_read(&own)
         && let Some(home) = std::env::home_dir()

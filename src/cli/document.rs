@@ -3,7 +3,6 @@
 //! A document outlives the daemon that wrote it. What cannot be shown to be current is shown as
 //! Unknown, with the reason.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -14,6 +13,7 @@ use windrow_model::reasons::Code;
 use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit};
 use crate::daemon::NodeTime;
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::process;
 use crate::observe::systemd::UNIT_DIRECTORIES;

@@ -7,6 +7,7 @@ use super::cluster::{ClusterObjects, ObjectSource};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
+use crate::fs;
 use crate::observe::objects::list;
 use crate::render::{drain_list_table, drain_table};
 
@@ -83,7 +84,7 @@ fn nodes(objects: &Objects) -> impl Iterator<Item = &str> {
 /// This machine's node: by its name, or the only one.
 fn own_node(objects: &Objects, context: &Context) -> Option<String> {
     let path = context.layout.path("/proc/sys/kernel/hostname");
-    let host = std::fs::read_to_string(path).unwrap_or_default();
+    let host = fs::read_to_string(path).unwrap_or_default();
     let mut names: Vec<&str> = nodes(objects).collect();
     match names.iter().find(|name| **name == host.trim()) {
         Some(name) => Some((*name).to_owned()),

@@ -11,7 +11,6 @@ mod own_kind;
 mod sources;
 mod versions;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -37,6 +36,7 @@ use windrow_model::manifest::{FileContent, MARKER_SUFFIX, ReadLimits, is_manifes
 
 use super::Context;
 use super::document::now;
+use crate::fs;
 use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 
 /// The node's own manifests directory.

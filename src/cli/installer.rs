@@ -1,6 +1,5 @@
 //! `windrow installer`: how the installer image, which has no shell, runs its script with the node's own.
 
-use std::fs;
 use std::io;
 use std::os::unix::fs::chroot;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,8 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use super::exit::Exit;
+
+use crate::fs;
 
 /// Where the script and what it lays are on the node meanwhile; gone at the end, and with the next boot.
 const PLACE: &str = "run/windrow-installer";

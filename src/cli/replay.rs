@@ -3,7 +3,6 @@
 
 mod with_version;
 
-use std::fs;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
@@ -20,6 +19,8 @@ use super::inputs::{is_standard_input, rule_files, standard_input};
 use super::out::{print_whole, write_out};
 use super::output::Output;
 use super::{Context, Exit, complain, why};
+
+use crate::fs;
 
 /// Make recorded decisions again, and compare
 #[derive(Debug, clap::Args)]

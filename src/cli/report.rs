@@ -19,6 +19,7 @@ use crate::apiserver::ApiServer;
 use crate::archive::{ArchiveOwner, Collected, CollectedContent, CollectedItem, ReportIndex, pack};
 use crate::daemon::node_findings::read_own_node;
 use crate::files::{Durability, read_text, replace};
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::collect::{Wanted, collect};
 use crate::observe::scan::{FileStamps, ScanResult, scan};
@@ -144,7 +145,7 @@ fn summary(index: &ReportIndex, bytes: usize, place: &str) {
 
 /// The host's name, as the kernel has it.
 fn host(layout: &Layout) -> String {
-    std::fs::read_to_string(layout.path("/proc/sys/kernel/hostname"))
+    fs::read_to_string(layout.path("/proc/sys/kernel/hostname"))
         .map(|name| name.trim().to_owned())
         .unwrap_or_default()
 }
@@ -270,7 +271,7 @@ fn manifest(input: &Input) -> (ManifestFile, Value) {
 
 /// The content of a foreign marker, if it is a few lines of text.
 fn foreign(path: &Path) -> Option<String> {
-    let found = std::fs::symlink_metadata(path).ok()?;
+    let found = fs::symlink_metadata(path).ok()?;
     // A link may lead to a file that must not be in a report.
     let plain = found.is_file() && found.len() <= FOREIGN_MARKER;
     plain.then(|| read_text(path).ok()).flatten()

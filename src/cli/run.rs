@@ -3,7 +3,6 @@
 //! `--sandbox [DIR]` runs the same daemon over a simulated node in DIR, until nothing changes there
 //! any more.
 
-use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +30,7 @@ use crate::daemon::outlets;
 use crate::daemon::sandbox::{Ends, PausePoint, Sandbox, lay_out};
 use crate::daemon::{Clock, Daemon, DaemonSignals, NodeTime, link};
 use crate::files::{Durability, replace};
+use crate::fs;
 use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::observe::probes::{self, Endpoints, ProbeContext};

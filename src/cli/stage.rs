@@ -5,7 +5,6 @@
 //! decides.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use windrow_decide::Mark;
@@ -20,6 +19,7 @@ use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit, complain};
 use crate::act::{MarkerOutcome, Markers};
 use crate::files::{self, Durability};
+use crate::fs;
 use crate::observe::scan::ScannedDirectory;
 use crate::orders::holds::{list_manifests, marker_of};
 

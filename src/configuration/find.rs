@@ -6,7 +6,6 @@
 //! `knowledge.d/*.yaml` likewise.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +14,7 @@ use windrow_model::findings::Location;
 use windrow_plan::knowledge::without_boots;
 
 use crate::files::{is_missing, read_text};
+use crate::fs;
 use crate::layout::Layout;
 
 /// What is said of `windrow.yaml` under another name.

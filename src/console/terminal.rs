@@ -4,7 +4,6 @@
 //! bytes (Ctrl-S, a dead line) gets no further screen until it takes the last one; nothing piles up.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -22,6 +21,7 @@ use rustix::termios::{
 };
 
 use super::paint::{enter, leave};
+use crate::fs::{File, OpenOptions};
 use crate::locked::lock;
 use crate::panics::is_caught;
 

@@ -1,7 +1,6 @@
 //! Does RKE2 keep its data where Windrow looks for it, and may Windrow write there? Configuration, links
 //! and mounts may come, or change, while the daemon runs.
 
-use std::fs::canonicalize;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,6 +8,7 @@ use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::data_dir;
 
+use crate::fs::canonicalize;
 use crate::layout::Layout;
 use crate::observe::rke2::config_files;
 use crate::observe::unit_sandbox;

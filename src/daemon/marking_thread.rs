@@ -8,7 +8,6 @@
 //! the thread the loop marks new files by itself.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -25,6 +24,7 @@ use super::clock::Clock;
 use crate::act::{Arrivals, MarkerOutcome, Markers};
 use crate::configuration::Published;
 use crate::files::is_missing;
+use crate::fs;
 use crate::observe::files::FileEvent;
 use crate::report::metrics::DaemonCounters;
 

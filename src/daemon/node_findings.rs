@@ -13,6 +13,7 @@ use windrow_plan::rke2;
 
 use crate::act::repair::Records;
 use crate::files::read_text;
+use crate::fs;
 use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::bootstrap::{server_starts, webhook_breaks};
@@ -87,7 +88,7 @@ fn read_files(layout: &Layout, now: Timestamp) -> OwnNode {
 /// v1.7.2 on).
 fn harvesters_markers(layout: &Layout) -> Vec<ManifestPath> {
     const MARKER: &str = "rke2-multus.yaml.skip";
-    let found = std::fs::metadata(layout.manifests().join(MARKER));
+    let found = fs::metadata(layout.manifests().join(MARKER));
     let is_there = found.is_ok_and(|found| found.is_file() && found.len() == 0);
     is_there
         .then(|| ManifestPath::from(MARKER))
@@ -163,7 +164,7 @@ fn missing(root: &Node, layout: &Layout) -> (String, Vec<String>) {
     let missing = paths
         .filter(|path| path.starts_with('/') && !path.split('/').any(|part| part == ".."))
         .filter(|path| !is_temporary(path) && !is_hidden(&layout.path(path)))
-        .filter(|path| std::fs::symlink_metadata(layout.path(path)).is_err());
+        .filter(|path| fs::symlink_metadata(layout.path(path)).is_err());
     (format!("os.{key}"), missing.collect())
 }
 

@@ -1,7 +1,6 @@
 //! Requests by hand, from the spool into the staging state.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -9,6 +8,7 @@ use windrow_decide::{Event, StagingState};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
+use crate::fs;
 use crate::observe::requests::{
     self, RequestAction, Spooled, SpooledRequest, UnreadRequest, read_spool,
 };

@@ -31,6 +31,7 @@ use self::probing::SimulatedProbing;
 use self::summary::since;
 
 use super::clock::Clock;
+use crate::fs;
 use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 use crate::report::publish::StatusWatch;
 
@@ -404,14 +405,14 @@ fn has_deadline(status: &Status, now: Timestamp) -> bool {
 ///
 /// Those of the file system.
 pub fn lay_out(files: &SimulatedDirectory, manifests: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(manifests)?;
+    fs::create_dir_all(manifests)?;
     for (path, file) in files.iter() {
         if let FileContent::Bytes(bytes) = &**file.content() {
             let place = manifests.join(path);
             if let Some(directory) = place.parent() {
-                std::fs::create_dir_all(directory)?;
+                fs::create_dir_all(directory)?;
             }
-            std::fs::write(place, bytes)?;
+            fs::write(place, bytes)?;
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::files::{Kept, may_be_there, read_text};
+use crate::fs;
 
 /// Shorter tokens are refused.
 const SHORTEST: usize = 16;
@@ -34,7 +35,7 @@ impl Token {
         let path = there.or(self.files.first()).ok_or("no file has a token")?;
         let shown = path.display();
         self.kept.get(&[path], || {
-            let mode = std::fs::metadata(path)
+            let mode = fs::metadata(path)
                 .map_err(|error| format!("{shown}: {error}"))?
                 .mode();
             if mode & 0o007 != 0 {

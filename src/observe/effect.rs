@@ -2,7 +2,6 @@
 //! start.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use windrow_gates::{
 use super::pod_logs;
 use crate::apiserver::{self, ApiServer, Reply, RequestFailure};
 use crate::files::read_text;
+use crate::fs;
 use crate::layout::Layout;
 
 /// How long an answer may take.

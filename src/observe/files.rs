@@ -13,7 +13,6 @@ mod mounts;
 mod route;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{self, PipeWriter};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
@@ -24,6 +23,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use windrow_model::manifest::{MARKER_SUFFIX, ManifestPath, is_manifest_name};
 
 use self::route::Route;
+use crate::fs;
 use crate::locked::lock;
 
 /// A hint that something changed.

@@ -1,11 +1,11 @@
 //! The terminal of Harvester's own console on this node, and drop-ins that Harvester has left on others.
 
-use std::fs;
 use std::io;
 
 use windrow_harvester::console::{KernelConsole, console_unit};
 
 use crate::files::read_text;
+use crate::fs;
 use crate::layout::Layout;
 
 /// Where the kernel lists its terminals.

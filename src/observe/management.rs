@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use sysinfo::System;
 
 use crate::addresses::interface_addresses;
+use crate::fs;
 use crate::layout::Layout;
 
 /// The interface that Harvester's installer makes.
@@ -94,7 +95,7 @@ pub fn lease_holder(layout: &Layout) -> String {
 
 fn holder(layout: &Layout, name: &str) -> String {
     let read = |path: &&str| {
-        let text = std::fs::read_to_string(layout.path(path)).ok()?;
+        let text = fs::read_to_string(layout.path(path)).ok()?;
         let text = text.trim().to_owned();
         // What systemd writes before the first start.
         (!text.is_empty() && text != "uninitialized").then_some(text)
@@ -141,7 +142,7 @@ const NO_SERIAL: &[&str] = &[
 /// The machine's serial number, as its maker has written it; empty where there is none.
 pub fn serial_number(layout: &Layout) -> String {
     let path = layout.path("/sys/class/dmi/id/product_serial");
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = fs::read_to_string(path).unwrap_or_default();
     let serial: String = text.trim().chars().take(LONGEST_SERIAL).collect();
     let is_filler = serial
         .chars()
@@ -157,7 +158,7 @@ pub fn uptime() -> Option<Duration> {
 }
 
 fn default_route(layout: &Layout) -> Option<String> {
-    let table = std::fs::read_to_string(layout.path("/proc/net/route")).ok()?;
+    let table = fs::read_to_string(layout.path("/proc/net/route")).ok()?;
     default_interface(&table)
 }
 
@@ -198,7 +199,7 @@ pub fn host_name_of(layout: &Layout) -> Option<String> {
 }
 
 fn read_line(layout: &Layout, path: &str) -> Option<String> {
-    let text = std::fs::read_to_string(layout.path(path)).ok()?;
+    let text = fs::read_to_string(layout.path(path)).ok()?;
     let line = text.trim();
     (!line.is_empty()).then(|| line.to_owned())
 }

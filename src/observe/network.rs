@@ -1,7 +1,6 @@
 //! The node's links and neighbours, as the kernel lists them to anyone.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::IpAddr;
 
 use nix::ifaddrs::InterfaceAddress;
@@ -11,6 +10,7 @@ use windrow_harvester::network::{MacAddress, NetworkLink, OwnNetwork, neighbours
 
 use crate::addresses::interface_addresses;
 use crate::files::is_missing;
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::platform::boot_id;
 

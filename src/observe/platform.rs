@@ -1,8 +1,8 @@
 //! The node's platform, as far as its files show it.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
-use std::{fs, io};
 
 use nix::time::{ClockId, clock_gettime};
 use windrow_decide::ClusterIdentity;
@@ -11,6 +11,7 @@ use windrow_model::manifest::sha256_hex;
 use windrow_plan::rules::Platform;
 
 use crate::files::is_missing;
+use crate::fs;
 use crate::layout::Layout;
 
 /// Files that only a Harvester node has. The installer writes them before the first boot of the

@@ -1,9 +1,9 @@
 //! The logs that the kubelet keeps of this node's pods (`/var/log/pods/NAMESPACE_POD_UID/CONTAINER/N.log`).
 
-use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use crate::fs;
 use crate::layout::Layout;
 
 /// Only the end of each log is read.
@@ -40,7 +40,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 
 /// The end of a log; `None` where it cannot be read.
 pub(super) fn tail(path: &Path) -> Option<String> {
-    let mut file = fs::File::open(path).ok()?;
+    let mut file = fs::open(path).ok()?;
     let length = file.metadata().ok().filter(|found| found.is_file())?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))
         .ok()?;

@@ -3,7 +3,6 @@
 //! A document outlives its daemon. A heartbeat would cost a write for every beat; asking the kernel costs none. A
 //! daemon that hangs is ended by its watchdog, so alive means current.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 use windrow_decide::StatusWriter;
 
 use crate::causes::plain;
+use crate::fs;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 

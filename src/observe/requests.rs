@@ -5,7 +5,6 @@
 //! so whoever wrote it can take it back until then, and not later.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use windrow_decide::Manual;
 use windrow_model::reasons::Code;
 
+use crate::fs;
 use crate::printable::in_brief;
 
 /// Larger requests are refused.

@@ -1,6 +1,5 @@
 //! RKE2 on the disk: its configuration files, and the version that will start.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use windrow_plan::rke2::{KubeletFiles, write_kubeconfig};
 use super::program::NodeProgram;
 use super::rke2_binary::{binary, version_inside};
 use crate::files::read_text;
+use crate::fs;
 use crate::layout::Layout;
 
 /// `rke2 --version` only prints.
@@ -140,7 +140,7 @@ pub fn admin_kubeconfig(layout: &Layout) -> PathBuf {
     let own = layout.own_admin_kubeconfig();
     let can_be_read = |path: &Path| {
         let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-        is_file && layout.is_on_it(path) && File::open(path).is_ok()
+        is_file && layout.is_on_it(path) && fs::open(path).is_ok()
     };
     if !can_be_read(&written) && can_be_read(&own) {
         own

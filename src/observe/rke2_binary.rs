@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use jiff::Timestamp;
 
 use super::systemd::{RKE2_UNITS, UNIT_DIRECTORIES};
 use crate::files::{FileStamp, read_text};
+use crate::fs;
 use crate::layout::Layout;
 
 /// Where installers put the binary: the archive, on a read-only system, and packages.
@@ -81,7 +81,7 @@ pub(super) fn version_inside(path: &Path) -> Option<String> {
     const PIECE: usize = 1 << 20;
     /// A version that spans two pieces is found in the second.
     const OVERLAP: usize = 64;
-    let mut file = io::BufReader::with_capacity(PIECE, fs::File::open(path).ok()?);
+    let mut file = io::BufReader::with_capacity(PIECE, fs::open(path).ok()?);
     let mut found: Option<String> = None;
     let mut piece: Vec<u8> = Vec::with_capacity(PIECE + OVERLAP);
     loop {

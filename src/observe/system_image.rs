@@ -1,12 +1,12 @@
 //! The system images of a node of Harvester, and how full their partition is.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use windrow_harvester::{ImageFile, SystemImages, boot_time, booted_image};
 
 use crate::files::read_text;
+use crate::fs;
 use crate::layout::Layout;
 
 /// Where the partition COS_STATE is mounted while the node runs.

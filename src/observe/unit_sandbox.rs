@@ -1,13 +1,13 @@
 //! The directories that the sandbox of Windrow's units opens: `/var/lib/rancher`, and the targets of links below it. A data
 //! directory elsewhere needs a drop-in for both units that write there. And the paths that it hides.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
+use crate::fs;
 use crate::layout::Layout;
 
 /// The units that write markers.

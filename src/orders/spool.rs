@@ -1,13 +1,13 @@
 //! The spool: where the verbs and the daemon's own parts leave requests for the daemon's loop.
 
 use std::borrow::Cow;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use windrow_model::manifest;
 
 use crate::files;
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::requests::SpooledRequest;
 

@@ -11,7 +11,6 @@
 mod durable_length;
 mod unfinished;
 
-use std::fs;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +26,7 @@ use windrow_rack::{NodeIdentity, NodeRecord, NodeReport};
 use self::durable_length::DurableLength;
 use self::unfinished::empty_unfinished;
 use crate::files::make_private;
+use crate::fs;
 use crate::lock::Lock;
 
 const REPORTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("reports");

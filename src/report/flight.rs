@@ -9,7 +9,6 @@ mod file;
 mod seen_tests;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +26,7 @@ use windrow_model::manifest::{self, FileContent, ManifestPath, Problem, ReadLimi
 use windrow_model::reasons::Code;
 
 use self::file::FlightFile;
+
 pub use self::file::{FlightDestination, copy_directory, remove_copy};
 
 /// Most memory for the values of one file while it is recorded: the daemon reads it at the same time.
@@ -471,7 +471,7 @@ impl FlightLog {
 /// A key from the kernel's randomness.
 fn random_key() -> io::Result<DigestKey> {
     let mut bytes = [0; 32];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(DigestKey::new(bytes))
 }
 

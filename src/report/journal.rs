@@ -31,6 +31,7 @@ use windrow_model::reasons::Severity;
 pub use self::queue::JournalEnd;
 use self::queue::JournalQueue;
 use crate::causes::plain;
+use crate::fs;
 use crate::printable::printable;
 
 /// Variable with a filter by target and level, as tracing has it (`windrow=trace,warn`).
@@ -62,7 +63,7 @@ fn start_with(default: &str, queued: bool) -> JournalEnd {
         .or_else(|| default.parse().ok())
         .unwrap_or_default();
     let journal = goes_to_journal().then(tracing_journald::layer);
-    let cgroup = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let cgroup = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mut end = JournalEnd::none();
     let layer = match journal {
         Some(Ok(layer)) => {

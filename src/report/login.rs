@@ -5,7 +5,6 @@
 //! their text changes. When Windrow stops they say that it does not run, and so do those that `tmpfiles.d` lays before it starts
 //! and `not-running` after it was killed: nothing outdated is shown, and silence is no good sign.
 
-use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
@@ -19,6 +18,7 @@ use windrow_model::reasons::Code;
 
 use super::journal;
 use crate::files::{Durability, overwrite};
+use crate::fs::{self, DirBuilder};
 use crate::layout::Layout;
 use crate::printable::printable;
 use crate::render::fit;

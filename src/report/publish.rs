@@ -1,6 +1,5 @@
 //! The one status document for every outlet: a watch value and a file.
 
-use std::fs;
 use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -11,6 +10,7 @@ use tokio::sync::watch;
 use windrow_decide::{Status, StatusWriter};
 
 use crate::files::{Durability, is_no_space, replace};
+use crate::fs;
 use crate::printable::{json, json_pretty};
 
 /// For outlets that follow the status; `None` before the first.

@@ -330,7 +330,7 @@ fn count_calls(line: &str, call: &str) -> usize {
 }
 
 /// Every file that makes the program, and its units and scripts; not the tests.
-fn sources() -> Vec<String> {
+pub(crate) fn sources() -> Vec<String> {
     let mut found = Vec::new();
     for directory in ["src", "crates", "systemd"] {
         collect(directory, &mut found);
@@ -367,7 +367,7 @@ fn collect(directory: &str, found: &mut Vec<String>) {
     }
 }
 
-fn read(file: &str) -> String {
+pub(crate) fn read(file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

@@ -19,6 +19,7 @@ mod daemon;
 mod dbus;
 mod documents;
 mod effects;
+mod file_access;
 mod file_systems;
 mod flight;
 mod foreign_trees;

@@ -29,7 +29,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
     ),
     (
         "What is said of what was looked at",
-        &["src/observe", "src/files", "src/archive"],
+        &["src/observe", "src/files", "src/fs", "src/archive"],
     ),
     (
         "What is said of a connection to kube-apiserver",

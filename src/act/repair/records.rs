@@ -16,6 +16,7 @@ use windrow_model::reasons::Code;
 use super::restore_note::RestoreEntry;
 use crate::act::turn::LOCK;
 use crate::files::{Durability, make_private, read_at_most, replace};
+use crate::fs;
 use crate::lock::Lock;
 
 /// A cure that was begun. Lies in Windrow's state directory, readable by root only.
@@ -525,7 +526,7 @@ impl Records {
 
     /// When the record of this file name was last written. It tells apart two equal tries.
     pub fn written_at(&self, name: &str) -> Option<Timestamp> {
-        let file = std::fs::metadata(self.directory.join(name)).ok()?;
+        let file = fs::metadata(self.directory.join(name)).ok()?;
         let nanosecond = i32::try_from(file.mtime_nsec()).ok()?;
         Timestamp::new(file.mtime(), nanosecond).ok()
     }
@@ -554,7 +555,7 @@ impl Records {
 
     /// The files of records whose name begins so.
     fn paths(&self, prefix: &str) -> io::Result<Vec<PathBuf>> {
-        let entries = match std::fs::read_dir(&self.directory) {
+        let entries = match fs::read_dir(&self.directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(at(&self.directory, error)),

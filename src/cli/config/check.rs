@@ -19,6 +19,7 @@ use super::super::inputs::{
 use super::super::{Exit, complain};
 use crate::configuration::NodeReads;
 use crate::files::read_bytes;
+use crate::fs;
 
 /// Checks the given files alone: this machine's own configuration does not count.
 pub(super) fn run(paths: &[PathBuf]) -> Exit {
@@ -122,7 +123,7 @@ impl NamedConfigurations {
     }
 
     fn drop_ins(&mut self, directory: &Path, role: Option<ConfigFileRole>, node: &mut ConfigFiles) {
-        let listed = std::fs::read_dir(directory).and_then(|entries| {
+        let listed = fs::read_dir(directory).and_then(|entries| {
             let paths = entries.map(|entry| Ok(entry?.path()));
             paths.collect::<std::io::Result<Vec<PathBuf>>>()
         });

@@ -1,6 +1,5 @@
 //! The configuration that gates are checked against: the given files, or the node's own.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use windrow_decide::settings::{self, ConfigFileRole, ConfigFiles};
@@ -20,6 +19,7 @@ use crate::cli::inputs::{
 use crate::cli::{Exit, complain};
 use crate::configuration;
 use crate::files::{read_bytes, read_text};
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::rke2::{FoundConfigFiles, config_and_kubelet_files};
 

@@ -1,6 +1,5 @@
 //! Files that lie beside a configuration, and that it takes in: Butane's local files, the directory of an Edge Image Builder definition.
 
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -9,6 +8,7 @@ use windrow_model::manifest::extract::{FileBeside, FileKind, FilesBeside, kind_o
 
 use super::sources::STANDARD_INPUT;
 use crate::files::read_bytes;
+use crate::fs;
 
 /// More files than these are not looked for in one directory.
 const MOST_FILES: usize = 10_000;

@@ -1,6 +1,5 @@
 //! Markers among a verb's inputs: `x.yaml.skip` keeps every `x.yaml` from RKE2, whoever made it.
 
-use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_plan::rke2;
 
 use super::super::document::now;
+use crate::fs;
 use crate::observe::scan::MarkerEntry;
 
 /// A foreign marker, which Windrow never removes.
@@ -39,7 +39,7 @@ impl ForeignMarker {
         // RKE2 looks only at the name: an unreadable marker counts too.
         let marker = MarkerPath::parse(&path.file_name()?.to_string_lossy())?;
         let is_ours =
-            metadata.is_file() && File::open(path).is_ok_and(|file| is_windrows(file, &marker));
+            metadata.is_file() && fs::open(path).is_ok_and(|file| is_windrows(file, &marker));
         (!is_ours).then_some(Self { path: marker })
     }
 

@@ -1,7 +1,6 @@
 //! Windrow's own rules and settings: this machine's, the given ones, and those that a configuration brings to its node.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ use super::gathered::Inputs;
 use super::own_kind::{OwnKind, own_kind};
 use super::sources::{STANDARD_INPUT, is_standard_input, text_of};
 use crate::configuration::{MAIN_NAME, NodeReads};
+use crate::fs;
 use crate::layout::Layout;
 
 /// This machine's rules, those of the given directories and files, and those that follow from a preset storage network;

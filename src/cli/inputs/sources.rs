@@ -1,7 +1,6 @@
 //! Texts that are not files under their usual name: standard input, and files of a directory under other names than
 //! those that are read there.
 
-use std::fs;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use windrow_model::manifest::user_data::is_configuration;
 
 use crate::files::{LARGEST_TEXT, read_bytes, read_text};
+use crate::fs;
 
 /// The name of standard input in messages.
 pub(in crate::cli) const STANDARD_INPUT: &str = "standard input";

@@ -2,7 +2,6 @@
 //! and the rest is used.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use windrow_learn::{BootSet, KnowledgeFile, ObservedBoot, observe};
 use crate::archive::{Archive, LARGEST_FLIGHT, Packed};
 use crate::cli::inputs::{is_standard_input, standard_input};
 use crate::files::read_at_most;
+use crate::fs;
 
 /// Most files of all directories, and how deep they go.
 const MOST_FILES: usize = 20_000;

@@ -1,7 +1,6 @@
 //! `windrow rehearse --fix`: a corrected copy of the files that were given.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::Path;
 
 use windrow_model::findings::Finding;
@@ -14,6 +13,7 @@ use super::super::inputs::Inputs;
 use super::args::UnusableInput;
 use crate::cli::Exit;
 use crate::files::{Durability, replace};
+use crate::fs;
 
 /// The files as a person gave them.
 pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {

@@ -5,6 +5,8 @@ use tokio::sync::watch;
 
 use super::super::Exit;
 
+use crate::fs;
+
 /// Whether the repair was interrupted.
 pub(super) struct Interrupts {
     is_set: watch::Receiver<bool>,
@@ -62,7 +64,7 @@ async fn received(signal: &mut Option<Signal>) {
 
 /// Did whoever started this process have SIGHUP ignored?
 fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     ignored.is_some_and(|mask| mask & 1 == 1)

@@ -5,8 +5,8 @@
 //! [`TrialStarts::ALLOWED`] starts, or at once where the starts cannot be counted. A gate of ours that kube-apiserver or the kubelet has
 //! refused in its log is taken out.
 
+use std::io;
 use std::time::Duration;
-use std::{fs, io};
 
 use jiff::Timestamp;
 use windrow_decide::Event;
@@ -23,6 +23,7 @@ use crate::act::{
     take_out_of_drop_in,
 };
 use crate::configuration::Configuration;
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::platform::boot_moment;
 use crate::observe::rke2::{candidates_on_disk, resolved};

@@ -18,7 +18,6 @@ mod startup_watch;
 mod trial;
 mod verification;
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +34,7 @@ use self::trial::TrialDriver;
 use crate::act::StateFile;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
+use crate::fs;
 use crate::observe::effect;
 use crate::observe::requests::{SpooledRequest, read_spool};
 use crate::observe::rke2::admin_kubeconfig;

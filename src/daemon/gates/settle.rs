@@ -1,6 +1,5 @@
 //! Brings the drop-in up to date, and says what the status reports about it. Reads files only and waits for nothing.
 
-use std::fs;
 use std::time::Duration;
 
 use windrow_decide::Event;
@@ -14,6 +13,7 @@ use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 use super::inputs::DropInInputs;
 use crate::act::{GatesLock, StateFile, TakenOut, put_drop_in, take_out_of_drop_in};
 use crate::configuration::Configuration;
+use crate::fs;
 
 /// How often everything is read if other processes change it each time.
 const MOST_READS: u32 = 3;

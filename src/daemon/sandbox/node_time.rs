@@ -1,13 +1,12 @@
 //! What time it is on the sandbox's node, for the verbs that show how long something has lasted there: the node's clock runs faster than
 //! the machine's, and it can stand.
 
-use std::fs;
-
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::Clock;
 use crate::files::{Durability, replace};
+use crate::fs;
 use crate::layout::Layout;
 
 /// Both clocks at one moment, and how they go on.

@@ -1,6 +1,5 @@
 //! Files of the node: configuration, Windrow's own state, markers. Some are only read to learn which secrets there are.
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use super::claims::reader_of;
 use super::collection::{CollectedPart, Collection, Wanted};
 use crate::archive::CollectedContent;
 use crate::files::read_text;
+use crate::fs;
 use crate::observe::rke2;
 use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 

@@ -1,7 +1,6 @@
 //! Hears of mounts. There is no inotify event when something is mounted over a directory, or unmounted; the kernel
 //! reports both on `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 
-use std::fs::{self, File};
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
@@ -11,6 +10,8 @@ use std::thread;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::fs::{self, File};
+
 const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// Calls `changed` on a thread whenever the mounts of this process change, until the returned end is dropped.
@@ -19,7 +20,7 @@ const MOUNTS: &str = "/proc/self/mountinfo";
 ///
 /// When there is no `/proc`, or the system gives no thread.
 pub(super) fn watch(changed: impl FnMut() + Send + 'static) -> io::Result<PipeWriter> {
-    let mounts = File::open(MOUNTS)?;
+    let mounts = fs::open(MOUNTS)?;
     let (ended, end) = io::pipe()?;
     thread::Builder::new()
         .name("mounts".to_owned())

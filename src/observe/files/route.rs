@@ -9,7 +9,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -17,6 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use nix::errno::Errno;
 
 use crate::files::is_missing;
+use crate::fs::{self, Metadata};
 
 /// Most links that are followed, as in the kernel.
 const MOST_LINKS: usize = 40;

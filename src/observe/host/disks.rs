@@ -1,11 +1,11 @@
 //! The machine's own disks, as /sys lists them.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use windrow_host::{BlockDevice, DiskKind, Reading};
 
 use super::{cannot_read, names, number, text, text_if_present};
+use crate::fs;
 use crate::layout::Layout;
 
 /// Block devices that are no disks, or are made of others.

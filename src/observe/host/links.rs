@@ -1,13 +1,13 @@
 //! The machine's network links, as /sys lists them.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::IpAddr;
 
 use windrow_host::{HostLink, LinkState, Reading};
 
 use super::{is_this_machine, names, number, text};
 use crate::addresses::interface_addresses;
+use crate::fs;
 use crate::layout::Layout;
 
 /// A machine has fewer of these.

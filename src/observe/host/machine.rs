@@ -1,13 +1,12 @@
 //! Which machine it is, its processors, its memory, its sensors.
 
-use std::fs;
-
 use jiff::Timestamp;
 use sysinfo::{Components, CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 use windrow_host::smbios::installed_memory;
 use windrow_host::{Cpus, Firmware, LoadAverage, MachineIdentity, Memory, Reading, Temperature};
 
 use super::{cannot_read, is_this_machine, text};
+use crate::fs;
 use crate::layout::Layout;
 
 /// The firmware's tables. They are smaller.

@@ -11,7 +11,6 @@ mod mounts;
 mod servers;
 mod sockets;
 
-use std::fs;
 use std::io;
 
 use jiff::Timestamp;
@@ -19,6 +18,7 @@ use nix::errno::Errno;
 use windrow_host::{ClockState, HostFacts, Reading};
 
 use crate::files::is_missing;
+use crate::fs;
 use crate::layout::Layout;
 
 pub use disks::device_behind;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,6 +12,7 @@ use windrow_host::{DirectoryRole, DirectorySpace};
 
 use super::names;
 use crate::files::is_missing;
+use crate::fs;
 use crate::layout::Layout;
 
 /// How many devices lie one below the other at most: LVM on RAID on an encrypted partition is three.

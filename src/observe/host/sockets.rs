@@ -1,12 +1,12 @@
 //! Who listens on this machine.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use windrow_host::PortHolder;
 use windrow_host::sockets::{ListeningSocket, Protocol, listening};
 
 use super::{text, text_if_present};
+use crate::fs;
 use crate::layout::Layout;
 
 /// The tables, with the protocol of each. Those of IPv6 are not there where it is switched off.

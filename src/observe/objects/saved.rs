@@ -2,7 +2,6 @@
 //! them.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +16,7 @@ use crate::archive::{
     OWN_NODE, ReadError, ReportIndex, ValueBudget, ValueError, items_of, read_each,
 };
 use crate::files::read_at_most;
+use crate::fs;
 
 /// Largest saved file that is read, in bytes: as of a report's list, and as much again for the fields that are not kept.
 pub const LARGEST: u64 = 256 << 20;
@@ -47,7 +47,7 @@ pub fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
     match is_packed(path) {
         true => {
             let wrong = |why: String| vec![format!("{}: {why}", path.display())];
-            let file = fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
+            let file = fs::open(path).map_err(|error| wrong(error.to_string()))?;
             packed(file).map_err(|error| wrong(error.to_string()))
         }
         false => lists(path).map(|objects| SavedObjects {
@@ -115,7 +115,7 @@ fn name_of_list(path: &str) -> Option<&str> {
 fn is_packed(path: &Path) -> bool {
     let mut begin = [0; 2];
     let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-    let opened = is_file.then(|| fs::File::open(path).ok()).flatten();
+    let opened = is_file.then(|| fs::open(path).ok()).flatten();
     opened.is_some_and(|mut file| file.read_exact(&mut begin).is_ok()) && begin == GZIP
 }
 

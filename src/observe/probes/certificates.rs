@@ -12,6 +12,8 @@ use windrow_plan::readiness::node::{ProbeLimit, ProbeOutcome};
 
 use super::context::ProbeContext;
 
+use crate::fs;
+
 const DAY: i64 = 24 * 60 * 60;
 /// No certificate is longer.
 const LARGEST: u64 = 1 << 20;
@@ -92,7 +94,7 @@ fn files(context: &ProbeContext) -> Vec<CertificateFile> {
     let layout = context.layout();
     let data = layout.data_dir();
     let below = |directory: &str| {
-        let entries = std::fs::read_dir(data.join(directory));
+        let entries = fs::read_dir(data.join(directory));
         let paths = entries.into_iter().flatten().flatten();
         paths
             .map(|entry| entry.path())
@@ -121,11 +123,11 @@ fn files(context: &ProbeContext) -> Vec<CertificateFile> {
 ///
 /// Why it cannot be read.
 pub fn not_after(path: &Path) -> Result<i64, String> {
-    let length = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    let length = fs::metadata(path).map_err(|error| error.to_string())?;
     if !length.is_file() || length.len() > LARGEST {
         return Err("it is not a certificate file".to_owned());
     }
-    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    let text = fs::read(path).map_err(|error| error.to_string())?;
     let (_, pem) = x509_parser::pem::parse_x509_pem(&text).map_err(|error| error.to_string())?;
     let certificate = pem.parse_x509().map_err(|error| error.to_string())?;
     Ok(certificate.validity().not_after.timestamp())

@@ -19,6 +19,7 @@ use super::cluster::admin;
 use super::context::{Endpoints, ProbeContext};
 use super::http::{HttpAnswer, NoAnswer, PATIENCE, client, get_on_loopback};
 use super::kubernetes::Ask;
+use crate::fs;
 use crate::locked::lock;
 
 /// A leader renews its Lease every few seconds. Another server's clock may differ by a little.
@@ -86,7 +87,7 @@ pub(super) async fn control_loop(
     node: &str,
 ) -> ProbeOutcome {
     let pods = context.layout().data_dir().join("agent/pod-manifests");
-    let Ok(pod) = std::fs::read_to_string(pods.join(format!("{component}.yaml"))) else {
+    let Ok(pod) = fs::read_to_string(pods.join(format!("{component}.yaml"))) else {
         return ProbeOutcome::unknown(component.as_str(), "no static pod on this node yet");
     };
     let endpoint = match component {

@@ -10,6 +10,7 @@ use super::http;
 use super::kubernetes::Kubernetes;
 use super::role::LastRole;
 use crate::apiserver::ApiServer;
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::platform::boot_id;
 
@@ -106,7 +107,7 @@ impl ProbeContext {
 
     /// The host's name; empty if the kernel does not tell it.
     pub(super) fn host_name(&self) -> String {
-        std::fs::read_to_string(self.layout().path("/proc/sys/kernel/hostname"))
+        fs::read_to_string(self.layout().path("/proc/sys/kernel/hostname"))
             .map(|name| name.trim().to_owned())
             .unwrap_or_default()
     }
@@ -119,7 +120,7 @@ impl ProbeContext {
 
 /// A configuration file of a few lines; `None` when it is not there or cannot be read as one.
 pub(super) fn config(layout: &Layout, path: &str) -> Option<Node> {
-    let text = std::fs::read_to_string(layout.path(path)).ok()?;
+    let text = fs::read_to_string(layout.path(path)).ok()?;
     yaml::parse_configuration(&text).ok().flatten()
 }
 

@@ -1,6 +1,5 @@
 //! Configured probes: HTTP, TCP, units, files, objects.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use super::http::{self, NoAnswer};
 use super::kubernetes::{Ask, Credential, NamespacedName, asked, object, object_path};
 use super::looks::Looks;
 use crate::files::{is_missing, read_beginning, read_text};
+use crate::fs;
 use crate::observe::unit_sandbox::is_hidden;
 
 /// How much of a file is read.

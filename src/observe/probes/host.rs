@@ -8,11 +8,12 @@ use windrow_plan::readiness::node::{ProbeLimit, ProbeOutcome};
 
 use super::context::ProbeContext;
 use crate::files::{NO_SPACE, is_missing};
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::network::has_default_route;
 
 fn read(context: &ProbeContext, path: &str) -> Result<String, ProbeOutcome> {
-    std::fs::read_to_string(context.layout().path(path))
+    fs::read_to_string(context.layout().path(path))
         .map_err(|error| ProbeOutcome::unknown(path, error.to_string()))
 }
 
@@ -32,7 +33,7 @@ pub(super) fn default_route(context: &ProbeContext) -> ProbeOutcome {
 /// Has a physical NIC a link?
 pub(super) fn carrier(context: &ProbeContext) -> ProbeOutcome {
     let directory = context.layout().path("/sys/class/net");
-    let entries = match std::fs::read_dir(&directory) {
+    let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) => return ProbeOutcome::unknown("/sys/class/net", error.to_string()),
     };
@@ -43,7 +44,7 @@ pub(super) fn carrier(context: &ProbeContext) -> ProbeOutcome {
             continue;
         }
         // The kernel refuses to read it while the interface is down.
-        let carrier = std::fs::read_to_string(entry.path().join("carrier"));
+        let carrier = fs::read_to_string(entry.path().join("carrier"));
         if carrier.is_ok_and(|carrier| carrier.trim() == "1") {
             return ProbeOutcome::Passed;
         }
@@ -83,7 +84,7 @@ pub(super) fn disk(
         context.layout().path("/var/lib"),
     ] {
         // By its device: many file systems have no identity of their own (NFS, FUSE).
-        let found = std::fs::metadata(&path).and_then(|directory| {
+        let found = fs::metadata(&path).and_then(|directory| {
             let found = nix::sys::statvfs::statvfs(&path)?;
             Ok((directory.dev(), found))
         });
@@ -142,7 +143,7 @@ fn is_used_up(scarce: Scarce, free: u64, total: u64) -> bool {
 
 /// The highest directory on the same file system, below the layout's root.
 fn mount_point<'p>(layout: &Layout, path: &'p Path) -> &'p Path {
-    let device = |path: &Path| std::fs::metadata(path).map(|found| found.dev()).ok();
+    let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
     let own = device(path);
     let root = layout.path("/");
     path.ancestors()

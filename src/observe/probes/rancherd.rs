@@ -13,6 +13,8 @@ use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::context::ProbeContext;
 
+use crate::fs;
+
 const UNIT: &str = "rancherd.service";
 /// How long `journalctl` may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -108,7 +110,7 @@ fn instruction(directory: &Path) -> Option<Instruction> {
 }
 
 fn names(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect()

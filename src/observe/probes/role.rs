@@ -10,6 +10,7 @@ use windrow_plan::readiness::node::NodeRole;
 use super::bus::UnitState;
 use super::context::{ProbeContext, has_rancherd, rancherd};
 use crate::files::read_text;
+use crate::fs;
 use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::locked::lock;
@@ -97,7 +98,7 @@ fn is_named_elsewhere(layout: &Layout) -> bool {
         !is_usual && NAMING.iter().any(|naming| line.contains(naming))
     };
     let contains = |path: &Path, is_it: &dyn Fn(&str) -> bool| {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let text = fs::read_to_string(path).unwrap_or_default();
         text.lines().any(is_it)
     };
     let is_config = |line: &str| line.contains("RKE2_CONFIG_FILE");
@@ -111,7 +112,7 @@ fn is_named_elsewhere(layout: &Layout) -> bool {
 }
 
 fn files_in(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let entries = fs::read_dir(directory).into_iter().flatten();
     entries.flatten().map(|entry| entry.path()).collect()
 }
 
@@ -288,7 +289,7 @@ fn is_true(node: &Node) -> bool {
 /// name or the host's, in lower case; `with-node-id` appends an identifier that k3s draws once.
 fn node_name(layout: &Layout, configured: Option<String>, with_id: bool) -> String {
     let text_of = |path: &str| {
-        let text = std::fs::read_to_string(layout.path(path));
+        let text = fs::read_to_string(layout.path(path));
         text.map(|text| text.trim().to_owned()).ok()
     };
     let name = configured.or_else(|| text_of("/proc/sys/kernel/hostname"));

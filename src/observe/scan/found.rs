@@ -1,7 +1,6 @@
 //! The results of a scan, and the stamps by which the next one notices changes.
 
 use std::collections::BTreeMap;
-use std::fs::Metadata;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use windrow_decide::{Directory, FileChange, Mark, Marker};
 use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath};
 
 use crate::files::FileStamp;
+use crate::fs::Metadata;
 
 /// A file that changed less than this before a scan may change again within the same tick of the file system's clock:
 /// its stamp proves nothing yet.

@@ -1,6 +1,5 @@
 //! Opening and reading one file. Nothing here blocks, and no link is followed.
 
-use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -10,6 +9,8 @@ use jiff::Timestamp;
 use nix::fcntl::OFlag;
 use windrow_decide::Mark;
 use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath};
+
+use crate::fs::{self, File, Metadata, OpenOptions};
 
 /// The mark in a marker, if it is Windrow's.
 pub(super) fn read_mark(

@@ -1,7 +1,6 @@
 //! The walk through the directory.
 
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -18,6 +17,7 @@ use super::found::{
 use super::read::{read, read_mark, special};
 use crate::causes::in_words;
 use crate::files::is_missing;
+use crate::fs::{self, Metadata};
 
 /// A directory yet to be walked.
 struct DirectoryToWalk {

@@ -2,7 +2,6 @@
 //! answers.
 
 use std::collections::HashMap;
-use std::fs;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -16,6 +15,7 @@ use super::authority::Caller;
 use super::limits::CallCost;
 use super::reply::reply_error;
 use super::{AgentHandler, ManualVerb, NAME, PATH};
+use crate::fs;
 use crate::printable::{is_hidden, printable};
 use crate::report::publish::{PublishedStatus, StatusWatch};
 

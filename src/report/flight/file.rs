@@ -1,6 +1,5 @@
 //! The file of a flight on the disk: appended to, set aside when it is full, copied when the node fails.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use nix::fcntl::OFlag;
 use windrow_decide::settings::CopyTo;
 
 use crate::files::{Durability, free_space, make_private, overwrite};
+use crate::fs::{self, File, OpenOptions};
 use crate::layout::Layout;
 
 /// Where the flight is written.
@@ -129,7 +129,7 @@ impl FlightFile {
             }
         }
         if let Some(directory) = self.destination.path.parent() {
-            File::open(directory)?.sync_all()?;
+            fs::sync_directory(directory)?;
         }
         self.file = Some(file);
         Ok(())
@@ -170,7 +170,7 @@ impl FlightFile {
         let occupied = fs::symlink_metadata(&copy).map_or(0, |found| found.blocks() * 512);
         free_space(directory)
             .and_then(|free| self.copy_within((free + occupied) / SHARE, &copy))
-            .and_then(|()| File::open(directory)?.sync_all())
+            .and_then(|()| fs::sync_directory(directory))
             .map_err(|error| io::Error::other(format!("{}: {error}", copy.display())))
     }
 
@@ -197,7 +197,7 @@ impl FlightFile {
 fn compress(paths: &[PathBuf]) -> io::Result<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     for path in paths {
-        match File::open(path) {
+        match fs::open(path) {
             Ok(mut file) => {
                 io::copy(&mut file, &mut packer)?;
             }

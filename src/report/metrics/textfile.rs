@@ -3,7 +3,6 @@
 //! It is written when the status changes, and once a minute besides: whoever reads it sees by its time that the daemon runs.
 //! At a clean end it is removed. After a kill it stays, and its time grows old.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use windrow_model::reasons::Code;
 
 use super::{MetricsSource, TextFormat};
 use crate::files::{Durability, replace, sweep};
+use crate::fs;
 use crate::report::journal;
 
 /// Shortest time between two writes, and the longest.

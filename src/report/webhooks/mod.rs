@@ -11,7 +11,6 @@ mod send;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +34,7 @@ use super::journal;
 use super::server::ServerState;
 use crate::backoff::spread;
 use crate::files::{Durability, make_private, replace};
+use crate::fs;
 use crate::report::publish::StatusWatch;
 
 /// Longest time for one try, all in all.

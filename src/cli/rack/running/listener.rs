@@ -1,7 +1,8 @@
 //! Who listens at an address of this machine. While a rack is down, any user can listen at its port, and would get its token.
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::fs;
 
 /// Users that systemd makes for a unit while it runs (`DynamicUser=`). Nobody logs in as one.
 const DYNAMIC_USERS: std::ops::RangeInclusive<u32> = 61_184..=65_519;

@@ -1,0 +1,174 @@
+//! Level 3: how files are opened. The tree of another machine, and a file that a user names, may have anything in the place of a
+//! regular file.
+//!
+//! All code uses `src/fs.rs`, which knows the dangers, and not `std::fs`. The search is textual.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use crate::effects;
+
+/// Files that verbs read, below the root of the node.
+const READ: &[&str] = &[
+    "etc/hostname",
+    "etc/machine-id",
+    "etc/os-release",
+    "etc/harvester-release.yaml",
+    "etc/rancher/rancherd/config.yaml",
+    "etc/rancher/rke2/config.yaml",
+    "etc/rancher/rke2/config.yaml.d/50.yaml",
+    "etc/rancher/rke2/registries.yaml",
+    "etc/rancher/rke2/rke2.yaml",
+    "etc/windrow/windrow.yaml",
+    "etc/windrow/conf.d/50.yaml",
+    "etc/windrow/rules.d/50.yaml",
+    "oem/90_custom.yaml",
+    "oem/harvester.config",
+    "proc/cmdline",
+    "proc/mounts",
+    "proc/net/arp",
+    "proc/net/route",
+    "proc/sys/kernel/hostname",
+    "proc/sys/kernel/random/boot_id",
+    "proc/version",
+    "run/windrow/sandbox-time.json",
+    "run/windrow/status.json",
+    "sys/class/dmi/id/product_serial",
+    "usr/lib/systemd/system/rke2-server.service",
+    "usr/local/bin/rke2",
+    "var/lib/rancher/rke2/agent/client-kubelet.crt",
+    "var/lib/rancher/rke2/agent/kubelet.kubeconfig",
+    "var/lib/rancher/rke2/server/db/etcd/name",
+    "var/lib/rancher/rke2/server/manifests/a.yaml",
+    "var/lib/rancher/rke2/server/manifests/a.yaml.skip",
+    "var/lib/rancher/rke2/server/tls/server-ca.crt",
+    "var/lib/rancher/windrow/flight.jsonl",
+    "var/lib/rancher/windrow/gates/trial.json",
+    "var/lib/rancher/windrow/ledger.json",
+    "var/log/pods/kube-system_kube-apiserver-n1_1/kube-apiserver/0.log",
+];
+
+const VERBS: &[&str] = &[
+    "report -o r.tgz --with-manifests",
+    "status",
+    "blame",
+    "plan",
+    "plan --rules special",
+    "check .",
+    "check special/a.yaml",
+    "stage special/a.yaml",
+    "replay special/a.yaml",
+    "blame special/a.yaml",
+    "learn special/a.yaml",
+    "knowledge show special/a.yaml",
+    "why a.yaml",
+    "diagnose",
+    "diagnose --from special",
+    "upgrade-check --from special/a.json",
+    "config show",
+    "config check",
+    "gates show",
+    "gates check special",
+    "hold a.yaml",
+    "release a.yaml",
+    "preflight --offline",
+    "console --once",
+    "rehearse special/a.yaml",
+    "cleanup",
+];
+
+/// What is put in the place of a file, if the test may make it.
+fn special(kind: &str, path: &Path) -> bool {
+    let made = match kind {
+        "a FIFO" => Command::new("mkfifo").arg(path).status(),
+        "a link to a device" => return symlink("/dev/zero", path).is_ok(),
+        _ => Command::new("mknod")
+            .arg(path)
+            .args(["c", "1", "5"])
+            .status(),
+    };
+    made.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn no_verb_hangs_or_fills_the_memory_at_a_special_file() {
+    for kind in ["a FIFO", "a link to a device", "a device"] {
+        let root = tempfile::tempdir().unwrap();
+        let named = ["special/a.yaml", "special/a.json"];
+        for path in READ.iter().chain(&named) {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            if !special(kind, &path) {
+                eprintln!("skipped: this user cannot make {kind}");
+                break;
+            }
+        }
+        for verb in VERBS {
+            // An address space of 2 GB, and a time that no verb needs.
+            let output = Command::new("sh")
+                .args(["-c", "ulimit -v 2000000; exec timeout 60 \"$@\"", "sh"])
+                .arg(env!("CARGO_BIN_EXE_windrow"))
+                .args(["--root", "."])
+                .args(verb.split(' '))
+                .current_dir(root.path())
+                .output()
+                .unwrap();
+            let ended = output.status.code().is_some_and(|code| code < 100);
+            assert!(ended, "{kind}, windrow {verb}: {output:?}");
+        }
+    }
+}
+
+/// Functions of `std::fs` that are not to be called, and types through which they could be.
+const FORBIDDEN: &[&str] = &[
+    "std::fs::",
+    "std::fs;",
+    "std::{fs",
+    "File::open(",
+    "tokio::fs",
+];
+
+/// The exceptions: the module itself, and one device.
+const ALLOWED: &[(&str, &str)] = &[
+    ("src/fs.rs", "std::fs"),
+    ("src/fs.rs", "File::open("),
+    (
+        "src/report/flight.rs",
+        "std::fs::File::open(\"/dev/urandom\")",
+    ),
+];
+
+#[test]
+fn every_module_opens_files_through_one() {
+    let mut wrong = Vec::new();
+    for file in effects::sources() {
+        let is_test = ["tests", "testing", "hostile.rs"];
+        if !file.starts_with("src/") || is_test.iter().any(|part| file.contains(part)) {
+            continue;
+        }
+        let text = effects::read(&file);
+        let without_tests = text
+            .split("#[cfg(test)]\nmod tests")
+            .next()
+            .unwrap_or_default();
+        for (number, line) in without_tests.lines().enumerate() {
+            let line = line.trim();
+            let is_forbidden = FORBIDDEN.iter().any(|name| line.contains(name));
+            let is_allowed = ALLOWED
+                .iter()
+                .any(|(allowed, part)| file == *allowed && line.contains(part));
+            if is_forbidden && !is_allowed && !line.starts_with("//") {
+                wrong.push(format!("{file}:{}: {line}", number + 1));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "use crate::fs instead:\n{}",
+        wrong.join("\n")
+    );
+}
