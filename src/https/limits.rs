@@ -1,7 +1,16 @@
 //! Bounds on connections, and on how often one peer connects. Pure; time is passed in.
 //!
-//! A connection is proved once a request on it has shown the token. Whoever has no token can fill no place for long: of those
-//! that are not proved the oldest one is closed where a new one needs its place.
+//! A connection is proved once a request on it has shown the token. If no place is free, a new connection takes the place of
+//! another one:
+//!
+//! 1. of the peer with the most connections, proved or not, if it has more than a few and more than the new one's peer;
+//! 2. else of a peer that has never shown the token;
+//! 3. else of the peer with the most connections, if the new one's peer has shown the token and has fewer.
+//!
+//! So neither few nor many addresses keep another one out, with the token or without it. If peers that have never shown the
+//! token have half of the places, 2 comes first: without the token nobody displaces a peer that has shown it.
+//!
+//! Networks wider than the /64 are not grouped: the nodes of a rack share one, and would count as one attacker.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -17,7 +26,9 @@ pub(crate) struct ConnectionBounds {
     pub(crate) of_one: usize,
     /// Connections of one peer that are not proved.
     pub(crate) unproved_of_one: usize,
-    /// Those of all that are kept for peers that are expected, or have shown the token before.
+    /// Connections of one peer that are few: they are not closed for a peer that has not shown the token.
+    pub(crate) few: usize,
+    /// Those of all that are kept for peers with few connections that are expected, or have shown the token before.
     pub(crate) reserved: usize,
     /// One peer's connections.
     pub(crate) rate: Rate,
@@ -66,6 +77,16 @@ pub(crate) struct Admitted {
     pub(crate) instead_of: Option<ConnectionId>,
 }
 
+/// Where a new connection goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Free,
+    /// This one is closed for it.
+    InsteadOf(ConnectionId),
+    /// It is refused.
+    Taken,
+}
+
 #[derive(Debug)]
 struct OpenConnection {
     peer: Peer,
@@ -107,20 +128,10 @@ impl ConnectionLimits {
         if usage.bucket.left(bounds.rate, now) < 1.0 {
             return None;
         }
-        let has_most = usage.open >= bounds.of_one || usage.unproved >= bounds.unproved_of_one;
-        let most = match self.is_known(peer) {
-            true => bounds.connections,
-            false => bounds.connections.saturating_sub(bounds.reserved),
-        };
-        let instead_of = if has_most {
-            let old =
-                |one: &OpenConnection| one.peer == peer && now.saturating_sub(one.since) >= GRACE;
-            Some(self.oldest_unproved(old)?)
-        } else if self.open.len() >= most {
-            let is_unknown = |one: &OpenConnection| !self.is_known(one.peer);
-            Some(self.oldest_unproved(is_unknown)?)
-        } else {
-            None
+        let instead_of = match self.place_for(peer, now) {
+            Place::Free => None,
+            Place::InsteadOf(id) => Some(id),
+            Place::Taken => return None,
         };
         if let Some(oldest) = instead_of {
             self.leave(oldest);
@@ -164,15 +175,74 @@ impl ConnectionLimits {
         }
     }
 
+    /// The place of a new connection of this peer.
+    fn place_for(&self, peer: Peer, now: Duration) -> Place {
+        let bounds = self.bounds;
+        let (open, unproved) = self
+            .peers
+            .get(&peer)
+            .map_or((0, 0), |usage| (usage.open, usage.unproved));
+        let replace = |id: Option<ConnectionId>| id.map_or(Place::Taken, Place::InsteadOf);
+        if open >= bounds.of_one || unproved >= bounds.unproved_of_one {
+            return replace(self.oldest(|connection| {
+                connection.peer == peer
+                    && !connection.is_proved
+                    && now.saturating_sub(connection.since) >= GRACE
+            }));
+        }
+        let may_use_reserved = self.is_known(peer) && open < bounds.few;
+        let reserved = if may_use_reserved { 0 } else { bounds.reserved };
+        if self.open.len() < bounds.connections.saturating_sub(reserved) {
+            return Place::Free;
+        }
+        replace(self.connection_to_close(peer, open))
+    }
+
+    /// The connection that makes room for a peer with this many, as the module's first lines say.
+    fn connection_to_close(&self, peer: Peer, open: usize) -> Option<ConnectionId> {
+        let most = self.peers.values().map(|usage| usage.open).max()?;
+        let of_largest = || {
+            self.oldest(|connection| {
+                let usage = self.peers.get(&connection.peer);
+                usage.is_some_and(|usage| usage.open == most)
+            })
+        };
+        // The peer that loses one has at least as many afterwards.
+        let has_more = most > open + 1;
+        let has_many = has_more && most > self.bounds.few;
+        let of_strangers: usize = self.strangers().map(|usage| usage.open).sum();
+        if has_many && of_strangers < self.bounds.connections / 2 {
+            return of_largest();
+        }
+        let of_stranger = self.oldest_of_strangers();
+        let may_close_largest = has_many || (has_more && self.is_known(peer));
+        of_stranger.or_else(|| may_close_largest.then(of_largest)?)
+    }
+
+    /// The oldest connection of the peer that has the most of those that have never shown the token.
+    fn oldest_of_strangers(&self) -> Option<ConnectionId> {
+        let most = self.strangers().map(|usage| usage.open).max()?;
+        self.oldest(|connection| {
+            let usage = self.peers.get(&connection.peer);
+            !self.is_known(connection.peer) && usage.is_some_and(|usage| usage.open == most)
+        })
+    }
+
+    /// The peers that have never shown the token.
+    fn strangers(&self) -> impl Iterator<Item = &PeerUsage> {
+        let peers = self.peers.iter();
+        peers.filter_map(|(peer, usage)| (!self.is_known(*peer)).then_some(usage))
+    }
+
     fn is_known(&self, peer: Peer) -> bool {
         let has_token = |usage: &PeerUsage| usage.has_token;
         self.expected.contains(&peer) || self.peers.get(&peer).is_some_and(has_token)
     }
 
-    fn oldest_unproved(&self, which: impl Fn(&OpenConnection) -> bool) -> Option<ConnectionId> {
+    fn oldest(&self, which: impl Fn(&OpenConnection) -> bool) -> Option<ConnectionId> {
         let mut open = self.open.iter();
-        let oldest = open.find(|(_, one)| !one.is_proved && which(one));
-        oldest.map(|(id, _)| *id)
+        open.find(|(_, connection)| which(connection))
+            .map(|(id, _)| *id)
     }
 
     /// Makes room for a peer. Those that have shown the token are remembered before others; as many busy ones as there is room
@@ -198,158 +268,4 @@ impl ConnectionLimits {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NODE: ConnectionBounds = ConnectionBounds {
-        connections: 64,
-        of_one: 8,
-        unproved_of_one: 4,
-        reserved: 8,
-        rate: Rate {
-            at_once: 30.0,
-            a_second: 5.0,
-        },
-    };
-
-    fn node() -> ConnectionLimits {
-        ConnectionLimits::new(NODE, HashSet::new())
-    }
-
-    fn peer(text: &str) -> Peer {
-        text.parse::<IpAddr>().unwrap().into()
-    }
-
-    fn at(milliseconds: u64) -> Duration {
-        Duration::from_millis(milliseconds)
-    }
-
-    /// A connection that shows the token.
-    fn proved(limits: &mut ConnectionLimits, peer: Peer, now: Duration) -> Option<Admitted> {
-        let admitted = limits.admit(peer, now)?;
-        limits.prove(admitted.id);
-        Some(admitted)
-    }
-
-    #[test]
-    fn one_peer_has_its_share_of_connections_and_others_theirs() {
-        let mut limits = node();
-        let (one, other) = (peer("10.0.0.1"), peer("10.0.0.2"));
-        let first = proved(&mut limits, one, at(0)).unwrap();
-        for _ in 1..NODE.of_one {
-            assert!(proved(&mut limits, one, at(0)).is_some());
-        }
-        assert_eq!(limits.admit(one, at(9_000)), None);
-        assert!(limits.admit(other, at(0)).is_some());
-        limits.leave(first.id);
-        limits.leave(first.id);
-        assert!(limits.admit(one, at(0)).is_some());
-    }
-
-    #[test]
-    fn a_peer_without_the_token_has_few_connections_and_its_oldest_makes_room_after_a_while() {
-        let mut limits = node();
-        let one = peer("10.0.0.1");
-        let first = limits.admit(one, at(0)).unwrap();
-        for _ in 1..NODE.unproved_of_one {
-            assert_eq!(limits.admit(one, at(0)).unwrap().instead_of, None);
-        }
-        assert_eq!(limits.admit(one, at(1_000)), None);
-        let later = limits.admit(one, at(2_000)).unwrap();
-        assert_eq!(later.instead_of, Some(first.id));
-        limits.prove(later.id);
-        limits.prove(later.id);
-        let next = limits.admit(one, at(2_000)).unwrap();
-        assert_eq!(next.instead_of, None, "a proved one takes no place of them");
-    }
-
-    #[test]
-    fn who_shows_no_token_keeps_out_nobody() {
-        let mut limits = node();
-        let ours = peer("10.0.0.1");
-        let has_token = proved(&mut limits, ours, at(0)).unwrap();
-        let open = |limits: &ConnectionLimits| limits.open.len();
-        let mut attackers =
-            (0..200_u32).map(|number| Peer::from(IpAddr::from([10, 1, 0, number as u8])));
-        let first = attackers.next().unwrap();
-        let first = limits.admit(first, at(1)).unwrap();
-        for one in attackers {
-            assert!(limits.admit(one, at(1)).is_some());
-        }
-        // The rest is for those who have shown it before, and a stranger comes in place of the oldest of the others.
-        assert_eq!(open(&limits), NODE.connections - NODE.reserved);
-        assert!(!limits.open.contains_key(&first.id));
-        for _ in 0..NODE.unproved_of_one {
-            assert_eq!(limits.admit(ours, at(2)).unwrap().instead_of, None);
-        }
-        let stranger = limits.admit(peer("10.0.0.2"), at(2)).unwrap();
-        assert!(stranger.instead_of.is_some());
-        assert!(limits.open.contains_key(&has_token.id));
-        // Where only proved ones are open, nobody is closed.
-        let mut limits = node();
-        for number in 0..=255_u8 {
-            proved(&mut limits, peer(&format!("10.2.0.{number}")), at(0));
-        }
-        assert!(open(&limits) <= NODE.connections);
-        assert_eq!(limits.admit(ours, at(0)), None);
-    }
-
-    #[test]
-    fn places_are_kept_for_peers_that_are_expected() {
-        let ours = peer("10.0.0.1");
-        let mut limits = ConnectionLimits::new(NODE, HashSet::from([ours]));
-        for number in 0..=255_u8 {
-            proved(&mut limits, peer(&format!("10.2.0.{number}")), at(0));
-        }
-        let before = limits.open.len();
-        assert_eq!(before, NODE.connections - NODE.reserved);
-        assert_eq!(limits.admit(ours, at(0)).unwrap().instead_of, None);
-    }
-
-    #[test]
-    fn one_peer_comes_only_so_often() {
-        let mut limits = node();
-        let one = peer("10.0.0.1");
-        let mut come = |now| {
-            let admitted = limits.admit(one, at(now));
-            if let Some(admitted) = admitted {
-                limits.leave(admitted.id);
-            }
-            admitted.is_some()
-        };
-        assert_eq!((0..100).filter(|_| come(0)).count(), 30);
-        assert!(!come(150));
-        assert!(come(250));
-        assert!(!come(300));
-        assert_eq!((0..100).filter(|_| come(3_600_000)).count(), 30);
-    }
-
-    #[test]
-    fn all_peers_together_are_bounded_and_so_is_what_is_remembered() {
-        let mut limits = node();
-        let many: Vec<Peer> = (0..5000_u32)
-            .map(|number| Peer::from(IpAddr::from(number.to_be_bytes())))
-            .collect();
-        for one in &many {
-            limits.admit(*one, at(0));
-            assert!(limits.open.len() <= NODE.connections);
-            assert!(limits.peers.len() <= PEERS);
-        }
-        let open: Vec<ConnectionId> = limits.open.keys().copied().collect();
-        for one in open {
-            limits.leave(one);
-        }
-        for one in &many {
-            let admitted = proved(&mut limits, *one, at(1)).unwrap();
-            limits.leave(admitted.id);
-            assert!(limits.peers.len() <= PEERS);
-        }
-    }
-
-    #[test]
-    fn a_machine_with_many_ipv6_addresses_is_one_peer() {
-        assert_eq!(peer("2001:db8:1:2::1"), peer("2001:db8:1:2:ffff::9"));
-        assert_ne!(peer("2001:db8:1:2::1"), peer("2001:db8:1:3::1"));
-        assert_eq!(peer("::ffff:10.0.0.1"), peer("10.0.0.1"));
-    }
-}
+mod tests;

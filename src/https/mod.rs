@@ -5,12 +5,13 @@
 //! ```
 //!
 //! There is a bound on everything that a peer can do: how many connect and how often, how long the handshake, the
-//! request's head and the whole connection take, and how large the head is. Certificate and token are read again when
-//! their files change. Until there is a certificate, a server makes one of its own (`self_signed`).
+//! request's head and the whole connection take, how long it reads nothing of an answer, and how large the head is. Certificate and token are read again when their files change. Until there
+//! is a certificate, a server makes one of its own (`self_signed`).
 
 mod certificate;
 mod limits;
 mod self_signed;
+mod slow_reader;
 mod token;
 
 use std::collections::{HashMap, HashSet};
@@ -26,6 +27,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -38,12 +40,15 @@ pub use self::certificate::CertificateFiles;
 pub(crate) use self::certificate::{Certificate, ServingCertificate, check_pair};
 use self::limits::{Admitted, ConnectionId, ConnectionLimits};
 pub(crate) use self::limits::{ConnectionBounds, Peer};
+use self::slow_reader::WriteTimeout;
 pub(crate) use self::token::{Token, shows_token};
 use crate::backoff::Backoff;
 use crate::locked::lock;
 
 /// Largest head of a request, in bytes.
 const HEAD_BYTES: usize = 16 << 10;
+/// What the kernel keeps of an answer that its peer does not read, in bytes; it takes twice as much for it.
+const SEND_BUFFER: usize = 64 << 10;
 /// How a TLS connection begins (RFC 8446, 5.1: a handshake record). No method of HTTP does.
 const TLS: u8 = 0x16;
 
@@ -55,6 +60,8 @@ pub(crate) struct ServerBounds {
     pub(crate) head: Duration,
     /// Most lines of a head.
     pub(crate) headers: usize,
+    /// For a peer that reads nothing while an answer is written to it.
+    pub(crate) write: Duration,
     /// For writing an answer, if a connection has only one.
     pub(crate) answer: Option<Duration>,
     /// For a whole connection.
@@ -92,7 +99,7 @@ pub(crate) struct PeerConnection {
 }
 
 impl PeerConnection {
-    /// A request on it has shown the token: it is closed for nobody from here on.
+    /// A request on it has shown the token.
     pub(crate) fn prove(&self) {
         lock(&self.limits).prove(self.id);
     }
@@ -138,6 +145,9 @@ pub(crate) async fn serve(
         // A peer over its limit gets no answer, not even a handshake: that is the costly part.
         let admitted = lock(&limits).admit(from.ip().into(), start.elapsed());
         let Some(admitted) = admitted else { continue };
+        // With the kernel's own bound it is only larger.
+        let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
+        let stream = WriteTimeout::new(stream, bounds.write);
         let open = OpenConnection(PeerConnection {
             address: from.ip().to_canonical(),
             id: admitted.id,
@@ -156,7 +166,7 @@ pub(crate) async fn serve(
 }
 
 async fn secure(
-    stream: TcpStream,
+    stream: WriteTimeout<TcpStream>,
     from: &PeerConnection,
     security: ConnectionSecurity,
     router: Router,
@@ -167,7 +177,7 @@ async fn secure(
     };
     if let Some(for_http) = for_http {
         let mut first = [0];
-        match timeout(bounds.head, stream.peek(&mut first)).await {
+        match timeout(bounds.head, stream.get_ref().peek(&mut first)).await {
             Ok(Ok(1)) if first[0] == TLS => {}
             Ok(Ok(1)) => return answer(stream, from, for_http, bounds).await,
             _ => return,
@@ -244,31 +254,36 @@ mod tests {
     use super::*;
     use crate::token_bucket::Rate;
 
-    #[tokio::test]
-    async fn a_peer_that_does_not_read_its_answer_is_cut_off_before_the_connection_ends() {
-        let second = Duration::from_secs(1);
-        let rate = Rate {
-            at_once: 9.0,
-            a_second: 1.0,
-        };
-        let connections = ConnectionBounds {
-            connections: 1,
-            of_one: 1,
-            unproved_of_one: 1,
-            reserved: 0,
-            rate,
-        };
-        let bounds = ServerBounds {
-            connections,
-            head: second * 600,
+    const FAR: Duration = Duration::from_secs(600);
+
+    /// Bounds that nothing here reaches.
+    fn bounds() -> ServerBounds {
+        ServerBounds {
+            connections: ConnectionBounds {
+                connections: 1,
+                of_one: 1,
+                unproved_of_one: 1,
+                few: 1,
+                reserved: 0,
+                rate: Rate {
+                    at_once: 9.0,
+                    a_second: 1.0,
+                },
+            },
+            head: FAR,
             headers: 32,
-            answer: Some(Duration::from_millis(1)),
-            longest: second * 3600,
-            keep_alive: false,
-            pauses: (second, second),
-        };
+            write: FAR,
+            answer: None,
+            longest: FAR * 6,
+            keep_alive: true,
+            pauses: (FAR, FAR),
+        }
+    }
+
+    /// Has a peer that reads nothing of its long answer lost its connection?
+    async fn cuts_off_who_reads_nothing(bounds: ServerBounds) -> bool {
         let address = IpAddr::from([10, 0, 0, 1]);
-        let mut limits = ConnectionLimits::new(connections, HashSet::new());
+        let mut limits = ConnectionLimits::new(bounds.connections, HashSet::new());
         let admitted = limits.admit(address.into(), Duration::ZERO).unwrap();
         let from = PeerConnection {
             address,
@@ -278,13 +293,35 @@ mod tests {
         let long = axum::routing::get(async || "x".repeat(1 << 20));
         let router = Router::new().route("/", long);
         let (mut peer, server) = tokio::io::duplex(1024);
-        let request = b"GET / HTTP/1.1\r\n\r\n";
+        // It asks twice at once.
+        let request = b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n";
         tokio::io::AsyncWriteExt::write_all(&mut peer, request)
             .await
             .unwrap();
-        let answered = timeout(second * 600, answer(server, &from, router, bounds)).await;
-        assert!(answered.is_ok(), "the connection is kept");
+        let server = WriteTimeout::new(server, bounds.write);
+        let answered = answer(server, &from, router, bounds);
+        let is_over = timeout(FAR, answered).await.is_ok();
         drop(peer);
+        is_over
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_does_not_read_its_answer_is_cut_off_before_the_connection_ends() {
+        let answer = Some(Duration::from_millis(1));
+        assert!(
+            cuts_off_who_reads_nothing(ServerBounds {
+                answer,
+                keep_alive: false,
+                ..bounds()
+            })
+            .await
+        );
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_keeps_its_connection_and_reads_nothing_loses_it() {
+        let write = Duration::from_millis(1);
+        assert!(cuts_off_who_reads_nothing(ServerBounds { write, ..bounds() }).await);
     }
 
     #[test]
@@ -293,6 +330,7 @@ mod tests {
             connections: 1,
             of_one: 1,
             unproved_of_one: 1,
+            few: 1,
             reserved: 0,
             rate: Rate {
                 at_once: 9.0,

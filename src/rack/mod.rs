@@ -63,12 +63,21 @@ fn key_of(report: &NodeReport) -> ReportKey {
     sha256(&serde_json::to_vec(&key).unwrap_or_default())
 }
 
+/// The view that was made last.
+struct KnownView {
+    /// Of what generation.
+    of: u64,
+    /// It is the one of this number.
+    number: u64,
+    view: Arc<RackView>,
+}
+
 /// What all parts of a rack share.
 pub(crate) struct Hub {
     rack: Mutex<Rack>,
     store: Option<Store>,
     changed: watch::Sender<u64>,
-    view: Mutex<Option<(u64, Arc<RackView>)>>,
+    view: Mutex<Option<KnownView>>,
     /// Whole status documents as they came, the oldest first: as values they would be ten times as large.
     documents: Mutex<Vec<(NodeIdentity, Arc<[u8]>)>>,
     /// What a person should know, by what it is about.
@@ -212,14 +221,21 @@ impl Hub {
 
     /// What is known now.
     pub(crate) fn view(&self) -> Arc<RackView> {
+        self.numbered_view().1
+    }
+
+    /// What is known now, with a number that another view does not have.
+    pub(crate) fn numbered_view(&self) -> (u64, Arc<RackView>) {
         let now = self.now();
         let generation = *self.changed.borrow();
         let mut known = lock(&self.view);
-        if let Some((of, view)) = &*known
-            && *of == generation
-            && now.duration_since(view.at).as_secs().abs() < VIEW_SECONDS
-        {
-            return view.clone();
+        let mut number = 0;
+        if let Some(known) = &*known {
+            let age = now.duration_since(known.view.at).as_secs().abs();
+            if known.of == generation && age < VIEW_SECONDS {
+                return (known.number, known.view.clone());
+            }
+            number = known.number + 1;
         }
         let mut view = lock(&self.rack).view(now);
         let notices = lock(&self.notices);
@@ -232,8 +248,12 @@ impl Hub {
         }
         drop(notices);
         let view = Arc::new(view);
-        *known = Some((generation, view.clone()));
-        view
+        *known = Some(KnownView {
+            of: generation,
+            number,
+            view: view.clone(),
+        });
+        (number, view)
     }
 
     /// Keeps a node's whole status document, in memory; the oldest are dropped where there is no room.

@@ -1,8 +1,10 @@
 //! The rack's server over HTTP and HTTPS: takes events, serves the pages and the JSON. `https` has the connections and
-//! their bounds, `access` says who may ask, `routes` what is answered. To HTTP where HTTPS is spoken nothing else is
-//! answered than that.
+//! their bounds, `access` says who may ask, `routes` what is answered, `pages` has what many read, `live` who hears of changes. To
+//! HTTP where HTTPS is spoken nothing else is answered than that.
 
 mod access;
+mod live;
+mod pages;
 mod routes;
 
 use std::net::IpAddr;
@@ -14,6 +16,8 @@ use tokio::net::TcpListener;
 use windrow_rack::ExpectedNode;
 
 pub(crate) use self::access::Access;
+use self::live::LiveStreams;
+use self::pages::{MOST_BYTES, Pages};
 use self::routes::{routes, speak_https};
 use super::Hub;
 use super::announced::Announced;
@@ -26,12 +30,13 @@ use crate::token_bucket::Rate;
 
 /// For a TLS handshake, for a request's head after it, and for its body.
 const HEAD: Duration = Duration::from_secs(10);
-const BOUNDS: ServerBounds = ServerBounds {
+pub(super) const BOUNDS: ServerBounds = ServerBounds {
     // A thousand nodes behind one router are one peer.
     connections: ConnectionBounds {
         connections: 1024,
         of_one: 512,
         unproved_of_one: 32,
+        few: 4,
         reserved: 256,
         rate: Rate {
             at_once: 2000.0,
@@ -40,15 +45,13 @@ const BOUNDS: ServerBounds = ServerBounds {
     },
     head: HEAD,
     headers: 48,
+    write: Duration::from_secs(30),
     answer: None,
     // Browsers begin a new one by themselves.
     longest: Duration::from_secs(60 * 60),
     keep_alive: true,
     pauses: (Duration::from_millis(100), Duration::from_secs(10)),
 };
-/// Live events come no closer than this, and a view is drawn again after that long: ages go on.
-const BETWEEN: Duration = Duration::from_secs(1);
-const AGES: Duration = Duration::from_secs(20);
 
 pub(crate) struct RackServer {
     hub: Arc<Hub>,
@@ -57,6 +60,8 @@ pub(crate) struct RackServer {
     certificate: Option<Certificate>,
     /// Status servers that nodes announce, where they are to be asked.
     announced: Option<Announced>,
+    pages: Pages,
+    live: Arc<LiveStreams>,
     /// The fingerprint that was said at the start.
     told: Mutex<Option<String>>,
 }
@@ -73,6 +78,8 @@ impl RackServer {
             access,
             certificate,
             announced,
+            pages: Pages::new(MOST_BYTES),
+            live: Arc::default(),
             told: Mutex::default(),
         })
     }
@@ -101,11 +108,16 @@ impl RackServer {
 
     /// Serves until it is dropped.
     pub(crate) async fn run(self: Arc<Self>, listener: TcpListener) {
+        self.run_within(listener, BOUNDS).await;
+    }
+
+    /// The same within these bounds.
+    pub(super) async fn run_within(self: Arc<Self>, listener: TcpListener, bounds: ServerBounds) {
         let expected = self.hub.with_inventory(|list| {
             let nodes = list.nodes().iter();
             nodes.filter_map(expected_peer).collect()
         });
-        https::serve(listener, self.clone(), routes(&self), BOUNDS, expected).await;
+        https::serve(listener, self.clone(), routes(&self), bounds, expected).await;
     }
 }
 

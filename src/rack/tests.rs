@@ -1,6 +1,7 @@
 //! A rack on real sockets: what nodes send, what browsers and scripts get, whom it asks.
 
 mod asked;
+mod hostile;
 
 use std::time::Duration;
 

@@ -5,14 +5,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Path, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, LOCATION,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST,
+    LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::uri::Authority;
 use http::{HeaderValue, Method, StatusCode};
@@ -20,7 +20,9 @@ use tokio::time::timeout;
 use windrow_decide::why;
 use windrow_rack::{LARGEST_REPORT, read_event};
 
-use super::{AGES, BETWEEN, HEAD, RackServer};
+use super::live::MOST_OF_ONE;
+use super::pages::{PageKey, SharedPage};
+use super::{HEAD, RackServer};
 use crate::https::PeerConnection;
 use crate::printable::{escaped, json_pretty};
 use crate::rack::NotTaken;
@@ -84,41 +86,59 @@ async fn guard(State(server): Server, request: Request, next: Next) -> Response 
 }
 
 async fn home(State(server): Server) -> Response {
-    html(rack_page(&server.hub.view()))
+    let (number, view) = server.hub.numbered_view();
+    html(
+        server
+            .pages
+            .get(PageKey::Rack, number, || Ok(rack_page(&view))),
+    )
 }
 
 async fn part(State(server): Server) -> Response {
-    html(rack_part(&server.hub.view()))
+    let (number, view) = server.hub.numbered_view();
+    html(
+        server
+            .pages
+            .get(PageKey::RackPart, number, || Ok(rack_part(&view))),
+    )
 }
 
 async fn document(State(server): Server) -> Response {
-    match json_pretty(&*server.hub.view()) {
-        Ok(text) => answer(StatusCode::OK, "application/json", Body::from(text + "\n")),
+    let (number, view) = server.hub.numbered_view();
+    let page = server.pages.get(PageKey::Document, number, || {
+        json_pretty(&*view).map(|text| text + "\n")
+    });
+    match page {
+        Ok(page) => shared("application/json", page),
         Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     }
 }
 
 async fn node(State(server): Server, Path(id): Path<String>) -> Response {
-    one_node(&server, &id, false)
+    one_node(&server, &id, PageKey::Node)
 }
 
 async fn node_part(State(server): Server, Path(id): Path<String>) -> Response {
-    one_node(&server, &id, true)
+    one_node(&server, &id, PageKey::NodePart)
 }
 
-fn one_node(server: &RackServer, id: &str, part_alone: bool) -> Response {
-    let view = server.hub.view();
+fn one_node(server: &RackServer, id: &str, key: fn(String) -> PageKey) -> Response {
+    let (number, view) = server.hub.numbered_view();
     let Some(row) = view.node(id) else {
         return plain(StatusCode::NOT_FOUND, "there is no such node");
     };
-    let document = server.hub.document(row);
-    let page = NodePage {
-        row,
-        view: &view,
-        chain: document.as_deref().map(chain).unwrap_or_default(),
-        document: document.as_deref().and_then(shown_document),
-    };
-    html(node_page(&page, part_alone))
+    let key = key(row.id.clone());
+    let part_alone = matches!(key, PageKey::NodePart(_));
+    html(server.pages.get(key, number, || {
+        let document = server.hub.document(row);
+        let page = NodePage {
+            row,
+            view: &view,
+            chain: document.as_deref().map(chain).unwrap_or_default(),
+            document: document.as_deref().and_then(shown_document),
+        };
+        Ok(node_page(&page, part_alone))
+    }))
 }
 
 /// The files of a node that wait, and for what. A newer node's document may not be read here: then there are none.
@@ -245,27 +265,18 @@ async fn event(
     }
 }
 
-/// Server-sent events: a message whenever there is something new to fetch.
-async fn live(State(server): Server) -> Response {
-    let mut changes = server.hub.changes();
-    changes.mark_unchanged();
-    let messages = futures::stream::unfold((changes, true), |(mut changes, first)| async move {
-        if !first {
-            tokio::time::sleep(BETWEEN).await;
-            match timeout(AGES, changes.changed()).await {
-                Ok(Ok(())) | Err(_) => {}
-                Ok(Err(_)) => return None,
-            }
-        }
-        let generation = *changes.borrow_and_update();
-        let message = Bytes::from(format!("retry: 2000\ndata: {generation}\n\n"));
-        Some((Ok::<_, Infallible>(message), (changes, false)))
-    });
-    answer(
-        StatusCode::OK,
-        "text/event-stream",
-        Body::from_stream(messages),
-    )
+async fn live(State(server): Server, Extension(peer): Extension<PeerConnection>) -> Response {
+    match server.live.begin(peer.address) {
+        Some(stream) => answer(
+            StatusCode::OK,
+            "text/event-stream",
+            stream.into_body(server.hub.changes()),
+        ),
+        None => plain(
+            StatusCode::TOO_MANY_REQUESTS,
+            &format!("{MOST_OF_ONE} live pages are open at this address already: close one"),
+        ),
+    }
 }
 
 /// The last answer on its connection: whoever has shown no token keeps none.
@@ -275,8 +286,16 @@ fn last(mut response: Response) -> Response {
     response
 }
 
-fn html(page: String) -> Response {
-    answer(StatusCode::OK, "text/html; charset=utf-8", Body::from(page))
+fn shared(kind: &'static str, page: SharedPage) -> Response {
+    let length = HeaderValue::from(page.length);
+    let mut response = answer(StatusCode::OK, kind, page.into_body());
+    response.headers_mut().insert(CONTENT_LENGTH, length);
+    response
+}
+
+fn html(page: Result<SharedPage, Infallible>) -> Response {
+    let page = page.unwrap_or_else(|never| match never {});
+    shared("text/html; charset=utf-8", page)
 }
 
 pub(super) fn plain(status: StatusCode, text: &str) -> Response {

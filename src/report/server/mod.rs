@@ -44,6 +44,7 @@ const BOUNDS: ServerBounds = ServerBounds {
         connections: 64,
         of_one: 8,
         unproved_of_one: 4,
+        few: 2,
         reserved: 8,
         rate: Rate {
             at_once: 30.0,
@@ -52,6 +53,7 @@ const BOUNDS: ServerBounds = ServerBounds {
     },
     head: HEAD,
     headers: 32,
+    write: ANSWER,
     answer: Some(ANSWER),
     longest: HEAD.saturating_add(LONGEST_WAIT).saturating_add(ANSWER),
     keep_alive: false,
