@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 use windrow_plan::readiness::node::Pace;
 use windrow_plan::rules::parse_duration;
-use windrow_rack::{Inventory, RackView, RackWord};
+use windrow_rack::{Inventory, NodeRow, RackView, RackWord};
 
 use self::prepared::Prepared;
 use self::running::running;
@@ -386,7 +386,7 @@ fn wait(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
 /// Is the wait over?
 fn judge(view: &RackView) -> Option<Exit> {
     let expected = || view.nodes.iter().filter(|row| row.expected);
-    if expected().all(|row| matches!(row.word, RackWord::Ready | RackWord::Degraded)) {
+    if expected().all(NodeRow::is_surely_ready) {
         println!("all {} expected nodes are ready", view.counts.expected);
         return Some(Exit::Ok);
     }

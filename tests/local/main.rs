@@ -43,6 +43,7 @@ mod power_cuts;
 mod preflight;
 mod promises;
 mod rack;
+mod rack_attacked;
 mod rack_of_daemons;
 mod rack_stopped_at_writes;
 mod reading_manifests;

@@ -20,10 +20,10 @@ const TOKEN: &str = "0123456789abcdef";
 const WINDROW: &str = env!("CARGO_BIN_EXE_windrow");
 
 /// What a rack's operator has: its files.
-struct Site(tempfile::TempDir);
+pub(crate) struct Site(tempfile::TempDir);
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let site = Self(tempfile::tempdir().unwrap());
         let token = site.file("token", TOKEN);
         fs::set_permissions(token, fs::Permissions::from_mode(0o600)).unwrap();
@@ -34,14 +34,14 @@ impl Site {
         self.0.path().join(name)
     }
 
-    fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, text).unwrap();
         path
     }
 
     /// `windrow rack` in the site's directory.
-    fn rack(&self, arguments: &str) -> Command {
+    pub(crate) fn rack(&self, arguments: &str) -> Command {
         let mut command = Command::new(WINDROW);
         command
             .arg("rack")
@@ -55,22 +55,22 @@ impl Site {
         command
     }
 
-    fn run(&self, arguments: &str) -> Output {
+    pub(crate) fn run(&self, arguments: &str) -> Output {
         self.rack(arguments).output().unwrap()
     }
 }
 
 /// A rack that serves. It ends with its owner.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
     /// `https://0.0.0.0:PORT`, as it says.
     said: String,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Serving {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let said = lines.next().unwrap().unwrap();
@@ -104,7 +104,7 @@ impl Drop for Serving {
     }
 }
 
-fn event(host: &str, sequence: u64, data: Value) -> String {
+pub(crate) fn event(host: &str, sequence: u64, data: Value) -> String {
     let mut all = json!({"hostname": host, "bootId": "b", "sequence": sequence, "uptimeSeconds": 60, "phase": "api"});
     for (key, value) in data.as_object().unwrap() {
         all[key] = value.clone();
@@ -113,7 +113,7 @@ fn event(host: &str, sequence: u64, data: Value) -> String {
         .to_string()
 }
 
-async fn post(port: u16, body: String) -> u16 {
+pub(crate) async fn post(port: u16, body: String) -> u16 {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let request = client
@@ -122,7 +122,7 @@ async fn post(port: u16, body: String) -> u16 {
     request.body(body).send().await.unwrap().status().as_u16()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 

@@ -52,6 +52,9 @@ pub(crate) fn machines<'r>(
                     .to_owned(),
             );
         }
+        if let Some(contradiction) = machine.record.contradiction() {
+            machine.conflicts.push(contradiction.to_string());
+        }
     }
     let mut machines: Vec<Machine<'r>> = machines.into_values().collect();
     match_inventory(inventory, &mut machines);

@@ -2,29 +2,31 @@
 //! and the number of reports make no difference.
 //!
 //! ```text
-//!   machine ─┬─ boot ─┬─ newest event, newest document, newest condition
+//!   machine ─┬─ boot ─┬─ newest event, newest document, newest condition; the event that came last
 //!            │        ├─ when it began: the earliest of (received − uptime)
 //!            │        └─ phases: each as the first report that names it dates it
 //!            └─ boot …  (the newest is shown)
 //! ```
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use windrow_model::span;
 use windrow_plan::readiness::node::Readiness;
 
 use crate::identity::{host_of, is_own_host};
 use crate::node_object::STALE_HEADLINE;
 use crate::report::{MOST_PHASES, NodeReport, ReportSource};
 
-/// Most boots of a machine that are kept: those that began last.
+/// Most boots of a machine that are kept: those that were heard of last.
 const MOST_BOOTS: usize = 8;
 /// Most names of a machine.
 const MOST_NAMES: usize = 8;
-/// Most bytes that a record takes in memory, about: more than three reports of one boot can have, and a hundred times what usual
+/// Most bytes that a record takes in memory, about: more than four reports of one boot can have, and a hundred times what usual
 /// ones have. Older boots go first.
 const MOST_BYTES: usize = 384 << 10;
 
@@ -33,6 +35,14 @@ const MOST_PERIODIC: usize = 4;
 
 /// For so long a condition is true, unless it is written again.
 const KEPT: SignedDuration = SignedDuration::from_mins(10);
+
+/// An event that comes later than this after it was sent shows the uptime of another moment.
+const LATE: SignedDuration = SignedDuration::from_mins(2);
+/// No event comes so late after newer ones.
+const NEVER_SO_LATE: SignedDuration = SignedDuration::from_hours(1);
+/// Sequence numbers that a boot uses at most: a restart of the daemon skips up to 256 of them, and each try takes one.
+const MOST_NUMBERS: u64 = 100_000;
+const MOST_NUMBERS_A_SECOND: u64 = 10;
 
 /// What an entry takes beside its text.
 const ENTRY: usize = 64;
@@ -57,7 +67,16 @@ pub(crate) struct BootRecord {
     pub(crate) began: Option<Timestamp>,
     /// The lowest and the highest sequence number.
     pub(crate) sequences: Option<(u64, u64)>,
+    /// The highest sequence number with its uptime.
+    #[serde(default)]
+    pub(crate) highest: Option<(u64, u64)>,
+    /// When the first event with an uptime came, and when the boot began by that event.
+    #[serde(default)]
+    pub(crate) first_began: Option<(Timestamp, Timestamp)>,
     pub(crate) event: Option<NodeReport>,
+    /// The event that came last, if it is not the newest one.
+    #[serde(default)]
+    pub(crate) last: Option<NodeReport>,
     pub(crate) document: Option<NodeReport>,
     pub(crate) condition: Option<NodeReport>,
     pub(crate) phases: BTreeMap<String, PhaseRecord>,
@@ -115,6 +134,46 @@ fn is_newer(one: &NodeReport, other: &NodeReport) -> bool {
     text(one) >= text(other)
 }
 
+/// The one of two events that came later.
+fn later(one: NodeReport, other: NodeReport) -> NodeReport {
+    let came_later = match one.received.cmp(&other.received) {
+        Ordering::Equal => is_newer(&one, &other),
+        order => order.is_gt(),
+    };
+    if came_later { one } else { other }
+}
+
+/// How the events of one boot contradict each other: one sender cannot have sent them all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventContradiction {
+    /// Their numbers are further apart than a node counts in one boot.
+    Numbers { lowest: u64, highest: u64 },
+    /// A lower number was sent after a higher one.
+    Order { higher: u64, later: u64 },
+    /// One claims an uptime that the node had not reached when it came.
+    Uptime { claimed: u64 },
+}
+
+impl fmt::Display for EventContradiction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Numbers { lowest, highest } => write!(
+                formatter,
+                "its events have the numbers {lowest} to {highest}, more than a node uses in one boot: another sender may use its name"
+            ),
+            Self::Order { higher, later } => write!(
+                formatter,
+                "event {later} was sent after event {higher}: another sender may use its name, or the node lost its state"
+            ),
+            Self::Uptime { claimed } => write!(
+                formatter,
+                "an event claims an uptime of {}, which the node cannot have yet: another sender may use its name",
+                span(*claimed)
+            ),
+        }
+    }
+}
+
 impl PhaseRecord {
     fn join(self, other: Self) -> Self {
         let first = (self.told, self.began).min((other.told, other.began));
@@ -154,7 +213,10 @@ impl BootRecord {
             heard: report.received,
             began: report.boot_began(),
             sequences: report.sequence.map(|sequence| (sequence, sequence)),
+            highest: report.sequence.zip(report.uptime),
+            first_began: report.boot_began().map(|began| (report.received, began)),
             event: of(|source| matches!(source, ReportSource::Event { .. })),
+            last: None,
             document: of(|source| source == ReportSource::Document),
             condition: of(|source| source == ReportSource::Condition),
             phases,
@@ -168,10 +230,17 @@ impl BootRecord {
     }
 
     fn join(self, other: Self) -> Self {
-        let least = |one: Option<Timestamp>, other: Option<Timestamp>| match (one, other) {
-            (Some(one), Some(other)) => Some(one.min(other)),
+        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            match (one, other) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            }
+        }
+        let last = match (self.last_event().cloned(), other.last_event().cloned()) {
+            (Some(one), Some(other)) => Some(later(one, other)),
             (one, other) => one.or(other),
         };
+        let event = newer(self.event, other.event);
         let mut phases = self.phases;
         for (name, phase) in other.phases {
             let known = phases.remove(&name);
@@ -196,7 +265,10 @@ impl BootRecord {
                 (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
                 (one, other) => one.or(other),
             },
-            event: newer(self.event, other.event),
+            highest: self.highest.max(other.highest),
+            first_began: least(self.first_began, other.first_began),
+            last: last.filter(|last| event.as_ref() != Some(last)),
+            event,
             document: newer(self.document, other.document),
             condition: newer(self.condition, other.condition),
             phases,
@@ -205,15 +277,99 @@ impl BootRecord {
     }
 
     fn bytes(&self) -> usize {
-        let reports = [&self.event, &self.document, &self.condition];
+        let reports = [&self.event, &self.last, &self.document, &self.condition];
         let reports = reports.into_iter().flatten().map(NodeReport::bytes);
         let phases = self.phases.keys().map(|name| 2 * ENTRY + name.len());
         size_of::<Self>() + reports.chain(phases).sum::<usize>()
     }
 
-    /// When it began, as far as that is known.
-    pub(crate) fn start(&self) -> Timestamp {
-        self.began.unwrap_or(self.first)
+    /// The event that came last.
+    fn last_event(&self) -> Option<&NodeReport> {
+        self.last.as_ref().or(self.event.as_ref())
+    }
+
+    /// If the newest event claims an uptime that the node had not reached: that uptime, and when the boot really began. The first
+    /// event and the last one both show that the boot began later; one of them alone may have come late.
+    fn claimed_future(&self) -> Option<(u64, Timestamp)> {
+        let (event, (_, first)) = (self.event.as_ref()?, self.first_began?);
+        let last = self.last_event()?.boot_began()?;
+        let claimed = event.boot_began()?;
+        let is_first_later = first.duration_since(claimed) > LATE;
+        let most_late = if is_first_later { LATE } else { NEVER_SO_LATE };
+        let began = if is_first_later {
+            first.min(last)
+        } else {
+            last
+        };
+        (last.duration_since(claimed) > most_late).then_some((event.uptime?, began))
+    }
+
+    fn has_too_many_numbers(&self) -> Option<EventContradiction> {
+        let (lowest, highest) = self.sequences?;
+        let uptime = self.event.as_ref()?.uptime.unwrap_or_default();
+        let most = MOST_NUMBERS.saturating_add(uptime.saturating_mul(MOST_NUMBERS_A_SECOND));
+        (highest - lowest > most).then_some(EventContradiction::Numbers { lowest, highest })
+    }
+
+    /// Was a lower number sent after the highest one?
+    fn goes_back(&self) -> Option<EventContradiction> {
+        let (higher, uptime) = self.highest?;
+        let event = self.event.as_ref()?;
+        (event.uptime? > uptime).then_some(EventContradiction::Order {
+            higher,
+            later: event.sequence?,
+        })
+    }
+
+    /// The event that came last, if it was sent as late as the newest one, by the node's clock, and has a lower number.
+    fn is_overruled(&self) -> Option<EventContradiction> {
+        let (event, last) = (self.event.as_ref()?, self.last.as_ref()?);
+        let is_later = last.uptime == event.uptime && last.sent? > event.sent?;
+        (is_later && last.sequence? < event.sequence?).then_some(EventContradiction::Order {
+            higher: event.sequence?,
+            later: last.sequence?,
+        })
+    }
+
+    /// Does one sender contradict another? Events without a boot are of several boots, so they show nothing.
+    pub(crate) fn contradiction(&self) -> Option<EventContradiction> {
+        let has_boot = self
+            .event
+            .as_ref()
+            .is_some_and(|event| !event.boot.is_empty());
+        if !has_boot {
+            return None;
+        }
+        let future = self.claimed_future();
+        future
+            .map(|(claimed, _)| EventContradiction::Uptime { claimed })
+            .or_else(|| self.has_too_many_numbers())
+            .or_else(|| self.is_overruled())
+            .or_else(|| self.goes_back())
+    }
+
+    /// The event that counts: the newest one. If it contradicts the others, the one that came last counts, so that a forged
+    /// event does not outlast the node's next one.
+    pub(crate) fn counted_event(&self) -> Option<&NodeReport> {
+        let (event, last) = (self.event.as_ref()?, self.last_event()?);
+        let counts_last = match self.contradiction() {
+            Some(EventContradiction::Uptime { .. }) => true,
+            Some(_) => last.uptime == event.uptime,
+            None => false,
+        };
+        Some(if counts_last { last } else { event })
+    }
+
+    /// When it began, by the uptime that its events show.
+    pub(crate) fn shown_began(&self) -> Option<Timestamp> {
+        let really = self.claimed_future().map(|(_, began)| began);
+        really.or(self.began)
+    }
+
+    /// When its event that counts was sent: no event of an earlier boot was sent as late, whenever it comes.
+    fn last_sent(&self) -> Timestamp {
+        let event = self.counted_event().filter(|event| event.uptime.is_some());
+        event.map_or(self.first, |event| self.sent_at(event))
     }
 
     /// Is it over: did a later boot, by the node's own count, report after it?
@@ -228,7 +384,7 @@ impl BootRecord {
     pub(crate) fn sent_at(&self, report: &NodeReport) -> Timestamp {
         let uptime = report.uptime.and_then(|uptime| i64::try_from(uptime).ok());
         let dated = self
-            .began
+            .shown_began()
             .zip(uptime)
             .and_then(|(began, uptime)| began.checked_add(SignedDuration::from_secs(uptime)).ok());
         dated.map_or(report.received, |dated| dated.min(report.received))
@@ -236,7 +392,8 @@ impl BootRecord {
 
     /// The newest report, whatever it came by.
     pub(crate) fn newest(&self) -> Option<&NodeReport> {
-        let told = [&self.document, &self.event].into_iter().flatten();
+        let told = [self.document.as_ref(), self.counted_event()];
+        let told = told.into_iter().flatten();
         let told = told.max_by_key(|report| self.sent_at(report));
         let (Some(condition), Some(told)) = (&self.condition, told) else {
             return told.or(self.condition.as_ref());
@@ -263,7 +420,7 @@ impl BootRecord {
 
     /// How far the node's clock is ahead of the receiver's, in seconds; negative where it is behind.
     pub(crate) fn clock_offset(&self) -> Option<i64> {
-        let report = self.event.as_ref().or(self.document.as_ref())?;
+        let report = self.counted_event().or(self.document.as_ref())?;
         let sent = report.sent?;
         Some(sent.duration_since(self.sent_at(report)).as_secs())
     }
@@ -317,10 +474,7 @@ impl NodeRecord {
             self.boots.insert(id, joined);
         }
         while self.boots.len() > MOST_BOOTS || (self.boots.len() > 1 && self.bytes() > MOST_BYTES) {
-            let oldest = self
-                .boots
-                .iter()
-                .min_by_key(|(id, boot)| (boot.start(), *id));
+            let oldest = self.boots.iter().min_by_key(|(id, boot)| (boot.heard, *id));
             let Some(oldest) = oldest.map(|(id, _)| id.clone()) else {
                 break;
             };
@@ -334,7 +488,7 @@ impl NodeRecord {
         let over = |boot: &BootRecord| self.boots.values().any(|other| boot.is_before(other));
         named
             .filter(|(_, boot)| !over(boot))
-            .max_by_key(|(id, boot)| (boot.start(), *id))
+            .max_by_key(|(id, boot)| (boot.last_sent(), *id))
             .or_else(|| self.boots.iter().next())
             .map(|(id, boot)| (id.as_str(), boot))
     }
@@ -344,9 +498,19 @@ impl NodeRecord {
         let named = || self.boots.iter().filter(|(id, _)| !id.is_empty());
         named().any(|(id, one)| {
             named().any(|(other_id, other)| {
-                id < other_id && one.first < other.heard && other.first < one.heard
+                id < other_id && one.first < other.last_sent() && other.first < one.last_sent()
             })
         })
+    }
+
+    /// How the events of the boot that it is in, or of the one that was heard of last, contradict each other.
+    pub(crate) fn contradiction(&self) -> Option<EventContradiction> {
+        let current = self.current().map(|(_, boot)| boot);
+        let last = self.boots.values().max_by_key(|boot| boot.heard);
+        current
+            .into_iter()
+            .chain(last)
+            .find_map(BootRecord::contradiction)
     }
 
     /// What it takes in memory, about.

@@ -323,11 +323,15 @@ impl NodeRow {
             ReportSource::Condition => "condition",
         }
         .to_owned();
-        self.began = boot.began;
+        self.began = boot.shown_began();
         self.phases = phases(boot);
         self.clock(boot);
         // What one source does not say, another may.
-        let all = [&boot.event, &boot.document, &boot.condition];
+        let all = [
+            boot.counted_event(),
+            boot.document.as_ref(),
+            boot.condition.as_ref(),
+        ];
         let all: Vec<&NodeReport> = std::iter::once(newest)
             .chain(all.into_iter().flatten())
             .collect();
@@ -399,6 +403,12 @@ impl NodeRow {
                 false => Attention::Notice,
             },
         };
+    }
+
+    /// Is it Ready, and is there no doubt which machine says so?
+    pub fn is_surely_ready(&self) -> bool {
+        let is_ready = matches!(self.word, RackWord::Ready | RackWord::Degraded);
+        is_ready && self.attention != Attention::Conflict
     }
 
     /// Notes that it has another version than most.
@@ -490,7 +500,7 @@ fn phases(boot: &BootRecord) -> Vec<PhaseSpan> {
         .map(|(name, record)| PhaseSpan {
             name: name.clone(),
             // No phase begins before its boot.
-            from: record.began.max(boot.began.unwrap_or(record.began)),
+            from: record.began.max(boot.shown_began().unwrap_or(record.began)),
             to: None,
             took: record.took.map(|(_, took)| took),
         })

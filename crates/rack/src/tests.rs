@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::*;
 
 mod bounds;
+mod forged;
 mod order;
 mod sources;
 

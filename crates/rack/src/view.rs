@@ -10,7 +10,7 @@ use crate::group::machines;
 use crate::identity::NodeIdentity;
 use crate::inventory::Inventory;
 use crate::record::NodeRecord;
-use crate::row::{NodeRow, RackWord, ViewTime};
+use crate::row::{Attention, NodeRow, RackWord, ViewTime};
 
 /// All nodes, `apiVersion: windrow.dev/v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -64,7 +64,8 @@ pub struct RackNotice {
 }
 
 impl RackView {
-    /// The worst word of all, where there is a node: what has failed before what is not known, before what is not there yet.
+    /// The worst word of all, where there is a node: what has failed before what is not known, before what is not there yet. Of a
+    /// node with reports that contradict each other, nothing is known.
     pub fn worst(&self) -> Option<RackWord> {
         let rank = |word: RackWord| match word {
             RackWord::Ready | RackWord::Degraded => 0,
@@ -72,7 +73,13 @@ impl RackView {
             RackWord::Unknown | RackWord::Silent => 2,
             RackWord::NotReady | RackWord::Failed => 3,
         };
-        let words = self.nodes.iter().map(|row| row.word);
+        let words = self.nodes.iter().map(|row| {
+            if row.attention == Attention::Conflict && rank(row.word) < rank(RackWord::Unknown) {
+                RackWord::Unknown
+            } else {
+                row.word
+            }
+        });
         words.max_by_key(|word| rank(*word))
     }
 
@@ -177,10 +184,7 @@ fn count(rows: &[NodeRow]) -> RackCounts {
             RackWord::Silent => counts.silent += 1,
             RackWord::NeverCame => counts.never_came += 1,
         }
-        let hangs = matches!(
-            row.attention,
-            crate::row::Attention::Stalled | crate::row::Attention::Failed
-        );
+        let hangs = matches!(row.attention, Attention::Stalled | Attention::Failed);
         if hangs && row.word == RackWord::SettingUp {
             counts.hanging += 1;
         }

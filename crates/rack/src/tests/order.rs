@@ -13,8 +13,8 @@ fn any_report() -> impl Strategy<Value = NodeReport> {
     let phases = prop::sample::select(vec!["network", "api", "node", "ready"]);
     let kinds = prop::sample::select(vec!["dev.windrow.node.seen", "dev.windrow.node.phase"]);
     let numbers = (
-        prop::option::of(0_u64..6),
-        prop::option::of(0_u64..300),
+        prop::option::of(prop_oneof![9 => 0_u64..6, 1 => Just(u64::MAX)]),
+        prop::option::of(prop_oneof![9 => 0_u64..300, 1 => Just(400_000_000)]),
         prop::option::of(0_i64..600),
         0_i64..600,
         0_i64..600,
