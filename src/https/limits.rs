@@ -182,9 +182,9 @@ impl ConnectionLimits {
             .peers
             .get(&peer)
             .map_or((0, 0), |usage| (usage.open, usage.unproved));
-        let replace = |id: Option<ConnectionId>| id.map_or(Place::Taken, Place::InsteadOf);
+        let instead_of = |id: Option<ConnectionId>| id.map_or(Place::Taken, Place::InsteadOf);
         if open >= bounds.of_one || unproved >= bounds.unproved_of_one {
-            return replace(self.oldest(|connection| {
+            return instead_of(self.oldest(|connection| {
                 connection.peer == peer
                     && !connection.is_proved
                     && now.saturating_sub(connection.since) >= GRACE
@@ -195,7 +195,7 @@ impl ConnectionLimits {
         if self.open.len() < bounds.connections.saturating_sub(reserved) {
             return Place::Free;
         }
-        replace(self.connection_to_close(peer, open))
+        instead_of(self.connection_to_close(peer, open))
     }
 
     /// The connection that makes room for a peer with this many, as the module's first lines say.

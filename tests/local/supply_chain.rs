@@ -6,7 +6,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
 
 const NOT_CHECKED: &str = "NOT CHECKED: advisories on dependencies (RUSTSEC): ";
 /// Each tool that the scripts would start: it succeeds at once. `cargo test` reports one test.
@@ -60,14 +61,11 @@ impl Offline {
     }
 
     /// A copy of the database whose last change is this old.
-    fn database(&self, days: u64) {
+    fn database(&self, days: i64) {
         let copy = self.0.path().join("cache/advisory-db");
         let copy = copy.to_str().unwrap();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let date = format!(
-            "GIT_COMMITTER_DATE=@{} +0000",
-            now.as_secs() - days * 24 * 60 * 60
-        );
+        let day = Timestamp::now().as_second() - days * 24 * 60 * 60;
+        let date = format!("GIT_COMMITTER_DATE=@{day} +0000");
         let commit = [
             "-C",
             copy,
