@@ -5,10 +5,12 @@
 //! ```
 //!
 //! There is a bound on everything that a peer can do: how many connect and how often, how long the handshake, the
-//! request's head and the whole connection take, how long it reads nothing of an answer, and how large the head is. Certificate and token are read again when their files change. Until there
+//! request's head and the whole connection take, how long it reads nothing of an answer, and how large the head is. Each answer
+//! gets the headers that protect its reader (`headers`). Certificate and token are read again when their files change. Until there
 //! is a certificate, a server makes one of its own (`self_signed`).
 
 mod certificate;
+mod headers;
 mod limits;
 mod self_signed;
 mod slow_reader;
@@ -38,6 +40,7 @@ use tower::ServiceExt as _;
 
 pub use self::certificate::CertificateFiles;
 pub(crate) use self::certificate::{Certificate, ServingCertificate, check_pair};
+use self::headers::{Scheme, protect};
 use self::limits::{Admitted, ConnectionId, ConnectionLimits};
 pub(crate) use self::limits::{ConnectionBounds, Peer};
 use self::slow_reader::WriteTimeout;
@@ -173,24 +176,29 @@ async fn secure(
     bounds: ServerBounds,
 ) {
     let ConnectionSecurity::Tls(certificate, for_http) = security else {
-        return answer(stream, from, router, bounds).await;
+        return answer(stream, from, router, Scheme::Http, bounds).await;
     };
     if let Some(for_http) = for_http {
         let mut first = [0];
         match timeout(bounds.head, stream.get_ref().peek(&mut first)).await {
             Ok(Ok(1)) if first[0] == TLS => {}
-            Ok(Ok(1)) => return answer(stream, from, for_http, bounds).await,
+            Ok(Ok(1)) => return answer(stream, from, for_http, Scheme::Http, bounds).await,
             _ => return,
         }
     }
     let tls = TlsAcceptor::from(certificate.config.clone());
     if let Ok(Ok(stream)) = timeout(bounds.head, tls.accept(stream)).await {
-        answer(stream, from, router, bounds).await;
+        answer(stream, from, router, Scheme::Https, bounds).await;
     }
 }
 
-async fn answer<S>(stream: S, from: &PeerConnection, router: Router, bounds: ServerBounds)
-where
+async fn answer<S>(
+    stream: S,
+    from: &PeerConnection,
+    router: Router,
+    scheme: Scheme,
+    bounds: ServerBounds,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let from = from.clone();
@@ -201,8 +209,9 @@ where
             request.extensions_mut().insert(from.clone());
             request
         })
-        .map_response(move |response: Response| {
+        .map_response(move |mut response: Response| {
             answered.notify_one();
+            protect(response.headers_mut(), scheme);
             response
         });
     let connection = http1::Builder::new()
@@ -299,7 +308,7 @@ mod tests {
             .await
             .unwrap();
         let server = WriteTimeout::new(server, bounds.write);
-        let answered = answer(server, &from, router, bounds);
+        let answered = answer(server, &from, router, Scheme::Http, bounds);
         let is_over = timeout(FAR, answered).await.is_ok();
         drop(peer);
         is_over

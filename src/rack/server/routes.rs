@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Extension, Path, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST,
-    LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, LOCATION,
 };
 use http::uri::Authority;
 use http::{HeaderValue, Method, StatusCode};
@@ -46,10 +46,22 @@ pub(super) fn routes(server: &Arc<RackServer>) -> Router {
                 "there are /, /rack.json, /nodes/… and /events",
             )
         })
+        .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(server.clone(), guard))
         // It shows only that the program runs.
-        .route("/healthz", get(async || last(plain(StatusCode::OK, "ok"))))
+        .route("/healthz", get(healthz).fallback(wrong_method))
         .with_state(server.clone())
+}
+
+async fn healthz() -> Response {
+    last(plain(StatusCode::OK, "ok"))
+}
+
+async fn wrong_method() -> Response {
+    last(plain(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "pages are read with GET, and events are sent with POST",
+    ))
 }
 
 /// Says where HTTPS is spoken to who speaks HTTP there. A browser is sent on; it has shown no token yet.
@@ -114,17 +126,20 @@ async fn document(State(server): Server) -> Response {
     }
 }
 
-async fn node(State(server): Server, Path(id): Path<String>) -> Response {
-    one_node(&server, &id, PageKey::Node)
+/// A path that is not text names no node.
+type Id = Result<Path<String>, PathRejection>;
+
+async fn node(State(server): Server, id: Id) -> Response {
+    one_node(&server, id, PageKey::Node)
 }
 
-async fn node_part(State(server): Server, Path(id): Path<String>) -> Response {
-    one_node(&server, &id, PageKey::NodePart)
+async fn node_part(State(server): Server, id: Id) -> Response {
+    one_node(&server, id, PageKey::NodePart)
 }
 
-fn one_node(server: &RackServer, id: &str, key: fn(String) -> PageKey) -> Response {
+fn one_node(server: &RackServer, id: Id, key: fn(String) -> PageKey) -> Response {
     let (number, view) = server.hub.numbered_view();
-    let Some(row) = view.node(id) else {
+    let Some(row) = id.ok().and_then(|Path(id)| view.node(&id)) else {
         return plain(StatusCode::NOT_FOUND, "there is no such node");
     };
     let key = key(row.id.clone());
@@ -295,7 +310,12 @@ fn shared(kind: &'static str, page: SharedPage) -> Response {
 
 fn html(page: Result<SharedPage, Infallible>) -> Response {
     let page = page.unwrap_or_else(|never| match never {});
-    shared("text/html; charset=utf-8", page)
+    let mut response = shared("text/html; charset=utf-8", page);
+    if let Ok(policy) = HeaderValue::from_str(&policy()) {
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    response
 }
 
 pub(super) fn plain(status: StatusCode, text: &str) -> Response {
@@ -309,13 +329,7 @@ pub(super) fn plain(status: StatusCode, text: &str) -> Response {
 fn answer(status: StatusCode, kind: &'static str, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    if let Ok(policy) = HeaderValue::from_str(&policy()) {
-        headers.insert(CONTENT_SECURITY_POLICY, policy);
-    }
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }

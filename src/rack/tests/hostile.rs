@@ -6,6 +6,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use super::*;
 use crate::https::{ConnectionBounds, ServerBounds};
+use crate::pinned::use_ring;
 use crate::rack::server::BOUNDS;
 
 fn empty_hub() -> Arc<Hub> {
@@ -126,4 +127,84 @@ async fn who_reads_nothing_loses_the_connection_and_others_read_the_whole_page()
     while unread.write_all(b"x").await.is_ok() {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn every_answer_has_the_headers_that_protect_its_reader_and_is_windrows_own() {
+    let rack = Served::new(false).await;
+    let with_token = Served::new(true).await;
+    let (secure, task) = https().await;
+    let secure = format!("https://127.0.0.1:{secure}");
+    use_ring();
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .tls_danger_accept_invalid_certs(true)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap();
+    rack.post(CLOUD_EVENT, event("n1", 1, "Ready")).await;
+    for (method, path, status) in [
+        ("GET", "/", 200),
+        ("HEAD", "/", 200),
+        ("GET", "/part", 200),
+        ("GET", "/live", 200),
+        ("GET", "/rack.json", 200),
+        ("GET", "/healthz", 200),
+        ("GET", "/nodes/%ff", 404),
+        ("GET", "/nodes/%ff/part", 404),
+        ("GET", "/nodes/none", 404),
+        ("GET", "/nodes/", 404),
+        ("GET", "/none", 404),
+        ("GET", "/events", 405),
+        ("POST", "/", 405),
+        ("DELETE", "/rack.json", 405),
+        ("PUT", "/healthz", 405),
+        ("TRACE", "/nodes/n1", 405),
+        ("POST", "/events", 415),
+    ] {
+        for (url, shown) in [
+            (&rack.url, status),
+            (
+                &with_token.url,
+                if path == "/healthz" { status } else { 401 },
+            ),
+            (&secure, status),
+        ] {
+            let asked = client.request(method.parse().unwrap(), format!("{url}{path}"));
+            let answer = asked.send().await.unwrap();
+            let asked = format!("{method} {url}{path}");
+            assert_eq!(answer.status(), shown, "{asked}");
+            let headers = answer.headers().clone();
+            let header = |name: &str| {
+                headers
+                    .get(name)
+                    .map_or("", |value| value.to_str().unwrap())
+            };
+            assert_eq!(header("x-content-type-options"), "nosniff", "{asked}");
+            assert_eq!(header("referrer-policy"), "no-referrer", "{asked}");
+            assert_eq!(header("cache-control"), "no-store", "{asked}");
+            assert!(
+                header("content-security-policy").starts_with("default-src 'none'"),
+                "{asked}"
+            );
+            assert_eq!(
+                header("strict-transport-security").is_empty(),
+                url != &secure,
+                "{asked}"
+            );
+            if status == 405 && shown == 405 {
+                assert!(!header("allow").is_empty(), "{asked}");
+            }
+            if status >= 400 && method != "HEAD" {
+                let text = answer.text().await.unwrap();
+                assert!(text.ends_with('\n') && text.len() > 10, "{asked}: {text:?}");
+            }
+        }
+    }
+    let plain = secure.replace("https", "http");
+    let sent_on = client.get(plain).send().await.unwrap();
+    assert_eq!(sent_on.status(), 308);
+    assert!(!sent_on.headers().contains_key("strict-transport-security"));
+    assert_eq!(sent_on.headers()["x-content-type-options"], "nosniff");
+    task.abort();
 }

@@ -9,7 +9,7 @@ use axum::extract::{RawQuery, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
-use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, StatusCode};
 use tokio::time::timeout;
 
@@ -67,7 +67,7 @@ async fn require_some_token(State(server): Server, request: Request, next: Next)
     admit(shown, request, next).await
 }
 
-/// Answers a request that has shown a token, and no other. Its connection is closed for nobody from here on.
+/// Answers a request that has shown a token, and no other.
 async fn admit(shown: bool, request: Request, next: Next) -> Response {
     if !shown {
         return unauthorized();
@@ -161,8 +161,7 @@ fn plain(status: StatusCode, text: &str) -> Response {
 fn response(status: StatusCode, kind: &'static str, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }

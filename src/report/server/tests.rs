@@ -235,6 +235,25 @@ async fn the_status_is_told_to_those_who_have_the_token() {
         assert_eq!(response.status().as_u16(), 405);
         assert_eq!(response.headers()["allow"], "GET");
     }
+    for (path, token, status) in [
+        ("/status", TOKEN, 200),
+        ("/status", "none", 401),
+        ("/status?generation=1&timeout=1ms", TOKEN, 304),
+        ("/status?generation=x", TOKEN, 400),
+        ("/healthz", "", 200),
+        ("/metrics", TOKEN, 200),
+        ("/%ff", TOKEN, 404),
+    ] {
+        let asked = served.client().get(served.url(path)).bearer_auth(token);
+        let answer = asked.send().await.unwrap();
+        let header = |name: &str| answer.headers()[name].to_str().unwrap();
+        assert_eq!(answer.status(), status, "{path}");
+        assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(header("referrer-policy"), "no-referrer", "{path}");
+        assert_eq!(header("cache-control"), "no-store", "{path}");
+        assert!(header("content-security-policy").starts_with("default-src 'none'"));
+        assert!(header("strict-transport-security").starts_with("max-age="));
+    }
     // Who has no token does not learn which paths there are.
     assert_eq!(served.get("/else", TOKEN).await.unwrap().0, 404);
     assert_eq!(served.get("/else", "none").await.unwrap().0, 401);
