@@ -2,16 +2,18 @@
 
 mod check;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use windrow_decide::settings::{Loaded, ValueOrigin};
+use windrow_decide::settings::{Loaded, Settings, ValueOrigin};
 
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, complain};
+use crate::layout::Layout;
 use crate::observe::unit_sandbox;
 use crate::printable::printable_lines;
+use crate::report::flight::copy_directory;
 
 /// Show and check the configuration
 #[derive(Debug, clap::Args)]
@@ -53,7 +55,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(check::run(&check.paths));
     }
     let loaded = context.settings();
-    let mut closed = None;
+    let mut closed = Vec::new();
     match args.verb {
         ConfigVerb::Show(show) => {
             let table = || printable_lines(&table(&loaded, show.origin));
@@ -65,10 +67,12 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
                 .layout
                 .clone()
                 .with_data_dir(&loaded.settings.data_dir);
-            closed = unit_sandbox::closed(&node);
+            closed.extend(unit_sandbox::closed(&node));
+            let directories = written_directories(&loaded.settings, &node);
+            closed.extend(unit_sandbox::closed_by_setting(&node, &directories));
             complain(&loaded.errors);
-            complain(closed.as_slice());
-            if loaded.errors.is_empty() && closed.is_none() {
+            complain(&closed);
+            if loaded.errors.is_empty() && closed.is_empty() {
                 println!(
                     "{} files, {} rules: no errors",
                     loaded.files.len(),
@@ -77,11 +81,22 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             }
         }
     }
-    Ok(if loaded.errors.is_empty() && closed.is_none() {
+    Ok(if loaded.errors.is_empty() && closed.is_empty() {
         Exit::Ok
     } else {
         Exit::Configuration
     })
+}
+
+/// Where the daemon writes because a setting says so, with the setting.
+fn written_directories(settings: &Settings, layout: &Layout) -> Vec<(&'static str, PathBuf)> {
+    let textfile = settings.metrics.textfile.as_deref();
+    let textfile = textfile.and_then(|file| layout.path(file).parent().map(Path::to_owned));
+    let copy = copy_directory(layout, &settings.flight.copy_to);
+    [("metrics.textfile", textfile), ("flight.copyTo", copy)]
+        .into_iter()
+        .filter_map(|(setting, directory)| Some((setting, directory?)))
+        .collect()
 }
 
 fn table(loaded: &Loaded, origin: bool) -> String {

@@ -141,6 +141,28 @@ pub fn closed(layout: &Layout) -> Option<String> {
     ))
 }
 
+/// Which of the directories the daemon cannot write to, although the settings name them. One that does not exist is not judged.
+pub fn closed_by_setting(layout: &Layout, directories: &[(&str, PathBuf)]) -> Vec<String> {
+    let daemon = UNITS[0];
+    let Some(open) = writable_paths(layout, daemon) else {
+        return Vec::new();
+    };
+    let real = directories
+        .iter()
+        .filter_map(|(setting, directory)| Some((setting, fs::canonicalize(directory).ok()?)));
+    let closed = real.filter(|(_, real)| !open.holds(real));
+    let say = |(setting, real): (&&str, PathBuf)| {
+        let (directory, name) = (layout.shown(&real), setting.replace('.', "-"));
+        let place = format!("/etc/systemd/system/{daemon}.d");
+        format!(
+            "{setting}: the sandbox of {daemon} does not open {directory}. Run: mkdir -p {place}; \
+             printf '[Service]\\nReadWritePaths={directory}\\n' >{place}/50-{name}.conf; \
+             systemctl daemon-reload; systemctl restart {daemon}"
+        )
+    };
+    closed.map(say).collect()
+}
+
 /// What a unit may write to.
 #[derive(Debug, Default)]
 struct WritablePaths {
@@ -321,6 +343,31 @@ mod tests {
         fs::remove_dir(root.path().join("var/lib/rancher")).unwrap();
         assert_eq!(closed(&layout), None);
         assert!(closed(&layout.with_data_dir("/var/lib/elsewhere")).is_some());
+    }
+
+    #[test]
+    fn a_directory_of_a_setting_that_the_unit_does_not_open_is_reported_with_its_drop_in() {
+        let (root, layout) = node(SHIPPED);
+        let closed =
+            |path: &str| closed_by_setting(&layout, &[("metrics.textfile", layout.path(path))]);
+        assert!(closed("/var/lib/other").is_empty(), "it does not exist");
+        for path in ["var/lib/other", "var/lib/node_exporter"] {
+            fs::create_dir_all(root.path().join(path)).unwrap();
+        }
+        assert!(closed("/var/lib/node_exporter").is_empty());
+        let messages = closed("/var/lib/other");
+        assert!(
+            messages[0].starts_with("metrics.textfile: "),
+            "{messages:?}"
+        );
+        let drop_in = "printf '[Service]\\nReadWritePaths=/var/lib/other\\n' >/etc/systemd/system/windrow.service.d";
+        assert!(messages[0].contains(drop_in), "{messages:?}");
+
+        let place = root.path().join("etc/systemd/system/windrow.service.d");
+        fs::create_dir_all(&place).unwrap();
+        let drop_in = "[Service]\nReadWritePaths=/var/lib/other\n";
+        fs::write(place.join("50-metrics-textfile.conf"), drop_in).unwrap();
+        assert!(closed("/var/lib/other").is_empty());
     }
 
     #[test]
