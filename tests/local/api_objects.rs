@@ -43,13 +43,13 @@ const MISTAKES: &[Mistake] = &[
         text: "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n    greeting: hello world\n",
         line: 6,
         code: "api-invalid",
-        words: "ConfigMap \"a\" is invalid: metadata.labels: Invalid value: \"hello world\"",
+        words: "ConfigMap \"a\" is invalid: metadata.labels: Invalid value: \"[redacted]\"",
     },
     Mistake {
         text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    image: b\n    resources:\n      limits: {cpu: 1}\n      requests: {cpu: 1500m}\n",
         line: 10,
         code: "api-invalid",
-        words: "Pod \"a\" is invalid: spec.containers[0].resources.requests: Invalid value: \"1500m\": must be less than or equal to cpu limit",
+        words: "Pod \"a\" is invalid: spec.containers[0].resources.requests: Invalid value: \"[redacted]\": must be less than or equal to cpu limit",
     },
     Mistake {
         text: "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n",
@@ -85,7 +85,7 @@ const MISTAKES: &[Mistake] = &[
         text: "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\nspec:\n  schedule: every day\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}\n",
         line: 5,
         code: "api-invalid",
-        words: "CronJob.batch \"a\" is invalid: spec.schedule: Invalid value: \"every day\"",
+        words: "CronJob.batch \"a\" is invalid: spec.schedule: Invalid value: \"[redacted]\"",
     },
     Mistake {
         text: "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a, namespace: kube-system}\nspec:\n  chart: a\n  valuesContent:\n    a: b\n",

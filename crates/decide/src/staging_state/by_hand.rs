@@ -37,7 +37,9 @@ impl StagingState {
             .markers
             .get(&name)
             .is_some_and(|marker| marker.mark.is_none());
-        if foreign {
+        // What the fail-safe let go stays so after the other marker is gone: RKE2 had the file.
+        let is_let_go = !manual.hold && manual.by == Manual::FAILSAFE;
+        if foreign && !is_let_go {
             return Err(format!(
                 "{path} is held by a marker that Windrow did not make; whoever made {name}.skip removes it"
             ));

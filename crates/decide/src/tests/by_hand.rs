@@ -154,3 +154,35 @@ fn a_hold_by_hand_is_of_the_name_whichever_files_have_it() {
     assert_eq!(node.held(), [""; 0]);
     assert!(node.markers.is_empty());
 }
+
+#[test]
+fn what_the_fail_safe_let_go_is_not_held_again_after_the_marker_of_another_program_is_gone() {
+    let held_after_release_by = |who: &str| {
+        let mut node = Node::new(&[("a.yaml", WIDGET)]);
+        node.api();
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"]);
+        // The fail-safe removes Windrow's marker, and another program makes one before the daemon runs again.
+        node.markers.insert(marker_of("a.yaml"), None);
+        node.restart();
+        node.api();
+        let order = Manual {
+            hold: false,
+            by: who.to_owned(),
+            at: node.now,
+            reason: "Windrow could not run".to_owned(),
+        };
+        let now = node.now;
+        let path = "a.yaml".into();
+        let taken = node
+            .state
+            .hold_or_release(&path, &BTreeMap::new(), order, now);
+        node.tick();
+        node.markers.remove("a.yaml.skip");
+        node.scan();
+        node.tick();
+        (taken.is_ok(), node.held().len())
+    };
+    assert_eq!(held_after_release_by(Manual::FAILSAFE), (true, 0));
+    assert_eq!(held_after_release_by("ann"), (false, 1));
+}

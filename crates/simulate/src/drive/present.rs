@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
 use windrow_decide::{Cause, FileStage, Ledger};
 use windrow_model::manifest::ManifestPath;
 use windrow_plan::PlanFile;
@@ -17,16 +18,18 @@ const LONGEST_PASS: SignedDuration = SignedDuration::from_mins(5);
 impl Oracle {
     /// Was this content let through in the present cluster?
     pub(super) fn is_let_through(&self, file: &PlanFile) -> bool {
+        self.is_content_let_through(&file.path, &file.digest)
+    }
+
+    /// The same of the content of this checksum.
+    pub(super) fn is_content_let_through(&self, path: &ManifestPath, digest: &SmolStr) -> bool {
         let known = [
             &self.for_good,
             &self.granted,
             &self.let_through,
             &self.let_go,
         ];
-        !self.is_lost
-            && known
-                .iter()
-                .any(|known| known.get(&file.path) == Some(&file.digest))
+        !self.is_lost && known.iter().any(|known| known.get(path) == Some(digest))
     }
 
     /// The datastore is another one. Windrow cannot know yet.
