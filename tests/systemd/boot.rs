@@ -165,10 +165,11 @@ fn the_units_are_valid_and_order_no_cycle() {
         // It also loads the units that ours names; only its messages about ours count.
         let output = machine.run(&["systemd-analyze", "verify", "--man=no", &path]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            output.status.success() && !said.contains("windrow"),
-            "{said}"
-        );
+        // systemd before 254 has no RestartMode=.
+        let ours = said
+            .lines()
+            .find(|line| line.contains("windrow") && !line.contains("'RestartMode'"));
+        assert!(output.status.success() && ours.is_none(), "{said}");
     }
     for entry in machine.journal(&["--boot"]) {
         let message = entry["MESSAGE"].as_str().unwrap_or_default();
