@@ -44,6 +44,7 @@ mod preflight;
 mod promises;
 mod rack;
 mod rack_attacked;
+mod rack_fuzzed;
 mod rack_of_daemons;
 mod rack_stopped_at_writes;
 mod reading_manifests;

@@ -12,11 +12,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::daemon::Node;
+use crate::support::daemon::{Node, most_memory};
 use crate::support::person::Person;
 use crate::support::widgets::WIDGET;
 
-const TOKEN: &str = "0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef";
 const WINDROW: &str = env!("CARGO_BIN_EXE_windrow");
 
 /// What a rack's operator has: its files.
@@ -30,7 +30,7 @@ impl Site {
         site
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
@@ -65,7 +65,7 @@ pub(crate) struct Serving {
     child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
     /// `https://0.0.0.0:PORT`, as it says.
-    said: String,
+    pub(crate) said: String,
     pub(crate) port: u16,
 }
 
@@ -90,7 +90,12 @@ impl Serving {
         self.lines.next().unwrap().unwrap()
     }
 
-    fn end(&mut self, signal: Signal) -> Option<i32> {
+    /// The most memory that it ever took, in kB.
+    pub(crate) fn most_memory(&self) -> u64 {
+        most_memory(self.child.id())
+    }
+
+    pub(crate) fn end(&mut self, signal: Signal) -> Option<i32> {
         let pid = Pid::from_raw(self.child.id().try_into().unwrap());
         kill(pid, signal).unwrap();
         self.child.wait().unwrap().code()

@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 
 use jiff::Timestamp;
 use node::planted;
+pub(crate) use plant::Random;
 use plant::{Planter, corpus, lines};
 use serde_json::{Value, json};
 use support::Node;

@@ -135,13 +135,18 @@ impl Node {
     }
 }
 
+/// The most memory that a process ever took, in kB.
+pub(crate) fn most_memory(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let number = line.unwrap().split_whitespace().nth(1).unwrap();
+    number.parse().unwrap()
+}
+
 impl Daemon {
     /// The most memory that it ever took, in kB.
     pub(crate) fn most_memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-        let number = line.unwrap().split_whitespace().nth(1).unwrap();
-        number.parse().unwrap()
+        most_memory(self.child.id())
     }
 
     /// Waits for a notification that contains `word`, and returns it.

@@ -58,6 +58,10 @@ pub(crate) fn corpus() -> Vec<Entry> {
 pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -66,7 +70,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).unwrap()
     }
 
